@@ -1,0 +1,152 @@
+"""Release live, correlated data with a privacy guarantee that can be checked.
+
+A value arrives, one private value leaves, the adversary's belief moves on, and the leakage is
+known exactly. Names are loaded when they are first used, so that importing costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfumato import loss
+    from sfumato.accounting.allocation import Geometric, Horizon, PerStep, Window
+    from sfumato.accounting.composition import composed
+    from sfumato.accounting.events import Event, Outcome
+    from sfumato.accounting.ledger import Ledger
+    from sfumato.alphabet import Alphabet
+    from sfumato.codec import from_bytes, to_bytes
+    from sfumato.design.certified import certified
+    from sfumato.design.closed_form import (
+        calibrated_randomized_response,
+        published,
+        randomized_response,
+    )
+    from sfumato.design.context_free import context_free
+    from sfumato.design.inverse import least_leakage
+    from sfumato.design.methods import Method
+    from sfumato.design.optimal import optimal
+    from sfumato.design.result import Design
+    from sfumato.errors import SfumatoError
+    from sfumato.files import load, save
+    from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
+    from sfumato.leakage.information import (
+        batch_leakage,
+        information_leakage,
+        instantaneous_leakage,
+        sequence_leakage,
+    )
+    from sfumato.leakage.local import local_leakage
+    from sfumato.leakage.sequences import SequenceTable, tabulate
+    from sfumato.mechanisms.channel import Channel
+    from sfumato.models.belief import Belief
+    from sfumato.models.markov import MarkovChain
+    from sfumato.models.prior import Prior
+    from sfumato.randomness import keyed, secure, seeded
+    from sfumato.streaming.instant import (
+        Fallback,
+        InstantPlan,
+        InstantRelease,
+        InstantState,
+        Purpose,
+    )
+
+_HOMES = {
+    "accounting.allocation": ("Geometric", "Horizon", "PerStep", "Window"),
+    "accounting.composition": ("composed",),
+    "accounting.events": ("Event", "Outcome"),
+    "accounting.ledger": ("Ledger",),
+    "alphabet": ("Alphabet",),
+    "codec": ("from_bytes", "to_bytes"),
+    "design.certified": ("certified",),
+    "design.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
+    "design.context_free": ("context_free",),
+    "design.inverse": ("least_leakage",),
+    "design.methods": ("Method",),
+    "design.optimal": ("optimal",),
+    "design.result": ("Design",),
+    "errors": ("SfumatoError",),
+    "files": ("load", "save"),
+    "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
+    "leakage.information": (
+        "batch_leakage",
+        "information_leakage",
+        "instantaneous_leakage",
+        "sequence_leakage",
+    ),
+    "leakage.local": ("local_leakage",),
+    "leakage.sequences": ("SequenceTable", "tabulate"),
+    "mechanisms.channel": ("Channel",),
+    "models.belief": ("Belief",),
+    "models.markov": ("MarkovChain",),
+    "models.prior": ("Prior",),
+    "randomness": ("keyed", "secure", "seeded"),
+    "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "LDP",
+    "LIP",
+    "SIP",
+    "Alphabet",
+    "ApproxDP",
+    "Belief",
+    "Channel",
+    "Design",
+    "Disclosure",
+    "Event",
+    "Fallback",
+    "Geometric",
+    "Horizon",
+    "InstantPlan",
+    "InstantRelease",
+    "InstantState",
+    "Ledger",
+    "MarkovChain",
+    "Method",
+    "Outcome",
+    "PerStep",
+    "Prior",
+    "PureDP",
+    "Purpose",
+    "SequenceTable",
+    "SfumatoError",
+    "TemporalDP",
+    "Window",
+    "batch_leakage",
+    "calibrated_randomized_response",
+    "certified",
+    "composed",
+    "context_free",
+    "from_bytes",
+    "information_leakage",
+    "instantaneous_leakage",
+    "keyed",
+    "least_leakage",
+    "load",
+    "local_leakage",
+    "loss",
+    "optimal",
+    "published",
+    "randomized_response",
+    "save",
+    "secure",
+    "seeded",
+    "sequence_leakage",
+    "tabulate",
+    "to_bytes",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "loss":
+        return import_module("sfumato.loss")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    return getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,198 @@
+"""How a budget is spread over the steps of a stream.
+
+Every rule answers one question from public things alone: how much may the next step leak?
+Steps are charged what they really leak, so what one leaves over is there for the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sfumato import _checks
+from sfumato._numerics import add_up
+from sfumato.accounting.ledger import Ledger
+from sfumato.errors import InvalidParameter
+from sfumato.guarantees import LDP, SIP
+
+EXHAUSTED_BELOW = 1e-9
+"""An allowance below this buys nothing: the budget is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the next step may leak: under the model, and whatever the model (None: no cap)."""
+
+    sip: float
+    ldp: float | None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing useful may be released any more."""
+        return self.sip < EXHAUSTED_BELOW or (self.ldp is not None and self.ldp < EXHAUSTED_BELOW)
+
+    def covers(self, sip: float, ldp: float) -> bool:
+        """Whether a step with these leakages is within bounds."""
+        return sip <= self.sip and (self.ldp is None or ldp <= self.ldp)
+
+
+@dataclass(frozen=True, slots=True)
+class PerStep:
+    """The same bound for every step, for ever; the sum grows without limit.
+
+    Examples:
+        >>> PerStep(SIP(0.2)).allowance(Ledger()).sip
+        0.2
+    """
+
+    sip: SIP
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    def allowance(self, ledger: Ledger) -> Allowance:
+        """What the next step may leak."""
+        return Allowance(self.sip.epsilon, None if self.ldp is None else self.ldp.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """A total over a known number of steps; what is left is shared evenly by those to come.
+
+    Examples:
+        >>> Horizon(SIP(10.0), steps=50).allowance(Ledger()).sip
+        0.2
+    """
+
+    sip: SIP
+    steps: int
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+        _checks.count("steps", self.steps)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    def allowance(self, ledger: Ledger) -> Allowance:
+        """What the next step may leak."""
+        left = self.steps - ledger.count
+        return Allowance(
+            _even_share(self.sip.epsilon, ledger.sip, left),
+            None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A total over **any** `width` successive steps, for ever.
+
+    A step may use its even share and an even part of what the last `width - 1` steps left over.
+
+    Examples:
+        >>> Window(SIP(1.0), width=4).allowance(Ledger()).sip
+        0.25
+    """
+
+    sip: SIP
+    width: int
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+        _checks.count("width", self.width)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return self.width - 1
+
+    def allowance(self, ledger: Ledger) -> Allowance:
+        """What the next step may leak."""
+        recent = ledger.recent[-self.memory :] if self.memory else ()
+        sip = _window_share(self.sip.epsilon, (charge.sip for charge in recent), self.width)
+        if self.ldp is None:
+            return Allowance(sip, None)
+        ldp = _window_share(self.ldp.epsilon, (charge.ldp for charge in recent), self.width)
+        return Allowance(sip, ldp)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometric:
+    """A total over an endless stream: each step may use the same part of what is left.
+
+    Examples:
+        >>> Geometric(SIP(1.0), ratio=0.9).allowance(Ledger()).sip
+        0.1
+    """
+
+    sip: SIP
+    ratio: float
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+        _checks.proper_fraction("ratio", self.ratio)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    def allowance(self, ledger: Ledger) -> Allowance:
+        """What the next step may leak."""
+        part = 1 - self.ratio
+        return Allowance(
+            part * _left(self.sip.epsilon, ledger.sip),
+            None if self.ldp is None else part * _left(self.ldp.epsilon, ledger.ldp),
+        )
+
+
+Budget = PerStep | Horizon | Window | Geometric
+
+
+def as_budget(budget: Budget | SIP) -> Budget:
+    """A plain `SIP` amount means that much for every step."""
+    return PerStep(budget) if isinstance(budget, SIP) else budget
+
+
+def _check_limits(sip: SIP, ldp: LDP | None) -> None:
+    _checks.positive("budget.sip", sip.epsilon)
+    for name, delta in (("budget.sip.delta", sip.delta), ("budget.ldp.delta", ldp and ldp.delta)):
+        if delta:
+            raise InvalidParameter(name, delta, "be 0: every step is pure")
+    if ldp is not None:
+        _checks.positive("budget.ldp", ldp.epsilon)
+
+
+def _left(total: float, spent: float) -> float:
+    return max(0.0, math.nextafter(total - spent, -math.inf)) if spent else total
+
+
+def _even_share(total: float, spent: float, steps_left: int) -> float:
+    if steps_left <= 0:
+        return 0.0
+    share = _left(total, spent) / steps_left
+    # A share of one step is all that is left: dividing by 1 must not round it up again.
+    return share if steps_left == 1 else math.nextafter(share, 0.0)
+
+
+def _window_share(total: float, recent: Iterable[float], width: int) -> float:
+    charges = tuple(recent)
+    spent = 0.0
+    for charge in charges:
+        spent = add_up(spent, charge)
+    share = total / width
+    left_over = share * len(charges) - spent
+    wish = share + (left_over / width if left_over > 0 else left_over)
+    return min(wish, _left(total, spent))

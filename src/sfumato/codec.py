@@ -1,0 +1,294 @@
+"""Models, states and events as versioned bytes.
+
+An envelope names the kind and the version of what is inside and carries a checksum. Anything
+damaged, unknown or of another version is refused: no guessing, no pickle, no code in data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sfumato.accounting.events import Event, Outcome
+from sfumato.accounting.ledger import Charge, Ledger
+from sfumato.alphabet import Alphabet, Label
+from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.guarantees import LDP, SIP
+from sfumato.models.belief import Belief
+from sfumato.models.markov import MarkovChain
+from sfumato.models.prior import Prior
+from sfumato.streaming.instant import InstantState
+
+Storable = Prior | MarkovChain | InstantState | Event
+Kind = TypeVar("Kind", Prior, MarkovChain, InstantState, Event)
+
+MAGIC = b"sfumato\n"
+VERSION = 1
+_DTYPES = {"<f8", "<i8", "<i4"}
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    kind: str
+    version: int
+    body: bytes
+    checksum: bytes
+
+
+class _Array(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class _Alphabet(msgspec.Struct, frozen=True):
+    labels: list[str | int]
+    coordinates: _Array | None
+
+
+class _Prior(msgspec.Struct, frozen=True, tag="prior"):
+    alphabet: _Alphabet
+    probabilities: _Array
+
+
+class _Chain(msgspec.Struct, frozen=True, tag="markov-chain"):
+    alphabet: _Alphabet
+    order: int
+    initial: _Array
+    known: list[_Array]
+    backoff: _Array
+    background: _Array
+
+
+class _State(msgspec.Struct, frozen=True, tag="instant-state"):
+    plan: str
+    stream: str
+    sequence: int
+    joint: _Array
+    axis: int
+    drift: float
+    last: int | None
+    count: int
+    sip: float
+    ldp: float
+    squares: float
+    means: float
+    recent: list[tuple[float, float]]
+
+
+class _Event(msgspec.Struct, frozen=True, tag="event"):
+    stream: str
+    sequence: int
+    outcome: str
+    released: str | int | None
+    sip: float
+    ldp: float
+
+
+_Body = _Prior | _Chain | _State | _Event
+_decoder = msgspec.msgpack.Decoder(_Body)
+_envelope = msgspec.msgpack.Decoder(_Envelope)
+
+
+def to_bytes(thing: Storable) -> bytes:
+    """Encode a model, a state or an event.
+
+    Examples:
+        >>> back = from_bytes(to_bytes(Prior([0.7, 0.3])), Prior)
+        >>> back.probabilities
+        array([0.7, 0.3])
+    """
+    content = _packed(thing)
+    body = msgspec.msgpack.encode(content)
+    kind = str(type(content).__struct_config__.tag)
+    envelope = _Envelope(kind, VERSION, body, _checksum(kind, VERSION, body))
+    return MAGIC + msgspec.msgpack.encode(envelope)
+
+
+def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
+    """Decode what `to_bytes` made, if it is of the expected kind.
+
+    Raises:
+        CorruptData: If the bytes are damaged, of another kind or of another version.
+    """
+    thing = decode(data)
+    if not isinstance(thing, kind):
+        raise CorruptData(
+            f"stored data must be of kind {kind.__name__}; got {type(thing).__name__}"
+        )
+    return thing
+
+
+def decode(data: bytes) -> Storable:
+    """Decode anything that `to_bytes` made."""
+    if not data.startswith(MAGIC):
+        raise CorruptData("stored data must begin with the mark of Sfumato; it does not")
+    try:
+        envelope = _envelope.decode(data[len(MAGIC) :])
+    except msgspec.MsgspecError as problem:
+        raise CorruptData(f"stored data is damaged: {problem}") from problem
+    if envelope.version != VERSION:
+        raise CorruptData(
+            f"stored data of kind {envelope.kind!r} must have version {VERSION}; "
+            f"got {envelope.version}"
+        )
+    if envelope.checksum != _checksum(envelope.kind, envelope.version, envelope.body):
+        raise CorruptData(f"stored data of kind {envelope.kind!r} is damaged: checksum differs")
+    try:
+        return _unpacked(_decoder.decode(envelope.body))
+    except (msgspec.MsgspecError, InvalidParameter) as problem:
+        raise CorruptData(
+            f"stored data of kind {envelope.kind!r} is refused: {problem}"
+        ) from problem
+
+
+def _checksum(kind: str, version: int, body: bytes) -> bytes:
+    return hashlib.sha256(f"{kind} {version} ".encode() + body).digest()
+
+
+def _packed(thing: Storable) -> _Body:
+    match thing:
+        case Prior():
+            return _Prior(_alphabet(thing.alphabet), _array(thing.probabilities))
+        case MarkovChain():
+            return _Chain(
+                _alphabet(thing.alphabet),
+                thing.order,
+                _array(thing.initial),
+                _known(thing),
+                _array(thing.backoff),
+                _array(thing.background),
+            )
+        case InstantState():
+            return _packed_state(thing)
+        case Event():
+            outcome, costs = thing.outcome.value, (thing.sip.epsilon, thing.ldp.epsilon)
+            return _Event(thing.stream, thing.sequence, outcome, thing.released, *costs)
+        case _:
+            raise InvalidParameter("thing", type(thing).__name__, "be a model, state or event")
+
+
+def _unpacked(body: _Body) -> Storable:
+    match body:
+        case _Prior():
+            return Prior(_float_array(body.probabilities), _read_alphabet(body.alphabet))
+        case _Chain():
+            return _read_chain(body)
+        case _State():
+            return _read_state(body)
+        case _Event():
+            return Event(
+                body.stream,
+                body.sequence,
+                _outcome(body.outcome),
+                body.released,
+                SIP(body.sip),
+                LDP(body.ldp),
+            )
+
+
+def _packed_state(state: InstantState) -> _State:
+    ledger, belief = state.ledger, state.belief
+    return _State(
+        plan=state.plan,
+        stream=state.stream,
+        sequence=state.sequence,
+        joint=_array(belief.joint),
+        axis=belief.axis,
+        drift=belief.drift,
+        last=state.last,
+        count=ledger.count,
+        sip=ledger.sip,
+        ldp=ledger.ldp,
+        squares=ledger.squares,
+        means=ledger.means,
+        recent=[(charge.sip, charge.ldp) for charge in ledger.recent],
+    )
+
+
+def _read_state(body: _State) -> InstantState:
+    recent = tuple(Charge(sip, ldp) for sip, ldp in body.recent)
+    ledger = Ledger(body.count, body.sip, body.ldp, body.squares, body.means, recent)
+    belief = Belief(_float_array(body.joint), body.axis, body.drift)
+    return InstantState(body.plan, body.stream, body.sequence, belief, ledger, body.last)
+
+
+def _known(chain: MarkovChain) -> list[_Array]:
+    known = chain.known
+    if isinstance(known, np.ndarray):
+        return [_array(known)]
+    return [_array(part) for part in (known.data, known.indices, known.indptr)]
+
+
+def _read_chain(body: _Chain) -> MarkovChain:
+    alphabet = _read_alphabet(body.alphabet)
+    shape = (len(alphabet) ** body.order, len(alphabet))
+    parts = [_read_array(part) for part in body.known]
+    match parts:
+        case [dense]:
+            known: Any = dense
+        case [data, indices, indptr]:
+            known = _csr(data, indices, indptr, shape)
+        case _:
+            raise CorruptData("a stored chain must hold 1 or 3 arrays of known rows")
+    return MarkovChain(
+        alphabet,
+        body.order,
+        _float_array(body.initial),
+        known,
+        _float_array(body.backoff),
+        _float_array(body.background),
+    )
+
+
+def _csr(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> sparse.csr_array:
+    try:
+        rows = sparse.csr_array((data, indices, indptr), shape=shape)
+        rows.check_format(full_check=True)
+    except ValueError as problem:
+        raise CorruptData(f"a stored chain holds a broken sparse matrix: {problem}") from problem
+    return rows
+
+
+def _outcome(name: str) -> Outcome:
+    try:
+        return Outcome(name)
+    except ValueError as problem:
+        raise CorruptData(f"outcome {name!r} is not known to this version") from problem
+
+
+def _alphabet(alphabet: Alphabet) -> _Alphabet:
+    places = alphabet.coordinates
+    return _Alphabet(list(alphabet.labels), None if places is None else _array(places))
+
+
+def _read_alphabet(body: _Alphabet) -> Alphabet:
+    labels: list[Label] = list(body.labels)
+    return Alphabet(labels, None if body.coordinates is None else _float_array(body.coordinates))
+
+
+def _array(array: NDArray[Any]) -> _Array:
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return _Array(little.dtype.str, array.shape, little.tobytes())
+
+
+def _read_array(body: _Array) -> NDArray[Any]:
+    if body.dtype not in _DTYPES:
+        raise CorruptData(f"stored arrays must have one of the types {sorted(_DTYPES)}")
+    try:
+        return np.frombuffer(body.data, dtype=body.dtype).reshape(body.shape).copy()
+    except ValueError as problem:
+        raise CorruptData(f"a stored array is damaged: {problem}") from problem
+
+
+def _float_array(body: _Array) -> NDArray[np.float64]:
+    array = _read_array(body)
+    if array.dtype != np.float64 or not np.all(np.isfinite(array)):
+        raise CorruptData("stored probabilities must be finite floats")
+    return array

@@ -1,0 +1,1 @@
+"""The best mechanism for a belief, a loss and a budget; and the rivals to compare it with."""

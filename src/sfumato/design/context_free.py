@@ -1,0 +1,37 @@
+"""The best channel for somebody who trusts no model."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato import _checks
+from sfumato.design.certified import certified
+from sfumato.design.programs import solve_minimax
+from sfumato.design.result import Design, measured
+from sfumato.loss import Loss, as_matrix
+
+
+def context_free(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
+    """The channel of model-free leakage `epsilon` whose worst expected loss is least.
+
+    The channel does not depend on the belief; the belief only says what it costs and leaks here.
+
+    Guarantee:
+        `LDP(epsilon)`, hence also `SIP(epsilon)` under every belief.
+
+    Examples:
+        >>> design = context_free([0.9, 0.1], [[0, 1], [1, 0]], epsilon=1.0986122886681098)
+        >>> design.cost, design.ldp.epsilon
+        (0.25, 1.0986122)
+
+    References:
+        [Kairouz2016, Sec. 3]
+    """
+    prior = _checks.belief("belief", belief)
+    table = as_matrix(loss, prior.size)
+    budget = _checks.epsilon("epsilon", epsilon)
+    even = np.full(prior.size, 1 / prior.size)
+    rows = solve_minimax(table, budget)
+    channel = certified(rows, even, budget, ldp=budget)
+    return measured(channel, prior, table)

@@ -1,0 +1,111 @@
+r"""A proven floor under the expected loss of every channel within a budget.
+
+For any prices $\nu(x)$, every channel with ratios in $[1/k, k]$ costs at least
+
+$$\sum_x b(x)\,\nu(x) \;+\; \min_y \min_r \sum_x b(x)\, r(x)\, (D(x,y) - \nu(x))$$
+
+where the inner minimum is over the shapes that one output may have: $1/k \le r \le k$,
+$\sum_x b(x) r(x) = 1$, and $\max r / \min r \le h$ if the model-free leakage is capped at
+$\log h$. A best shape is high on the symbols of least $D - \nu$ and low on the rest; its value is
+a ratio of a piecewise linear to a linear function of the mass $q$ that is high, so the
+minimum is at a corner. Good prices come from the dual solution of the linear program, but
+the bound holds for any.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._numerics import UNIT
+
+
+def dual_bound(
+    prices: NDArray[np.float64],
+    belief: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    epsilon: float,
+    ldp: float | None = None,
+) -> float:
+    """Evaluate the bound at given prices, rounded down.
+
+    Examples:
+        >>> even, wrong = np.array([0.5, 0.5]), np.array([[0.0, 1.0], [1.0, 0.0]])
+        >>> dual_bound(np.array([0.5, 0.5]), even, wrong, epsilon=math.log(3))
+        0.1666667
+    """
+    share = belief / belief.sum()
+    shapes = best_shape_values(prices, share, loss, epsilon, ldp)
+    # Sums of `n` terms, a quotient and an interpolation, each of at most this size.
+    scale = float(loss.max() + np.abs(prices).max())
+    error = (16 * len(belief) + 64) * UNIT * scale
+    return float(share @ prices + shapes.min() - error)
+
+
+def best_shape_values(
+    prices: NDArray[np.float64],
+    belief: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    epsilon: float,
+    ldp: float | None = None,
+) -> NDArray[np.float64]:
+    """For each output, the least cost of a unit of it after prices are paid."""
+    surplus = loss - prices[:, None]
+    order = np.argsort(surplus, axis=0)
+    sorted_surplus = np.take_along_axis(surplus, order, axis=0)
+    mass = belief[order]
+    zero = np.zeros((1, loss.shape[1]))
+    # Corners: high mass q and the surplus of the symbols in it.
+    corner = np.vstack([zero, mass.cumsum(axis=0)])
+    total = np.vstack([zero, (mass * sorted_surplus).cumsum(axis=0)])
+    mean = total[-1]
+    k = math.exp(epsilon)
+    h = math.inf if ldp is None else math.exp(ldp)
+    return np.asarray(_least_over_corners(corner, total, mean, k, h))
+
+
+def _least_over_corners(
+    corner: NDArray[np.float64],
+    total: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    k: float,
+    h: float,
+) -> NDArray[np.float64]:
+    """Minimum over q of the value of the shape that is high on mass q.
+
+    Two regimes meet at $q = (h-k)/(k(h-1))$. Below it the high ratio is $k$ and the low one
+    $(1-kq)/(1-q)$; above it the cap binds: low $1/(1+(h-1)q)$, high $h$ times that. The low
+    ratio may not fall under $1/k$, which ends the first regime at $q = 1/(k+1)$.
+    """
+    best = mean.copy()  # r = 1 everywhere: the output ignores the truth
+    first_end = 1 / (k + 1)
+    switch = min(max((h - k) / (k * (h - 1)), 0.0), first_end) if math.isfinite(h) else first_end
+    for q, gained in _corners_within(corner, total, 0.0, switch):
+        low, high = (1 - k * q) / (1 - q), k
+        best = np.minimum(best, low * mean + (high - low) * gained)
+    if math.isfinite(h):
+        last = min(1.0, (k - 1) / (h - 1)) if h > 1 else 1.0
+        for q, gained in _corners_within(corner, total, switch, last):
+            low = 1 / (1 + (h - 1) * q)
+            best = np.minimum(best, low * (mean + (h - 1) * gained))
+    return best
+
+
+def _corners_within(
+    corner: NDArray[np.float64], total: NDArray[np.float64], start: float, end: float
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Every corner in [start, end] and both ends, with the surplus gathered up to each."""
+    if start > end:
+        return []
+    columns = corner.shape[1]
+    at_ends = []
+    for q in (start, end):
+        gathered = [np.interp(q, corner[:, j], total[:, j]) for j in range(columns)]
+        at_ends.append((np.full(columns, q), np.array(gathered)))
+    inside = np.clip(corner, start, end)
+    # A corner outside the range is moved to its end; its surplus is read off there.
+    low, high = at_ends[0][1], at_ends[1][1]
+    gained = np.where(corner < start, low, np.where(corner > end, high, total))
+    return [*at_ends, *zip(inside, gained, strict=True)]

@@ -1,0 +1,58 @@
+"""The other way round: the least leakage that a bound on the loss can be had for."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from sfumato import _checks
+from sfumato.design.optimal import optimal
+from sfumato.design.result import Design, measured
+from sfumato.errors import InvalidParameter
+from sfumato.loss import Loss, as_matrix
+from sfumato.mechanisms.channel import Channel
+
+_TOLERANCE = 1e-9
+
+
+def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) -> Design:
+    """The design of least epsilon whose expected loss is at most `max_loss`.
+
+    The optimal loss falls as epsilon grows, so epsilon is found by bisection; the returned
+    channel keeps the bound on the loss and carries its exact certificates.
+
+    Args:
+        belief: The adversary's distribution of the true symbol, full support.
+        loss: What it costs to release one symbol when another is true.
+        max_loss: The expected loss that is still acceptable.
+
+    Examples:
+        >>> least_leakage([0.5, 0.5], [[0, 1], [1, 0]], max_loss=0.25).sip.epsilon
+        0.6931472
+        >>> least_leakage([0.9, 0.1], [[0, 1], [1, 0]], max_loss=0.1).sip.epsilon
+        0.0
+
+    References:
+        [SIP, Figs. 3 and 4]
+    """
+    prior = _checks.belief("belief", belief)
+    table = as_matrix(loss, prior.size)
+    bound = _checks.finite("max_loss", max_loss)
+    constant = int((prior @ table).argmin())
+    best = measured(Channel.constant(prior.size, constant), prior, table, 0.0)
+    if best.cost <= bound:
+        return best
+    low, high = 0.0, 1.0
+    while (best := optimal(prior, table, high)).cost > bound:
+        if high >= _checks.MAX_EPSILON / 2:
+            raise InvalidParameter(
+                "max_loss", max_loss, f"be at least {best.cost:.3g}, the loss of hiding nothing"
+            )
+        low, high = high, min(2 * high, _checks.MAX_EPSILON / 2)
+    while high - low > _TOLERANCE * high:
+        middle = 0.5 * (low + high)
+        design = optimal(prior, table, middle)
+        if design.cost <= bound:
+            best, high = design, middle
+        else:
+            low = middle
+    return best

@@ -1,0 +1,54 @@
+"""What a design returns: a channel, what it costs, and both certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.guarantees import LDP, SIP
+from sfumato.leakage.information import instantaneous_leakage
+from sfumato.leakage.local import local_leakage
+from sfumato.mechanisms.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A channel designed for one belief.
+
+    Attributes:
+        channel: The mechanism itself, in the integers that will be sampled.
+        cost: Its expected loss under the belief.
+        lower_bound: A proven floor under the expected loss of *every* channel within the budget;
+            None for methods that do not search for the best.
+        sip: Its exact leakage under the belief, rounded up.
+        ldp: Its exact model-free leakage, rounded up.
+    """
+
+    channel: Channel
+    cost: float
+    lower_bound: float | None
+    sip: SIP
+    ldp: LDP
+
+    @property
+    def gap(self) -> float | None:
+        """How much better a channel could possibly be; None where no bound is known."""
+        return None if self.lower_bound is None else max(0.0, self.cost - self.lower_bound)
+
+
+def measured(
+    channel: Channel,
+    belief: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    lower_bound: float | None = None,
+) -> Design:
+    """Compute the cost and both certificates of a channel from its integers."""
+    return Design(
+        channel=channel,
+        cost=channel.expected_loss(belief, loss),
+        lower_bound=lower_bound,
+        sip=instantaneous_leakage(channel, belief),
+        ldp=local_leakage(channel),
+    )

@@ -1,0 +1,90 @@
+"""Everything Sfumato raises on purpose.
+
+SfumatoError
+├── InvalidParameter     a value was wrong when it was given                  (also ValueError)
+├── UnknownSymbol        a person's value lies outside the alphabet           (also ValueError)
+├── BudgetExceeded       a release would cost more than is left
+├── InsecureRandomness   a simulation's coins were offered to a real release
+├── SolverFailed         an optimiser did not reach a certified answer
+└── CorruptData          stored bytes are damaged, or of another kind or version
+
+No message quotes a person's value.
+"""
+
+from __future__ import annotations
+
+import reprlib
+
+
+class SfumatoError(Exception):
+    """Root of every error that Sfumato raises on purpose."""
+
+
+class InvalidParameter(SfumatoError, ValueError):
+    """A parameter lies outside its domain.
+
+    Attributes:
+        name: The parameter, as the caller spelled it.
+        value: What was given.
+
+    Examples:
+        >>> raise InvalidParameter("epsilon", -1.0, "be finite and greater than 0")
+        Traceback (most recent call last):
+        sfumato.errors.InvalidParameter: epsilon must be finite and greater than 0; got -1.0
+    """
+
+    def __init__(self, name: str, value: object, rule: str) -> None:
+        self.name = name
+        self.value = value
+        super().__init__(f"{name} must {rule}; got {reprlib.repr(value)}")
+
+
+class UnknownSymbol(SfumatoError, ValueError):
+    """A value that should be released is not in the alphabet; the value is not quoted.
+
+    Attributes:
+        size: How many symbols the alphabet has.
+    """
+
+    def __init__(self, size: int, where: str = "value") -> None:
+        self.size = size
+        super().__init__(f"{where} must be one of the {size} symbols of the alphabet")
+
+
+class BudgetExceeded(SfumatoError):
+    """A release was refused; nothing was drawn and nothing was spent.
+
+    Attributes:
+        stream: The stream that asked.
+        sequence: Which of its releases was refused, counted from 0.
+        wanted: Leakage the stream would have reached.
+        limit: Leakage it may reach.
+    """
+
+    def __init__(self, stream: str, sequence: int, wanted: object, limit: object) -> None:
+        self.stream = stream
+        self.sequence = sequence
+        self.wanted = wanted
+        self.limit = limit
+        super().__init__(
+            f"releasing event {sequence} of stream {stream!r} would need {wanted}, "
+            f"over what is left of its budget, {limit}; nothing was released"
+        )
+
+
+class InsecureRandomness(SfumatoError):
+    """Coins that can be guessed were offered where a person's data is released."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} needs secure() or keyed() randomness; seeded() coins can be guessed. "
+            "Ask for a simulation by name to use them"
+        )
+
+
+class SolverFailed(SfumatoError):
+    """An optimiser stopped without a certified answer; nothing was released."""
+
+
+class CorruptData(SfumatoError):
+    """Stored bytes were refused: damaged, or of another kind or version."""

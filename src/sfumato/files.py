@@ -1,0 +1,54 @@
+"""Models on disk: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from sfumato.codec import decode, to_bytes
+from sfumato.errors import CorruptData
+from sfumato.models.markov import MarkovChain
+from sfumato.models.prior import Prior
+
+
+def save(model: Prior | MarkovChain, path: str | Path) -> None:
+    """Write a model to a file; the file appears under its name only when it is complete.
+
+    Examples:
+        >>> folder = getfixture("tmp_path")
+        >>> save(Prior([0.7, 0.3]), folder / "coin.model")
+        >>> load(folder / "coin.model").full_support
+        True
+    """
+    write_whole(path, to_bytes(model))
+
+
+def load(path: str | Path) -> Prior | MarkovChain:
+    """Read a model that `save` wrote.
+
+    Raises:
+        CorruptData: If the file is no model, is damaged or comes from another version.
+    """
+    try:
+        model = decode(Path(path).read_bytes())
+    except CorruptData as problem:
+        raise CorruptData(f"{path}: {problem}") from problem
+    if not isinstance(model, Prior | MarkovChain):
+        raise CorruptData(f"{path}: stored data must be a model; got {type(model).__name__}")
+    return model
+
+
+def write_whole(path: str | Path, data: bytes) -> None:
+    """Replace a file by new content in one step, on disk before the name points to it."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Randomised maps from one true value to one released value: frozen, without coins or state."""

@@ -1,0 +1,175 @@
+r"""A channel: for each true symbol, the integer weights of the released ones.
+
+The weights of a row sum to $2^{62}$. They are what the sampler uses and what every certificate
+is computed from; a float probability never stands between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import _checks
+from sfumato.errors import InvalidParameter, UnknownSymbol
+from sfumato.loss import Loss, as_matrix
+from sfumato.randomness import BITS, categorical, integer_weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """A randomised map on a finite alphabet.
+
+    Attributes:
+        weights: One row per true symbol, one column per output that can occur; int64,
+            each row summing to `2**62`.
+        outputs: The symbol that each column releases.
+
+    Examples:
+        >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
+        >>> noisy.probabilities
+        array([[0.75, 0.25],
+               [0.25, 0.75]])
+        >>> noisy.posterior([0.9, 0.1], output=1)
+        array([0.75, 0.25])
+    """
+
+    weights: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    _cumulative: NDArray[np.int64] = field(repr=False)
+
+    def __init__(self, weights: ArrayLike, outputs: ArrayLike | None = None) -> None:
+        table = _exact_weights(weights)
+        told = np.arange(table.shape[1]) if outputs is None else np.asarray(outputs)
+        _check_outputs(told, table)
+        if (unused := ~table.any(axis=0)).any():
+            table, told = table[:, ~unused], told[~unused]
+        for name, array in (
+            ("weights", table),
+            ("outputs", told.astype(np.int64)),
+            ("_cumulative", table.cumsum(axis=1)),
+        ):
+            copy = np.array(array, order="C")
+            copy.setflags(write=False)
+            object.__setattr__(self, name, copy)
+
+    @classmethod
+    def from_probabilities(cls, rows: ArrayLike, outputs: ArrayLike | None = None) -> Self:
+        """The channel nearest to given float probabilities.
+
+        Rounding may raise the leakage by a hair; `design.certified` makes a channel that keeps a
+        budget.
+        """
+        return cls(integer_weights(_checks.row_stochastic("rows", rows)), outputs)
+
+    @classmethod
+    def constant(cls, size: int, output: int) -> Self:
+        """Release one fixed symbol whatever is true: it tells nothing and costs nothing."""
+        if not 0 <= output < size:
+            raise InvalidParameter("output", output, f"lie in range({size})")
+        return cls(np.full((size, 1), 2**BITS, dtype=np.int64), [output])
+
+    @property
+    def size(self) -> int:
+        """Number of true symbols."""
+        return len(self.weights)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """The weights as floats: row = true symbol, column = place in `outputs`."""
+        return np.ldexp(self.weights.astype(np.float64), -BITS)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows are the same, so that an output says nothing about the truth."""
+        return bool((self.weights == self.weights[0]).all())
+
+    def marginal(self, belief: ArrayLike) -> NDArray[np.float64]:
+        r"""Distribution of the outputs, $P(y) = \sum_x b(x)\,a(y \mid x)$."""
+        return np.asarray(self._belief(belief) @ self.probabilities)
+
+    def ratios(self, belief: ArrayLike) -> NDArray[np.float64]:
+        """How much more likely each output is when each symbol is true."""
+        return np.asarray(self.probabilities / self.marginal(belief))
+
+    def posterior(self, belief: ArrayLike, output: int) -> NDArray[np.float64]:
+        """Belief after seeing an output (a symbol, not a column)."""
+        weighted = self._belief(belief) * self.likelihood(output)
+        return np.asarray(weighted / weighted.sum())
+
+    def likelihood(self, output: int) -> NDArray[np.float64]:
+        """Probability of an output (a symbol, not a column) for each true symbol."""
+        column = np.flatnonzero(self.outputs == output)
+        if column.size == 0:
+            raise InvalidParameter("output", output, "be one that the channel can release")
+        return np.ldexp(self.weights[:, column[0]].astype(np.float64), -BITS)
+
+    def expected_loss(self, belief: ArrayLike, loss: Loss | ArrayLike) -> float:
+        """Mean loss when the truth follows the belief."""
+        if self.outputs.max() >= self.size:
+            raise InvalidParameter("outputs", int(self.outputs.max()), f"lie in range({self.size})")
+        table = as_matrix(loss, self.size)[:, self.outputs]
+        return float(self._belief(belief) @ (self.probabilities * table).sum(axis=1))
+
+    def merged(self, told: Sequence[int]) -> Self:
+        """Rename outputs after the draw: column `j` releases `told[j]`; equal names add up.
+
+        A function of the output alone can only lower the leakage.
+
+        Examples:
+            >>> fine = Channel.from_probabilities([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+            >>> fine.merged([0, 1, 1]).probabilities
+            array([[0.5, 0.5],
+                   [0.2, 0.8]])
+        """
+        names = np.asarray(told)
+        if names.shape != self.outputs.shape:
+            raise InvalidParameter("told", names.shape, f"name {len(self.outputs)} outputs")
+        kept, places = np.unique(names, return_inverse=True)
+        table = np.zeros((self.size, kept.size), dtype=np.int64)
+        np.add.at(table.T, places, self.weights.T)
+        return type(self)(table, kept)
+
+    def draw(self, values: ArrayLike, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Release many symbols, one uniformly random 64-bit word each.
+
+        Args:
+            values: Places of the true symbols.
+            words: Coins, from `sfumato.randomness`.
+
+        Raises:
+            UnknownSymbol: If a value is no symbol of the alphabet; it is not quoted.
+        """
+        rows = np.atleast_1d(np.asarray(values, dtype=np.int64))
+        if not np.all((rows >= 0) & (rows < self.size)):
+            raise UnknownSymbol(self.size, "values")
+        if words.shape != rows.shape:
+            raise InvalidParameter("words", words.shape, f"be one per value, {rows.shape}")
+        return np.asarray(self.outputs[categorical(self._cumulative, rows, words)])
+
+    def _belief(self, belief: ArrayLike) -> NDArray[np.float64]:
+        return _checks.probabilities("belief", belief, self.size)
+
+
+def _exact_weights(weights: ArrayLike) -> NDArray[np.int64]:
+    table = np.asarray(weights)
+    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "iu":
+        raise InvalidParameter("weights", (table.shape, table.dtype), "be a matrix of integers")
+    if table.min() < 0 or table.max() > 2**BITS:
+        raise InvalidParameter("weights", (int(table.min()), int(table.max())), "lie in [0, 2**62]")
+    exact = table.astype(np.int64)
+    # The float sum rules out a row that wraps around to the right integer.
+    about = exact.astype(np.float64).sum(axis=1)
+    if np.any(exact.sum(axis=1) != 2**BITS) or np.any(about > 2.0 ** (BITS + 1)):
+        raise InvalidParameter("weights", "another sum", "sum to 2**62 in every row")
+    return exact
+
+
+def _check_outputs(told: NDArray[np.int64], table: NDArray[np.int64]) -> None:
+    if told.shape != (table.shape[1],) or len(np.unique(told)) != len(told):
+        raise InvalidParameter("outputs", told.shape, "name each column once")
+    if told.min() < 0:
+        raise InvalidParameter("outputs", int(told.min()), "be places of symbols, at least 0")

@@ -1,0 +1,90 @@
+r"""The adversary's distribution of the current value, given all that was released so far.
+
+For a chain of order $m$ the belief is a joint distribution over $m$ consecutive values, one of
+which is current; for order 1 it is a plain vector. A belief is a function of public things only.
+
+Floating-point arithmetic moves a belief away from the exact one. `drift` bounds how far:
+for some scale $c$, every entry satisfies $|\log(\hat b / (c\,b))| \le$ `drift`. Updating never
+enlarges the distance of two beliefs in this metric and prediction shrinks it, so errors only add
+up, and a certificate under the exact belief is one under this belief plus `2 * error`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import _checks
+from sfumato._numerics import UNIT
+from sfumato.alphabet import Alphabet
+from sfumato.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """Joint distribution of consecutive values with the current one marked.
+
+    Attributes:
+        joint: Non-negative array with one axis per value, oldest first, summing to 1.
+        axis: Which axis is the current value.
+        drift: Bound on the rounding error so far, as a log ratio.
+
+    Examples:
+        >>> told = Belief(np.array([0.5, 0.5])).update(np.array([0.9, 0.1]))
+        >>> told.marginal
+        array([0.9, 0.1])
+    """
+
+    joint: NDArray[np.float64]
+    axis: int = 0
+    drift: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.axis < self.joint.ndim:
+            raise InvalidParameter("axis", self.axis, f"lie in range({self.joint.ndim})")
+        object.__setattr__(self, "joint", _checks.read_only(self.joint))
+
+    @property
+    def marginal(self) -> NDArray[np.float64]:
+        """Distribution of the current value."""
+        others = tuple(axis for axis in range(self.joint.ndim) if axis != self.axis)
+        return _checks.read_only(self.joint.sum(axis=others))
+
+    @property
+    def error(self) -> float:
+        """Bound on the log ratio of `marginal` to the exact belief, up to a common factor."""
+        summed = self.joint.size // int(self.joint.shape[self.axis])
+        return self.drift + (summed - 1) * UNIT
+
+    def update(self, likelihood: NDArray[np.float64]) -> Self:
+        """Condition on an output: `likelihood[x]` is its probability when `x` is current."""
+        shape = [1] * self.joint.ndim
+        shape[self.axis] = -1
+        weighted = self.joint * likelihood.reshape(shape)
+        # Likelihood, product, sum and division; the sum is a common factor.
+        return replace(self, joint=weighted / weighted.sum(), drift=self.drift + 4 * UNIT)
+
+
+class Model(Protocol):
+    """What a release needs to know of a model."""
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """The values a stream can take."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the model: equal models, equal fingerprints."""
+
+    @property
+    def full_support(self) -> bool:
+        """Whether every value is possible at every moment."""
+
+    def first(self) -> Belief:
+        """Belief about the first value, before anything is released."""
+
+    def following(self, belief: Belief) -> Belief:
+        """Belief about the next value, given the belief about the current one."""

@@ -1,0 +1,350 @@
+r"""Markov chains of any order on a finite alphabet.
+
+The transition matrix is kept as known rows plus a background:
+
+$$P(x \mid c) = (1 - \lambda_c)\, S(x \mid c) + \lambda_c\, u(x)$$
+
+where $c$ is the context (the last $m$ values), $S$ is `known` (dense, or sparse with few entries
+a row), $\lambda_c$ is `backoff[c]` and $u$ is `background`. Smoothing, a floor that gives full
+support and unseen contexts are all of this form, the time reversal of such a chain is again of
+this form, and a belief is carried forward in time proportional to the entries of $S$.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from sfumato import _checks
+from sfumato._digest import digest
+from sfumato._numerics import UNIT
+from sfumato.alphabet import Alphabet, Label
+from sfumato.errors import InvalidParameter, SolverFailed
+from sfumato.models.belief import Belief
+from sfumato.models.fitting import Rows, count_transitions, smoothed_parts
+from sfumato.randomness import Randomness, categorical, integer_weights
+
+_MAX_BELIEF = 50_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkovChain:
+    """A chain of order `order`; see the module for the form of its transition matrix.
+
+    Attributes:
+        alphabet: The values a stream can take.
+        order: How many past values the next one depends on.
+        initial: Joint distribution of the first `order` values, one axis each.
+        known: One row per context, oldest value most significant: dense or CSR.
+        backoff: Weight of the background in each row.
+        background: Distribution that every row is mixed with.
+
+    Examples:
+        >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> sticky.stationary()
+        array([0.667, 0.333])
+        >>> sticky.following(Belief(np.array([1.0, 0.0]))).marginal
+        array([0.9, 0.1])
+    """
+
+    alphabet: Alphabet
+    order: int
+    initial: NDArray[np.float64]
+    known: Rows
+    backoff: NDArray[np.float64]
+    background: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        size, order = len(self.alphabet), _checks.count("order", self.order)
+        contexts = size**order
+        if contexts > _MAX_BELIEF:
+            raise InvalidParameter(
+                "order", order, f"keep size**order at most {_MAX_BELIEF:,} (size is {size})"
+            )
+        initial = np.asarray(self.initial, dtype=np.float64)
+        if initial.shape != (size,) * order:
+            raise InvalidParameter("initial", initial.shape, f"have shape {(size,) * order}")
+        _checks.probabilities("initial", initial.ravel())
+        background = _checks.probabilities("background", self.background, size)
+        backoff = np.asarray(self.backoff, dtype=np.float64)
+        if backoff.shape != (contexts,) or not np.all((backoff >= 0) & (backoff <= 1)):
+            raise InvalidParameter("backoff", backoff.shape, f"be {contexts} numbers in [0, 1]")
+        object.__setattr__(self, "initial", _checks.read_only(initial))
+        object.__setattr__(self, "known", _known_rows(self.known, contexts, size, backoff))
+        object.__setattr__(self, "backoff", _checks.read_only(backoff))
+        object.__setattr__(self, "background", background)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        transition: ArrayLike | sparse.sparray,
+        initial: ArrayLike | None = None,
+        alphabet: Alphabet | None = None,
+        floor: float = 0.0,
+    ) -> Self:
+        """A chain from its transition matrix: row = context, column = next value.
+
+        Args:
+            transition: `size**order` rows of `size` probabilities; dense or sparse.
+            initial: Distribution of the first value, or for order m the joint one of the
+                first m; the stationary one if not given.
+            alphabet: The symbols; 0, 1, ... if not given.
+            floor: Least probability that every transition shall have. It is mixed in evenly.
+        """
+        known = _as_rows(transition)
+        contexts, size = known.shape
+        order = _order(contexts, size)
+        mixed = _checks.finite("floor", floor) * size
+        if mixed >= 1:
+            raise InvalidParameter("floor", floor, f"be less than 1/{size}")
+        uniform = np.full(size, 1.0 / size)
+        chain = cls(
+            alphabet=alphabet or Alphabet.of_size(size),
+            order=order,
+            initial=np.full((size,) * order, 1.0 / contexts),
+            known=known,
+            backoff=np.full(contexts, mixed),
+            background=uniform,
+        )
+        if initial is None:
+            return replace(chain, initial=chain.stationary())
+        start = np.asarray(initial, dtype=np.float64)
+        return replace(chain, initial=(1 - mixed) * start + mixed / start.size)
+
+    @classmethod
+    def fit(
+        cls,
+        sequences: Iterable[Sequence[Label]],
+        *,
+        alphabet: Alphabet | None = None,
+        order: int = 1,
+        smoothing: float = 0.5,
+        floor: float = 1e-6,
+    ) -> Self:
+        """Fit a chain with full support to many recorded sequences.
+
+        Args:
+            sequences: Recorded sequences of symbols, one per stream.
+            alphabet: The symbols; those that occur, sorted, if not given.
+            order: How many past values the next one depends on.
+            smoothing: Pseudo-counts per symbol, spread like the symbols at large.
+            floor: Least probability of any transition, greater than 0: values that the
+                history calls impossible do happen.
+
+        Examples:
+            >>> chain = MarkovChain.fit([["a", "a", "b"], ["b", "b", "a"]])
+            >>> chain.alphabet.labels, chain.full_support
+            (('a', 'b'), True)
+        """
+        paths = list(sequences)
+        if alphabet is None:
+            found = {label for path in paths for label in path}
+            alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
+        size, order = len(alphabet), _checks.count("order", order)
+        counts = count_transitions((alphabet.indices(path) for path in paths), size, order)
+        return cls(alphabet, order, *smoothed_parts(counts, order, smoothing, floor))
+
+    @property
+    def size(self) -> int:
+        """Number of symbols."""
+        return len(self.alphabet)
+
+    @property
+    def floor(self) -> float:
+        """Least probability of any transition; 0 when some are impossible."""
+        known = self.known
+        if isinstance(known, np.ndarray):
+            least = (1 - self.backoff) * known.min(axis=1) + self.backoff * self.background.min()
+        else:
+            least = self.backoff * self.background.min()
+        return float(least.min())
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the model."""
+        known = self.known
+        rows: tuple[NDArray[Any], ...] = (
+            (known,) if isinstance(known, np.ndarray) else (known.data, known.indices, known.indptr)
+        )
+        return digest(
+            "markov",
+            self.alphabet.fingerprint,
+            self.order,
+            self.initial,
+            self.backoff,
+            self.background,
+            *rows,
+        )
+
+    @property
+    def full_support(self) -> bool:
+        """Whether every value is possible at every moment."""
+        return self.floor > 0 and bool(self.initial.min() > 0)
+
+    def transition(self) -> NDArray[np.float64]:
+        """The whole matrix, dense: row = context, column = next value."""
+        known = self.known if isinstance(self.known, np.ndarray) else self.known.toarray()
+        mixed = (1 - self.backoff)[:, None] * known + np.outer(self.backoff, self.background)
+        return _checks.read_only(mixed)
+
+    def first(self) -> Belief:
+        """Belief about the first value, before anything is released."""
+        return Belief(self.initial, axis=0)
+
+    def following(self, belief: Belief) -> Belief:
+        """Belief about the next value, given the belief about the current one."""
+        if belief.axis < self.order - 1:
+            return replace(belief, axis=belief.axis + 1)
+        # Projections, products, a sum of `size` terms, the background, the normalisation.
+        drift = belief.drift + (self.size + 6) * UNIT
+        return Belief(self._advance(belief.joint), axis=self.order - 1, drift=drift)
+
+    def _advance(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Joint of the next `order` values: append the next one and sum out the oldest."""
+        weights = joint.ravel()
+        kept, mixed = weights * (1 - self.backoff), weights * self.backoff
+        if self.order == 1:
+            following = kept @ self.known + mixed.sum() * self.background
+        else:
+            tails = self.size ** (self.order - 1)
+            following = _pushed(self.known, kept, self.size, tails)
+            following = following + np.outer(
+                mixed.reshape(self.size, tails).sum(axis=0), self.background
+            )
+        following = np.asarray(following).reshape(joint.shape)
+        return np.asarray(following / following.sum())
+
+    def stationary(self, tolerance: float = 1e-14, max_steps: int = 200_000) -> NDArray[np.float64]:
+        """Distribution of `order` successive values that one step leaves unchanged.
+
+        Found by averaging the powers of the chain, so it also exists for periodic chains; a
+        chain with several closed classes keeps the mixture that an even start leads to.
+        """
+        joint = np.full((self.size,) * self.order, 1.0 / self.size**self.order)
+        if self.order == 1 and self.size <= 2_000:
+            return _stationary_dense(self.transition())
+        for _ in range(max_steps):
+            moved = 0.5 * (joint + self._advance(joint))
+            if np.abs(moved - joint).sum() <= tolerance:
+                return _checks.read_only(moved)
+            joint = moved
+        raise SolverFailed(f"the stationary distribution did not settle in {max_steps} steps")
+
+    def reversed(self) -> MarkovChain:
+        r"""The same stationary process told backwards.
+
+        $$P(X_{t-1} = i \mid X_t = j) = \pi_i P_{ij} / \pi_j$$
+
+        where $\pi$ is the stationary distribution. Order 1 only: of known rows plus background,
+        the reversal is known rows plus background again, so a sparse chain stays sparse.
+        """
+        if self.order != 1:
+            raise InvalidParameter("order", self.order, "be 1 for a time reversal")
+        weight = self.stationary()
+        arrived = np.maximum(weight, np.finfo(np.float64).tiny)
+        mixed = weight * self.backoff
+        backoff = np.minimum(mixed.sum() * self.background / arrived, 1.0)
+        background = mixed / mixed.sum() if mixed.sum() > 0 else self.background
+        kept = sparse.csr_array(self.known) * (weight * (1 - self.backoff))[:, None]
+        turned = sparse.csr_array(kept.T)
+        sums = np.asarray(turned.sum(axis=1))
+        scaled = sparse.csr_array(turned * (1 / np.where(sums > 0, sums, 1.0))[:, None])
+        backoff = np.where(sums > 0, backoff, 1.0)
+        known = scaled.toarray() if isinstance(self.known, np.ndarray) else scaled
+        return replace(self, initial=weight, known=known, backoff=backoff, background=background)
+
+    def sample(self, length: int, randomness: Randomness) -> NDArray[np.int64]:
+        """Draw a sequence of symbol places, for simulations."""
+        _checks.count("length", length)
+        words = randomness.words(length + 1)
+        start = categorical(_cumulative(self.initial.ravel()), np.zeros(1, np.int64), words[:1])
+        context = int(start[0])
+        path = list(np.unravel_index(context, self.initial.shape))[:length]
+        tails = self.size ** (self.order - 1)
+        for word in words[1 : length + 1 - self.order]:
+            row = _cumulative(self._row(context))
+            drawn = int(categorical(row, np.zeros(1, np.int64), np.array([word]))[0])
+            path.append(np.int64(drawn))
+            context = (context % tails) * self.size + drawn
+        return np.array(path, dtype=np.int64)
+
+    def _row(self, context: int) -> NDArray[np.float64]:
+        known = self.known[[context]]
+        row = known if isinstance(known, np.ndarray) else known.toarray()
+        weight = self.backoff[context]
+        return np.asarray((1 - weight) * row[0] + weight * self.background)
+
+
+def _cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+    return integer_weights(probabilities[None, :]).cumsum(axis=1)
+
+
+def _as_rows(transition: ArrayLike | sparse.sparray) -> Rows:
+    if sparse.issparse(transition):
+        return sparse.csr_array(transition, dtype=np.float64)
+    matrix = np.asarray(transition, dtype=np.float64)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidParameter("transition", matrix.shape, "be a matrix")
+    return matrix
+
+
+def _order(contexts: int, size: int) -> int:
+    order, rows = 1, size
+    while rows < contexts and size > 1:
+        order, rows = order + 1, rows * size
+    if rows != contexts:
+        raise InvalidParameter(
+            "transition", (contexts, size), "have as many rows as a power of its columns"
+        )
+    return order
+
+
+def _known_rows(known: Rows, contexts: int, size: int, backoff: NDArray[np.float64]) -> Rows:
+    """Check the known rows; a row that the background replaces may be empty."""
+    if known.shape != (contexts, size):
+        raise InvalidParameter("transition", known.shape, f"have shape {(contexts, size)}")
+    if isinstance(known, np.ndarray):
+        used = backoff < 1
+        if used.any():
+            _checks.row_stochastic("transition", known[used])
+        return _checks.read_only(known)
+    rows = known.astype(np.float64, copy=True)
+    rows.sum_duplicates()
+    if rows.nnz and not np.all(rows.data >= 0):
+        raise InvalidParameter("transition", float(rows.data.min()), "have no negative entry")
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    wrong = np.flatnonzero((np.abs(sums - 1) > _checks.SUM_TOLERANCE) & (backoff < 1))
+    if wrong.size:
+        place, total = f"transition row {wrong[0]}", float(sums[wrong[0]])
+        raise InvalidParameter(place, total, f"sum to 1 within {_checks.SUM_TOLERANCE:g}")
+    for part in (rows.data, rows.indices, rows.indptr):
+        part.setflags(write=False)
+    return rows
+
+
+def _pushed(
+    known: Rows, weights: NDArray[np.float64], size: int, tails: int
+) -> NDArray[np.float64]:
+    """Sum over the oldest value of `weights[oldest, tail] * known[oldest, tail, next]`."""
+    if isinstance(known, np.ndarray):
+        cube = known.reshape(size, tails, size)
+        return np.asarray(np.einsum("ot,otn->tn", weights.reshape(size, tails), cube))
+    owner = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr))
+    flat = (owner % tails) * size + known.indices
+    entries = known.data * weights[owner]
+    summed = np.bincount(flat, weights=entries, minlength=tails * size).astype(np.float64)
+    return summed.reshape(tails, size)
+
+
+def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Left null vector of `P - 1` by least squares; an even start breaks ties."""
+    size = len(transition)
+    system = np.vstack([transition.T - np.eye(size), np.ones(size)])
+    target = np.append(np.zeros(size), 1.0)
+    solution = np.maximum(np.linalg.lstsq(system, target, rcond=None)[0], 0.0)
+    return _checks.read_only(solution / solution.sum())

@@ -1,0 +1,59 @@
+"""Independent values with one known distribution: a chain without memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import _checks
+from sfumato._digest import digest
+from sfumato.alphabet import Alphabet
+from sfumato.models.belief import Belief
+from sfumato.randomness import Randomness, categorical, integer_weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """Every value is drawn anew from `probabilities`.
+
+    Examples:
+        >>> coin = Prior([0.7, 0.3])
+        >>> coin.following(coin.first()).marginal
+        array([0.7, 0.3])
+    """
+
+    probabilities: NDArray[np.float64]
+    alphabet: Alphabet
+
+    def __init__(self, probabilities: ArrayLike, alphabet: Alphabet | None = None) -> None:
+        checked = _checks.probabilities(
+            "probabilities", probabilities, None if alphabet is None else len(alphabet)
+        )
+        object.__setattr__(self, "probabilities", checked)
+        object.__setattr__(self, "alphabet", alphabet or Alphabet.of_size(checked.size))
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the model."""
+        return digest("prior", self.alphabet.fingerprint, self.probabilities)
+
+    @property
+    def full_support(self) -> bool:
+        """Whether every value is possible."""
+        return bool(self.probabilities.min() > 0)
+
+    def first(self) -> Belief:
+        """Belief about the first value."""
+        return Belief(self.probabilities)
+
+    def following(self, belief: Belief) -> Belief:
+        """Belief about the next value: what came before says nothing about it."""
+        return self.first()
+
+    def sample(self, length: int, randomness: Randomness) -> NDArray[np.int64]:
+        """Draw a sequence of symbol places, for simulations."""
+        cumulative = integer_weights(self.probabilities[None, :]).cumsum(axis=1)
+        rows = np.zeros(_checks.count("length", length), dtype=np.int64)
+        return categorical(cumulative, rows, randomness.words(length))

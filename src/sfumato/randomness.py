@@ -1,0 +1,201 @@
+"""The one door to entropy.
+
+Three sources with one interface, `words(count)` and `at(stream, sequence)`:
+
+- `secure()`: fresh coins for real releases. A stream cipher (AES-256 in counter mode) keyed by the
+  operating system; each block of output also replaces the key, so coins that were used cannot be
+  recovered from memory, and a forked process starts from a new key.
+- `keyed(secret)`: a pseudo-random function of (stream, sequence number). An engine that replays an
+  event gets the same coins and therefore the same answer; nobody without the secret can tell
+  the coins from fresh ones.
+- `seeded(n)`: the same function with a public key. For tests and simulations; anything that makes
+  a real release refuses it.
+
+Coins are 64-bit words. `categorical` turns one word into one draw from integer weights, exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import threading
+import weakref
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from sfumato import _checks
+from sfumato.errors import InvalidParameter
+
+BITS = 62
+"""Integer weights sum to 2**BITS: the largest power of two that leaves int64 sums exact."""
+
+_BLOCK_BYTES = 1 << 16
+_KEY_BYTES = 32
+_MIN_SECRET_BYTES = 16
+
+
+class Randomness(Protocol):
+    """A source of uniformly random 64-bit words."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether anybody can guess the coins."""
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return the next `count` words."""
+
+    def at(self, stream: str, sequence: int) -> Randomness:
+        """Return the source for one event of one stream."""
+
+
+def secure() -> Randomness:
+    """Fresh coins for real releases.
+
+    Examples:
+        >>> secure().words(2).dtype
+        dtype('uint64')
+    """
+    return _Secure()
+
+
+def keyed(secret: bytes) -> Randomness:
+    """Coins that depend on the secret, the stream and the sequence number alone.
+
+    Args:
+        secret: At least 16 bytes that only the releasing side knows.
+
+    Examples:
+        >>> coins = keyed(b"sixteen bytes or more")
+        >>> bool((coins.at("u1", 7).words(3) == coins.at("u1", 7).words(3)).all())
+        True
+    """
+    if len(secret) < _MIN_SECRET_BYTES:
+        raise InvalidParameter("secret", f"{len(secret)} bytes", "have at least 16 bytes")
+    return _Keyed(hmac.digest(secret, b"sfumato keyed v1", "sha256"), simulated=False)
+
+
+def seeded(seed: int) -> Randomness:
+    """Coins for a simulation: the same seed, the same coins, on every machine.
+
+    Examples:
+        >>> [int(word) % 6 for word in seeded(1).words(3)]
+        [5, 2, 0]
+    """
+    name = str(_checks.count("seed", seed, at_least=0)).encode()
+    return _Keyed(hashlib.sha256(b"sfumato seeded v1 " + name).digest(), simulated=True)
+
+
+class _Secure:
+    """AES-256-CTR with the key replaced at every block (fast key erasure)."""
+
+    simulated = False
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._restart()
+        _OPEN.add(self)
+
+    def _restart(self) -> None:
+        self._key = os.urandom(_KEY_BYTES)
+        self._ready = np.empty(0, dtype=np.uint64)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        with self._lock:
+            if count > self._ready.size:
+                self._refill(count)
+            taken = self._ready[:count].copy()
+            self._ready[:count] = 0
+            self._ready = self._ready[count:]
+            return taken
+
+    def _refill(self, count: int) -> None:
+        stream = _keystream(self._key, max(_BLOCK_BYTES, 8 * count) + _KEY_BYTES)
+        self._key = stream[:_KEY_BYTES]
+        self._ready = np.frombuffer(bytearray(stream[_KEY_BYTES:]), dtype="<u8")
+
+    def at(self, stream: str, sequence: int) -> Randomness:
+        return self
+
+
+# A forked child must not repeat its parent's coins.
+_OPEN: weakref.WeakSet[_Secure] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for source in _OPEN:
+        source._lock = threading.Lock()
+        source._restart()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Keyed:
+    """HMAC-SHA256 of the address gives the key of a keystream of its own."""
+
+    def __init__(self, key: bytes, *, simulated: bool) -> None:
+        self._key = key
+        self._position = 0
+        self.simulated = simulated
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        start = self._position
+        stream = _keystream(self._key, 8 * count, skip=8 * start)
+        self._position = start + count
+        return np.frombuffer(bytearray(stream), dtype="<u8")
+
+    def at(self, stream: str, sequence: int) -> Randomness:
+        # The length in front keeps ("a", 1) and ("a1", ...) apart.
+        name = stream.encode()
+        address = len(name).to_bytes(8, "big") + name + sequence.to_bytes(8, "big")
+        return _Keyed(hmac.digest(self._key, address, "sha256"), simulated=self.simulated)
+
+
+def _keystream(key: bytes, size: int, skip: int = 0) -> bytes:
+    """Bytes `skip` to `skip + size` of the AES-256-CTR keystream of a key used for nothing else."""
+    block, offset = divmod(skip, 16)
+    cipher = Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
+    return cipher.update(bytes(offset + size))[offset:]
+
+
+def integer_weights(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round each row of a probability matrix to integers that sum to `2**BITS` exactly.
+
+    Every entry moves by at most one unit, except the largest of its row, which takes up what is
+    left over (less than one part in 2**40 of it).
+
+    Examples:
+        >>> int(integer_weights(np.array([[0.1, 0.9]])).sum()) == 2**BITS
+        True
+    """
+    weights = np.rint(np.ldexp(probabilities, BITS)).astype(np.int64)
+    largest = probabilities.argmax(axis=1)
+    weights[np.arange(len(weights)), largest] += 2**BITS - weights.sum(axis=1)
+    return weights
+
+
+def categorical(
+    cumulative: NDArray[np.int64], rows: NDArray[np.int64], words: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """Draw one column for each row number, one word each, exactly by the integer weights.
+
+    Args:
+        cumulative: Running sums of the weights along each row; the last column is `2**BITS`.
+        rows: Which row each draw is made from.
+        words: One uniformly random word per draw; its upper `BITS` bits are the coin.
+
+    Examples:
+        >>> cumulative = integer_weights(np.array([[0.5, 0.5]])).cumsum(axis=1)
+        >>> words = np.array([0, 2**64 - 1], dtype=np.uint64)
+        >>> categorical(cumulative, np.array([0, 0]), words)
+        array([0, 1])
+    """
+    coins = (words >> np.uint64(64 - BITS)).astype(np.int64)
+    if len(coins) == 1:
+        return np.array([np.searchsorted(cumulative[rows[0]], coins[0], side="right")])
+    return np.asarray((cumulative[rows] <= coins[:, None]).sum(axis=1), dtype=np.int64)

@@ -1,0 +1,1 @@
+"""The online loop: `(event, new_state) = step(state, value, randomness)`."""

@@ -1,0 +1,333 @@
+"""Release every value at once, as it comes: the certified instantaneous release.
+
+`InstantPlan` is the rule, frozen and public; `InstantState` is all that the next step needs, and
+holds nothing the adversary could not compute; `InstantRelease` is a small object around the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato import _checks
+from sfumato._digest import digest
+from sfumato._numerics import UNIT, up
+from sfumato.accounting.allocation import Allowance, Budget, as_budget
+from sfumato.accounting.events import Event, Outcome
+from sfumato.accounting.ledger import FREE, Charge, Ledger
+from sfumato.alphabet import Label
+from sfumato.design.methods import Method, design
+from sfumato.design.result import Design
+from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
+from sfumato.guarantees import LDP, SIP
+from sfumato.loss import Loss, as_matrix
+from sfumato.models.belief import Belief, Model
+from sfumato.randomness import Randomness, categorical, integer_weights, secure
+
+
+class Fallback(StrEnum):
+    """What leaves when a step cannot be released as planned.
+
+    `SUPPRESS` and `REPEAT` are visible to the receiver. That is harmless when the budget is gone,
+    which everybody can tell; for a value outside the alphabet it tells that the value was
+    outside. `SUBSTITUTE` hides that too: a symbol drawn from the adversary's own belief goes
+    through the channel instead.
+    """
+
+    REFUSE = "refuse"
+    SUPPRESS = "suppress"
+    REPEAT = "repeat"
+    SUBSTITUTE = "substitute"
+
+
+class Purpose(StrEnum):
+    """Whether a person's data leaves, or a simulation is run with coins that can be guessed."""
+
+    RELEASE = "release"
+    SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class InstantState:
+    """All that the next step needs to know. It holds no true value.
+
+    Attributes:
+        plan: Fingerprint of the plan that made it.
+        stream: Name of the stream.
+        sequence: Moment of the next value, counted from 0.
+        belief: The adversary's belief about the next value.
+        ledger: What was spent so far.
+        last: Place of the symbol released last; None before the first.
+    """
+
+    plan: str
+    stream: str
+    sequence: int
+    belief: Belief
+    ledger: Ledger
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstantPlan:
+    """The rule of an instantaneous release: what each step does, as a pure function.
+
+    Attributes:
+        model: What the adversary is assumed to know; full support.
+        budget: What may leak, step by step.
+        loss: What it costs to release one symbol when another is true.
+        method: How the channel of a step is found.
+        on_exhausted: What leaves when the budget is gone.
+        on_unknown: What leaves for a value outside the alphabet.
+        purpose: `SIMULATION` admits `seeded()` coins; its states are no use to a real release.
+        fingerprint: Identifies the plan; states carry it.
+    """
+
+    model: Model
+    budget: Budget
+    loss: Loss
+    method: Method = Method.OPTIMAL
+    on_exhausted: Fallback = Fallback.REFUSE
+    on_unknown: Fallback = Fallback.REFUSE
+    purpose: Purpose = Purpose.RELEASE
+    fingerprint: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.model.full_support:
+            raise InvalidParameter(
+                "model", "zeros", "give every value some probability: fit it with a floor"
+            )
+        as_matrix(self.loss, len(self.model.alphabet))
+        if self.on_exhausted is Fallback.SUBSTITUTE:
+            raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
+        object.__setattr__(self, "fingerprint", self._digest())
+
+    def _digest(self) -> str:
+        return digest(
+            "instant plan",
+            1,
+            self.model.fingerprint,
+            repr(self.budget),
+            self.loss.matrix,
+            self.method.value,
+            self.on_exhausted.value,
+            self.on_unknown.value,
+            self.purpose.value,
+        )
+
+    def begin(self, stream: str) -> InstantState:
+        """The state before the first value of a stream."""
+        return InstantState(self.fingerprint, stream, 0, self.model.first(), Ledger())
+
+    def prepare(self, state: InstantState) -> Design | None:
+        """The channel of the next step; None when the budget is gone. Public: needs no value."""
+        self._own(state)
+        return self._design(state, self.budget.allowance(state.ledger))
+
+    def step(
+        self, state: InstantState, value: object, randomness: Randomness
+    ) -> tuple[Event, InstantState]:
+        """Release one value.
+
+        Args:
+            state: Where the stream stands.
+            value: The true symbol.
+            randomness: Coins; `seeded()` ones only in a simulation.
+
+        Raises:
+            BudgetExceeded: If the budget is gone and the plan says to refuse.
+            UnknownSymbol: If the value is not in the alphabet and the plan says to refuse.
+            InsecureRandomness: If the coins can be guessed and this is no simulation.
+        """
+        self._own(state)
+        if randomness.simulated and self.purpose is not Purpose.SIMULATION:
+            raise InsecureRandomness("a release")
+        allowance = self.budget.allowance(state.ledger)
+        prepared = self._design(state, allowance)
+        if prepared is None:
+            return self._exhausted(state, allowance)
+        coins = randomness.at(state.stream, state.sequence)
+        try:
+            place = self.model.alphabet.index(value)
+        except UnknownSymbol:
+            match self.on_unknown:
+                case Fallback.REFUSE:
+                    raise
+                case Fallback.SUBSTITUTE:
+                    place = _drawn_from(state.belief, coins)
+                case fallback:
+                    return self._withheld(state, fallback)
+        output = int(prepared.channel.draw(place, coins.words(1))[0])
+        return self._released(state, prepared, output)
+
+    def skip(self, state: InstantState) -> tuple[Event, InstantState]:
+        """Let a moment pass without a release; the belief moves on, nothing is spent."""
+        self._own(state)
+        return self._moved(state, Outcome.SKIPPED, None, state.last)
+
+    def observe(self, state: InstantState, output: Label) -> tuple[Event, InstantState]:
+        """What anybody can compute who sees an output: its certificates and the belief after it."""
+        prepared = self.prepare(state)
+        if prepared is None:
+            raise InvalidParameter("output", "one", "be missing: the budget was gone")
+        return self._released(state, prepared, self.model.alphabet.index(output))
+
+    def _own(self, state: InstantState) -> None:
+        if state.plan != self.fingerprint:
+            raise InvalidParameter(
+                "state", "that of another plan", "come from this model, budget, loss and method"
+            )
+
+    def _design(self, state: InstantState, allowance: Allowance) -> Design | None:
+        if allowance.exhausted:
+            return None
+        # What rounding may have done to the belief is paid for out of the allowance.
+        spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
+        epsilon = min(allowance.sip - spare, _checks.MAX_EPSILON)
+        cap = None if allowance.ldp is None else min(allowance.ldp, _checks.MAX_EPSILON)
+        found = design(self.method, state.belief.marginal, self.loss, epsilon, ldp=cap)
+        charge = _charge(found, state.belief)
+        return found if allowance.covers(charge.sip, charge.ldp) else None
+
+    def _exhausted(self, state: InstantState, allowance: Allowance) -> tuple[Event, InstantState]:
+        if self.on_exhausted is not Fallback.REFUSE:
+            return self._withheld(state, self.on_exhausted)
+        raise BudgetExceeded(
+            state.stream, state.sequence, f"more than {SIP(allowance.sip)}", SIP(allowance.sip)
+        )
+
+    def _withheld(self, state: InstantState, fallback: Fallback) -> tuple[Event, InstantState]:
+        if fallback is Fallback.REPEAT and state.last is not None:
+            return self._moved(state, Outcome.REPEATED, state.last, state.last)
+        return self._moved(state, Outcome.SUPPRESSED, None, state.last)
+
+    def _released(
+        self, state: InstantState, prepared: Design, output: int
+    ) -> tuple[Event, InstantState]:
+        informed = state.belief
+        if not prepared.channel.is_constant:
+            informed = informed.update(prepared.channel.likelihood(output))
+        charge = _charge(prepared, state.belief)
+        return self._moved(
+            replace(state, belief=informed), Outcome.RELEASED, output, output, charge
+        )
+
+    def _moved(
+        self,
+        state: InstantState,
+        outcome: Outcome,
+        output: int | None,
+        last: int | None,
+        charge: Charge = FREE,
+    ) -> tuple[Event, InstantState]:
+        label = None if output is None else self.model.alphabet.labels[output]
+        sip, ldp = SIP(charge.sip), LDP(charge.ldp)
+        event = Event(state.stream, state.sequence, outcome, label, sip, ldp)
+        following = replace(
+            state,
+            sequence=state.sequence + 1,
+            belief=self.model.following(state.belief),
+            ledger=state.ledger.charged(charge, self.budget.memory),
+            last=last,
+        )
+        return event, following
+
+
+class InstantRelease:
+    """Release a stream value by value.
+
+    Args:
+        model: What the adversary is assumed to know; full support.
+        budget: What may leak: a `SIP` amount for every step, or a `Horizon`, `Window` or
+            `Geometric` total.
+        loss: What it costs to release one symbol when another is true.
+        method: How the channel of a step is found; the optimum unless said otherwise.
+        on_exhausted: What leaves when the budget is gone: refuse, suppress or repeat.
+        on_unknown: What leaves for a value outside the alphabet: refuse, suppress, repeat or
+            substitute.
+        stream: Name of the stream.
+        randomness: Coins; fresh ones from `secure()` unless given.
+        state: Where to go on; a new stream if not given.
+        purpose: Name a simulation to use `seeded()` coins.
+
+    Examples:
+        >>> from sfumato.loss import hamming
+        >>> from sfumato.models.markov import MarkovChain
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> release = InstantRelease(chain, budget=SIP(0.5), loss=hamming(chain.alphabet))
+        >>> private = [release(value) for value in [0, 0, 1, 1]]
+        >>> release.ledger.spent[0] <= SIP(2.0)
+        True
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        budget: Budget | SIP,
+        loss: Loss | ArrayLike,
+        method: Method | str = Method.OPTIMAL,
+        on_exhausted: Fallback | str = Fallback.REFUSE,
+        on_unknown: Fallback | str = Fallback.REFUSE,
+        stream: str = "stream",
+        randomness: Randomness | None = None,
+        state: InstantState | None = None,
+        purpose: Purpose | str = Purpose.RELEASE,
+    ) -> None:
+        self.plan = InstantPlan(
+            model=model,
+            budget=as_budget(budget),
+            loss=loss if isinstance(loss, Loss) else Loss("matrix", np.asarray(loss)),
+            method=Method(method),
+            on_exhausted=Fallback(on_exhausted),
+            on_unknown=Fallback(on_unknown),
+            purpose=Purpose(purpose),
+        )
+        self._randomness = secure() if randomness is None else randomness
+        self._state = self.plan.begin(stream) if state is None else state
+        self.plan._own(self._state)
+
+    def __call__(self, value: object) -> Label | None:
+        """Release one value; None when it was suppressed."""
+        return self.step(value).released
+
+    def step(self, value: object) -> Event:
+        """Release one value and say what it cost."""
+        event, self._state = self.plan.step(self._state, value, self._randomness)
+        return event
+
+    def skip(self) -> Event:
+        """Let a moment pass without a release."""
+        event, self._state = self.plan.skip(self._state)
+        return event
+
+    def over(self, values: Iterable[object]) -> Iterator[Event]:
+        """Release many values, one by one, as they come."""
+        return (self.step(value) for value in values)
+
+    @property
+    def state(self) -> InstantState:
+        """Where the stream stands: store it, and go on from it later."""
+        return self._state
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was spent so far."""
+        return self._state.ledger
+
+
+def _charge(prepared: Design, belief: Belief) -> Charge:
+    """Exact leakage under the exact belief; the model-free one bounds it too."""
+    if prepared.channel.is_constant:
+        return FREE
+    sip = up(prepared.sip.epsilon + 2 * belief.error) if belief.error else prepared.sip.epsilon
+    return Charge(min(sip, prepared.ldp.epsilon), prepared.ldp.epsilon)
+
+
+def _drawn_from(belief: Belief, coins: Randomness) -> int:
+    cumulative = integer_weights(belief.marginal[None, :]).cumsum(axis=1)
+    return int(categorical(cumulative, np.zeros(1, dtype=np.int64), coins.words(1))[0])

@@ -1,0 +1,1 @@
+"""The papers' experiments, one file each: numbers and figures out."""

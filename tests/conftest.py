@@ -1,0 +1,16 @@
+import os
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, max_examples=100, deadline=None)
+settings.register_profile("nightly", max_examples=5_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Seeded by default; fresh entropy with TEST_SEED=fresh."""
+    seed = os.environ.get("TEST_SEED", "20261115")
+    return np.random.default_rng(None if seed == "fresh" else int(seed))
