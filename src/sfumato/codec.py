@@ -20,12 +20,13 @@ from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.belief import Belief
+from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.streaming.instant import InstantState
 
-Storable = Prior | MarkovChain | InstantState | Event
-Kind = TypeVar("Kind", Prior, MarkovChain, InstantState, Event)
+Storable = Prior | MarkovChain | StreamModel | InstantState | Event
+Kind = TypeVar("Kind", Prior, MarkovChain, StreamModel, InstantState, Event)
 
 MAGIC = b"sfumato\n"
 VERSION = 1
@@ -64,6 +65,14 @@ class _Chain(msgspec.Struct, frozen=True, tag="markov-chain"):
     background: _Array
 
 
+class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
+    chain: _Chain
+    edges: list[_Array]
+    stream: str
+    values: tuple[str, ...]
+    transitions: int
+
+
 class _State(msgspec.Struct, frozen=True, tag="instant-state"):
     plan: str
     stream: str
@@ -89,7 +98,7 @@ class _Event(msgspec.Struct, frozen=True, tag="event"):
     ldp: float
 
 
-_Body = _Prior | _Chain | _State | _Event
+_Body = _Prior | _Chain | _StreamModel | _State | _Event
 _decoder = msgspec.msgpack.Decoder(_Body)
 _envelope = msgspec.msgpack.Decoder(_Envelope)
 
@@ -155,13 +164,14 @@ def _packed(thing: Storable) -> _Body:
         case Prior():
             return _Prior(_alphabet(thing.alphabet), _array(thing.probabilities))
         case MarkovChain():
-            return _Chain(
-                _alphabet(thing.alphabet),
-                thing.order,
-                _array(thing.initial),
-                _known(thing),
-                _array(thing.backoff),
-                _array(thing.background),
+            return _packed_chain(thing)
+        case StreamModel():
+            return _StreamModel(
+                _packed_chain(thing.chain),
+                _packed_edges(thing.encoding),
+                thing.stream,
+                thing.values,
+                thing.transitions,
             )
         case InstantState():
             return _packed_state(thing)
@@ -178,6 +188,10 @@ def _unpacked(body: _Body) -> Storable:
             return Prior(_float_array(body.probabilities), _read_alphabet(body.alphabet))
         case _Chain():
             return _read_chain(body)
+        case _StreamModel():
+            chain = _read_chain(body.chain)
+            encoding = _read_encoding(body.edges, chain.alphabet)
+            return StreamModel(chain, encoding, body.stream, body.values, body.transitions)
         case _State():
             return _read_state(body)
         case _Event():
@@ -189,6 +203,40 @@ def _unpacked(body: _Body) -> Storable:
                 SIP(body.sip),
                 LDP(body.ldp),
             )
+
+
+def _packed_chain(chain: MarkovChain) -> _Chain:
+    return _Chain(
+        _alphabet(chain.alphabet),
+        chain.order,
+        _array(chain.initial),
+        _known(chain),
+        _array(chain.backoff),
+        _array(chain.background),
+    )
+
+
+def _packed_edges(encoding: Encoding) -> list[_Array]:
+    """No edges: symbols. One list: bins. Two: a grid."""
+    match encoding:
+        case Symbols():
+            return []
+        case Bins():
+            return [_array(encoding.edges)]
+        case Grid():
+            return [_array(encoding.x_edges), _array(encoding.y_edges)]
+
+
+def _read_encoding(edges: list[_Array], alphabet: Alphabet) -> Encoding:
+    match [_float_array(part) for part in edges]:
+        case []:
+            return Symbols(alphabet)
+        case [bins]:
+            return Bins(bins)
+        case [xs, ys]:
+            return Grid(xs, ys)
+        case _:
+            raise CorruptData("a stored encoding must hold at most 2 lists of edges")
 
 
 def _packed_state(state: InstantState) -> _State:

@@ -8,23 +8,26 @@ from pathlib import Path
 
 from sfumato.codec import decode, to_bytes
 from sfumato.errors import CorruptData
+from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 
+AnyModel = Prior | MarkovChain | StreamModel
 
-def save(model: Prior | MarkovChain, path: str | Path) -> None:
+
+def save(model: AnyModel, path: str | Path) -> None:
     """Write a model to a file; the file appears under its name only when it is complete.
 
     Examples:
         >>> folder = getfixture("tmp_path")
         >>> save(Prior([0.7, 0.3]), folder / "coin.model")
-        >>> load(folder / "coin.model").full_support
-        True
+        >>> load(folder / "coin.model")
+        Prior(probabilities=array([0.7, 0.3]), alphabet=...)
     """
     write_whole(path, to_bytes(model))
 
 
-def load(path: str | Path) -> Prior | MarkovChain:
+def load(path: str | Path) -> AnyModel:
     """Read a model that `save` wrote.
 
     Raises:
@@ -34,7 +37,7 @@ def load(path: str | Path) -> Prior | MarkovChain:
         model = decode(Path(path).read_bytes())
     except CorruptData as problem:
         raise CorruptData(f"{path}: {problem}") from problem
-    if not isinstance(model, Prior | MarkovChain):
+    if not isinstance(model, AnyModel):
         raise CorruptData(f"{path}: stored data must be a model; got {type(model).__name__}")
     return model
 

@@ -267,13 +267,14 @@ class MarkovChain:
         path = list(np.unravel_index(context, self.initial.shape))[:length]
         tails = self.size ** (self.order - 1)
         for word in words[1 : length + 1 - self.order]:
-            row = _cumulative(self._row(context))
+            row = _cumulative(self.row(context))
             drawn = int(categorical(row, np.zeros(1, np.int64), np.array([word]))[0])
             path.append(np.int64(drawn))
             context = (context % tails) * self.size + drawn
         return np.array(path, dtype=np.int64)
 
-    def _row(self, context: int) -> NDArray[np.float64]:
+    def row(self, context: int) -> NDArray[np.float64]:
+        """Distribution of the next value in one context (its flat number)."""
         known = self.known[[context]]
         row = known if isinstance(known, np.ndarray) else known.toarray()
         weight = self.backoff[context]

@@ -6,9 +6,10 @@ holds nothing the adversary could not compute; `InstantRelease` is a small objec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,9 @@ from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss, as_matrix
 from sfumato.models.belief import Belief, Model
 from sfumato.randomness import Randomness, categorical, integer_weights, secure
+
+_KEPT_CELLS = 4_000_000
+"""How many channel weights a plan keeps for streams that stand alike."""
 
 
 class Fallback(StrEnum):
@@ -95,6 +99,7 @@ class InstantPlan:
     on_unknown: Fallback = Fallback.REFUSE
     purpose: Purpose = Purpose.RELEASE
     fingerprint: str = field(init=False)
+    _designs: Callable[[bytes, float, float | None], Design] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.model.full_support:
@@ -105,6 +110,9 @@ class InstantPlan:
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "fingerprint", self._digest())
+        # Streams that stand alike share a design; it is a pure function of public things.
+        kept = max(64, _KEPT_CELLS // len(self.loss) ** 2)
+        object.__setattr__(self, "_designs", lru_cache(maxsize=kept)(self._solve))
 
     def _digest(self) -> str:
         return digest(
@@ -169,12 +177,25 @@ class InstantPlan:
         self._own(state)
         return self._moved(state, Outcome.SKIPPED, None, state.last)
 
-    def observe(self, state: InstantState, output: Label) -> tuple[Event, InstantState]:
-        """What anybody can compute who sees an output: its certificates and the belief after it."""
+    def observe(
+        self, state: InstantState, output: Label | None, outcome: Outcome = Outcome.RELEASED
+    ) -> tuple[Event, InstantState]:
+        """What anybody can compute who sees an output: its certificates and the belief after it.
+
+        Raises:
+            InvalidParameter: If this plan could not have produced the output here.
+        """
+        self._own(state)
+        if outcome is not Outcome.RELEASED:
+            kept = None if outcome is not Outcome.REPEATED else state.last
+            return self._moved(state, outcome, kept, state.last)
         prepared = self.prepare(state)
         if prepared is None:
-            raise InvalidParameter("output", "one", "be missing: the budget was gone")
-        return self._released(state, prepared, self.model.alphabet.index(output))
+            raise InvalidParameter("output", "a release", "not occur: the budget was gone")
+        place = self.model.alphabet.index(output)
+        if place not in prepared.channel.outputs:
+            raise InvalidParameter("output", output, "be one that the channel can release")
+        return self._released(state, prepared, place)
 
     def _own(self, state: InstantState) -> None:
         if state.plan != self.fingerprint:
@@ -189,9 +210,13 @@ class InstantPlan:
         spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
         epsilon = min(allowance.sip - spare, _checks.MAX_EPSILON)
         cap = None if allowance.ldp is None else min(allowance.ldp, _checks.MAX_EPSILON)
-        found = design(self.method, state.belief.marginal, self.loss, epsilon, ldp=cap)
+        found = self._designs(state.belief.marginal.tobytes(), epsilon, cap)
         charge = _charge(found, state.belief)
         return found if allowance.covers(charge.sip, charge.ldp) else None
+
+    def _solve(self, belief: bytes, epsilon: float, cap: float | None) -> Design:
+        marginal = np.frombuffer(belief, dtype=np.float64)
+        return design(self.method, marginal, self.loss, epsilon, ldp=cap)
 
     def _exhausted(self, state: InstantState, allowance: Allowance) -> tuple[Event, InstantState]:
         if self.on_exhausted is not Fallback.REFUSE:

@@ -1,0 +1,79 @@
+"""What every command shares: errors as exit codes, JSON for machines, progress for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+OK, FAILED_AUDIT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def say(message: str) -> None:
+    """Tell a person something, on standard error, so that standard output stays clean."""
+    print(message, file=sys.stderr)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print one JSON object; infinite numbers become the text "inf", which JSON lacks."""
+    print(json.dumps(_finite(document), indent=2, ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(key): _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value
+
+
+@contextmanager
+def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar with rate and time left, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeLeft(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, rate="")
+
+        def show(done: int) -> None:
+            speed = bar.tasks[0].speed
+            bar.update(task, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield show
+
+
+def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Print a table on standard output: drawn on a terminal, plain when piped."""
+    if not sys.stdout.isatty():
+        print(title)
+        for row in (columns, *rows):
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(title=title, title_justify="left", header_style="bold")
+    for place, name in enumerate(columns):
+        drawn.add_column(name, justify="left" if place == 0 else "right")
+    for row in rows:
+        drawn.add_row(*row)
+    Console().print(drawn)

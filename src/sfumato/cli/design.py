@@ -1,0 +1,87 @@
+"""`sfumato design`: one channel for one belief."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def design(
+    belief: Annotated[
+        str, typer.Option(help="Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="Leakage allowed under the belief.")],
+    loss: options.Loss = "hamming",
+    method: options.Method = "optimal",
+    ldp: Annotated[float | None, typer.Option(help="Cap on the model-free leakage.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Design the channel for one belief, with its cost, a proven floor and both certificates.
+
+    Symbols are numbered from 0, one apart, for losses that measure distance.
+
+    \b
+    Examples:
+      sfumato design --belief 0.5,0.3,0.2 --epsilon 1
+      sfumato design --belief 0.25,0.25,0.25,0.25 --epsilon 1 --loss absolute --method published
+    """
+    from sfumato.alphabet import Alphabet
+    from sfumato.design.methods import Method
+    from sfumato.design.methods import design as design_by
+    from sfumato.errors import InvalidParameter
+    from sfumato.jobs.spec import named_loss
+
+    prior = _belief(belief)
+    if method not in list(Method):
+        raise InvalidParameter("--method", method, f"be one of {', '.join(Method)}")
+    table_of = named_loss(loss, Alphabet.of_size(prior.size))
+    found = design_by(Method(method), prior, table_of, epsilon, ldp=ldp)
+    outputs = found.channel.outputs.tolist()
+    if as_json:
+        print_json(
+            {
+                "method": method,
+                "cost": found.cost,
+                "lower_bound": found.lower_bound,
+                "sip": found.sip.epsilon,
+                "ldp": found.ldp.epsilon,
+                "outputs": outputs,
+                "channel": found.channel.probabilities.tolist(),
+            }
+        )
+        return
+    print(f"expected loss {found.cost:.6g}")
+    if found.lower_bound is not None:
+        print(f"no channel within the budget has less than {found.lower_bound:.6g}")
+    print(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
+    if found.sip.epsilon > epsilon:
+        print(f"this rule does NOT keep the budget of {epsilon:g}")
+    table(
+        "probability of each output (column) for each true symbol (row)",
+        ["", *(str(output) for output in outputs)],
+        [
+            [str(symbol), *(f"{p:.4f}" for p in row)]
+            for symbol, row in enumerate(found.channel.probabilities)
+        ],
+    )
+
+
+def _belief(text: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    from sfumato.errors import InvalidParameter
+
+    source = Path(text).read_text(encoding="utf-8") if Path(text).is_file() else text
+    try:
+        return np.array([float(part) for part in source.replace(",", " ").split()])
+    except ValueError:
+        raise InvalidParameter("--belief", "other text", "be numbers or a file of them") from None

@@ -1,0 +1,89 @@
+"""`sfumato fit`: from recorded streams to a model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, progress, say
+
+
+def fit(
+    history: Annotated[str, typer.Argument(help="CSV, JSON lines, Parquet or Arrow; - for stdin.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Where the model goes.")],
+    stream: Annotated[str, typer.Option(help="Column that tells streams apart.")] = "stream",
+    value: Annotated[str, typer.Option(help="Column of the value.")] = "value",
+    order: Annotated[int, typer.Option(help="How many past values the next depends on.")] = 1,
+    smoothing: Annotated[float, typer.Option(help="Pseudo-counts per symbol.")] = 0.5,
+    floor: Annotated[
+        float, typer.Option(help="Least probability of any transition; rare things happen.")
+    ] = 1e-6,
+    bins: Annotated[int | None, typer.Option(help="Cut a numeric value into this many.")] = None,
+    grid: Annotated[
+        str | None, typer.Option(help="Cut points into cells, as 32x32; needs --x and --y.")
+    ] = None,
+    x: Annotated[str | None, typer.Option(help="Column of the first coordinate.")] = None,
+    y: Annotated[str | None, typer.Option(help="Column of the second coordinate.")] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Learn what an adversary may know: how the values of a stream follow each other.
+
+    The history is one row per value, in order of time within each stream; rows of different
+    streams may be mixed. It is best not the data you are going to release.
+
+    \b
+    Examples:
+      sfumato fit history.csv --stream user --value place -o city.model
+      sfumato fit meter.parquet --stream home --value watts --bins 16 -o meter.model
+      sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat -o town.model
+    """
+    from sfumato.files import save
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.fit import fit_table
+
+    table = Table.at(history)
+    values, cut = _values(value, grid, x, y, bins)
+    with progress("fitting", table.count(), quiet or as_json) as show:
+        model, report = fit_table(
+            table,
+            stream=stream,
+            values=values,
+            order=order,
+            smoothing=smoothing,
+            floor=floor,
+            cut=cut,
+            progress=show,
+        )
+    save(model, output)
+    if as_json:
+        print_json({"model": output, **asdict(report)})
+        return
+    print(
+        f"{output}: {report.streams:,} streams, {report.rows:,} values, "
+        f"{report.symbols:,} symbols, {report.transitions:,} transitions"
+    )
+    print(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
+    if report.rare:
+        some = ", ".join(str(label) for label in report.rare[:8])
+        more = f" and {len(report.rare) - 8} more" if len(report.rare) > 8 else ""
+        print(f"rare symbols (under 1 % of the history): {some}{more}")
+    for warning in report.warnings:
+        say(f"warning: {warning}")
+
+
+def _values(value: str, grid: str | None, x: str | None, y: str | None, bins: int | None):  # type: ignore[no-untyped-def]
+    from sfumato.errors import InvalidParameter
+    from sfumato.jobs.fit import Cut
+
+    if grid is None:
+        if x is not None or y is not None:
+            raise InvalidParameter("--x and --y", (x, y), "come with --grid")
+        return (value,), Cut(bins=bins)
+    columns, _, rows = grid.lower().partition("x")
+    if not (columns.isdigit() and rows.isdigit() and x and y) or bins is not None:
+        raise InvalidParameter("--grid", grid, "be like 32x32, with --x and --y and no --bins")
+    return (x, y), Cut(columns=int(columns), rows=int(rows))

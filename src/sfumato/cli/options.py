@@ -1,0 +1,63 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sfumato.models.encoding import StreamModel
+
+Model = Annotated[
+    str,
+    typer.Option("--model", "-m", help="The model that `sfumato fit` wrote.", show_default=False),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Leakage allowed per value, for ever (natural logarithm of the ratio)."),
+]
+Budget = Annotated[
+    float | None, typer.Option(help="Total leakage allowed; needs --horizon or --window.")
+]
+Horizon = Annotated[
+    int | None, typer.Option(help="The budget is for this many values of each stream.")
+]
+Window = Annotated[
+    int | None, typer.Option(help="The budget is for any this many successive values, for ever.")
+]
+Ldp = Annotated[
+    float | None,
+    typer.Option(help="Also cap the model-free leakage, over the same values as the budget."),
+]
+Loss = Annotated[
+    str,
+    typer.Option(
+        help="What a wrong value costs: hamming, absolute, squared, euclidean, or a CSV file with "
+        "a matrix (row: true symbol, column: released symbol)."
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        help="optimal, calibrated, randomized-response, context-free, or published (the paper's "
+        "rule, which leaks more than it claims)."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
+
+
+def load_model(path: str) -> StreamModel:
+    """A model with its reading rules; a bare chain is read from columns `stream` and `value`."""
+    from sfumato.errors import InvalidParameter
+    from sfumato.files import load
+    from sfumato.models.encoding import StreamModel, Symbols
+    from sfumato.models.markov import MarkovChain
+
+    model = load(path)
+    if isinstance(model, MarkovChain):
+        return StreamModel(model, Symbols(model.alphabet))
+    if not isinstance(model, StreamModel):
+        raise InvalidParameter("--model", path, "hold a chain; fit one with `sfumato fit`")
+    return model

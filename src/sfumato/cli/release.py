@@ -1,0 +1,152 @@
+"""`sfumato release`: from true values to private ones."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import INTERRUPTED, print_json, progress, say
+
+if TYPE_CHECKING:
+    from sfumato.models.encoding import StreamModel
+    from sfumato.randomness import Randomness
+
+
+def release(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="The true values; - for stdin.")],
+    model: options.Model,
+    output: Annotated[str, typer.Option("--output", "-o", help="Private values; - for stdout.")],
+    epsilon: options.Epsilon = None,
+    budget: options.Budget = None,
+    horizon: options.Horizon = None,
+    window: options.Window = None,
+    ldp: options.Ldp = None,
+    loss: options.Loss = "hamming",
+    method: options.Method = "optimal",
+    stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
+    value: Annotated[
+        str | None, typer.Option(help="Column of values (x,y for a grid); as at `fit`.")
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option(help="Column of event ids; else source and row number.")
+    ] = None,
+    source_name: Annotated[
+        str | None, typer.Option("--source", help="Name of the source in event ids.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="File that keeps every answer; a retry draws nothing anew.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on after an interrupted run; needs its --ledger.")
+    ] = False,
+    when_exhausted: Annotated[
+        str, typer.Option(help="Budget gone: refuse, suppress or repeat the last release.")
+    ] = "refuse",
+    when_unknown: Annotated[
+        str, typer.Option(help="Unknown value: refuse, suppress, repeat or substitute.")
+    ] = "refuse",
+    format: Annotated[
+        str | None, typer.Option(help="Format of stdin and stdout: csv (default) or jsonl.")
+    ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(help="Secret for coins that depend on stream and sequence number alone."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
+    ] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Release a table value by value; each output row carries its exact leakage.
+
+    Output columns: stream, sequence, released, outcome, sip, ldp: never the true value. The rules
+    are written beside a file output as OUTPUT.plan.json, for `sfumato audit`. With a ledger, the
+    same event again gets the same answer, and a killed run goes on with --resume.
+
+    \b
+    Examples:
+      sfumato release live.csv -m city.model --budget 10 --horizon 50 -o private.csv
+      sfumato release live.csv -m city.model --epsilon 0.3 --ledger city.ledger -o private.parquet
+      tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
+    """
+    from sfumato.errors import InvalidParameter
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.release import release_table
+    from sfumato.jobs.spec import ReleaseSpec, write_spec
+
+    read = _renamed(options.load_model(model), stream, value)
+    spec = ReleaseSpec(
+        epsilon=epsilon,
+        budget=budget,
+        horizon=horizon,
+        window=window,
+        ldp=ldp,
+        loss=loss,
+        method=method,
+        when_exhausted=when_exhausted,
+        when_unknown=when_unknown,
+        purpose="release" if seed is None else "simulation",
+    )
+    rule = spec.plan(read)
+    if resume and (ledger is None or not Path(ledger).is_file()):
+        raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
+    table = Table.at(source, format if source == "-" else None)
+    sink = Table.at(output, format if output == "-" else None)
+    if seed is not None:
+        say("warning: --seed makes guessable coins; treat the output as a simulation")
+    with progress("releasing", table.count(), quiet or as_json) as show:
+        report = release_table(
+            table,
+            sink,
+            read,
+            rule,
+            ledger=ledger,
+            event=event,
+            source_name=source_name,
+            randomness=_coins(key_file, seed),
+            progress=show,
+        )
+    if not sink.is_standard:
+        write_spec(spec, read, output)
+    if as_json and not sink.is_standard:
+        print_json({"output": output, **asdict(report)})
+    elif not quiet:
+        say(
+            f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
+            f"{report.streams:,} streams, at most SIP {report.largest_sip:.6g} and "
+            f"LDP {report.largest_ldp:.6g} in all"
+        )
+    if report.interrupted:
+        say("sfumato: interrupted; what was answered is complete" + _hint(ledger))
+        raise typer.Exit(INTERRUPTED)
+
+
+def _hint(ledger: str | None) -> str:
+    return "; add --resume to go on" if ledger else " (use --ledger to be able to go on)"
+
+
+def _renamed(model: StreamModel, stream: str | None, value: str | None) -> StreamModel:
+    from dataclasses import replace
+
+    names = model.values if value is None else tuple(value.split(","))
+    return replace(model, stream=stream or model.stream, values=names)
+
+
+def _coins(key_file: str | None, seed: int | None) -> Randomness | None:
+    from sfumato.errors import InvalidParameter
+    from sfumato.randomness import keyed, seeded
+
+    if key_file is not None and seed is not None:
+        raise InvalidParameter("--seed", seed, "not come with --key-file")
+    if key_file is not None:
+        if os.stat(key_file).st_mode & 0o077:
+            say(f"warning: {key_file} can be read by others")
+        return keyed(Path(key_file).read_bytes())
+    return None if seed is None else seeded(seed)

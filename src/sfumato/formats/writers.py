@@ -1,0 +1,128 @@
+"""Writing tables: a file appears under its name only when complete, a pipe gets whole lines."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Protocol, Self
+
+import msgspec
+
+from sfumato.formats.problems import BadTable
+from sfumato.formats.readers import Table
+
+Record = Sequence[str | int | float | None]
+Columns = Mapping[str, type]
+"""Names of the columns, in order, and what they hold: `str`, `int` or `float`."""
+
+
+class Output:
+    r"""A table being written, as a context: complete on success, gone on failure.
+
+    Examples:
+        >>> target = getfixture("tmp_path") / "private.csv"
+        >>> with Output(Table.at(str(target)), {"stream": str, "sip": float}) as output:
+        ...     output.write([("u1", 0.5)])
+        >>> target.read_text()
+        'stream,sip\nu1,0.5\n'
+    """
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._target = Path(table.path)
+        self._named = not table.is_standard
+        if self._named and not self._target.parent.is_dir():
+            raise BadTable(table.path, None, "the folder of the output must exist; it does not")
+        self._partial = self._target.with_name(f".{self._target.name}.partial")
+        self._table = table
+        self._columns = columns
+
+    def __enter__(self) -> Self:
+        self._writer = self._open()
+        return self
+
+    def _open(self) -> _Writer:
+        if not self._named:
+            return _Lines(self._table.format, self._columns, sys.stdout)
+        if self._table.format in ("csv", "jsonl"):
+            opener: Any = gzip.open if self._table.path.endswith(".gz") else open
+            sink = io.TextIOWrapper(opener(self._partial, "wb"), encoding="utf-8", newline="")
+            return _Lines(self._table.format, self._columns, sink)
+        return _Columnar(self._table.format, self._columns, self._partial)
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Append records; a pipe is flushed, so that the receiver has them now."""
+        self._writer.write(records)
+        if not self._named:
+            sys.stdout.flush()
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        if not self._named:
+            return
+        try:
+            self._writer.close()
+            if failure is None:
+                with self._partial.open("rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(self._partial, self._target)
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+
+class _Writer(Protocol):
+    def write(self, records: Iterable[Record]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Lines:
+    """Records as lines of text, CSV or JSON."""
+
+    def __init__(self, format: str, columns: Columns, sink: IO[str]) -> None:
+        self._names = tuple(columns)
+        self._sink = sink
+        self._csv = csv.writer(sink, lineterminator="\n") if format == "csv" else None
+        if self._csv:
+            self._csv.writerow(self._names)
+
+    def write(self, records: Iterable[Record]) -> None:
+        if self._csv:
+            self._csv.writerows(records)
+            return
+        for record in records:
+            line = msgspec.json.encode(dict(zip(self._names, record, strict=True)))
+            self._sink.write(line.decode() + "\n")
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class _Columnar:
+    """Records as columns, Parquet or Arrow."""
+
+    def __init__(self, format: str, columns: Columns, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.ipc
+        import pyarrow.parquet
+
+        kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+        self._schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+        if format == "parquet":
+            self._writer: Any = pyarrow.parquet.ParquetWriter(path, self._schema)
+        else:
+            self._writer = pyarrow.ipc.new_file(str(path), self._schema)
+
+    def write(self, records: Iterable[Record]) -> None:
+        import pyarrow as pa
+
+        if rows := list(records):
+            columns = list(map(list, zip(*rows, strict=True)))
+            arrays = [pa.array(c, type=f.type) for c, f in zip(columns, self._schema, strict=True)]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,1 @@
+"""The main jobs on tables as Python calls: fit, plan, release, audit."""

@@ -1,0 +1,234 @@
+"""From a table of true values to a table of private ones, with a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfumato.accounting.events import Event
+from sfumato.alphabet import Label
+from sfumato.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
+from sfumato.formats.problems import BadTable
+from sfumato.formats.readers import Chunk, Table
+from sfumato.formats.writers import Columns, Output, Record
+from sfumato.jobs.interrupt import Interruptible
+from sfumato.models.encoding import Grid, StreamModel, Unreadable
+from sfumato.randomness import Randomness, secure
+from sfumato.store.sqlite import Answer, SqliteStore
+from sfumato.streaming.instant import InstantPlan, InstantState
+
+Progress = Callable[[int], None]
+_STATES_HELD = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReport:
+    """What a run did.
+
+    Attributes:
+        rows: Rows answered.
+        repeated: How many of them had been answered before; their noise was not drawn again.
+        streams: How many streams the new answers belong to.
+        largest_sip: Largest leakage under the model that any of those streams has in all.
+        largest_ldp: The same whatever the model.
+        interrupted: Whether the run was asked to stop before the end of the input.
+    """
+
+    rows: int
+    repeated: int
+    streams: int
+    largest_sip: float
+    largest_ldp: float
+    interrupted: bool
+
+
+def release_table(
+    source: Table,
+    output: Table,
+    model: StreamModel,
+    plan: InstantPlan,
+    *,
+    ledger: str | Path | None = None,
+    event: str | None = None,
+    source_name: str | None = None,
+    randomness: Randomness | None = None,
+    progress: Progress | None = None,
+) -> ReleaseReport:
+    """Release a table with one row per value; rows of different streams may be interleaved.
+
+    Args:
+        source: The true values.
+        output: Where the private values go; a file appears only when it is complete.
+        model: The model, and how the table is read for it.
+        plan: The rule of the release; made for the chain of `model`.
+        ledger: File that keeps every answer; with it a second run draws nothing anew.
+        event: Column of event ids; without it an event is known by source name and row.
+        source_name: The name of the source in event ids; the file name if not given.
+        randomness: Coins; fresh ones unless given.
+        progress: Called with the number of rows answered so far.
+
+    Raises:
+        BadTable: If a row is malformed; answers committed so far stay in the ledger.
+    """
+    if plan.model.fingerprint != model.chain.fingerprint:
+        raise InvalidParameter("plan", "that of another model", "be made for the given model")
+    if output.path == source.path and not source.is_standard:
+        raise BadTable(output.path, None, "the output must not be the input")
+    name = source_name or Path(source.path).name
+    with SqliteStore(ledger, plan.fingerprint) as store, Interruptible() as stop:
+        run = _Run(source.path, name, model, plan, store, randomness or secure())
+        columns = output_columns(model, with_event=event is not None)
+        wanted = [model.stream, *model.values, *([event] if event else [])]
+        with Output(output, columns) as sink:
+            for chunk in _until_stopped(source.chunks(wanted), stop):
+                answers = run.answer(chunk, event)
+                sink.write(records(answers, model, with_event=event is not None))
+                if progress:
+                    progress(run.rows)
+        return run.report(interrupted=stop.requested)
+
+
+def output_columns(model: StreamModel, *, with_event: bool) -> Columns:
+    """Columns of a released table, and what they hold."""
+    columns: dict[str, type] = {"event": str} if with_event else {}
+    columns |= {
+        model.stream: str,
+        "sequence": int,
+        "released": type(model.chain.alphabet.labels[0]),
+    }
+    if isinstance(model.encoding, Grid):
+        columns |= {"x": float, "y": float}
+    return columns | {"outcome": str, "sip": float, "ldp": float}
+
+
+def records(answers: Iterable[Answer], model: StreamModel, *, with_event: bool) -> Iterator[Record]:
+    """Answers as rows of the output: public things only."""
+    alphabet = model.chain.alphabet
+    centres = alphabet.coordinates if isinstance(model.encoding, Grid) else None
+    for answer in answers:
+        event = answer.event
+        record: list[Label | float | None] = [answer.id] if with_event else []
+        record += [event.stream, event.sequence, event.released]
+        if centres is not None:
+            known = event.released is not None
+            record += centres[alphabet.index(event.released)].tolist() if known else [None, None]
+        yield [*record, event.outcome.value, event.sip.epsilon, event.ldp.epsilon]
+
+
+class _Run:
+    """One pass over a source: answers chunk by chunk, each committed before it leaves."""
+
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        model: StreamModel,
+        plan: InstantPlan,
+        store: SqliteStore,
+        randomness: Randomness,
+    ) -> None:
+        self._path = path
+        self._name = name
+        self._model = model
+        self._plan = plan
+        self._store = store
+        self._randomness = randomness
+        self._states: dict[str, InstantState] = {}
+        self.rows = 0
+        self._repeated = 0
+        self._touched: set[str] = set()
+        self._largest = (0.0, 0.0)
+
+    def answer(self, chunk: Chunk, event: str | None) -> list[Answer]:
+        """Answer every row of a chunk: from the ledger, or by a new draw that is committed."""
+        ids = self._ids(chunk, event)
+        known = self._store.answers(ids)
+        answers: list[Answer] = []
+        fresh: dict[str, Answer] = {}
+        moved: dict[str, InstantState] = {}
+        owners = chunk.columns[self._model.stream]
+        values = zip(*(chunk.columns[name] for name in self._model.values), strict=True)
+        try:
+            for offset, (id_, owner, value) in enumerate(zip(ids, owners, values, strict=True)):
+                row = chunk.first + offset
+                stream = self._stream(owner, row)
+                if id_ in fresh or id_ in known:
+                    answers.append(self._again(fresh.get(id_) or known[id_], stream, row))
+                    continue
+                state = moved.get(stream) or self._state(stream)
+                happened, moved[stream] = self._step(state, value, row)
+                fresh[id_] = Answer(id_, self._name, row, happened)
+                answers.append(fresh[id_])
+        finally:
+            # What was drawn is charged and kept, also when a later row is refused.
+            self._commit(fresh.values(), moved)
+        self.rows += len(answers)
+        return answers
+
+    def _ids(self, chunk: Chunk, event: str | None) -> list[str]:
+        if event is None:
+            return [f"{self._name}:{chunk.first + offset}" for offset in range(len(chunk))]
+        for offset, id_ in enumerate(chunk.columns[event]):
+            if id_ is None or id_ == "":
+                rule = f"column {event!r} must not be empty"
+                raise BadTable(self._path, chunk.first + offset, rule)
+        return [str(id_) for id_ in chunk.columns[event]]
+
+    def _stream(self, owner: object, row: int) -> str:
+        if owner is None or owner == "":
+            rule = f"column {self._model.stream!r} must not be empty"
+            raise BadTable(self._path, row, rule)
+        return str(owner)
+
+    def _again(self, answer: Answer, stream: str, row: int) -> Answer:
+        """The answer given before, if this is indeed the same event."""
+        if answer.event.stream != stream:
+            raise BadTable(self._path, row, "an event id must not occur in two streams")
+        if answer.source == self._name and answer.place != row:
+            rule = f"an event id must occur once; it stands in row {answer.place} too"
+            raise BadTable(self._path, row, rule)
+        self._repeated += 1
+        return answer
+
+    def _state(self, stream: str) -> InstantState:
+        held = self._states.get(stream) or self._store.state(stream)
+        return held or self._plan.begin(stream)
+
+    def _step(
+        self, state: InstantState, value: tuple[object, ...], row: int
+    ) -> tuple[Event, InstantState]:
+        try:
+            symbol = self._model.encoding.encode(*value)  # type: ignore[arg-type]
+        except Unreadable as problem:
+            raise BadTable(self._path, row, f"the value {problem}") from None
+        try:
+            return self._plan.step(state, symbol, self._randomness)
+        except (UnknownSymbol, BudgetExceeded) as problem:
+            raise BadTable(self._path, row, str(problem)) from problem
+
+    def _commit(self, fresh: Iterable[Answer], moved: dict[str, InstantState]) -> None:
+        if not moved:
+            return
+        self._store.commit(fresh, moved.values())
+        if len(self._states) + len(moved) > _STATES_HELD:
+            self._states.clear()
+        self._states.update(moved)
+        self._touched.update(moved)
+        for state in moved.values():
+            sip, ldp = self._largest
+            self._largest = max(sip, state.ledger.sip), max(ldp, state.ledger.ldp)
+
+    def report(self, *, interrupted: bool) -> ReleaseReport:
+        streams, (sip, ldp) = len(self._touched), self._largest
+        return ReleaseReport(self.rows, self._repeated, streams, sip, ldp, interrupted)
+
+
+def _until_stopped(chunks: Iterator[Chunk], stop: Interruptible) -> Iterator[Chunk]:
+    while not stop.requested:
+        chunk = None
+        with stop.waiting():
+            chunk = next(chunks, None)
+        if chunk is None:
+            return
+        yield chunk

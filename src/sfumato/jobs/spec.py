@@ -1,0 +1,146 @@
+"""What a release was asked to do, as a small public document that an audit can read."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+import sfumato.loss as losses
+from sfumato.accounting.allocation import Budget, Horizon, PerStep, Window
+from sfumato.alphabet import Alphabet
+from sfumato.design.methods import Method
+from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.files import write_whole
+from sfumato.guarantees import LDP, SIP
+from sfumato.loss import Loss
+from sfumato.models.encoding import StreamModel
+from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
+
+_NAMED = {
+    "hamming": losses.hamming,
+    "absolute": losses.absolute,
+    "squared": losses.squared,
+    "euclidean": losses.euclidean,
+}
+
+
+class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Budget, loss and rules of a release.
+
+    Attributes:
+        epsilon: Leakage per step; or
+        budget: total leakage, with either
+        horizon: the number of steps it is for, or
+        window: the number of successive steps it is for, wherever they begin.
+        ldp: Cap on the model-free leakage, over the same steps as the budget.
+        loss: `hamming`, `absolute`, `squared`, `euclidean` or a file with a matrix.
+        method: How channels are found.
+        when_exhausted: What leaves when the budget is gone.
+        when_unknown: What leaves for a value outside the alphabet.
+        purpose: A release, or a simulation.
+        model: Fingerprint of the chain it was used with.
+
+    Examples:
+        >>> ReleaseSpec(budget=10.0, horizon=50).schedule()
+        Horizon(sip=SIP(epsilon=10.0, delta=0.0), steps=50, ldp=None)
+    """
+
+    epsilon: float | None = None
+    budget: float | None = None
+    horizon: int | None = None
+    window: int | None = None
+    ldp: float | None = None
+    loss: str | list[list[float]] = "hamming"
+    method: str = "optimal"
+    when_exhausted: str = "refuse"
+    when_unknown: str = "refuse"
+    purpose: str = "release"
+    model: str | None = None
+
+    def schedule(self) -> Budget:
+        """The budget, checked: exactly one of the three forms."""
+        cap = None if self.ldp is None else LDP(self.ldp)
+        match self.epsilon, self.budget, self.horizon, self.window:
+            case float() | int() as epsilon, None, None, None:
+                return PerStep(SIP(epsilon), cap)
+            case None, float() | int() as total, int() as steps, None:
+                return Horizon(SIP(total), steps, cap)
+            case None, float() | int() as total, None, int() as width:
+                return Window(SIP(total), width, cap)
+            case _:
+                rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
+                raise InvalidParameter("budget", "another combination", rule)
+
+    def plan(self, model: StreamModel) -> InstantPlan:
+        """The plan of a release with this model."""
+        if self.model is not None and self.model != model.chain.fingerprint:
+            raise InvalidParameter("model", "another", "be the one the release was made with")
+        return InstantPlan(
+            model=model.chain,
+            budget=self.schedule(),
+            loss=named_loss(self.loss, model.chain.alphabet),
+            method=_choice("method", Method, self.method),
+            on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
+            on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
+            purpose=_choice("purpose", Purpose, self.purpose),
+        )
+
+
+def named_loss(loss: str | list[list[float]], alphabet: Alphabet) -> Loss:
+    """A loss by name, from a CSV file of numbers, or from the numbers themselves.
+
+    Examples:
+        >>> named_loss("absolute", Alphabet.of_size(3)).matrix[0]
+        array([0., 1., 2.])
+    """
+    if not isinstance(loss, str):
+        return losses.matrix(np.array(loss))
+    if loss in _NAMED:
+        return _NAMED[loss](alphabet)
+    if not Path(loss).is_file():
+        raise InvalidParameter("loss", loss, f"be one of {', '.join(_NAMED)}, or a file")
+    return losses.matrix(read_matrix(loss), name=Path(loss).name)
+
+
+def read_matrix(path: str) -> list[list[float]]:
+    """Numbers from a CSV file without a header."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            rows = [[float(cell) for cell in row] for row in csv.reader(file) if row]
+    except (ValueError, csv.Error):
+        raise InvalidParameter("file", path, "hold rows of numbers, separated by commas") from None
+    if len({len(row) for row in rows}) != 1:
+        raise InvalidParameter("file", path, "hold rows of equal length")
+    return rows
+
+
+def beside(path: str) -> Path:
+    """Where the document of a released table lies."""
+    return Path(f"{path}.plan.json")
+
+
+def write_spec(spec: ReleaseSpec, model: StreamModel, path: str) -> None:
+    """Write the document beside a released table; a loss from a file is copied into it."""
+    loss = spec.loss
+    if isinstance(loss, str) and loss not in _NAMED:
+        loss = read_matrix(loss)
+    document = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
+    write_whole(beside(path), msgspec.json.format(msgspec.json.encode(document), indent=2))
+
+
+def read_spec(path: str | Path) -> ReleaseSpec:
+    """Read a document that `write_spec` wrote."""
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=ReleaseSpec)
+    except msgspec.MsgspecError as problem:
+        raise CorruptData(f"{path}: not the plan of a release ({problem})") from problem
+
+
+def _choice(name: str, kind: type[Method] | type[Fallback] | type[Purpose], value: str):  # type: ignore[no-untyped-def]
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidParameter(name, value, f"be one of {', '.join(kind)}") from None

@@ -1,0 +1,222 @@
+"""From what a table holds to the symbols of an alphabet, and back.
+
+Three ways: values that are symbols already, numbers cut into bins, and points cut into the cells of
+a grid. An encoding is public; it never keeps or quotes a value.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import _checks
+from sfumato.alphabet import Alphabet, Label
+from sfumato.errors import InvalidParameter
+from sfumato.models.markov import MarkovChain
+
+Raw: TypeAlias = str | int | float | bool | None
+
+
+class Unreadable(ValueError):
+    """A raw value breaks a rule; the rule is said, the value is not."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbols:
+    """Values that are symbols already: words, or whole numbers.
+
+    Examples:
+        >>> levels = Symbols.of(["3", "1", "2", "1"])
+        >>> levels.alphabet.labels, levels.encode("2")
+        ((1, 2, 3), 2)
+    """
+
+    alphabet: Alphabet
+
+    @classmethod
+    def of(cls, values: Iterable[Raw]) -> Symbols:
+        """The alphabet of the values that occur, sorted; whole numbers if all of them are."""
+        words = {text(value) for value in values}
+        if all(_is_whole(word) for word in words):
+            return cls(Alphabet(sorted(int(word) for word in words)))
+        return cls(Alphabet(sorted(words)))
+
+    @property
+    def inputs(self) -> int:
+        """How many columns a value comes from."""
+        return 1
+
+    def encode(self, value: Raw) -> Label | None:
+        """The symbol of a raw value; None when it is outside the alphabet."""
+        word = text(value)
+        if not isinstance(self.alphabet.labels[0], int):
+            return word
+        return int(word) if _is_whole(word) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Numbers cut into bins of equal width, named by their middles.
+
+    Examples:
+        >>> speed = Bins.covering([0.0, 30.0], count=3)
+        >>> speed.alphabet.labels, speed.encode("12.5")
+        (('5', '15', '25'), '15')
+    """
+
+    edges: NDArray[np.float64]
+    alphabet: Alphabet
+
+    def __init__(self, edges: Sequence[float] | NDArray[np.float64]) -> None:
+        object.__setattr__(self, "edges", _edges("edges", edges))
+        middles = (self.edges[1:] + self.edges[:-1]) / 2
+        object.__setattr__(self, "alphabet", Alphabet([f"{m:.10g}" for m in middles], middles))
+
+    @classmethod
+    def covering(cls, values: Iterable[float], count: int) -> Bins:
+        """Bins of equal width over the range of some values."""
+        return cls(_even_edges("bins", values, count))
+
+    @property
+    def inputs(self) -> int:
+        """How many columns a value comes from."""
+        return 1
+
+    def encode(self, value: Raw) -> Label | None:
+        """The symbol of a raw value; None when it lies outside all bins."""
+        place = _cell(self.edges, number(value))
+        return None if place is None else self.alphabet.labels[place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Points cut into the cells of a rectangular grid, named "column,row" of the cell.
+
+    Examples:
+        >>> town = Grid.covering([0.0, 4.0], [0.0, 2.0], columns=2, rows=2)
+        >>> town.encode("3.5", "0.1"), town.alphabet.coordinates[1]
+        ('1,0', array([1. , 1.5]))
+    """
+
+    x_edges: NDArray[np.float64]
+    y_edges: NDArray[np.float64]
+    alphabet: Alphabet
+
+    def __init__(
+        self,
+        x_edges: Sequence[float] | NDArray[np.float64],
+        y_edges: Sequence[float] | NDArray[np.float64],
+    ) -> None:
+        object.__setattr__(self, "x_edges", _edges("x_edges", x_edges))
+        object.__setattr__(self, "y_edges", _edges("y_edges", y_edges))
+        xs = (self.x_edges[1:] + self.x_edges[:-1]) / 2
+        ys = (self.y_edges[1:] + self.y_edges[:-1]) / 2
+        names = [f"{i},{j}" for i in range(xs.size) for j in range(ys.size)]
+        places = np.stack([np.repeat(xs, ys.size), np.tile(ys, xs.size)], axis=1)
+        object.__setattr__(self, "alphabet", Alphabet(names, places))
+
+    @classmethod
+    def covering(cls, xs: Iterable[float], ys: Iterable[float], columns: int, rows: int) -> Grid:
+        """A grid of equal cells over the range of some points."""
+        return cls(_even_edges("grid", xs, columns), _even_edges("grid", ys, rows))
+
+    @property
+    def inputs(self) -> int:
+        """How many columns a value comes from."""
+        return 2
+
+    def encode(self, x: Raw, y: Raw) -> Label | None:
+        """The symbol of a point; None when it lies outside the grid."""
+        column, row = _cell(self.x_edges, number(x)), _cell(self.y_edges, number(y))
+        if column is None or row is None:
+            return None
+        return self.alphabet.labels[column * (self.y_edges.size - 1) + row]
+
+
+Encoding: TypeAlias = Symbols | Bins | Grid
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamModel:
+    """A chain together with how a table is read for it: what `sfumato fit` writes.
+
+    Attributes:
+        chain: What the adversary is assumed to know.
+        encoding: How raw values become symbols.
+        stream: Name of the column that tells streams apart.
+        values: Names of the columns that the value comes from.
+        transitions: How many transitions the chain was fitted to.
+    """
+
+    chain: MarkovChain
+    encoding: Encoding
+    stream: str = "stream"
+    values: tuple[str, ...] = ("value",)
+    transitions: int = 0
+
+    def __post_init__(self) -> None:
+        if self.encoding.alphabet != self.chain.alphabet:
+            raise InvalidParameter("encoding.alphabet", "another", "be that of the chain")
+        if len(self.values) != self.encoding.inputs:
+            raise InvalidParameter("values", self.values, f"name {self.encoding.inputs} columns")
+
+
+def number(value: Raw) -> float:
+    """A finite number, or the rule that was broken."""
+    if value is None or value == "":
+        raise Unreadable("must not be empty")
+    try:
+        read = float(value)
+    except ValueError:
+        raise Unreadable("must be a number") from None
+    if not math.isfinite(read):
+        raise Unreadable("must be a finite number")
+    return read
+
+
+def text(value: Raw) -> str:
+    """The text of a symbol, or the rule that was broken."""
+    if value is None or value == "":
+        raise Unreadable("must not be empty")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Unreadable("must be a finite number")
+        return str(int(value)) if value.is_integer() else repr(value)
+    return str(value)
+
+
+def _is_whole(word: str) -> bool:
+    """Whether a word is how a whole number is written: no blanks, no leading zeros."""
+    digits = word.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 16 and str(int(word)) == word
+
+
+def _cell(edges: NDArray[np.float64], value: float) -> int | None:
+    """The bin of a value; the last one includes its upper edge."""
+    if not edges[0] <= value <= edges[-1]:
+        return None
+    return min(bisect_right(edges.tolist(), value), edges.size - 1) - 1
+
+
+def _edges(name: str, edges: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    checked = np.asarray(edges, dtype=np.float64)
+    if checked.ndim != 1 or checked.size < 2 or not np.all(np.diff(checked) > 0):
+        raise InvalidParameter(name, checked.shape, "be at least two numbers in rising order")
+    return _checks.read_only(checked)
+
+
+def _even_edges(name: str, values: Iterable[float], count: int) -> NDArray[np.float64]:
+    found = np.fromiter(values, dtype=np.float64)
+    parts = _checks.count(name, count)
+    if found.size == 0 or not np.all(np.isfinite(found)):
+        raise InvalidParameter(name, found.size, "be cut from at least one finite number")
+    low, high = float(found.min()), float(found.max())
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, parts + 1)

@@ -1,0 +1,1 @@
+"""Where states and ledgers live: one atomic commit per group of answers."""

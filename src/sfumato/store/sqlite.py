@@ -1,0 +1,178 @@
+"""A ledger file: every answer ever given, and the state of every stream, in SQLite.
+
+Charge, answer and new state are committed together; an answer leaves only after its commit. The
+same event id again returns the stored answer, so a retry never draws fresh noise. WAL mode with
+`synchronous=FULL`: a commit that returned survives a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from sfumato.accounting.events import Event, Outcome
+from sfumato.codec import from_bytes, to_bytes
+from sfumato.errors import CorruptData, SfumatoError
+from sfumato.guarantees import LDP, SIP
+from sfumato.streaming.instant import InstantState
+
+VERSION = 1
+_QUESTION_MARKS = 500
+
+_SCHEMA = """
+CREATE TABLE ledger (version INTEGER NOT NULL, plan TEXT NOT NULL) STRICT;
+CREATE TABLE streams (stream TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE events (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, place INTEGER NOT NULL,
+    stream TEXT NOT NULL, sequence INTEGER NOT NULL, outcome TEXT NOT NULL, released ANY,
+    sip REAL NOT NULL, ldp REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX moments ON events (stream, sequence);
+"""
+
+
+class LedgerMismatch(SfumatoError):
+    """A ledger belongs to another plan, or an event id to another event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An event together with the id and the place in the source that asked for it."""
+
+    id: str
+    source: str
+    place: int
+    event: Event
+
+
+class SqliteStore:
+    """The ledger of one plan.
+
+    Args:
+        path: The ledger file; None keeps it in a temporary file that is gone when closed.
+        plan: Fingerprint of the plan; a ledger of another plan is refused.
+
+    Examples:
+        >>> with SqliteStore(None, plan="fingerprint") as store:
+        ...     store.answers(["e1"])
+        {}
+    """
+
+    def __init__(self, path: str | Path | None, plan: str) -> None:
+        self.path = None if path is None else Path(path)
+        if self.path is not None and not self.path.parent.is_dir():
+            raise LedgerMismatch(f"{self.path}: the folder of a ledger must exist; it does not")
+        self._database = sqlite3.connect("" if path is None else path, isolation_level=None)
+        try:
+            self._open(plan)
+        except sqlite3.DatabaseError as problem:
+            self._database.close()
+            raise CorruptData(f"{self.path}: not a readable ledger ({problem})") from problem
+        except SfumatoError:
+            self._database.close()
+            raise
+
+    def _open(self, plan: str) -> None:
+        if self.path is not None:
+            self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=FULL")
+        # One writer at a time: two releases with one ledger would charge past each other.
+        self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        with self._transaction():
+            exists = "SELECT 1 FROM sqlite_master WHERE name = 'ledger'"
+            if self._database.execute(exists).fetchone() is None:
+                for statement in _SCHEMA.split(";"):
+                    self._database.execute(statement)
+                self._database.execute("INSERT INTO ledger VALUES (?, ?)", (VERSION, plan))
+            found = self._database.execute("SELECT version, plan FROM ledger").fetchone()
+        if found is None or found[0] != VERSION:
+            raise CorruptData(f"{self.path}: a ledger must have version {VERSION}")
+        if found[1] != plan:
+            raise LedgerMismatch(
+                f"{self.path}: this ledger was begun with another model, budget, loss or method; "
+                "use a ledger of its own"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; everything committed stays."""
+        self._database.close()
+
+    def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
+        """The answers already given, by event id."""
+        found: dict[str, Answer] = {}
+        for start in range(0, len(ids), _QUESTION_MARKS):
+            part = ids[start : start + _QUESTION_MARKS]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT * FROM events WHERE id IN ({marks})"
+            found.update((answer.id, answer) for answer in map(_answer, self._rows(query, part)))
+        return found
+
+    def state(self, stream: str) -> InstantState | None:
+        """Where a stream stands; None if it never released anything."""
+        query = "SELECT state FROM streams WHERE stream = ?"
+        row = self._database.execute(query, (stream,)).fetchone()
+        return None if row is None else from_bytes(row[0], InstantState)
+
+    def commit(self, answers: Iterable[Answer], states: Iterable[InstantState]) -> None:
+        """Store answers and new states, all or nothing.
+
+        Raises:
+            LedgerMismatch: If an event id or a moment of a stream was answered before; nothing
+                is stored then.
+        """
+        rows = [
+            (
+                answer.id,
+                answer.source,
+                answer.place,
+                answer.event.stream,
+                answer.event.sequence,
+                answer.event.outcome.value,
+                answer.event.released,
+                answer.event.sip.epsilon,
+                answer.event.ldp.epsilon,
+            )
+            for answer in answers
+        ]
+        blobs = [(state.stream, to_bytes(state)) for state in states]
+        with self._transaction():
+            try:
+                self._database.executemany(
+                    "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                )
+            except sqlite3.IntegrityError as problem:
+                raise LedgerMismatch(f"an event was answered before: {problem}") from problem
+            self._database.executemany("INSERT OR REPLACE INTO streams VALUES (?, ?)", blobs)
+
+    def events(self) -> Iterator[Answer]:
+        """Every answer, stream by stream, in order."""
+        return map(_answer, self._rows("SELECT * FROM events ORDER BY stream, sequence", ()))
+
+    def _rows(self, query: str, values: Sequence[str]) -> sqlite3.Cursor:
+        return self._database.execute(query, values)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+
+def _answer(row: tuple[str, str, int, str, int, str, str | int | None, float, float]) -> Answer:
+    id_, source, place, stream, sequence, outcome, released, sip, ldp = row
+    event = Event(stream, sequence, Outcome(outcome), released, SIP(sip), LDP(ldp))
+    return Answer(id_, source, place, event)

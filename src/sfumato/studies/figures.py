@@ -1,0 +1,117 @@
+"""Figures, drawn without a screen: one function a picture, data in, file out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.jobs.plan import CurvePoint
+
+COLOURS = {
+    "optimal": "#1b6ca8",
+    "calibrated": "#e07b39",
+    "randomized-response": "#9a9a9a",
+    "published": "#b3261e",
+    "truth": "#2b2b2b",
+}
+NAMES = {
+    "optimal": "Sfumato (optimal)",
+    "calibrated": "calibrated randomised response",
+    "randomized-response": "randomised response",
+}
+
+
+def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> None:
+    """Expected loss against the leakage allowed per step, for each method."""
+    figure, axes = _figure(6.4, 4.0)
+    budgets = [point.epsilon for point in points]
+    for method, name in NAMES.items():
+        values = [point.losses[method] for point in points]
+        axes.plot(budgets, values, marker="o", color=COLOURS[method], label=name)
+    nothing = points[0].losses["say nothing"]
+    axes.axhline(nothing, color="#bbbbbb", linestyle=":", label="say nothing")
+    axes.set_xscale("log")
+    axes.set_xlabel("leakage allowed per step (SIP, nats)")
+    axes.set_ylabel(f"expected {loss} loss per value")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def tracks(
+    places: Sequence[str], truth: Sequence[str], released: Sequence[str | None], path: str | Path
+) -> None:
+    """Where a person was and what was told, side by side."""
+    figure, panels = _figure(9.6, 3.8, columns=2)
+    height = {place: number for number, place in enumerate(places)}
+    hours = [step / 2 for step in range(len(truth))]
+    for axes, track, name, colour in (
+        (panels[0], truth, "where she was", COLOURS["truth"]),
+        (panels[1], released, "what was released", COLOURS["optimal"]),
+    ):
+        known = [(hour, height[p]) for hour, p in zip(hours, track, strict=True) if p is not None]
+        axes.step(*zip(*known, strict=True), where="post", color=colour, linewidth=1.4)
+        axes.set_title(name, fontsize=10)
+        axes.set_xlabel("hour")
+        axes.set_yticks(range(len(places)), places, fontsize=8)
+        axes.set_ylim(-0.5, len(places) - 0.5)
+        axes.set_xticks(range(0, int(hours[-1]) + 7, 12))
+    panels[1].set_yticklabels([])
+    _save(figure, path)
+
+
+def leakage_over_time(
+    sip: Sequence[float], ldp: Sequence[float], budget: float, path: str | Path
+) -> None:
+    """What one stream has leaked so far, under both certificates, against its budget."""
+    figure, axes = _figure(6.4, 3.6)
+    axes.plot(_sums(sip), color=COLOURS["optimal"], label="under the model (SIP)")
+    axes.plot(_sums(ldp), color=COLOURS["calibrated"], label="whatever the model (LDP)")
+    axes.axhline(budget, color=COLOURS["published"], linestyle="--", label="SIP budget")
+    axes.set_xlabel("step")
+    axes.set_ylabel("leakage so far (nats)")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def published_leakage(
+    claimed: float, true: Sequence[float], ours: Sequence[float], path: str | Path
+) -> None:
+    """The claim of the published rule, what it really leaks at each step, and the optimum."""
+    figure, axes = _figure(6.4, 3.6)
+    steps = range(len(true))
+    axes.bar(
+        steps, true, color=COLOURS["published"], width=1.0, label="published rule, true leakage"
+    )
+    axes.plot(steps, ours, color=COLOURS["optimal"], linewidth=1.2, label="Sfumato, true leakage")
+    axes.axhline(claimed, color="#2b2b2b", linestyle="--", label="claimed by both")
+    axes.set_xlabel("step")
+    axes.set_ylabel("leakage of the step (SIP, nats)")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def _sums(values: Sequence[float]) -> list[float]:
+    total, sums = 0.0, []
+    for value in values:
+        total += value
+        sums.append(total)
+    return sums
+
+
+def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(1, columns)
+    for one in axes if columns > 1 else [axes]:
+        one.spines[["top", "right"]].set_visible(False)
+        one.tick_params(labelsize=8)
+    return figure, axes
+
+
+def _save(figure: Any, path: str | Path) -> None:
+    figure.savefig(path, dpi=150)
