@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from sfumato.codec import decode, to_bytes
@@ -45,13 +44,12 @@ def load(path: str | Path) -> AnyModel:
 def write_whole(path: str | Path, data: bytes) -> None:
     """Replace a file by new content in one step, on disk before the name points to it."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with partial.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say
+
+if TYPE_CHECKING:
+    from sfumato.jobs.fit import Cut
 
 
 def fit(
@@ -75,7 +78,9 @@ def fit(
         say(f"warning: {warning}")
 
 
-def _values(value: str, grid: str | None, x: str | None, y: str | None, bins: int | None):  # type: ignore[no-untyped-def]
+def _values(
+    value: str, grid: str | None, x: str | None, y: str | None, bins: int | None
+) -> tuple[tuple[str, ...], Cut]:
     from sfumato.errors import InvalidParameter
     from sfumato.jobs.fit import Cut
 

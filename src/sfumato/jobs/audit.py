@@ -16,6 +16,7 @@ from sfumato.accounting.events import Event, Outcome
 from sfumato.errors import InvalidParameter, SfumatoError, UnknownSymbol
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
+from sfumato.guarantees import LDP, SIP
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.store.sqlite import SqliteStore
 from sfumato.streaming.instant import InstantPlan, InstantState
@@ -133,7 +134,6 @@ class _Audit:
         self._width = window
         self._windows: dict[str, deque[float]] = {}
         self.states: dict[str, InstantState] = {}
-        self.events: dict[tuple[str, int], Event] = {}
         self.report = AuditReport()
         self._loss, self._released = 0.0, 0
 
@@ -175,8 +175,6 @@ class _Audit:
             label = None
         elif isinstance(self._model.chain.alphabet.labels[0], int):
             label = int(label)
-        from sfumato.guarantees import LDP, SIP
-
         return Event(stream, sequence, outcome, label, SIP(sip), LDP(ldp))
 
     def _compare(self, row: int, told: Event, due: Event) -> None:

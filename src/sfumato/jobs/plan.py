@@ -77,6 +77,11 @@ def curve(
         told = (lambda n, base=done * 3 * steps: progress(base + n)) if progress else None
         rows = forecast(scaled, steps=steps, seed=seed, progress=told)
         losses = {row.method: row.loss for row in rows}
+        losses |= {
+            f"{row.method}, best guess": row.remapped_loss
+            for row in rows
+            if row.remapped_loss is not None
+        }
         first = scaled.budget.allowance(scaled.begin("plan").ledger).sip
         points.append(CurvePoint(factor, first, losses))
     return points

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.loss import Loss
 from sfumato.models.encoding import StreamModel
 from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
 
+Choice = TypeVar("Choice", Method, Fallback, Purpose)
 _NAMED = {
     "hamming": losses.hamming,
     "absolute": losses.absolute,
@@ -139,7 +141,7 @@ def read_spec(path: str | Path) -> ReleaseSpec:
         raise CorruptData(f"{path}: not the plan of a release ({problem})") from problem
 
 
-def _choice(name: str, kind: type[Method] | type[Fallback] | type[Purpose], value: str):  # type: ignore[no-untyped-def]
+def _choice(name: str, kind: type[Choice], value: str) -> Choice:
     try:
         return kind(value)
     except ValueError:

@@ -24,7 +24,7 @@ from sfumato.randomness import seeded
 from sfumato.streaming.instant import InstantPlan
 from sfumato.studies import figures
 from sfumato.studies.report import write_report
-from sfumato.studies.town import SLOTS_PER_DAY, alphabet, people
+from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
 
 PEOPLE, DAYS = 8, 2
 ROWS = PEOPLE * DAYS * SLOTS_PER_DAY
@@ -137,9 +137,7 @@ def _draw(
         rows = [row for row in csv.DictReader(file) if row["person"] == person]
     sip, ldp = ([float(row[name]) for row in rows] for name in ("sip", "ldp"))
     claimed = BUDGET / (DAYS * SLOTS_PER_DAY)
-    labels = sorted(
-        {place for track in live.values() for place in track} | {r["released"] for r in rows}
-    )
+    labels = sorted(PLACES)
     pictures = [
         (home / "tracks.png", "Two days of one person: where she was, and what was released."),
         (home / "loss.png", "Distance lost per value against the leakage allowed per step."),
@@ -149,7 +147,7 @@ def _draw(
     figures.tracks(labels, live[person], [row["released"] for row in rows], pictures[0][0])
     figures.loss_curve(points, "distance (km)", pictures[1][0])
     figures.leakage_over_time(sip, ldp, BUDGET, pictures[2][0])
-    figures.published_leakage(claimed, published_true, sip, pictures[3][0])
+    figures.published_leakage(claimed, published_true, pictures[3][0])
     return pictures
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 COLOURS = {
     "optimal": "#1b6ca8",
     "calibrated": "#e07b39",
+    "calibrated, best guess": "#f0b48a",
     "randomized-response": "#9a9a9a",
     "published": "#b3261e",
     "truth": "#2b2b2b",
@@ -19,6 +20,7 @@ COLOURS = {
 NAMES = {
     "optimal": "Sfumato (optimal)",
     "calibrated": "calibrated randomised response",
+    "calibrated, best guess": "the same, then the best guess",
     "randomized-response": "randomised response",
 }
 
@@ -33,6 +35,8 @@ def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> Non
     nothing = points[0].losses["say nothing"]
     axes.axhline(nothing, color="#bbbbbb", linestyle=":", label="say nothing")
     axes.set_xscale("log")
+    axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
+    axes.minorticks_off()
     axes.set_xlabel("leakage allowed per step (SIP, nats)")
     axes.set_ylabel(f"expected {loss} loss per value")
     axes.set_ylim(bottom=0)
@@ -77,20 +81,16 @@ def leakage_over_time(
     _save(figure, path)
 
 
-def published_leakage(
-    claimed: float, true: Sequence[float], ours: Sequence[float], path: str | Path
-) -> None:
-    """The claim of the published rule, what it really leaks at each step, and the optimum."""
+def published_leakage(claimed: float, true: Sequence[float], path: str | Path) -> None:
+    """The claim of the published rule and what it really leaks at each step."""
     figure, axes = _figure(6.4, 3.6)
-    steps = range(len(true))
-    axes.bar(
-        steps, true, color=COLOURS["published"], width=1.0, label="published rule, true leakage"
-    )
-    axes.plot(steps, ours, color=COLOURS["optimal"], linewidth=1.2, label="Sfumato, true leakage")
-    axes.axhline(claimed, color="#2b2b2b", linestyle="--", label="claimed by both")
+    axes.plot(true, color=COLOURS["published"], label="true leakage of the published rule")
+    axes.fill_between(range(len(true)), claimed, true, color=COLOURS["published"], alpha=0.15)
+    axes.axhline(claimed, color=COLOURS["truth"], linestyle="--", label="what it claims")
     axes.set_xlabel("step")
     axes.set_ylabel("leakage of the step (SIP, nats)")
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(0, 1.25 * max(true))
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
     _save(figure, path)
 
 
