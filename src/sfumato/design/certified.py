@@ -49,17 +49,19 @@ def certified(
     budget = _checks.epsilon("epsilon", epsilon)
     cap = None if ldp is None else _checks.epsilon("ldp", ldp)
     rows = _checks.row_stochastic("probabilities", probabilities)
-    marginal = prior @ rows / prior.sum()
+    share = prior / prior.sum()
     # Aim below the budget by the error that the certificate itself allows for.
     margin = (4 * prior.size + 32) * UNIT
-    weight = 0.0
     for _ in range(_ROUNDS):
-        mixed = (1 - weight) * rows + weight * marginal
-        channel = Channel(integer_weights(mixed / mixed.sum(axis=1, keepdims=True)), outputs)
+        marginal = share @ rows
+        weight = _mixing_weight(rows, marginal, budget - margin, cap and cap - margin)
+        rows = (1 - weight) * rows + weight * marginal
+        rows /= rows.sum(axis=1, keepdims=True)
+        channel = Channel(integer_weights(rows), outputs)
         if keeps(channel, prior, budget, cap):
             return channel
-        needed = _mixing_weight(channel, prior, budget - margin, cap and cap - margin)
-        weight = min(1.0, weight + (1 - weight) * needed)
+        rows = channel.probabilities
+        outputs = channel.outputs
         margin *= 2
     raise SolverFailed(f"no channel within epsilon={epsilon:g} was found by mixing")
 
@@ -72,22 +74,25 @@ def keeps(channel: Channel, belief: NDArray[np.float64], epsilon: float, ldp: fl
 
 
 def _mixing_weight(
-    channel: Channel, belief: NDArray[np.float64], epsilon: float, ldp: float | None
+    rows: NDArray[np.float64],
+    marginal: NDArray[np.float64],
+    epsilon: float,
+    ldp: float | None,
 ) -> float:
-    """Least weight of the output marginal that brings every ratio back within bounds."""
+    """Least weight of the output marginal that brings every ratio within bounds."""
     if epsilon <= 0 or (ldp is not None and ldp <= 0):
         return 1.0
-    weights = channel.weights.astype(np.float64)
-    ratios = weights / (belief @ weights / belief.sum())
-    most, least = ratios.max(axis=0), ratios.min(axis=0)
+    possible = marginal > 0
+    most = rows.max(axis=0)[possible] / marginal[possible]
+    least = rows.min(axis=0)[possible] / marginal[possible]
     limit = math.exp(epsilon)
-    needed = [0.0]
-    if most.max() > limit:
-        needed.append((most.max() - limit) / (most.max() - 1))
-    if least.min() < 1 / limit:
-        needed.append((1 / limit - least.min()) / (1 - least.min()))
+    highest, lowest = float(most.max()), float(least.min())
+    weight = 0.0
+    if highest > limit:
+        weight = (highest - limit) / (highest - 1)
+    if lowest < 1 / limit:
+        weight = max(weight, (1 / limit - lowest) / (1 - lowest))
     if ldp is not None:
         excess = np.maximum(most - math.exp(ldp) * least, 0.0)
-        needed.append(float((excess / (excess + math.expm1(ldp))).max()))
-    # At least one unit of weight, or rounding would undo the step.
-    return min(1.0, max(max(needed) * (1 + 1e-12), 2 * UNIT))
+        weight = max(weight, float((excess / (excess + math.expm1(ldp))).max()))
+    return min(1.0, weight * (1 + 1e-12))

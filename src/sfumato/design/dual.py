@@ -62,8 +62,10 @@ def best_shape_values(
     total = np.vstack([zero, (mass * sorted_surplus).cumsum(axis=0)])
     mean = total[-1]
     k = math.exp(epsilon)
-    h = math.inf if ldp is None else math.exp(ldp)
-    return np.asarray(_least_over_corners(corner, total, mean, k, h))
+    if ldp is None:
+        # Without a cap the value falls with q, so the minimum is at the largest, 1/(k+1).
+        return np.asarray(mean / k + (k - 1 / k) * _gathered(corner, total, 1 / (k + 1)))
+    return np.asarray(_least_over_corners(corner, total, mean, k, math.exp(ldp)))
 
 
 def _least_over_corners(
@@ -80,16 +82,13 @@ def _least_over_corners(
     ratio may not fall under $1/k$, which ends the first regime at $q = 1/(k+1)$.
     """
     best = mean.copy()  # r = 1 everywhere: the output ignores the truth
-    first_end = 1 / (k + 1)
-    switch = min(max((h - k) / (k * (h - 1)), 0.0), first_end) if math.isfinite(h) else first_end
+    switch = min(max((h - k) / (k * (h - 1)), 0.0), 1 / (k + 1))
     for q, gained in _corners_within(corner, total, 0.0, switch):
         low, high = (1 - k * q) / (1 - q), k
         best = np.minimum(best, low * mean + (high - low) * gained)
-    if math.isfinite(h):
-        last = min(1.0, (k - 1) / (h - 1)) if h > 1 else 1.0
-        for q, gained in _corners_within(corner, total, switch, last):
-            low = 1 / (1 + (h - 1) * q)
-            best = np.minimum(best, low * (mean + (h - 1) * gained))
+    for q, gained in _corners_within(corner, total, switch, min(1.0, (k - 1) / (h - 1))):
+        low = 1 / (1 + (h - 1) * q)
+        best = np.minimum(best, low * (mean + (h - 1) * gained))
     return best
 
 
@@ -99,13 +98,21 @@ def _corners_within(
     """Every corner in [start, end] and both ends, with the surplus gathered up to each."""
     if start > end:
         return []
-    columns = corner.shape[1]
-    at_ends = []
-    for q in (start, end):
-        gathered = [np.interp(q, corner[:, j], total[:, j]) for j in range(columns)]
-        at_ends.append((np.full(columns, q), np.array(gathered)))
+    at_ends = [(np.full(corner.shape[1], q), _gathered(corner, total, q)) for q in (start, end)]
     inside = np.clip(corner, start, end)
     # A corner outside the range is moved to its end; its surplus is read off there.
     low, high = at_ends[0][1], at_ends[1][1]
     gained = np.where(corner < start, low, np.where(corner > end, high, total))
     return [*at_ends, *zip(inside, gained, strict=True)]
+
+
+def _gathered(
+    corner: NDArray[np.float64], total: NDArray[np.float64], q: float
+) -> NDArray[np.float64]:
+    """Surplus gathered up to mass `q` in each column: linear between corners."""
+    columns = np.arange(corner.shape[1])
+    after = np.clip((corner < q).sum(axis=0), 1, len(corner) - 1)
+    x0, x1 = corner[after - 1, columns], corner[after, columns]
+    y0, y1 = total[after - 1, columns], total[after, columns]
+    part = np.clip((q - x0) / np.maximum(x1 - x0, np.finfo(np.float64).tiny), 0.0, 1.0)
+    return np.asarray(y0 + part * (y1 - y0))

@@ -8,11 +8,15 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import _checks
 from sfumato.design.certified import certified
 from sfumato.design.dual import dual_bound
-from sfumato.design.programs import Solution, solve_capped, solve_transport
+from sfumato.design.programs import Solution, solve_capped, solve_columns, solve_transport
 from sfumato.design.result import Design, measured
 from sfumato.loss import Loss, as_matrix
 from sfumato.mechanisms.channel import Channel
 
+_SMALL = 24
+"""Alphabets up to this size are solved by column generation, larger ones by HiGHS."""
+_SETTLED = 1e-8
+"""A gap above this part of the largest loss sends a small problem to HiGHS after all."""
 _NEGLIGIBLE = 1e-9
 """Outputs this rare are merged into others: a float solver's dust, not part of the optimum."""
 
@@ -60,21 +64,40 @@ def optimal(
     cap = None if ldp is None else _checks.epsilon("ldp", ldp)
     chosen = _candidates(prior, table, candidates)
     share = prior / prior.sum()
-    if cap is None or cap >= 2 * budget:
+    if cap is not None and cap >= 2 * budget:
+        cap = None  # it holds anyway
+    if cap is None and prior.size <= _SMALL:
+        columns = solve_columns(share, table[:, chosen], budget)
+        if columns is not None:
+            best = _finished(columns, prior, table, chosen, budget, None)
+            if chosen.size < prior.size or best.cost - (best.lower_bound or 0.0) <= (
+                _SETTLED * table.max()
+            ):
+                return best
+    if cap is None:
         solution = solve_transport(share, table[:, chosen], budget)
     else:
         solution = solve_capped(share, table[:, chosen], budget, cap)
-    bound = max(0.0, dual_bound(solution.prices, share, table, budget, cap))
-    channel = _integers(solution, share, table, chosen, budget, cap)
-    best = measured(channel, prior, table, bound)
-    constant = _best_constant(share, table, bound)
-    return constant if constant.cost <= best.cost else best
+    return _finished(solution, prior, table, chosen, budget, cap)
 
 
-def _best_constant(belief: NDArray[np.float64], loss: NDArray[np.float64], bound: float) -> Design:
-    """The symbol that is cheapest to release whatever is true; it leaks nothing."""
-    output = int((belief @ loss).argmin())
-    return measured(Channel.constant(belief.size, output), belief, loss, bound)
+def _finished(
+    solution: Solution,
+    prior: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    epsilon: float,
+    ldp: float | None,
+) -> Design:
+    """Round and certify a solution and bound its cost; a constant channel if none is better."""
+    share = prior / prior.sum()
+    bound = max(0.0, dual_bound(solution.prices, share, loss, epsilon, ldp))
+    constant = int((share @ loss).argmin())
+    channel = _integers(solution, share, loss, chosen, epsilon, ldp)
+    best = measured(channel, prior, loss, bound)
+    if float(share @ loss[:, constant]) <= best.cost:
+        return measured(Channel.constant(prior.size, constant), prior, loss, bound)
+    return best
 
 
 def _integers(

@@ -22,6 +22,7 @@ from scipy.optimize import linprog
 
 from sfumato.errors import SolverFailed
 
+_COLUMN_TOLERANCE = 1e-11
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -59,6 +60,30 @@ def solve_transport(
     rows = (belief @ coupling) / k + (1 - 1 / k) * coupling
     # A unit of g is only the share 1 - 1/k of a unit of a.
     return Solution(_stochastic(rows), marginals[:size] / belief / (1 - 1 / k))
+
+
+def solve_columns(
+    belief: NDArray[np.float64], loss: NDArray[np.float64], epsilon: float
+) -> Solution | None:
+    """The same optimum by column generation, for small alphabets: tens of microseconds.
+
+    None when the method gave up; the caller has another. Nothing rests on its accuracy: the
+    caller rounds the channel with a certificate and bounds its cost from the prices.
+    """
+    from sfumato.kernels import column_generation
+
+    share = 1 / (math.exp(epsilon) + 1)
+    tolerance = _COLUMN_TOLERANCE * float(loss.max())
+    columns, told, prices, pivots = column_generation(
+        belief, loss, share, tolerance, 60 * len(belief) + 200
+    )
+    if pivots < 0:
+        return None
+    used = told >= 0
+    weights = np.linalg.lstsq(columns[used].T, np.ones(len(belief)), rcond=None)[0]
+    rows = np.zeros(loss.shape)
+    np.add.at(rows.T, told[used], np.maximum(weights, 0.0)[:, None] * columns[used])
+    return Solution(_stochastic(rows), prices)
 
 
 def solve_capped(

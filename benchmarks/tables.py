@@ -1,0 +1,121 @@
+"""How fast tables are released, and how much memory it takes: `make bench-tables`.
+
+Streams are drawn from a 16-state ring and released in a subprocess each, so that the largest
+resident memory is that of one run. The share of file handling is measured by running the same
+rows through readers, store and writer with the step replaced by a constant answer.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+SYMBOLS = 16
+
+
+def ring(stay: float) -> np.ndarray:
+    """A ring whose walker stays, or moves to a neighbour."""
+    eye = np.eye(SYMBOLS)
+    return stay * eye + (1 - stay) / 2 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
+
+
+def make_data(folder: Path, rows: int, streams: int, suffix: str) -> Path:
+    """A table of interleaved random walks."""
+    rng = np.random.default_rng(1)
+    place = rng.integers(0, SYMBOLS, streams)
+    path = folder / f"live-{rows}.{suffix}"
+    blocks = []
+    for _ in range(rows // streams):
+        place = (place + rng.choice([-1, 0, 0, 0, 0, 0, 0, 0, 0, 1], streams)) % SYMBOLS
+        blocks.append(place)
+    values = np.concatenate(blocks)
+    names = np.char.add("u", np.tile(np.arange(streams), rows // streams).astype(str))
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = pa.table({"stream": names, "value": values})
+    if suffix == "csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)
+    return path
+
+
+def run_one(model: str, source: str, output: str, method: str, handling_only: str) -> None:
+    """Release one table in this process and print what it took."""
+    from sfumato.accounting.events import Event, Outcome
+    from sfumato.files import load
+    from sfumato.formats.readers import Table
+    from sfumato.guarantees import LDP, SIP
+    from sfumato.jobs.release import release_table
+    from sfumato.jobs.spec import ReleaseSpec
+    from sfumato.models.encoding import StreamModel, Symbols
+    from sfumato.streaming.instant import InstantPlan
+
+    chain = load(model)
+    stream_model = StreamModel(chain, Symbols(chain.alphabet))
+    plan = ReleaseSpec(epsilon=1.0, loss="absolute", method=method).plan(stream_model)
+    if handling_only == "yes":
+        free = (SIP(0.0), LDP(0.0))
+
+        def constant_step(self, state, value, randomness):
+            from dataclasses import replace
+
+            event = Event(state.stream, state.sequence, Outcome.RELEASED, 0, *free)
+            return event, replace(state, sequence=state.sequence + 1)
+
+        InstantPlan.step = constant_step
+    start = time.perf_counter()
+    report = release_table(Table.at(source), Table.at(output), stream_model, plan)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"rows": report.rows, "seconds": seconds, "peak_mb": peak}))
+
+
+def measure(model: Path, source: Path, method: str, handling_only: bool = False) -> dict:
+    """Run one release in a process of its own."""
+    output = source.with_name(f"out-{source.name}")
+    command = [sys.executable, __file__, "one", model, source, output, method]
+    command.append("yes" if handling_only else "no")
+    done = subprocess.run([str(part) for part in command], capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    import sfumato as sf
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        chain = sf.MarkovChain.from_matrix(ring(0.8), floor=1e-4)
+        model = folder / "ring.model"
+        sf.save(chain, model)
+        print("method, format, rows, rows/s, peak MB, file handling share")
+        for method, suffix, rows, streams in (
+            ("randomized-response", "csv", 250_000, 10_000),
+            ("randomized-response", "csv", 1_000_000, 10_000),
+            ("randomized-response", "parquet", 1_000_000, 10_000),
+            ("optimal", "csv", 10_000, 1_000),
+        ):
+            source = make_data(folder, rows, streams, suffix)
+            whole = measure(model, source, method)
+            files = measure(model, source, method, handling_only=True)
+            share = files["seconds"] / whole["seconds"]
+            speed = whole["rows"] / whole["seconds"]
+            peak = whole["peak_mb"]
+            print(f"{method}, {suffix}, {rows:,}, {speed:,.0f}, {peak:,.0f}, {share:.0%}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["one"]:
+        run_one(*sys.argv[2:])
+    else:
+        main()
