@@ -65,6 +65,52 @@ def best_column(
 
 
 @njit(cache=True)
+def gathered_at(
+    belief: Floats, loss: Floats, prices: Floats, share: float
+) -> tuple[Floats, Floats]:
+    """For each output, the mean surplus and the part of it on the cheapest `share` of the belief.
+
+    Selection in linear time: the symbols are split around a pivot until the share is met.
+    """
+    size, outputs = loss.shape
+    means, parts = np.zeros(outputs), np.zeros(outputs)
+    keys, masses = np.empty(size), np.empty(size)
+    for y in range(outputs):
+        for x in range(size):
+            keys[x], masses[x] = loss[x, y] - prices[x], belief[x]
+            means[y] += keys[x] * masses[x]
+        low, high, need = 0, size, share
+        while high - low > 1:
+            pivot = keys[(low + high) // 2]
+            below, left, worth = low, 0.0, 0.0
+            for i in range(low, high):
+                if keys[i] < pivot:
+                    keys[i], keys[below] = keys[below], keys[i]
+                    masses[i], masses[below] = masses[below], masses[i]
+                    left += masses[below]
+                    worth += masses[below] * keys[below]
+                    below += 1
+            if left >= need:
+                high = below
+                continue
+            same, equal = below, 0.0
+            for i in range(below, high):
+                if keys[i] == pivot:
+                    keys[i], keys[same] = keys[same], keys[i]
+                    masses[i], masses[same] = masses[same], masses[i]
+                    equal += masses[same]
+                    same += 1
+            parts[y] += worth + min(equal, need - left) * pivot
+            need -= left + equal
+            low = same
+            if need <= 0.0:
+                break
+        if need > 0.0 and high - low == 1:
+            parts[y] += min(need, masses[low]) * keys[low]
+    return means, parts
+
+
+@njit(cache=True)
 def column_generation(
     belief: Floats, loss: Floats, share: float, tolerance: float, max_pivots: int
 ) -> tuple[Floats, Ints, Floats, int]:

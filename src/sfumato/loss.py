@@ -42,6 +42,8 @@ class Loss:
 
 def as_matrix(loss: Loss | ArrayLike, size: int | None = None) -> NDArray[np.float64]:
     """Return the matrix of a loss, checked against the size of the alphabet."""
+    if isinstance(loss, Loss) and size in (None, len(loss)):
+        return loss.matrix  # checked when it was made
     given = loss.matrix if isinstance(loss, Loss) else loss
     return _checks.loss_matrix("loss", given, size)
 

@@ -52,6 +52,13 @@ def best_shape_values(
     ldp: float | None = None,
 ) -> NDArray[np.float64]:
     """For each output, the least cost of a unit of it after prices are paid."""
+    k = math.exp(epsilon)
+    if ldp is None:
+        from sfumato.kernels import gathered_at
+
+        # Without a cap the value falls with q, so the minimum is at the largest, 1/(k+1).
+        mean, gathered = gathered_at(belief, loss, prices, 1 / (k + 1))
+        return np.asarray(mean / k + (k - 1 / k) * gathered)
     surplus = loss - prices[:, None]
     order = np.argsort(surplus, axis=0)
     sorted_surplus = np.take_along_axis(surplus, order, axis=0)
@@ -60,12 +67,7 @@ def best_shape_values(
     # Corners: high mass q and the surplus of the symbols in it.
     corner = np.vstack([zero, mass.cumsum(axis=0)])
     total = np.vstack([zero, (mass * sorted_surplus).cumsum(axis=0)])
-    mean = total[-1]
-    k = math.exp(epsilon)
-    if ldp is None:
-        # Without a cap the value falls with q, so the minimum is at the largest, 1/(k+1).
-        return np.asarray(mean / k + (k - 1 / k) * _gathered(corner, total, 1 / (k + 1)))
-    return np.asarray(_least_over_corners(corner, total, mean, k, math.exp(ldp)))
+    return np.asarray(_least_over_corners(corner, total, total[-1], k, math.exp(ldp)))
 
 
 def _least_over_corners(

@@ -240,12 +240,13 @@ class MarkovChain:
 
         $$P(X_{t-1} = i \mid X_t = j) = \pi_i P_{ij} / \pi_j$$
 
-        where $\pi$ is the stationary distribution. Order 1 only: of known rows plus background,
-        the reversal is known rows plus background again, so a sparse chain stays sparse.
+        where $\pi$ is the stationary distribution, and likewise for longer contexts. At order 1
+        the reversal of known rows plus background is of that form again, so a sparse chain stays
+        sparse; a chain of higher order becomes dense.
         """
-        if self.order != 1:
-            raise InvalidParameter("order", self.order, "be 1 for a time reversal")
         weight = self.stationary()
+        if self.order > 1:
+            return self._reversed_dense(weight)
         arrived = np.maximum(weight, np.finfo(np.float64).tiny)
         mixed = weight * self.backoff
         backoff = np.minimum(mixed.sum() * self.background / arrived, 1.0)
@@ -257,6 +258,14 @@ class MarkovChain:
         backoff = np.where(sums > 0, backoff, 1.0)
         known = scaled.toarray() if isinstance(self.known, np.ndarray) else scaled
         return replace(self, initial=weight, known=known, backoff=backoff, background=background)
+
+    def _reversed_dense(self, weight: NDArray[np.float64]) -> MarkovChain:
+        shape = (self.size,) * (self.order + 1)
+        joint = (weight.reshape(-1, 1) * self.transition()).reshape(shape)
+        told_backwards = joint.transpose().reshape(-1, self.size)
+        sums = told_backwards.sum(axis=1, keepdims=True)
+        known = np.where(sums > 0, told_backwards / np.where(sums > 0, sums, 1.0), 1 / self.size)
+        return replace(self, initial=weight.transpose(), known=known, backoff=np.zeros(len(known)))
 
     def sample(self, length: int, randomness: Randomness) -> NDArray[np.int64]:
         """Draw a sequence of symbol places, for simulations."""

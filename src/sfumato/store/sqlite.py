@@ -25,13 +25,23 @@ _QUESTION_MARKS = 500
 
 _SCHEMA = """
 CREATE TABLE ledger (version INTEGER NOT NULL, plan TEXT NOT NULL) STRICT;
-CREATE TABLE streams (stream TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE streams (
+    stream TEXT PRIMARY KEY, sequence INTEGER NOT NULL, sip REAL NOT NULL, ldp REAL NOT NULL,
+    state BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE events (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, place INTEGER NOT NULL,
     stream TEXT NOT NULL, sequence INTEGER NOT NULL, outcome TEXT NOT NULL, released ANY,
     sip REAL NOT NULL, ldp REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX moments ON events (stream, sequence);
+"""
+
+
+_ADVANCE = """
+INSERT INTO streams VALUES (?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE
+SET sequence = excluded.sequence, sip = excluded.sip, ldp = excluded.ldp, state = excluded.state
+WHERE excluded.sequence > sequence AND excluded.sip >= sip AND excluded.ldp >= ldp
 """
 
 
@@ -127,8 +137,8 @@ class SqliteStore:
         """Store answers and new states, all or nothing.
 
         Raises:
-            LedgerMismatch: If an event id or a moment of a stream was answered before; nothing
-                is stored then.
+            LedgerMismatch: If an event id or a moment of a stream was answered before, or a
+                state would go back; nothing is stored then.
         """
         rows = [
             (
@@ -144,7 +154,10 @@ class SqliteStore:
             )
             for answer in answers
         ]
-        blobs = [(state.stream, to_bytes(state)) for state in states]
+        blobs = [
+            (state.stream, state.sequence, state.ledger.sip, state.ledger.ldp, to_bytes(state))
+            for state in states
+        ]
         with self._transaction():
             try:
                 self._database.executemany(
@@ -152,7 +165,8 @@ class SqliteStore:
                 )
             except sqlite3.IntegrityError as problem:
                 raise LedgerMismatch(f"an event was answered before: {problem}") from problem
-            self._database.executemany("INSERT OR REPLACE INTO streams VALUES (?, ?)", blobs)
+            if self._database.executemany(_ADVANCE, blobs).rowcount not in (-1, len(blobs)):
+                raise LedgerMismatch("a state may only move forward and never lower its spend")
 
     def events(self) -> Iterator[Answer]:
         """Every answer, stream by stream, in order."""
