@@ -1,0 +1,148 @@
+"""The command line: called in this process, or run in one of its own."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from sfumato.cli.app import run
+
+PATIENCE = 120.0
+"""Seconds after which a process that says nothing is taken for hanging."""
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+"""A process flushes because it was written to, not because Python was told to."""
+
+COMMAND = [sys.executable, "-W", "error", "-c", "from sfumato.cli import main; main()"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON object on standard output."""
+        parsed = json.loads(self.out)
+        assert isinstance(parsed, dict)
+        return parsed
+
+
+def call(*arguments: object) -> Result:
+    """Run a command in this process: exit code, standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["sfumato", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = run()
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def done(*arguments: object) -> Result:
+    """Run a command that must succeed."""
+    result = call(*arguments)
+    assert result.code == 0, result.err
+    return result
+
+
+def spawn(*arguments: object, command: Sequence[str] = COMMAND, stdin: bytes = b"") -> Result:
+    """Run a command in a process of its own, to its end."""
+    finished = subprocess.run(
+        [*command, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+        env=ENVIRONMENT,
+    )
+    return Result(finished.returncode, finished.stdout.decode(), finished.stderr.decode())
+
+
+class Pipe:
+    """A command between two pipes: lines go in, lines come out, one at a time."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process = process
+        self._in = process.stdin.fileno()
+        self._out = process.stdout.fileno()
+        self._held = b""
+
+    def send(self, line: str) -> None:
+        """Write one line."""
+        os.write(self._in, line.encode() + b"\n")
+
+    def receive(self) -> str:
+        """The next whole line; fails if it does not come."""
+        while b"\n" not in self._held:
+            ready, _, _ = select.select([self._out], [], [], PATIENCE)
+            assert ready, "no answer came"
+            part = os.read(self._out, 1 << 16)
+            assert part, "the output ended"
+            self._held += part
+        line, self._held = self._held.split(b"\n", 1)
+        return line.decode()
+
+    def silent(self) -> bool:
+        """Whether nothing more lies in the output now."""
+        return not self._held and not select.select([self._out], [], [], 0)[0]
+
+    def ended(self) -> tuple[int, str, str]:
+        """Close the input, wait for the end: exit code, what was still said, complaints."""
+        out, err = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, (self._held + out).decode(), err.decode()
+
+
+@contextlib.contextmanager
+def piped(*arguments: object) -> Iterator[Pipe]:
+    """A running command with pipes at both ends; killed if the test leaves it running."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=ENVIRONMENT,
+    )
+    try:
+        yield Pipe(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def eventually(condition: Any) -> None:
+    """Wait until a condition holds; fails if it never does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to hold"
+        time.sleep(0.01)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, read without the package."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def litter(folder: Path) -> list[str]:
+    """Files that a command began and did not finish."""
+    return sorted(path.name for path in folder.iterdir() if "partial" in path.name)

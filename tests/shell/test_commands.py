@@ -1,0 +1,465 @@
+import importlib.metadata
+import json
+import math
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from sfumato.files import load
+from sfumato.models.encoding import StreamModel
+from tests.shell.running import PATIENCE, call, done, litter, spawn
+from tests.shell.tables import FORMATS, PLACES, table, walk, write
+
+COMMANDS = ("fit", "plan", "release", "audit", "design", "demo")
+ROOT = Path(__file__).parents[2]
+FIT = ("--stream", "person", "--value", "place")
+UNIFORM = ",".join(["0.1"] * 10)
+
+
+# Help --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_well_and_names_every_option(command: str) -> None:
+    result = done(command, "--help")
+    assert result.out.startswith(f"Usage: sfumato {command} ")
+    assert "--json" in result.out
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("command", ["fit", "plan", "release", "audit", "design"])
+def test_help_teaches_by_example(command: str) -> None:
+    said = done(command, "--help").out
+    assert f"sfumato {command} " in said[said.index("Examples:") :]
+
+
+def test_the_help_of_all_shows_the_main_job_and_the_exit_codes() -> None:
+    for arguments in (("--help",), ()):
+        said = call(*arguments)
+        for command in COMMANDS:
+            assert re.search(rf"^\s+{command}\s+\w", said.out + said.err, re.MULTILINE)
+        for step in ("fit history.csv", "plan --model", "release live.csv", "audit private.csv"):
+            assert f"sfumato {step}" in said.out + said.err
+        assert "Exit codes: 0 done" in said.out + said.err
+    assert call("--help").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [("unheard-of",), ("fit",), ("release", "live.csv"), ("plan", "--surprise")]
+)
+def test_a_wrong_call_ends_with_exit_code_2(arguments: tuple[str, ...]) -> None:
+    result = call(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "Usage: sfumato" in result.err
+
+
+def test_the_command_waits_with_heavy_imports_until_it_runs() -> None:
+    script = (
+        "import sys, sfumato.cli.app\n"
+        "print([name for name in ('numpy', 'scipy', 'pyarrow', 'matplotlib', 'numba', 'rich',\n"
+        "    'msgspec', 'cryptography', 'sqlite3') if name in sys.modules])"
+    )
+    assert spawn(command=[sys.executable, "-c", script]).out == "[]\n"
+
+
+# fit ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_fit_says_what_the_model_rests_on(tmp_path: Path, suffix: str) -> None:
+    history = table(tmp_path / f"history.{suffix}", walk(3, rows=300))
+    report = done("fit", history, *FIT, "-o", tmp_path / "city.model", "--json").document
+    assert list(report) == [
+        "model",
+        "streams",
+        "rows",
+        "symbols",
+        "transitions",
+        "rare",
+        "predictability",
+        "estimation_error",
+        "warnings",
+    ]
+    assert (report["streams"], report["rows"], report["symbols"]) == (3, 300, 4)
+    assert report["transitions"] == 300 - 3
+    assert (report["rare"], report["warnings"]) == ([], [])
+    assert 0.2 < report["predictability"] < 0.8
+    assert 0 < report["estimation_error"] < math.log(2)
+
+
+def test_every_format_gives_the_same_model(tmp_path: Path) -> None:
+    found = set()
+    for suffix in FORMATS:
+        history = table(tmp_path / f"history.{suffix}", walk(3, rows=100))
+        done("fit", history, *FIT, "-o", tmp_path / "city.model")
+        found.add((tmp_path / "city.model").read_bytes())
+    assert len(found) == 1
+
+
+def test_a_history_may_come_through_a_pipe(tmp_path: Path) -> None:
+    history = table(tmp_path / "history.csv", walk(3, rows=100))
+    done("fit", history, *FIT, "-o", tmp_path / "file.model")
+    piped = spawn("fit", "-", *FIT, "-o", tmp_path / "pipe.model", stdin=history.read_bytes())
+    assert piped.code == 0
+    assert (tmp_path / "pipe.model").read_bytes() == (tmp_path / "file.model").read_bytes()
+
+
+def test_a_chain_counts_within_streams_only(tmp_path: Path) -> None:
+    # Rows alternate between two streams that never move.
+    still = [("a", "home"), ("b", "work")] * 50
+    done("fit", table(tmp_path / "still.csv", still), *FIT, "-o", tmp_path / "still.model")
+    model = load(tmp_path / "still.model")
+    assert isinstance(model, StreamModel)
+    assert model.chain.transition()[0, 0] > 0.95
+    assert model.chain.transition()[1, 1] > 0.95
+
+
+def test_a_small_history_is_warned_about(tmp_path: Path) -> None:
+    history = table(tmp_path / "history.csv", walk(3, rows=12))
+    result = done("fit", history, *FIT, "-o", tmp_path / "city.model")
+    assert "warning: the history is small for order 1" in result.err
+    single = table(tmp_path / "single.csv", [("a", "home"), ("b", "work")])
+    report = done("fit", single, *FIT, "-o", tmp_path / "city.model", "--json").document
+    assert report["transitions"] == 0
+    assert report["estimation_error"] == "inf"
+    assert "the chain knows no transition" in report["warnings"][0]
+
+
+def test_a_higher_order_needs_a_longer_history(tmp_path: Path) -> None:
+    history = table(tmp_path / "history.csv", walk(3, rows=300))
+    errors = [
+        done("fit", history, *FIT, "--order", order, "-o", tmp_path / "m", "--json").document
+        for order in (1, 2)
+    ]
+    assert errors[0]["estimation_error"] < errors[1]["estimation_error"]
+    model = load(tmp_path / "m")
+    assert isinstance(model, StreamModel)
+    assert model.chain.order == 2
+    assert model.chain.transition().shape == (16, 4)
+    assert errors[1]["transitions"] == 300 - 6
+
+
+def test_rare_symbols_are_named(tmp_path: Path) -> None:
+    records = [("a", PLACES[i % 2]) for i in range(400)]
+    records[100], records[200] = ("a", "lighthouse"), ("a", "cave")
+    history = table(tmp_path / "history.csv", records)
+    report = done("fit", history, *FIT, "-o", tmp_path / "m", "--json").document
+    assert report["rare"] == ["cave", "lighthouse"]
+    said = done("fit", history, *FIT, "-o", tmp_path / "m").out
+    assert "rare symbols (under 1 % of the history): cave, lighthouse" in said
+
+
+def test_numbers_are_cut_into_bins(tmp_path: Path) -> None:
+    history = table(tmp_path / "history.csv", [("a", i % 9 / 2) for i in range(90)])
+    report = done("fit", history, *FIT, "--bins", 4, "-o", tmp_path / "m", "--json").document
+    assert report["symbols"] == 4
+    model = load(tmp_path / "m")
+    assert isinstance(model, StreamModel)
+    assert model.chain.alphabet.labels == ("0.5", "1.5", "2.5", "3.5")
+
+
+def test_points_are_cut_into_a_grid(tmp_path: Path) -> None:
+    points = [("a", i % 7, i % 5) for i in range(100)]
+    history = write(tmp_path / "history.csv", ["person", "x", "y"], points)
+    grid = ("--stream", "person", "--grid", "3x2", "--x", "x", "--y", "y")
+    report = done("fit", history, *grid, "-o", tmp_path / "m", "--json").document
+    assert (report["symbols"], report["rows"]) == (6, 100)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--grid", "3x2"),
+        ("--grid", "3x2", "--x", "lon"),
+        ("--grid", "3", "--x", "lon", "--y", "lat"),
+        ("--grid", "ax2", "--x", "lon", "--y", "lat"),
+        ("--grid", "0x2", "--x", "lon", "--y", "lat"),
+        ("--grid", "3x2", "--x", "lon", "--y", "lat", "--bins", 3),
+        ("--x", "lon", "--y", "lat"),
+        ("--bins", 0),
+        ("--order", 0),
+        ("--floor", 0),
+        ("--floor", 0.5),
+        ("--smoothing", -1),
+        ("--smoothing", "nan"),
+        ("--stream", "nobody"),
+        ("--value", "nothing"),
+    ],
+)
+def test_fit_refuses_what_makes_no_model(tmp_path: Path, options: tuple[object, ...]) -> None:
+    records = [("a", i % 3, i % 3, i % 2) for i in range(30)]
+    history = write(tmp_path / "history.csv", ["person", "place", "lon", "lat"], records)
+    result = call("fit", history, *FIT, *options, "-o", tmp_path / "city.model")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("sfumato: ")
+    assert len(result.err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["history.csv"]
+
+
+@pytest.mark.parametrize(
+    ("records", "row"),
+    [
+        ([("a", "1"), ("", "2")], 2),
+        ([("a", "1"), ("a", "2"), ("a", "")], 3),
+        ([], None),
+    ],
+)
+def test_fit_names_the_row_that_is_wrong(
+    tmp_path: Path, records: list[tuple[str, str]], row: int | None
+) -> None:
+    history = table(tmp_path / "history.csv", records)
+    result = call("fit", history, *FIT, "-o", tmp_path / "city.model")
+    assert result.code == 2
+    place = history if row is None else f"{history}, row {row}"
+    assert result.err.startswith(f"sfumato: {place}: ")
+    assert not (tmp_path / "city.model").exists()
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "four", ""])
+def test_fit_cuts_finite_numbers_only(tmp_path: Path, value: str) -> None:
+    history = table(tmp_path / "history.csv", [("a", "1"), ("a", "2"), ("b", value), ("a", "3")])
+    result = call("fit", history, *FIT, "--bins", 2, "-o", tmp_path / "city.model")
+    assert result.code == 2
+    assert result.err.startswith(f"sfumato: {history}, row 3: the value must ")
+
+
+# plan --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rule", [("--epsilon", 0.5), ("--budget", 6, "--horizon", 12), ("--budget", 2, "--window", 4)]
+)
+def test_plan_compares_the_ways_to_release(models: Path, rule: tuple[object, ...]) -> None:
+    found = done("plan", "-m", models / "places.model", *rule, "--steps", 8, "--json").document
+    assert list(found) == ["methods", "curve"]
+    names = ["optimal", "calibrated", "randomized-response", "no privacy", "say nothing"]
+    methods = {row["method"]: row for row in found["methods"]}
+    assert list(methods) == names
+    for row in found["methods"]:
+        assert set(row) == {"method", "loss", "remapped_loss", "sip", "ldp", "constant"}
+    assert methods["optimal"]["loss"] <= methods["calibrated"]["loss"]
+    assert methods["calibrated"]["loss"] <= methods["randomized-response"]["loss"]
+    assert methods["no privacy"]["sip"] == methods["no privacy"]["ldp"] == "inf"
+    assert methods["say nothing"]["sip"] == 0
+    for name in names[:3]:
+        assert 0 <= methods[name]["constant"] <= 1
+        assert methods[name]["remapped_loss"] <= methods[name]["loss"] + 1e-12
+        assert methods[name]["sip"] <= methods[name]["ldp"]
+
+
+def test_more_budget_never_costs_more(models: Path) -> None:
+    rule = ("--epsilon", 0.5, "--steps", 8, "--loss", "absolute")
+    curve = done("plan", "-m", models / "levels.model", *rule, "--json").document["curve"]
+    assert [point["epsilon"] for point in curve] == [0.125, 0.25, 0.5, 1.0, 2.0]
+    for method in ("optimal", "randomized-response"):
+        losses = [point["losses"][method] for point in curve]
+        assert losses == sorted(losses, reverse=True)
+
+
+def test_plan_draws_the_same_streams_again(models: Path) -> None:
+    run = ("plan", "-m", models / "places.model", "--epsilon", 1, "--steps", 8)
+    assert done(*run).out == done(*run).out
+    assert done(*run).out != done(*run, "--seed", 2).out
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml")])
+def test_plan_draws_a_picture(models: Path, tmp_path: Path, suffix: str, mark: bytes) -> None:
+    picture = tmp_path / f"loss.{suffix}"
+    rule = ("--epsilon", 1, "--steps", 2, "--plot", picture)
+    done("plan", "-m", models / "places.model", *rule)
+    assert picture.read_bytes().startswith(mark)
+    assert [path.name for path in tmp_path.iterdir()] == [picture.name]
+
+
+# design ------------------------------------------------------------------------------------------
+
+
+def test_design_gives_the_certified_optimum_of_the_errata() -> None:
+    run = ("design", "--belief", UNIFORM, "--epsilon", 1, "--loss", "absolute", "--json")
+    best = done(*run).document
+    assert set(best) == {"method", "cost", "lower_bound", "sip", "ldp", "outputs", "channel"}
+    assert best["cost"] == pytest.approx(1.5843, abs=5e-5)
+    assert best["lower_bound"] <= best["cost"] <= best["lower_bound"] * (1 + 1e-6)
+    assert best["sip"] <= 1
+    assert best["ldp"] <= 2
+    assert all(sum(row) == pytest.approx(1) for row in best["channel"])
+    assert {len(row) for row in best["channel"]} == {len(best["outputs"])}
+
+
+def test_design_shows_what_the_published_rule_really_leaks() -> None:
+    run = ("design", "--belief", UNIFORM, "--epsilon", 1, "--loss", "absolute")
+    found = done(*run, "--method", "published", "--json").document
+    assert found["cost"] == pytest.approx(1.2140, abs=5e-5)
+    assert found["sip"] == pytest.approx(1.900, abs=5e-4)
+    said = done(*run, "--method", "published").out
+    assert "this rule does NOT keep the budget of 1" in said
+    assert "NOT" not in done(*run).out
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "loss", "method", "cost"),
+    [
+        (10, 1, "absolute", "randomized-response", 2.8161),
+        (20, 2, "absolute", "optimal", 1.3816),
+        (20, 2, "absolute", "randomized-response", 5.0400),
+        (20, 2, "absolute", "published", 0.9000),
+        (10, 1, "hamming", "optimal", 0.7282),
+        (20, 2, "hamming", "optimal", 0.6305),
+        (3, 0.5, "hamming", "optimal", 0.4504),
+    ],
+)
+def test_design_reproduces_the_numbers_of_the_errata(
+    size: int, epsilon: float, loss: str, method: str, cost: float
+) -> None:
+    belief = ",".join([repr(1 / size)] * size)
+    rule = ("--epsilon", epsilon, "--loss", loss, "--method", method)
+    found = done("design", "--belief", belief, *rule, "--json").document
+    assert found["cost"] == pytest.approx(cost, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    "method", ["optimal", "calibrated", "randomized-response", "context-free", "published"]
+)
+def test_the_certificates_of_a_design_are_those_of_its_channel(method: str) -> None:
+    belief = [0.5, 0.3, 0.2]
+    rule = ("--epsilon", 0.7, "--method", method)
+    found = done("design", "--belief", "0.5,0.3,0.2", *rule, "--json").document
+    columns = list(zip(*found["channel"], strict=True))
+    shares = [sum(b * p for b, p in zip(belief, column, strict=True)) for column in columns]
+    sip = max(
+        abs(math.log(p / share))
+        for column, share in zip(columns, shares, strict=True)
+        for p in column
+    )
+    ldp = max(math.log(max(column) / min(column)) for column in columns)
+    assert found["sip"] == pytest.approx(sip, rel=1e-9)
+    assert found["ldp"] == pytest.approx(ldp, rel=1e-9)
+    assert found["method"] == method
+
+
+def test_a_belief_may_lie_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "belief.txt"
+    path.write_text("0.5, 0.3\n0.2\n")
+    run = ("--epsilon", 1, "--json")
+    assert done("design", "--belief", path, *run) == done("design", "--belief", "0.5,0.3,0.2", *run)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--belief", "0.5,0.6", "--epsilon", 1),
+        ("--belief", "0.5,half", "--epsilon", 1),
+        ("--belief", "", "--epsilon", 1),
+        ("--belief", "1.5,-0.5", "--epsilon", 1),
+        ("--belief", "nan,1", "--epsilon", 1),
+        ("--belief", "0.5,0.5", "--epsilon", 0),
+        ("--belief", "0.5,0.5", "--epsilon", "nan"),
+        ("--belief", "0.5,0.5", "--epsilon", 1, "--method", "magic"),
+        ("--belief", "0.5,0.5", "--epsilon", 1, "--loss", "unheard-of"),
+        ("--belief", "0.5,0.5", "--epsilon", 1, "--ldp", -1),
+        ("--belief", "no-such-file.txt", "--epsilon", 1),
+    ],
+)
+def test_design_refuses_what_is_no_problem(options: tuple[object, ...]) -> None:
+    result = call("design", *options)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("sfumato: ")
+    assert len(result.err.splitlines()) == 1
+
+
+# demo --------------------------------------------------------------------------------------------
+
+
+def test_the_demo_tells_the_whole_story_without_a_network(tmp_path: Path) -> None:
+    home = tmp_path / "town"
+    summary = done("demo", "-o", home, "--json").document
+    assert summary["passed"]
+    assert summary["planned_loss"] < summary["calibrated_loss"]
+    assert summary["published_true"] > summary["published_claimed"]
+    assert summary["largest_sip"] <= 48
+    assert {path.name for path in home.iterdir()} == {
+        *("history.csv", "live.csv", "town.model", "town.ledger"),
+        *("private.csv", "private.csv.plan.json", "report.html"),
+        *("tracks.png", "loss.png", "leakage.png", "published.png"),
+    }
+    assert litter(home) == []
+    for figure in summary["figures"]:
+        assert Path(figure).read_bytes().startswith(b"\x89PNG\r\n")
+    page = (home / "report.html").read_text(encoding="utf-8")
+    assert page.count('src="data:image/png;base64,') == 4
+    assert not re.search(r"https?://|<script|<link|@import|url\(", page)
+    assert len(summary["story"]) == page.count("<li>")
+    audit = ("-m", home / "town.model", "--ledger", home / "town.ledger")
+    again = done("audit", home / "private.csv", *audit, "--against", home / "live.csv", "--json")
+    assert again.document["passed"]
+    assert again.document["mean_loss"] == pytest.approx(summary["mean_loss"])
+
+
+LISTING = """
+import json, sys
+from sfumato.cli import main
+try:
+    main()
+finally:
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    with open("modules.json", "w") as file:
+        json.dump(files, file)
+"""
+
+
+def closure(requirements: list[str]) -> set[str]:
+    """Names of all distributions that some requirements bring along."""
+    found: set[str] = set()
+    waiting = [Requirement(text) for text in requirements]
+    while waiting:
+        requirement = waiting.pop()
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        marker = requirement.marker
+        if name in found or (marker is not None and not marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        waiting += map(Requirement, importlib.metadata.requires(name) or [])
+    return found
+
+
+def borrowed(modules: dict[str, str | None], library: Path) -> set[str]:
+    """Distributions of the outer environment that a program took modules from."""
+    owners = importlib.metadata.packages_distributions()
+    tops = {
+        name.partition(".")[0]
+        for name, file in modules.items()
+        if file is not None and Path(file).is_relative_to(library)
+    }
+    return {re.sub(r"[-_.]+", "-", owner).lower() for top in tops for owner in owners.get(top, [])}
+
+
+@pytest.mark.slow
+def test_a_wheel_in_an_empty_environment_runs_the_demo(tmp_path: Path) -> None:
+    def run(*arguments: object) -> None:
+        subprocess.run([*map(str, arguments)], check=True, cwd=tmp_path, timeout=5 * PATIENCE)
+
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    build = ("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path)
+    run(*pip, *build, ROOT)
+    (wheel,) = tmp_path.glob("sfumato-*.whl")
+    venv.create(tmp_path / "venv", with_pip=False)
+    inner = tmp_path / "venv" / "bin" / "python"
+    run(*pip, "--python", inner, "install", "--quiet", "--no-deps", "--no-index", wheel)
+    # Dependencies are lent from here, so that no network is needed; which of them were used is
+    # checked against what the wheel asks for.
+    library = Path(sysconfig.get_path("purelib"))
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (site / "lent.pth").write_text(f"{library}\n")
+    run(inner, "-c", LISTING, "demo", "--output", "town", "--quiet")
+    assert (tmp_path / "town" / "report.html").is_file()
+    run(tmp_path / "venv" / "bin" / "sfumato", "--help")
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    assert Path(modules["sfumato"]).is_relative_to(site)
+    asked = importlib.metadata.PathDistribution.at(next(site.glob("sfumato-*.dist-info")))
+    assert borrowed(modules, library) <= closure(asked.requires or [])

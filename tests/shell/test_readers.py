@@ -1,0 +1,292 @@
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.formats.problems import BadTable
+from sfumato.formats.readers import Chunk, Table
+from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
+
+NAMES = ("person", "place", "note")
+RECORDS = [(f"p{i % 3}", f"place {i}", f"note {i}") for i in range(11)]
+RAW = "raw-value-that-nobody-may-read"
+
+
+def gathered(chunks: list[Chunk]) -> dict[str, list[object]]:
+    return {
+        name: [value for chunk in chunks for value in chunk.columns[name]]
+        for name in chunks[0].columns
+    }
+
+
+def refusal(path: Path, *wanted: str) -> BadTable:
+    """The error of reading a table; it never quotes a value."""
+    with pytest.raises(BadTable) as caught:
+        list(Table.at(str(path)).chunks(wanted or ("person", "place")))
+    assert str(caught.value).startswith(str(path))
+    assert RAW not in str(caught.value)
+    return caught.value
+
+
+def made(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+# What is read ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_format_gives_the_same_rows(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"live.{suffix}", NAMES, RECORDS)
+    chunks = list(Table.at(str(path)).chunks(["place", "person"]))
+    assert gathered(chunks) == {
+        "place": [place for _, place, _ in RECORDS],
+        "person": [person for person, _, _ in RECORDS],
+    }
+
+
+@given(
+    count=st.integers(1, 40), size=st.integers(1, 12), suffix=st.sampled_from(FORMATS), group=...
+)
+def test_chunks_are_the_rows_in_order_each_once(
+    tmp_path_factory: pytest.TempPathFactory, count: int, size: int, suffix: str, group: bool
+) -> None:
+    records = [(f"p{i}", str(i)) for i in range(count)]
+    path = tmp_path_factory.mktemp("chunks") / f"live.{suffix}"
+    if suffix == "parquet" and group:
+        table = arrow_table(["person", "place"], records)
+        pyarrow.parquet.write_table(table, path, row_group_size=5)
+    else:
+        write(path, ["person", "place"], records)
+    chunks = list(Table.at(str(path)).chunks(["place"], rows=size))
+    following = 1
+    for chunk in chunks:
+        assert chunk.first == following
+        assert 1 <= len(chunk) <= size
+        following += len(chunk)
+    assert gathered(chunks)["place"] == [place for _, place in records]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl"])
+def test_a_byte_order_mark_is_no_part_of_the_first_field(tmp_path: Path, suffix: str) -> None:
+    plain = write(tmp_path / f"plain.{suffix.removesuffix('.gz')}", NAMES, RECORDS).read_bytes()
+    marked = b"\xef\xbb\xbf" + plain
+    path = made(
+        tmp_path / f"live.{suffix}", gzip.compress(marked) if suffix.endswith("gz") else marked
+    )
+    chunks = list(Table.at(str(path)).chunks(["person"]))
+    assert gathered(chunks)["person"] == [person for person, _, _ in RECORDS]
+
+
+def test_quoted_fields_keep_commas_quotes_and_line_ends(tmp_path: Path) -> None:
+    odd = [("a,b", 'say "x"', ""), ("two\nlines", "und\r\nzwei", "é ✓")]
+    path = write(tmp_path / "live.csv", NAMES, odd)
+    chunks = list(Table.at(str(path)).chunks(NAMES))
+    assert list(zip(*gathered(chunks).values(), strict=True)) == odd
+
+
+def test_line_ends_of_another_system_are_no_part_of_a_field(tmp_path: Path) -> None:
+    path = made(tmp_path / "live.csv", b"person,place\r\np1,here\r\np2,there\r\n")
+    chunks = list(Table.at(str(path)).chunks(["place"]))
+    assert gathered(chunks) == {"place": ["here", "there"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("live.csv", b"person,place\n\np1,here\n\n\np2\n"),
+        ("live.jsonl", b'{"person":"p1","place":"here"}\n\n  \n{"person":"p2"}\n'),
+    ],
+)
+def test_blank_lines_are_no_rows(tmp_path: Path, name: str, data: bytes) -> None:
+    assert refusal(made(tmp_path / name, data)).row == 2
+
+
+def test_a_last_line_without_an_end_is_a_row(tmp_path: Path) -> None:
+    path = made(tmp_path / "live.csv", b"person,place\np1,here\np2,there")
+    assert gathered(list(Table.at(str(path)).chunks(["person"]))) == {"person": ["p1", "p2"]}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_optional_column_is_read_only_where_it_exists(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"live.{suffix}", NAMES, RECORDS)
+    (chunk,) = Table.at(str(path)).chunks(["place"], ["note", "absent"])
+    assert list(chunk.columns) == ["place", "note"]
+
+
+def test_numbers_keep_their_kind_where_the_format_has_one(tmp_path: Path) -> None:
+    records = [(1, 2.5), (3, 4.0)]
+    for suffix in ("jsonl", "parquet", "arrow"):
+        path = write(tmp_path / f"live.{suffix}", ["person", "place"], records)
+        (chunk,) = Table.at(str(path)).chunks(["person", "place"])
+        assert chunk.columns == {"person": [1, 3], "place": [2.5, 4.0]}
+        assert isinstance(chunk.columns["person"][0], int)
+
+
+# How many rows there are -------------------------------------------------------------------------
+
+
+def test_the_count_for_a_progress_bar_is_about_right(tmp_path: Path) -> None:
+    for suffix in ("csv", "jsonl", "parquet"):
+        path = write(tmp_path / f"live.{suffix}", NAMES, RECORDS)
+        count = Table.at(str(path)).count()
+        assert count is not None
+        assert abs(count - len(RECORDS)) <= 1
+
+
+def test_nothing_is_counted_that_only_reading_would_tell(tmp_path: Path) -> None:
+    packed = write(tmp_path / "live.csv.gz", NAMES, RECORDS)
+    for path in ("-", str(packed), str(tmp_path / "missing.csv"), str(tmp_path / "no.parquet")):
+        assert Table.at(path).count() is None
+
+
+# What is refused: the file, the row and the rule, never the value --------------------------------
+
+
+@pytest.mark.parametrize(("fields", "found"), [(f"p2,{RAW},x,more", 4), (RAW, 1)])
+def test_a_ragged_row_is_named(tmp_path: Path, fields: str, found: int) -> None:
+    data = f"person,place,note\np1,here,x\n{fields}\np3,there,x\n".encode()
+    problem = refusal(made(tmp_path / "live.csv", data))
+    assert problem.row == 2
+    assert f"must have 3 fields, like the header; it has {found}" in str(problem)
+
+
+def test_a_row_with_an_open_quote_is_named(tmp_path: Path) -> None:
+    problem = refusal(made(tmp_path / "live.csv", f'person,place\np1,a\np2,"{RAW}\n'.encode()))
+    assert problem.row == 2
+
+
+def test_text_after_a_closing_quote_is_refused(tmp_path: Path) -> None:
+    problem = refusal(made(tmp_path / "live.csv", f'person,place\np1,"a"{RAW}\n'.encode()))
+    assert problem.row == 1
+
+
+@pytest.mark.parametrize("row", [1, 3])
+def test_a_csv_row_of_another_encoding_is_named(tmp_path: Path, row: int) -> None:
+    lines = [b"person,place", *[b"p1,here"] * 4]
+    lines[row] = f"{RAW},caf\xe9".encode("latin-1")
+    problem = refusal(made(tmp_path / "live.csv", b"\n".join(lines)))
+    assert problem.row == row
+    assert "must be UTF-8" in str(problem)
+
+
+def test_a_file_of_wide_characters_is_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "live.csv", f"person,place\np1,{RAW}\n".encode("utf-16"))
+    assert "must be UTF-8" in str(refusal(path))
+
+
+def test_a_nul_character_is_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "live.csv", f"person,place\np1,a\np2,{RAW}\0\n".encode())
+    problem = refusal(path)
+    assert problem.row == 2
+    assert "NUL" in str(problem)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet", "arrow"])
+def test_an_empty_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    data = gzip.compress(b"") if suffix.endswith("gz") else b""
+    assert refusal(made(tmp_path / f"live.{suffix}", data)).row is None
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_table_without_rows_is_refused(tmp_path: Path, suffix: str) -> None:
+    problem = refusal(write(tmp_path / f"live.{suffix}", ["person", "place"], []))
+    assert "must not be empty" in str(problem)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"live.{suffix}", ["person", "spot"], [("p1", RAW)])
+    problem = refusal(path)
+    assert "must have a column 'place'; it has 'person', 'spot'" in str(problem)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_column_names_that_occur_twice_are_refused(tmp_path: Path, suffix: str) -> None:
+    names, record = ["person", "place", "place"], ("p1", RAW, RAW)
+    path = tmp_path / f"live.{suffix}"
+    if suffix == "csv":
+        made(path, f"{','.join(names)}\n{','.join(record)}\n".encode())
+    else:
+        write(path, names, [record])
+    assert "column names must be distinct" in str(refusal(path))
+
+
+@pytest.mark.parametrize(
+    "line", [f'{{"person": "{RAW}"', f'["{RAW}"]', f'"{RAW}"', RAW, f'{{"a": 1}} {RAW}', "7"]
+)
+def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, line: str) -> None:
+    good = '{"person": "p1", "place": "here"}'
+    problem = refusal(made(tmp_path / "live.jsonl", f"{good}\n{good}\n{line}\n{good}\n".encode()))
+    assert problem.row == 3
+    assert "must hold one JSON object" in str(problem)
+
+
+def test_a_missing_field_of_an_object_is_named(tmp_path: Path) -> None:
+    lines = f'{{"person": "p1", "place": "here"}}\n{{"person": "p1", "spot": "{RAW}"}}\n'
+    problem = refusal(made(tmp_path / "live.jsonl", lines.encode()))
+    assert problem.row == 2
+    assert "must have a field 'place'" in str(problem)
+
+
+def test_a_compressed_file_cut_short_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"person,place\n" + b"p1,here\n" * 1000)
+    problem = refusal(made(tmp_path / "live.csv.gz", whole[:-12]))
+    assert "damaged" in str(problem)
+
+
+def test_a_plain_file_named_as_compressed_is_refused(tmp_path: Path) -> None:
+    assert "damaged" in str(refusal(made(tmp_path / "live.csv.gz", b"person,place\np1,a\n")))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("kept", [0.3, 0.97])
+def test_a_columnar_file_cut_short_is_refused(tmp_path: Path, suffix: str, kept: float) -> None:
+    path = write(tmp_path / f"live.{suffix}", NAMES, RECORDS * 50)
+    whole = path.read_bytes()
+    assert "damaged" in str(refusal(made(path, whole[: int(kept * len(whole))])))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_text_named_as_a_columnar_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    data = b"person,place\n" + f"p1,{RAW}\n".encode() * 50
+    assert "damaged" in str(refusal(made(tmp_path / f"live.{suffix}", data)))
+
+
+def test_an_arrow_stream_is_no_arrow_file(tmp_path: Path) -> None:
+    table = arrow_table(["person", "place"], [("p1", RAW)])
+    path = tmp_path / "live.arrow"
+    with pa.OSFile(str(path), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert "damaged" in str(refusal(path))
+
+
+def test_a_folder_is_no_table(tmp_path: Path) -> None:
+    for name in ("live.csv", "live.jsonl"):
+        (tmp_path / name).mkdir()
+        assert "must be readable" in str(refusal(tmp_path / name))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_missing_file_is_named(tmp_path: Path, suffix: str) -> None:
+    assert "must exist" in str(refusal(tmp_path / f"live.{suffix}"))
+
+
+@pytest.mark.parametrize("name", ["live", "live.txt", "live.gz", "live.xlsx"])
+def test_a_suffix_that_says_no_format_is_refused(name: str) -> None:
+    with pytest.raises(BadTable, match=r"must end in \.csv, \.jsonl, \.parquet or \.arrow"):
+        Table.at(name)
+
+
+def test_what_came_before_a_bad_row_is_given_first(tmp_path: Path) -> None:
+    path = made(tmp_path / "live.csv", b"person,place\np1,a\np1,b\np1,c\np1\n")
+    chunks = Table.at(str(path)).chunks(["place"], rows=2)
+    assert next(chunks).columns == {"place": ["a", "b"]}
+    with pytest.raises(BadTable, match="row 4"):
+        list(chunks)
