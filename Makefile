@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all format clean
+.PHONY: demo test test-all format bench-tables clean
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,9 @@ test: $(VENV)/.ready
 
 test-all: $(VENV)/.ready
 	$(BIN)/pytest -n 2
+
+bench-tables: $(VENV)/.ready
+	$(BIN)/python benchmarks/tables.py
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

@@ -110,8 +110,8 @@ def main() -> None:
             files = measure(model, source, method, handling_only=True)
             share = files["seconds"] / whole["seconds"]
             speed = whole["rows"] / whole["seconds"]
-            peak = whole["peak_mb"]
-            print(f"{method}, {suffix}, {rows:,}, {speed:,.0f}, {peak:,.0f}, {share:.0%}", flush=True)
+            figures = f"{speed:,.0f}, {whole['peak_mb']:,.0f}, {share:.0%}"
+            print(f"{method}, {suffix}, {rows:,}, {figures}", flush=True)
 
 
 if __name__ == "__main__":

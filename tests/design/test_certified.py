@@ -48,6 +48,19 @@ def test_makes_the_identity_keep_its_budget(rare: float, epsilon: float) -> None
     assert within(certified(np.eye(3), belief, epsilon).weights, belief.tolist(), epsilon)
 
 
+@pytest.mark.parametrize("share", [1e-15, 1e-16, 1e-17, 3e-18, 4e-19, 1e-25])
+@pytest.mark.parametrize("ldp", [None, 0.3, 0.01])
+def test_an_output_of_a_few_units_of_weight_keeps_both_budgets(
+    share: float, ldp: float | None
+) -> None:
+    """Rounding such an output to whole units moves its ratios by far more than a float does."""
+    belief = np.array([0.2, 0.3, 0.5])
+    rows = [[part * share, 1 - part * share] for part in (1, 2, 3)]
+    channel = certified(rows, belief, 0.5, ldp=ldp)
+    assert within(channel.weights, belief.tolist(), 0.5)
+    assert ldp is None or within_locally(channel.weights, ldp)
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.5, 4.0, 20.0])
 def test_spends_the_budget_that_it_has(epsilon: float) -> None:
     belief = np.array([0.01, 0.5, 0.49])

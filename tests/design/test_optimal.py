@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -156,6 +157,47 @@ def test_the_dual_bound_holds_for_any_prices(
     bound = dual_bound(chosen, problem.belief, problem.loss, problem.epsilon, cap)
     best = textbook_optimum(problem.belief, problem.loss, problem.epsilon, cap)
     assert bound <= best + 1e-8 * (problem.loss.max() + np.abs(chosen).max())
+
+
+def exact_dual_value(prices: Floats, belief: Floats, loss: Floats, epsilon: float) -> mpmath.mpf:
+    """The bound at given prices, without a cap, in 50 digits and by its definition.
+
+    The cheapest shape of an output is e^eps on the symbols of least surplus, up to a belief mass
+    of 1/(e^eps + 1), and e^-eps on the rest.
+    """
+    with mpmath.workdps(50):
+        k = mpmath.exp(mpmath.mpf(epsilon))
+        masses = [mpmath.mpf(mass) for mass in belief.tolist()]
+        share = [mass / mpmath.fsum(masses) for mass in masses]
+        offers = [mpmath.mpf(price) for price in prices.tolist()]
+        values = []
+        for column in loss.T.tolist():
+            surplus = [mpmath.mpf(cost) - offer for cost, offer in zip(column, offers, strict=True)]
+            left, value = 1 / (k + 1), mpmath.mpf(0)
+            for extra, mass in sorted(zip(surplus, share, strict=True)):
+                high = min(mass, left)
+                left -= high
+                value += extra * (k * high + (mass - high) / k)
+            values.append(value)
+        paid = mpmath.fsum(b * offer for b, offer in zip(share, offers, strict=True))
+        return paid + min(values)
+
+
+@given(
+    problems(),
+    st.lists(st.floats(-30.0, 30.0), min_size=6, max_size=6),
+    st.sampled_from([1e-6, 1e-3, 1.0, 8.0, 20.0]),
+)
+def test_the_dual_bound_is_rounded_down(
+    problem: Problem, prices: list[float], epsilon: float
+) -> None:
+    chosen = np.array(prices[: problem.belief.size])
+    for budget in (problem.epsilon, epsilon):
+        bound = dual_bound(chosen, problem.belief, problem.loss, budget)
+        exact = exact_dual_value(chosen, problem.belief, problem.loss, budget)
+        scale = problem.loss.max() + np.abs(chosen).max()
+        assert bound <= exact
+        assert float(exact) - bound <= 1e-12 * scale
 
 
 @given(

@@ -148,6 +148,37 @@ def test_drift_bounds_the_rounding_error_at_every_step(
     assert belief.drift < 1e-10
 
 
+def test_drift_bounds_the_error_of_updates_alone() -> None:
+    draw = np.random.default_rng(3)
+    channel = Channel.from_probabilities(draw.dirichlet(np.full(4, 5.0), 4))
+    start = draw.dirichlet(np.ones(4))
+    belief = Belief(start)
+    exact = [mpmath.mpf(float(p)) for p in start]
+    for output in draw.integers(4, size=200).tolist():
+        belief = belief.update(channel.likelihood(output))
+        exact = [p * int(w) for p, w in zip(exact, channel.weights[:, output], strict=True)]
+        assert half_spread(belief.marginal.tolist(), exact) <= belief.drift
+    assert 200 * 2.0**-53 < belief.drift < 1e-12
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_drift_bounds_the_error_of_predictions_alone(order: int) -> None:
+    chain = MarkovChain.from_matrix(
+        mixed(3**order, 3),
+        np.random.default_rng(5).dirichlet(np.ones(3**order)).reshape((3,) * order),
+    )
+    moves = exact_rows(chain)
+    belief = chain.first()
+    while belief.axis < order - 1:
+        belief = chain.following(belief)
+    exact = {c: mpmath.mpf(float(chain.initial[c])) for c in moves}
+    assert belief.drift == 0.0
+    for _ in range(50):
+        belief, exact = chain.following(belief), exact_step(exact, moves)
+        error = half_spread([float(belief.joint[c]) for c in moves], [exact[c] for c in moves])
+        assert 0 < error <= belief.drift
+
+
 def test_a_belief_that_was_only_read_has_no_error() -> None:
     chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
     assert chain.first().error == 0.0

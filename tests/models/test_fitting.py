@@ -91,12 +91,14 @@ def test_fit_equals_pseudo_counts_spread_like_the_symbols(
         paths, alphabet=Alphabet.of_size(size), order=order, smoothing=smoothing, floor=floor
     )
     background, moves = naive_background(paths, size), naive_moves(paths, order)
-    pseudo = smoothing * size
     seen: Counter[tuple[int, ...]] = Counter()
+    followers: Counter[tuple[int, ...]] = Counter()
     for (context, _), times in moves.items():
         seen[context] += times
+        followers[context] += 1
     fitted = chain.transition()
     for context in np.ndindex(*(size,) * order):
+        pseudo = smoothing * followers[context]
         total = seen[context] + pseudo
         for x in range(size):
             expected = background[x]

@@ -8,7 +8,6 @@ import os
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,14 +126,6 @@ def piped(*arguments: object) -> Iterator[Pipe]:
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def eventually(condition: Any) -> None:
-    """Wait until a condition holds; fails if it never does."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.01)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -325,6 +325,20 @@ def test_a_step_is_charged_what_it_leaks_not_what_was_allowed() -> None:
     assert event.ldp.epsilon == pytest.approx(1.0, abs=1e-12)
 
 
+def test_what_rounding_did_to_the_belief_is_paid_for() -> None:
+    plan, drift = plan_of(RING, PerStep(SIP(1.0))), 1e-5
+    fresh = plan.begin("s")
+    state = replace(fresh, belief=replace(fresh.belief, drift=drift))
+    prepared = plan.prepare(state)
+    assert prepared is not None
+    event, _ = plan.observe(state, int(prepared.channel.outputs[0]))
+    weights = prepared.channel.weights.tolist()
+    for signs in itertools.product((-drift, drift), repeat=3):
+        other = state.belief.marginal * np.exp(signs)
+        assert exact_leakage(weights, other.tolist()) <= event.sip.epsilon <= 1.0
+    assert event.sip.epsilon > exact_leakage(weights, state.belief.marginal.tolist()) + drift
+
+
 def test_what_was_not_spent_is_there_for_later_steps() -> None:
     plan = plan_of(RING, Horizon(SIP(1.0), 4))
     state = plan.begin("s")

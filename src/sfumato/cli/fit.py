@@ -20,7 +20,7 @@ def fit(
     stream: Annotated[str, typer.Option(help="Column that tells streams apart.")] = "stream",
     value: Annotated[str, typer.Option(help="Column of the value.")] = "value",
     order: Annotated[int, typer.Option(help="How many past values the next depends on.")] = 1,
-    smoothing: Annotated[float, typer.Option(help="Pseudo-counts per symbol.")] = 0.5,
+    smoothing: Annotated[float, typer.Option(help="Pseudo-counts per follower seen.")] = 0.5,
     floor: Annotated[
         float, typer.Option(help="Least probability of any transition; rare things happen.")
     ] = 1e-6,
@@ -73,7 +73,7 @@ def fit(
     if report.rare:
         some = ", ".join(str(label) for label in report.rare[:8])
         more = f" and {len(report.rare) - 8} more" if len(report.rare) > 8 else ""
-        print(f"rare symbols (under 1 % of the history): {some}{more}")
+        print(f"rare symbols (hardly in the history): {some}{more}")
     for warning in report.warnings:
         say(f"warning: {warning}")
 

@@ -45,7 +45,8 @@ class FitReport:
         rows: Number of values.
         symbols: Size of the alphabet.
         transitions: Number of transitions that were counted.
-        rare: Symbols that make up less than 1 % of the history.
+        rare: Symbols that make up less than 1 % of the history, and less than a tenth of an
+            even share.
         predictability: Share of the uncertainty about a value that its past takes away, 0 to 1.
         estimation_error: How much the leakage may be misjudged in a typical context because the
             chain is estimated, with 95 % confidence.
@@ -95,7 +96,7 @@ def fit_table(
         stream: Column that tells streams apart.
         values: Column of the value; two columns for a grid.
         order: How many past values the next one depends on.
-        smoothing: Pseudo-counts per symbol.
+        smoothing: Pseudo-counts per follower that a context has.
         floor: Least probability of any transition.
         cut: How numbers become symbols.
         progress: Called with the number of rows read so far.
@@ -185,7 +186,7 @@ def _report(
 ) -> FitReport:
     share = symbols / symbols.sum()
     labels = chain.alphabet.labels
-    rare = tuple(labels[i] for i in np.flatnonzero(share < _RARE))
+    rare = tuple(labels[i] for i in np.flatnonzero(share < min(_RARE, 0.1 / chain.size)))
     error = _estimation_error(chain.size, seen, share)
     warnings = []
     if transitions == 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from sfumato import _checks
@@ -63,9 +63,10 @@ def smoothed_parts(
     """Turn counts into the parts of a chain with full support: initial, known, backoff, background.
 
     The background lies halfway between the overall distribution of symbols and the even one. A
-    context seen `c` times is mixed with it at weight `s / (c + s)` with `s = smoothing * size`, as
-    if it had been seen `s` times more with typical followers, and at least as much as
-    lifts every transition to `floor`.
+    context seen `c` times with `d` different followers is mixed with it at weight `s / (c + s)`
+    with `s = smoothing * d`, as if it had been seen `s` times more with typical followers, and
+    at least as much as lifts every transition to `floor`. (Counting the followers that occur,
+    not all symbols, keeps a large alphabet from drowning what a context is known to do.)
     """
     size = counts.symbols.size
     _checks.finite("smoothing", smoothing)
@@ -76,16 +77,19 @@ def smoothed_parts(
     background = 0.5 * counts.symbols / counts.symbols.sum() + 0.5 / size
     least = floor / background.min()
     seen = np.asarray(counts.moves.sum(axis=1)).ravel()
-    backoff = np.maximum(_pull(seen, smoothing * size), least)
-    start = np.maximum(_pull(counts.starts.sum(), smoothing * size), least)
+    followers = np.diff(counts.moves.indptr)
+    backoff = np.maximum(_pull(seen, smoothing * followers), least)
+    first = np.array(counts.starts.sum())
+    start = np.maximum(_pull(first, smoothing * np.count_nonzero(counts.starts)), least)
     observed = counts.starts / max(counts.starts.sum(), 1.0)
     initial = (1 - start) * observed + start * _product(background, order)
     return initial.reshape((size,) * order), _rows(counts.moves, seen), backoff, background
 
 
-def _pull(seen: NDArray[np.float64], pseudo: float) -> NDArray[np.float64]:
+def _pull(seen: NDArray[np.float64], pseudo: ArrayLike) -> NDArray[np.float64]:
     """Weight of the background in a row seen `seen` times; all of it when never seen."""
-    return np.where(seen > 0, pseudo / np.maximum(seen + pseudo, 1.0), 1.0)
+    extra = np.asarray(pseudo, dtype=np.float64)
+    return np.where(seen > 0, extra / np.maximum(seen + extra, 1.0), 1.0)
 
 
 def _rows(moves: sparse.csr_array, seen: NDArray[np.float64]) -> Rows:

@@ -132,7 +132,8 @@ class MarkovChain:
             sequences: Recorded sequences of symbols, one per stream.
             alphabet: The symbols; those that occur, sorted, if not given.
             order: How many past values the next one depends on.
-            smoothing: Pseudo-counts per symbol, spread like the symbols at large.
+            smoothing: Pseudo-counts per follower that a context has, spread like the symbols
+                at large.
             floor: Least probability of any transition, greater than 0: values that the
                 history calls impossible do happen.
 
@@ -352,9 +353,15 @@ def _pushed(
 
 
 def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Left null vector of `P - 1` by least squares; an even start breaks ties."""
+    """Left null vector of `P - 1`: the only one if there is one, else that of least norm."""
     size = len(transition)
-    system = np.vstack([transition.T - np.eye(size), np.ones(size)])
+    balance = transition.T - np.eye(size)
     target = np.append(np.zeros(size), 1.0)
-    solution = np.maximum(np.linalg.lstsq(system, target, rcond=None)[0], 0.0)
+    if transition.min() > 0:
+        # One equation is redundant; the sum takes its place.
+        solution = np.linalg.solve(np.vstack([balance[1:], np.ones(size)]), target[1:])
+    else:
+        system = np.vstack([balance, np.ones(size)])
+        solution = np.linalg.lstsq(system, target, rcond=None)[0]
+    solution = np.maximum(solution, 0.0)
     return _checks.read_only(solution / solution.sum())

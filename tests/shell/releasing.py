@@ -1,0 +1,47 @@
+"""What the tests of `release` share: a rule, a table, and how a refusal looks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.files import load
+from sfumato.formats.readers import Table
+from sfumato.jobs.spec import ReleaseSpec
+from sfumato.models.encoding import StreamModel
+from sfumato.store.sqlite import Answer, SqliteStore
+from tests.shell.running import call, litter
+from tests.shell.tables import walk
+
+FAST = ("--method", "randomized-response")
+SPEC = ReleaseSpec(epsilon=1.0, method="randomized-response")
+RULE = ("--epsilon", 1, *FAST)
+LIVE = walk(7, rows=60)
+COLUMNS = ["person", "sequence", "released", "outcome", "sip", "ldp"]
+
+
+def ledger_of(path: Path, model: Path, spec: ReleaseSpec = SPEC) -> tuple[list[Answer], Any]:
+    """Every answer of a ledger, and what each stream spent."""
+    read = load(model)
+    assert isinstance(read, StreamModel)
+    with SqliteStore(path, spec.plan(read).fingerprint) as store:
+        answers = list(store.events())
+        states = {a.event.stream: store.state(a.event.stream) for a in answers}
+    return answers, {name: (s.sequence, s.ledger) for name, s in states.items() if s is not None}
+
+
+def grouped(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Read, answer and commit this many rows at a time."""
+    monkeypatch.setattr(Table.chunks, "__defaults__", ((), size))
+
+
+def refused(*arguments: object, output: Path) -> str:
+    """The message of a release that must end with exit code 2 and write nothing."""
+    before = output.read_bytes() if output.exists() else None
+    result = call("release", *arguments, "-o", output)
+    assert result.code == 2
+    assert (output.read_bytes() if output.exists() else None) == before
+    assert not output.with_name(output.name + ".plan.json").exists()
+    assert litter(output.parent) == []
+    assert result.out == ""
+    return result.err.splitlines()[-1]
