@@ -93,9 +93,7 @@ def states(draw: st.DrawFn) -> InstantState:
         stream=draw(words),
         sequence=draw(count),
         belief=Belief(joint, draw(st.integers(0, order - 1)), draw(st.floats(0, 1))),
-        ledger=Ledger(
-            draw(count), draw(amounts), draw(amounts), draw(amounts), draw(amounts), draw(charges)
-        ),
+        ledger=Ledger(draw(count), draw(amounts), draw(amounts), draw(charges)),
         last=draw(st.none() | st.integers(0, size - 1)),
     )
 
@@ -278,9 +276,9 @@ def test_every_truncation_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(SAMPLES))
-def test_every_flipped_byte_of_the_content_is_refused(name: str) -> None:
+def test_every_flipped_byte_is_refused(name: str) -> None:
     data = to_bytes(SAMPLES[name])
-    for place in range(data.index(b"version"), len(data)):
+    for place in range(len(data)):
         for mask in (0x01, 0x80, 0xFF, 0x20, 1 + place % 255):
             damaged = bytearray(data)
             damaged[place] ^= mask

@@ -66,7 +66,8 @@ def proper_fraction(name: str, value: float) -> float:
 
 def count(name: str, value: int, *, at_least: int = 1) -> int:
     """Return a whole number that is large enough."""
-    if isinstance(value, bool) or int(value) != value or value < at_least:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < at_least:
         raise InvalidParameter(name, value, f"be a whole number of at least {at_least}")
     return int(value)
 

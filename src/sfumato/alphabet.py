@@ -69,6 +69,9 @@ class Alphabet:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __contains__(self, label: object) -> bool:
+        return self._place(label) is not None
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Alphabet):
             return NotImplemented
@@ -91,13 +94,14 @@ class Alphabet:
         Raises:
             UnknownSymbol: If the symbol is not in the alphabet. The message does not quote it.
         """
-        try:
-            place = self._places.get(label)
-        except TypeError:
-            place = None
-        if place is None or isinstance(label, bool):
+        place = self._place(label)
+        if place is None:
             raise UnknownSymbol(len(self))
         return place
+
+    def _place(self, label: object) -> int | None:
+        known = isinstance(label, str | int | np.integer) and not isinstance(label, bool)
+        return self._places.get(label) if known else None
 
     def indices(self, labels: Sequence[object]) -> NDArray[np.int64]:
         """Return the places of many symbols."""
@@ -109,6 +113,8 @@ def _label(label: object) -> Label:
         label = int(label)
     if isinstance(label, bool) or not isinstance(label, str | int):
         raise InvalidParameter("labels", type(label).__name__, "be strings or whole numbers")
+    if isinstance(label, int) and not -(2**63) <= label < 2**63:
+        raise InvalidParameter("labels", "a larger number", "fit into 64 bits")
     return label
 
 

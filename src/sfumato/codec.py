@@ -84,8 +84,6 @@ class _State(msgspec.Struct, frozen=True, tag="instant-state"):
     count: int
     sip: float
     ldp: float
-    squares: float
-    means: float
     recent: list[tuple[float, float]]
 
 
@@ -138,7 +136,7 @@ def decode(data: bytes) -> Storable:
         raise CorruptData("stored data must begin with the mark of Sfumato; it does not")
     try:
         envelope = _envelope.decode(data[len(MAGIC) :])
-    except msgspec.MsgspecError as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise CorruptData(f"stored data is damaged: {problem}") from problem
     if envelope.version != VERSION:
         raise CorruptData(
@@ -149,7 +147,7 @@ def decode(data: bytes) -> Storable:
         raise CorruptData(f"stored data of kind {envelope.kind!r} is damaged: checksum differs")
     try:
         return _unpacked(_decoder.decode(envelope.body))
-    except (msgspec.MsgspecError, InvalidParameter) as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidParameter) as problem:
         raise CorruptData(
             f"stored data of kind {envelope.kind!r} is refused: {problem}"
         ) from problem
@@ -252,15 +250,13 @@ def _packed_state(state: InstantState) -> _State:
         count=ledger.count,
         sip=ledger.sip,
         ldp=ledger.ldp,
-        squares=ledger.squares,
-        means=ledger.means,
         recent=[(charge.sip, charge.ldp) for charge in ledger.recent],
     )
 
 
 def _read_state(body: _State) -> InstantState:
     recent = tuple(Charge(sip, ldp) for sip, ldp in body.recent)
-    ledger = Ledger(body.count, body.sip, body.ldp, body.squares, body.means, recent)
+    ledger = Ledger(body.count, body.sip, body.ldp, recent)
     belief = Belief(_float_array(body.joint), body.axis, body.drift)
     return InstantState(body.plan, body.stream, body.sequence, belief, ledger, body.last)
 

@@ -67,8 +67,8 @@ class BudgetExceeded(SfumatoError):
         self.wanted = wanted
         self.limit = limit
         super().__init__(
-            f"releasing event {sequence} of stream {stream!r} would need {wanted}, "
-            f"over what is left of its budget, {limit}; nothing was released"
+            f"releasing event {sequence} of stream {stream!r} would cost {wanted}; "
+            f"its budget leaves {limit} for this step; nothing was released"
         )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from sfumato.codec import decode, to_bytes
-from sfumato.errors import CorruptData
+from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
@@ -44,7 +45,9 @@ def load(path: str | Path) -> AnyModel:
 def write_whole(path: str | Path, data: bytes) -> None:
     """Replace a file by new content in one step, on disk before the name points to it."""
     target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    if target.is_dir() or not target.parent.is_dir():
+        raise InvalidParameter("path", str(path), "name a file in a folder that exists")
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("wb") as file:
             file.write(data)

@@ -75,7 +75,7 @@ def keyed(secret: bytes) -> Randomness:
     """
     if len(secret) < _MIN_SECRET_BYTES:
         raise InvalidParameter("secret", f"{len(secret)} bytes", "have at least 16 bytes")
-    return _Keyed(hmac.digest(secret, b"sfumato keyed v1", "sha256"), simulated=False)
+    return _Keyed(hashlib.sha256(b"sfumato keyed v1 " + secret).digest(), simulated=False)
 
 
 def seeded(seed: int) -> Randomness:
@@ -104,6 +104,7 @@ class _Secure:
         self._ready = np.empty(0, dtype=np.uint64)
 
     def words(self, count: int) -> NDArray[np.uint64]:
+        _checks.count("count", count, at_least=0)
         with self._lock:
             if count > self._ready.size:
                 self._refill(count)
@@ -145,6 +146,7 @@ class _Keyed:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         start = self._position
+        _checks.count("count", count, at_least=0)
         stream = _keystream(self._key, 8 * count, skip=8 * start)
         self._position = start + count
         return np.frombuffer(bytearray(stream), dtype="<u8")
@@ -152,6 +154,7 @@ class _Keyed:
     def at(self, stream: str, sequence: int) -> Randomness:
         # The length in front keeps ("a", 1) and ("a1", ...) apart.
         name = stream.encode()
+        _checks.count("sequence", sequence, at_least=0)
         address = len(name).to_bytes(8, "big") + name + sequence.to_bytes(8, "big")
         return _Keyed(hmac.digest(self._key, address, "sha256"), simulated=self.simulated)
 

@@ -54,7 +54,7 @@ def test_a_horizon_is_never_passed(total: float, steps: int, parts: list[float])
     assert exact([charge.ldp for charge in charges]) <= Fraction(1.5 * total)
 
 
-@given(totals, st.integers(1, 12), uses)
+@given(totals, st.integers(1, 3), uses)
 def test_no_window_is_ever_passed(total: float, width: int, parts: list[float]) -> None:
     charges = run(Window(SIP(total), width, LDP(1.5 * total)), parts)
     for start in range(len(charges)):

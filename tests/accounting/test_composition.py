@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato import SIP, Ledger, composed
+from sfumato import SIP, composed
 from sfumato.accounting.composition import (
     basic_composition,
     chernoff_tail,
-    ledger_composition,
     mean_composition,
     numerical_composition,
     published_composition,
 )
-from sfumato.accounting.ledger import Charge
 from sfumato.errors import InvalidParameter
 
 Rule = Callable[[list[float], float], SIP]
@@ -312,18 +310,6 @@ def test_no_steps_leak_nothing() -> None:
 
 
 # The ledger --------------------------------------------------------------------------------------
-
-
-@given(leakages, deltas)
-def test_a_ledger_bounds_like_the_list_of_its_steps(steps: list[float], delta: float) -> None:
-    ledger = Ledger()
-    for step in steps:
-        ledger = ledger.charged(Charge(step, step), keep=0)
-    expected = min(mean_composition(steps, delta).epsilon, basic_composition(steps, delta).epsilon)
-    assert ledger_composition(ledger, delta).epsilon == pytest.approx(expected, rel=1e-9)
-    assert ledger_composition(ledger, delta).epsilon >= expected * (1 - 1e-12)
-    assert ledger_composition(ledger, delta).delta == delta
-    assert ledger_composition(ledger, 0.0) == SIP(ledger.sip)
 
 
 # Bad input ---------------------------------------------------------------------------------------

@@ -1,9 +1,5 @@
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
-import mpmath
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,34 +32,12 @@ def test_sums_are_never_below_the_exact_ones_and_hardly_above(charged: list[Char
     assert ledger.count == len(charged)
 
 
-@given(charges)
-def test_what_composition_needs_is_the_sum_over_the_steps(charged: list[Charge]) -> None:
-    ledger = ledger_of(charged)
-
-    def total(term: Callable[[Any], Any]) -> float:
-        with mpmath.workdps(40):
-            return float(mpmath.fsum(term(mpmath.mpf(charge.sip)) for charge in charged))
-
-    assert ledger.squares == pytest.approx(total(lambda e: e**2), rel=1e-12, abs=1e-300)
-    assert ledger.means == pytest.approx(
-        total(lambda e: e * mpmath.tanh(e / 2)), rel=1e-12, abs=1e-300
-    )
-
-
-@given(charges)
-def test_squares_are_never_below_the_exact_ones(charged: list[Charge]) -> None:
-    total = sum((Fraction(charge.sip) ** 2 for charge in charged), start=Fraction(0))
-    assert total <= Fraction(ledger_of(charged).squares)
-
-
 @given(charges, amounts, amounts)
 def test_a_step_never_lowers_what_was_spent(charged: list[Charge], sip: float, ldp: float) -> None:
     before = ledger_of(charged)
     after = before.charged(Charge(sip, ldp), keep=0)
     assert before.sip <= after.sip
     assert before.ldp <= after.ldp
-    assert before.squares <= after.squares
-    assert before.means <= after.means
     assert before.spent[0] <= after.spent[0]
 
 

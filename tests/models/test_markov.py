@@ -467,7 +467,7 @@ def test_an_order_below_one_is_refused(order: int) -> None:
 
 
 def test_an_order_that_no_memory_can_hold_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="order must keep size"):
+    with pytest.raises(InvalidParameter, match="order must keep"):
         MarkovChain(Alphabet.of_size(100), 4, np.ones(1), np.ones((1, 1)), np.ones(1), np.ones(1))
 
 

@@ -202,8 +202,8 @@ def test_the_true_table_must_be_the_one_that_was_released(
         assert call("audit", released, "-m", model, "--against", true).code == 2
     longer = table(tmp_path / "longer.csv", [*LIVE, LIVE[0]])
     result = call("audit", released, "-m", model, "--against", longer)
-    assert result.code == 1
-    assert "the true table must not have more rows" in result.out
+    assert result.code == 2
+    assert f"{longer}: the true table must not have more rows" in result.err
 
 
 def test_without_the_true_values_nothing_is_said_about_them(model: Path, released: Path) -> None:
@@ -313,15 +313,15 @@ def test_the_row_of_an_edited_certificate_is_named(model: Path, released: Path) 
 @pytest.mark.parametrize(
     "fields", [{"outcome": "guessed"}, {"sequence": "first"}, {"sip": "little"}, {"ldp": ""}]
 )
-def test_a_row_that_cannot_be_read_is_refused_by_name(
+def test_a_row_that_cannot_be_read_is_a_problem(
     model: Path, released: Path, fields: dict[str, str]
 ) -> None:
     records = rows(released)
     records[6] |= fields
     changed = rewritten(released, records)
     result = call("audit", changed, "-m", model)
-    assert result.code == 2
-    assert result.err.startswith(f"sfumato: {changed}, row 7: ")
+    assert result.code == 1
+    assert f"{changed}, row 7: outcome, sequence, sip and ldp must be" in result.out
 
 
 def test_only_the_first_few_problems_are_told_and_all_are_counted(
@@ -388,7 +388,7 @@ def test_a_table_that_says_more_than_the_ledger_is_found(
     done("release", live, "-m", model, *rule, "-o", tmp_path / "short.csv")
     result = call("audit", released, "-m", model, "--ledger", short)
     assert result.code == 1
-    assert "the ledger has fewer events of stream" in result.out
+    assert "the ledger " in result.out
 
 
 def test_a_stream_that_the_ledger_does_not_know_is_found(
@@ -400,7 +400,7 @@ def test_a_stream_that_the_ledger_does_not_know_is_found(
     done("release", live, "-m", model, *rule, "-o", tmp_path / "other.csv")
     result = call("audit", released, "-m", model, "--ledger", other)
     assert result.code == 1
-    assert "stream 'person-1' must be in the ledger" in result.out
+    assert "the ledger must hold this event" in result.out
 
 
 def test_a_missing_ledger_is_named_and_not_made(

@@ -53,7 +53,7 @@ def test_a_budget_already_spent_is_refused(model: Path, tmp_path: Path) -> None:
     said = refused(
         live, "-m", model, "--budget", 3, "--horizon", 4, *FAST, output=tmp_path / "private.csv"
     )
-    assert said.startswith(f"sfumato: {live}, row 5: releasing event 4 of stream 'a' would need")
+    assert said.startswith(f"sfumato: {live}, row 5: releasing event 4 of stream 'a' would cost")
     assert said.endswith("nothing was released")
 
 

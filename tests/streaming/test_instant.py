@@ -249,7 +249,7 @@ def test_a_horizon_is_never_passed(total: float, steps: int, data: st.DataObject
 
 
 @settings(max_examples=20)
-@given(totals, st.integers(1, 5), st.data())
+@given(totals, st.integers(1, 3), st.data())
 def test_no_window_is_ever_passed(total: float, width: int, data: st.DataObject) -> None:
     plan = plan_of(RING, Window(SIP(total), width, LDP(1.5 * total)))
     events = list(stream(plan, data, 12))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfumato import _checks
-from sfumato._numerics import add_up
+from sfumato._numerics import UNIT, add_up
 from sfumato.accounting.ledger import Ledger
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, SIP
@@ -31,6 +31,10 @@ class Allowance:
     def exhausted(self) -> bool:
         """Whether nothing useful may be released any more."""
         return self.sip < EXHAUSTED_BELOW or (self.ldp is not None and self.ldp < EXHAUSTED_BELOW)
+
+    def __str__(self) -> str:
+        cap = "" if self.ldp is None else f" and {LDP(self.ldp)}"
+        return f"{SIP(self.sip)}{cap}"
 
     def covers(self, sip: float, ldp: float) -> bool:
         """Whether a step with these leakages is within bounds."""
@@ -176,7 +180,8 @@ def _check_limits(sip: SIP, ldp: LDP | None) -> None:
 
 
 def _left(total: float, spent: float) -> float:
-    return max(0.0, math.nextafter(total - spent, -math.inf)) if spent else total
+    # A few units less, so that the sum in a ledger, rounded up, stays within the total.
+    return max(0.0, total - spent - 8 * UNIT * total) if spent else total
 
 
 def _even_share(total: float, spent: float, steps_left: int) -> float:

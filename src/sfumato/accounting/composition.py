@@ -5,6 +5,10 @@ $|c_k| \le \epsilon_k$ and $E[e^{-c_k} \mid \text{past}] = 1$. Of all such laws 
 $\pm\epsilon_k$ (randomised response) has the largest moment generating function and dominates
 every other in the sense of hypothesis testing; the two numerical bounds rest on that, so they
 hold for adaptive releases too. All bounds are two-sided: they bound $|\sum_k c_k|$.
+
+The leakages given to these functions must be **fixed before the first step** (bounds that every
+step keeps, such as a budget per step). Charges that depend on earlier outputs, as a ledger holds,
+may only be summed: who can stop when he is ahead beats any tail bound on realised charges.
 """
 
 from __future__ import annotations
@@ -18,7 +22,6 @@ from scipy.optimize import minimize_scalar
 
 from sfumato import _checks
 from sfumato._numerics import UNIT, add_up, up
-from sfumato.accounting.ledger import Ledger
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import SIP
 
@@ -30,6 +33,10 @@ _SAFETY = 1 + 1e-9
 
 def composed(leakages: Sequence[float], delta: float = 0.0) -> SIP:
     """The best bound on the leakage of a sequence of steps.
+
+    Args:
+        leakages: What each step leaks at most, fixed before the first step.
+        delta: Probability with which the bound may fail.
 
     Examples:
         >>> composed([0.1] * 400).epsilon
@@ -80,19 +87,6 @@ def mean_composition(leakages: Sequence[float], delta: float) -> SIP:
     return _martingale(mean, float((steps**2).sum()), delta)
 
 
-def ledger_composition(ledger: Ledger, delta: float) -> SIP:
-    """The best bound that needs the sums in a ledger only.
-
-    Examples:
-        >>> ledger_composition(Ledger(count=1, sip=0.5), delta=0.0)
-        SIP(epsilon=0.5, delta=0.0)
-    """
-    if delta == 0.0:
-        return SIP(ledger.sip)
-    advanced = _martingale(ledger.means, ledger.squares, delta)
-    return min(SIP(ledger.sip, delta), advanced, key=lambda bound: bound.epsilon)
-
-
 def numerical_composition(leakages: Sequence[float], delta: float) -> SIP:
     """The smaller of a Chernoff bound with the exact moments and a convolution.
 
@@ -105,7 +99,7 @@ def numerical_composition(leakages: Sequence[float], delta: float) -> SIP:
     steps = _steps(leakages)
     allowed = _checks.proper_fraction("delta", delta)
     total = _basic(leakages)
-    if steps.size == 0:
+    if total == 0.0:
         return SIP(0.0, allowed)
 
     def fails(level: float) -> float:
@@ -128,7 +122,9 @@ def chernoff_tail(steps: NDArray[np.float64], level: float, side: int = 1) -> fl
     $$\min_{\lambda > 0} e^{-\lambda s} \prod_k
       \frac{e^{(1 \pm \lambda) \epsilon_k} + e^{\mp\lambda\epsilon_k}}{e^{\epsilon_k} + 1}$$
 
-    where $s$ is `level` and the sign is `side`. Any $\lambda$ gives a valid bound.
+    where $s$ is `level` and the sign is `side`. Any $\lambda$ gives a valid bound on the upper
+    side. On the lower side $\lambda \ge 1$ is needed: below that the power of a likelihood ratio is
+    concave, and the two-point law no longer the worst.
     """
     total = float(steps.sum())
 
@@ -140,7 +136,8 @@ def chernoff_tail(steps: NDArray[np.float64], level: float, side: int = 1) -> fl
     top = 1.0
     while exponent(2 * top) < exponent(top):
         top *= 2
-    found = minimize_scalar(exponent, bounds=(0.0, 2 * top), method="bounded")
+    least = 0.0 if side > 0 else 1.0
+    found = minimize_scalar(exponent, bounds=(least, 2 * top), method="bounded")
     return min(1.0, math.exp(min(0.0, float(found.fun))) * _SAFETY)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from sfumato._numerics import add_up
@@ -28,8 +27,6 @@ class Ledger:
         count: Steps so far, those that cost nothing included.
         sip: Sum of the leakages under the model.
         ldp: Sum of the model-free leakages.
-        squares: Sum of the squared leakages under the model, for composition.
-        means: Sum of `e * tanh(e/2)` over the leakages `e` under the model, for composition.
         recent: The last charges, oldest first; as many as the budget's window needs.
 
     Examples:
@@ -41,8 +38,6 @@ class Ledger:
     count: int = 0
     sip: float = 0.0
     ldp: float = 0.0
-    squares: float = 0.0
-    means: float = 0.0
     recent: tuple[Charge, ...] = ()
 
     @property
@@ -57,7 +52,5 @@ class Ledger:
             count=self.count + 1,
             sip=add_up(self.sip, charge.sip),
             ldp=add_up(self.ldp, charge.ldp),
-            squares=add_up(self.squares, math.nextafter(charge.sip**2, math.inf)),
-            means=add_up(self.means, math.nextafter(charge.sip * math.tanh(charge.sip / 2), 1e9)),
-            recent=recent[len(recent) - keep :] if keep else (),
+            recent=recent[-keep:] if keep else (),
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -33,31 +36,53 @@ app = typer.Typer(
     (nothing half written), 130 interrupted.
     """,
 )
-app.command("fit")(fit.fit)
-app.command("plan")(plan.plan)
-app.command("release")(release.release)
-app.command("audit")(audit.audit)
-app.command("design")(design.design)
-app.command("demo")(demo.demo)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose failures are one line for a person and a code for a script."""
+
+    @functools.wraps(command)
+    def run_guarded(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except SfumatoError as problem:
+            say(f"sfumato: {problem}")
+            raise typer.Exit(BAD_INPUT) from None
+        except KeyboardInterrupt:
+            say("sfumato: interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except OSError as problem:
+            # A reader that went away is nobody to tell; a full disk is.
+            if not isinstance(problem, BrokenPipeError):
+                say(f"sfumato: {problem.filename or 'output'}: {problem.strerror or problem}")
+            _silence()
+            raise typer.Exit(BAD_INPUT) from None
+
+    return run_guarded
+
+
+for name, command in (
+    ("fit", fit.fit),
+    ("plan", plan.plan),
+    ("release", release.release),
+    ("audit", audit.audit),
+    ("design", design.design),
+    ("demo", demo.demo),
+):
+    app.command(name)(guarded(command))
 
 
 def run() -> int:
     """Run the command line; return the exit code."""
     try:
-        app(standalone_mode=True)
+        app()
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else BAD_INPUT
-    except SfumatoError as problem:
-        say(f"sfumato: {problem}")
-        return BAD_INPUT
-    except KeyboardInterrupt:
-        say("sfumato: interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BAD_INPUT
-    except OSError as problem:
-        say(f"sfumato: {problem.filename or 'output'}: {problem.strerror or problem}")
-        return BAD_INPUT
     return 0
+
+
+def _silence() -> None:
+    """Let what standard output still holds go nowhere, so that exit does not try it again."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,8 +20,13 @@ def demo(
 ) -> None:
     """Fit, plan, release and audit the days of some made-up people in a small made-up town.
 
-    Writes the data, the model, the private streams, figures and a one-page report into a folder. It
-    needs no network and no data of yours.
+    Writes the data, the model, the private streams, figures and a one-page report into a folder.
+    It needs no network and no data of yours.
+
+    \b
+    Examples:
+      sfumato demo
+      sfumato demo --output /tmp/town --json
     """
     from sfumato.studies.demo import STEPS, run_demo
 
@@ -30,6 +35,7 @@ def demo(
     if as_json:
         print_json(summary)
         return
-    for line in summary["story"]:
-        print(line)
-    print(f"report: {summary['report']}")
+    if not quiet:
+        for line in summary["story"]:
+            print(line)
+        print(f"report: {summary['report']}")

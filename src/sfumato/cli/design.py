@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,7 +81,7 @@ def _belief(text: str) -> NDArray[np.float64]:
 
     from sfumato.errors import InvalidParameter
 
-    source = Path(text).read_text(encoding="utf-8") if Path(text).is_file() else text
+    source = Path(text).read_text(encoding="utf-8") if os.path.isfile(text) else text
     try:
         return np.array([float(part) for part in source.replace(",", " ").split()])
     except ValueError:

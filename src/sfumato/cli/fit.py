@@ -44,11 +44,15 @@ def fit(
       sfumato fit meter.parquet --stream home --value watts --bins 16 -o meter.model
       sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat -o town.model
     """
+    from sfumato.errors import InvalidParameter
     from sfumato.files import save
     from sfumato.formats.readers import Table
     from sfumato.jobs.fit import fit_table
+    from sfumato.jobs.release import same_file
 
     table = Table.at(history)
+    if same_file(history, output):
+        raise InvalidParameter("--output", output, "not be the history")
     values, cut = _values(value, grid, x, y, bins)
     with progress("fitting", table.count(), quiet or as_json) as show:
         model, report = fit_table(
@@ -65,6 +69,8 @@ def fit(
     if as_json:
         print_json({"model": output, **asdict(report)})
         return
+    if quiet:
+        return
     print(
         f"{output}: {report.streams:,} streams, {report.rows:,} values, "
         f"{report.symbols:,} symbols, {report.transitions:,} transitions"
@@ -73,7 +79,7 @@ def fit(
     if report.rare:
         some = ", ".join(str(label) for label in report.rare[:8])
         more = f" and {len(report.rare) - 8} more" if len(report.rare) > 8 else ""
-        print(f"rare symbols (hardly in the history): {some}{more}")
+        print(f"rare symbols (hardly any in the history): {some}{more}")
     for warning in report.warnings:
         say(f"warning: {warning}")
 

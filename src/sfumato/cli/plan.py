@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.jobs.plan import CurvePoint
 
 _STEPS = 100
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 def plan(
@@ -45,9 +47,12 @@ def plan(
       sfumato plan --model city.model --epsilon 0.5
       sfumato plan --model city.model --budget 10 --horizon 50 --loss euclidean --plot loss.png
     """
+    from sfumato.errors import InvalidParameter
     from sfumato.jobs.plan import curve, forecast
     from sfumato.jobs.spec import ReleaseSpec
 
+    if plot and Path(plot).suffix.lower() not in _PICTURES:
+        raise InvalidParameter("--plot", plot, f"end in {', '.join(_PICTURES)}")
     read = options.load_model(model)
     spec = ReleaseSpec(
         epsilon=epsilon, budget=budget, horizon=horizon, window=window, ldp=ldp, loss=loss

@@ -97,6 +97,8 @@ def release(
     rule = spec.plan(read)
     if resume and (ledger is None or not Path(ledger).is_file()):
         raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
+    if format not in (None, "csv", "jsonl"):
+        raise InvalidParameter("--format", format, "be csv or jsonl")
     table = Table.at(source, format if source == "-" else None)
     sink = Table.at(output, format if output == "-" else None)
     if seed is not None:
@@ -123,6 +125,8 @@ def release(
             f"{report.streams:,} streams, at most SIP {report.largest_sip:.6g} and "
             f"LDP {report.largest_ldp:.6g} in all"
         )
+    if report.repeated == report.rows > 0 and event is None and not (quiet or resume):
+        say("every row was answered before; new data under an old name needs another --source")
     if report.interrupted:
         say("sfumato: interrupted; what was answered is complete" + _hint(ledger))
         raise typer.Exit(INTERRUPTED)

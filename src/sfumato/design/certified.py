@@ -14,13 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._numerics import UNIT
-from sfumato.errors import SolverFailed
+from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.leakage.information import information_leakage
 from sfumato.leakage.local import local_leakage
 from sfumato.mechanisms.channel import Channel
 from sfumato.randomness import integer_weights
 
 _ROUNDS = 200
+_NEGLIGIBLE = 1e-9
+"""Outputs rarer than this are dust."""
 
 
 def certified(
@@ -49,6 +51,8 @@ def certified(
     budget = _checks.epsilon("epsilon", epsilon)
     cap = None if ldp is None else _checks.epsilon("ldp", ldp)
     rows = _checks.row_stochastic("probabilities", probabilities)
+    if len(rows) != prior.size:
+        raise InvalidParameter("belief", prior.size, f"have one entry per row, {len(rows)}")
     share = prior / prior.sum()
     # Aim below the budget by the error that the certificate itself allows for.
     margin = (4 * prior.size + 32) * UNIT
@@ -64,6 +68,26 @@ def certified(
         outputs = channel.outputs
         margin *= 2
     raise SolverFailed(f"no channel within epsilon={epsilon:g} was found by mixing")
+
+
+def without_dust(
+    rows: NDArray[np.float64],
+    belief: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    outputs: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Merge outputs that hardly occur into their cheapest stand-ins.
+
+    They are a float solver's dust, not part of the optimum, and their ratios are noise. Merging is
+    a function of the output, so it can only lower the leakage.
+    """
+    marginal = belief @ rows
+    kept = np.flatnonzero(marginal > _NEGLIGIBLE)
+    merged = rows[:, kept].copy()
+    for column in np.flatnonzero(marginal <= _NEGLIGIBLE):
+        spent = (belief * rows[:, column]) @ loss[:, outputs[kept]]
+        merged[:, int(spent.argmin())] += rows[:, column]
+    return merged / merged.sum(axis=1, keepdims=True), outputs[kept]
 
 
 def keeps(channel: Channel, belief: NDArray[np.float64], epsilon: float, ldp: float | None) -> bool:

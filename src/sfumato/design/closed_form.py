@@ -15,6 +15,7 @@ from sfumato.loss import Loss, as_matrix
 from sfumato.mechanisms.channel import Channel
 
 _HALVINGS = 60
+_ROUNDING = 1e-12
 
 
 def randomized_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
@@ -89,7 +90,10 @@ def published(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Desi
     shrink = math.exp(-budget)
     rows = np.tile(share * shrink, (prior.size, 1))
     rows[np.diag_indices(prior.size)] = 1 - (1 - share) * shrink
-    return measured(Channel.from_probabilities(rows), prior, table)
+    told = Channel.from_probabilities(rows)
+    if keeps(told, prior, budget + _ROUNDING, None):
+        told = certified(rows, prior, budget)  # it holds here, but for the rounding
+    return measured(told, prior, table)
 
 
 def _arguments(

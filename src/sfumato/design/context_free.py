@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato import _checks
-from sfumato.design.certified import certified
+from sfumato.design.certified import certified, without_dust
 from sfumato.design.programs import solve_minimax
 from sfumato.design.result import Design, measured
 from sfumato.loss import Loss, as_matrix
@@ -32,6 +32,6 @@ def context_free(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> D
     table = as_matrix(loss, prior.size)
     budget = _checks.epsilon("epsilon", epsilon)
     even = np.full(prior.size, 1 / prior.size)
-    rows = solve_minimax(table, budget)
-    channel = certified(rows, even, budget, ldp=budget)
+    rows, outputs = without_dust(solve_minimax(table, budget), even, table, np.arange(prior.size))
+    channel = certified(rows, even, budget, ldp=budget, outputs=outputs)
     return measured(channel, prior, table)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato.design.certified import certified
+from sfumato.design.certified import certified, without_dust
 from sfumato.design.coarse import solve_coarse
 from sfumato.design.dual import dual_bound
 from sfumato.design.programs import Solution, solve_capped, solve_columns, solve_transport
 from sfumato.design.result import Design, measured
+from sfumato.errors import SolverFailed
 from sfumato.loss import Loss, as_matrix
 from sfumato.mechanisms.channel import Channel
 
@@ -22,8 +23,8 @@ _SMALL, _LARGE, _HUGE = 24, 64, 128
 HiGHS after them where they are not near enough, and alone beyond the third."""
 _SETTLED, _NEAR = 1e-8, 0.02
 """Gap that ends the search: a part of the largest loss, or of the cost for large alphabets."""
-_NEGLIGIBLE = 1e-9
-"""Outputs this rare are merged into others: a float solver's dust, not part of the optimum."""
+_NOTHING = 1e-9
+"""A budget below this is too small for a solver: the best constant is returned."""
 
 
 def optimal(
@@ -74,8 +75,11 @@ def optimal(
     active = cap if cap is not None and cap < 2 * budget else None
     constant = Channel.constant(prior.size, int((share @ table).argmin()))
     found, bound = [measured(constant, prior, table)], 0.0
+    if budget < _NOTHING or (cap is not None and cap < _NOTHING):
+        return replace(found[0], lower_bound=0.0)
     for solution, outputs in _attempts(share, table, budget, active, candidates):
-        channel = _integers(solution, share, table, outputs, budget, cap)
+        rows, told = without_dust(solution.rows, share, table, outputs)
+        channel = certified(rows, prior, budget, ldp=cap, outputs=told)
         found.append(measured(channel, prior, table))
         bound = max(bound, dual_bound(solution.prices, share, table, budget, active))
         slack = _SETTLED * table.max() if prior.size <= _LARGE else _NEAR * found[-1].cost
@@ -105,29 +109,12 @@ def _attempts(
             yield columns, chosen
     if ldp is None:
         yield solve_transport(belief, loss[:, chosen], epsilon), chosen
-    else:
+        return
+    try:
         yield solve_capped(belief, loss[:, chosen], epsilon, ldp), chosen
-
-
-def _integers(
-    solution: Solution,
-    belief: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    chosen: NDArray[np.int64],
-    epsilon: float,
-    ldp: float | None,
-) -> Channel:
-    """Merge the rarest outputs into their cheapest stand-ins, then round and certify."""
-    marginal = belief @ solution.rows
-    kept = np.flatnonzero(marginal > _NEGLIGIBLE)
-    if kept.size == 0:
-        kept = np.array([int(marginal.argmax())])
-    rows = solution.rows[:, kept].copy()
-    for column in np.setdiff1d(np.arange(marginal.size), kept):
-        spent = (belief * solution.rows[:, column]) @ loss[:, chosen[kept]]
-        rows[:, int(spent.argmin())] += solution.rows[:, column]
-    rows /= rows.sum(axis=1, keepdims=True)
-    return certified(rows, belief, epsilon, ldp=ldp, outputs=chosen[kept])
+    except SolverFailed:
+        # Extreme caps are too much for the solver; mixing brings any channel under them.
+        yield solve_transport(belief, loss[:, chosen], min(epsilon, ldp)), chosen
 
 
 def _candidates(

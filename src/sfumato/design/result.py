@@ -48,7 +48,7 @@ def measured(
     per_row = (channel.probabilities * loss[:, channel.outputs]).sum(axis=1)
     return Design(
         channel=channel,
-        cost=float(belief @ per_row),
+        cost=float(belief @ per_row / belief.sum()),
         lower_bound=lower_bound,
         sip=instantaneous_leakage(channel, belief),
         ldp=local_leakage(channel),

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +63,13 @@ class Table:
         if self.is_standard or self.path.endswith(".gz") or not Path(self.path).is_file():
             return None
         if self.format == "parquet":
+            import pyarrow as pa
             import pyarrow.parquet
 
-            return int(pyarrow.parquet.read_metadata(self.path).num_rows)
+            try:
+                return int(pyarrow.parquet.read_metadata(self.path).num_rows)
+            except (pa.ArrowException, OSError):
+                return None  # reading it will say what is wrong
         if self.format == "arrow":
             return None
         with Path(self.path).open("rb") as file:
@@ -95,13 +100,16 @@ class Table:
         except FileNotFoundError:
             raise BadTable(self.path, None, "the file must exist; it does not") from None
         except (IsADirectoryError, PermissionError) as problem:
-            raise BadTable(self.path, None, f"the file must be readable ({problem})") from None
-        except (EOFError, gzip.BadGzipFile) as problem:
-            raise BadTable(self.path, None, f"the compressed file is damaged ({problem})") from None
+            raise BadTable(
+                self.path, None, f"the file must be readable ({problem.strerror})"
+            ) from None
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            raise BadTable(self.path, None, "the compressed file is damaged") from None
 
     def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
         with self._text() as file:
-            lines = csv.reader(_decoded_lines(file, self.path), strict=True)
+            decoded = _Lines(file, self.path)
+            lines = csv.reader(decoded, strict=True)
             try:
                 header = next(lines, None)
             except csv.Error as problem:
@@ -110,14 +118,15 @@ class Table:
                 raise BadTable(self.path, None, "the file must not be empty")
             self._check_header(header, wanted)
             places = {name: header.index(name) for name in (*wanted, *optional) if name in header}
-            yield from self._csv_rows(lines, len(header), places, size)
+            yield from self._csv_rows(lines, decoded, len(header), places, size)
 
     def _csv_rows(
-        self, lines: Any, width: int, places: dict[str, int], size: int
+        self, lines: Any, decoded: _Lines, width: int, places: dict[str, int], size: int
     ) -> Iterator[Chunk]:
         columns: dict[str, list[Any]] = {name: [] for name in places}
         first, number = 1, 0
         while True:
+            decoded.row = number + 1
             try:
                 row = next(lines, None)
             except csv.Error as problem:
@@ -136,6 +145,8 @@ class Table:
             if number - first + 1 == size:
                 yield Chunk(first, columns)
                 columns, first = {name: [] for name in places}, number + 1
+        if number == 0 and not self.is_standard:
+            raise BadTable(self.path, None, "the table must not be empty")
         if number >= first:
             yield Chunk(first, columns)
 
@@ -146,8 +157,11 @@ class Table:
         columns: dict[str, list[Any]] = {}
         first, number = 1, 0
         with self._text() as file:
-            for line in _decoded_lines(file, self.path):
+            decoded = _Lines(file, self.path)
+            for line in decoded:
+                decoded.row = number + 2
                 if not line.strip():
+                    decoded.row -= 1
                     continue
                 number += 1
                 try:
@@ -164,8 +178,8 @@ class Table:
                 if number - first + 1 == size:
                     yield Chunk(first, columns)
                     columns, first = {name: [] for name in columns}, number + 1
-        if number == 0:
-            raise BadTable(self.path, None, "the file must not be empty")
+        if number == 0 and not self.is_standard:
+            raise BadTable(self.path, None, "the table must not be empty")
         if number >= first:
             yield Chunk(first, columns)
 
@@ -197,11 +211,13 @@ class Table:
                 if batch.num_rows:
                     yield Chunk(first, {name: batch[name].to_pylist() for name in chosen})
                     first += batch.num_rows
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
-            summary = str(problem).splitlines()[0]
-            raise BadTable(self.path, None, f"the file is damaged ({summary})") from None
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError):
+            rule = "the file must be readable" if Path(self.path).is_dir() else "it is damaged"
+            raise BadTable(self.path, None, rule) from None
         if first == 1:
-            raise BadTable(self.path, None, "the file must not be empty")
+            raise BadTable(self.path, None, "the table must not be empty")
 
     def _check_header(self, header: Sequence[str], wanted: Sequence[str]) -> None:
         if len(set(header)) != len(header):
@@ -220,18 +236,34 @@ class Table:
         return Path(self.path).open("rb")
 
 
-def _decoded_lines(file: IO[bytes], path: str) -> Iterator[str]:
-    """Lines of UTF-8 text; a byte order mark at the start is dropped."""
-    number = 0
-    for number, line in enumerate(iter(file.readline, b""), start=1):
+class _Lines:
+    """Lines of UTF-8 text; a byte order mark at the start is dropped.
+
+    Attributes:
+        row: The data row that the next line belongs to, for messages.
+    """
+
+    def __init__(self, file: IO[bytes], path: str) -> None:
+        self._file = file
+        self._path = path
+        self._encoding = "utf-8-sig"
+        self.row = 1
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline()
+        if not line:
+            raise StopIteration
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode(self._encoding)
         except UnicodeDecodeError:
-            rule = "the text must be UTF-8"
-            raise BadTable(path, max(1, number - 1), rule) from None
+            raise BadTable(self._path, self.row, "the text must be UTF-8") from None
+        self._encoding = "utf-8"
         if "\0" in text:
-            raise BadTable(path, max(1, number - 1), "the text must not hold NUL characters")
-        yield text
+            raise BadTable(self._path, self.row, "the text must not hold NUL characters")
+        return text
 
 
 def _sliced(batch: Any, size: int) -> Iterator[Any]:

@@ -37,6 +37,8 @@ class Output:
         self._named = not table.is_standard
         if self._named and not self._target.parent.is_dir():
             raise BadTable(table.path, None, "the folder of the output must exist; it does not")
+        if self._named and self._target.is_dir():
+            raise BadTable(table.path, None, "the output must be a file; this is a folder")
         self._partial = self._target.with_name(f".{self._target.name}.partial")
         self._table = table
         self._columns = columns
@@ -79,13 +81,27 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
+class _ShortEnds:
+    """Ends the rows of a csv writer with a line feed alone.
+
+    The writer quotes the characters of its own line end only, so it must believe in both, or a
+    carriage return inside a name would tear the row apart.
+    """
+
+    def __init__(self, sink: IO[str]) -> None:
+        self._sink = sink
+
+    def write(self, row: str) -> None:
+        self._sink.write(row.removesuffix("\r\n") + "\n")
+
+
 class _Lines:
     """Records as lines of text, CSV or JSON."""
 
     def __init__(self, format: str, columns: Columns, sink: IO[str]) -> None:
         self._names = tuple(columns)
         self._sink = sink
-        self._csv = csv.writer(sink, lineterminator="\n") if format == "csv" else None
+        self._csv = csv.writer(_ShortEnds(sink)) if format == "csv" else None
         if self._csv:
             self._csv.writerow(self._names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,16 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sfumato.accounting.composition import ledger_composition
+from sfumato.accounting.allocation import PerStep
+from sfumato.accounting.composition import composed
 from sfumato.accounting.events import Event, Outcome
-from sfumato.errors import InvalidParameter, SfumatoError, UnknownSymbol
+from sfumato.errors import InvalidParameter, UnknownSymbol
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
 from sfumato.guarantees import LDP, SIP
-from sfumato.models.encoding import StreamModel, Unreadable
-from sfumato.store.sqlite import SqliteStore
+from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
+from sfumato.store.sqlite import LedgerMismatch, SqliteStore
 from sfumato.streaming.instant import InstantPlan, InstantState
 
 Progress = Callable[[int], None]
@@ -36,7 +36,8 @@ class StreamAudit:
         steps: Moments of the stream.
         sip: Leakage under the model, summed.
         ldp: Model-free leakage, summed.
-        composed: Leakage under the model that is passed with probability at most 1e-6.
+        composed: Leakage under the model that is passed with probability at most 1e-6: below the
+            sum where a budget per step was fixed in advance.
         worst_step: Largest leakage of one step under the model.
         worst_window: Largest leakage of any window of the asked width; None without one.
         loss: Realised loss, summed (only against the true values).
@@ -107,81 +108,127 @@ def audit_table(
         window: Also report the worst window of this many steps.
         progress: Called with the number of rows checked so far.
     """
-    audit = _Audit(released.path, model, plan, against is not None, window)
+    audit = _Audit(against.path if against else "", model, plan, window)
     columns = [model.stream, "sequence", "released", "outcome", "sip", "ldp"]
+    if isinstance(model.encoding, Grid):
+        columns += ["x", "y"]
     truths = None if against is None else _truths(against, model)
-    for chunk in released.chunks(columns):
-        for offset in range(len(chunk)):
-            fields = {name: chunk.columns[name][offset] for name in columns}
-            audit.row(chunk.first + offset, fields, truths)
-        if progress:
-            progress(chunk.first + len(chunk) - 1)
-    if truths is not None and next(truths, None) is not None:
-        audit.report.note(audit.report.rows, "the true table must not have more rows")
-    if ledger is not None:
-        _compare(ledger, plan, audit)
+    with contextlib.ExitStack() as stack:
+        store = None
+        if ledger is not None:
+            if not Path(ledger).is_file():
+                raise LedgerMismatch(f"{ledger}: the ledger must exist; it does not")
+            store = stack.enter_context(SqliteStore(ledger, plan.fingerprint))
+        for chunk in released.chunks(columns):
+            for offset in range(len(chunk)):
+                fields = {name: chunk.columns[name][offset] for name in columns}
+                audit.row(chunk.first + offset, fields, truths, store)
+            if progress:
+                progress(chunk.first + len(chunk) - 1)
+        if store is not None and (missing := store.count() - audit.in_ledger) > 0:
+            audit.report.note(audit.report.rows, f"the ledger holds {missing} events more")
+    if against and truths and next(truths, None) is not None:
+        raise BadTable(against.path, None, "the true table must not have more rows")
     return audit.finished()
 
 
 class _Audit:
     def __init__(
-        self, path: str, model: StreamModel, plan: InstantPlan, against: bool, window: int | None
+        self, against: str, model: StreamModel, plan: InstantPlan, window: int | None
     ) -> None:
-        self._path = path
+        self._against = against
         self._model = model
         self._plan = plan
-        self._against = against
         self._width = window
         self._windows: dict[str, deque[float]] = {}
-        self.states: dict[str, InstantState] = {}
+        self._states: dict[str, InstantState] = {}
         self.report = AuditReport()
+        self.in_ledger = 0
+        self._bounds: dict[int, float] = {}
         self._loss, self._released = 0.0, 0
 
     def row(
-        self, row: int, fields: dict[str, Any], truths: Iterator[tuple[str, object]] | None
+        self,
+        row: int,
+        fields: dict[str, Any],
+        truths: Iterator[tuple[str, object]] | None,
+        store: SqliteStore | None,
     ) -> None:
-        """Check one row against what the plan must have done."""
+        """Check one row against what the plan must have done, and the ledger says it did."""
         self.report.rows += 1
         stream = str(fields[self._model.stream])
-        state = self.states.get(stream) or self._plan.begin(stream)
+        truth = None if truths is None else next(truths, ("", None))
+        if truth is not None and truth[0] != stream:
+            rule = "the true table must have the same streams, row by row"
+            raise BadTable(self._against, row, rule)
+        state = self._states.get(stream) or self._plan.begin(stream)
         entry = self.report.streams.setdefault(stream, StreamAudit())
         try:
-            told = self._event(row, stream, fields)
+            told = self._event(stream, fields)
             if told.sequence != state.sequence:
                 self.report.note(row, f"the sequence number must be {state.sequence}")
             if told.outcome is not Outcome.RELEASED and self._plan.prepare(state) is not None:
                 self.report.withheld += 1
             due, following = self._plan.observe(state, told.released, told.outcome)
-        except (InvalidParameter, UnknownSymbol) as problem:
+        except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
             self.report.note(row, str(problem))
             return
-        self._compare(row, told, due)
-        if truths is not None:
-            self._realised(row, stream, state, due, truths, entry)
+        self._compare(row, told, due, "the table")
+        self._check_place(row, told, fields)
+        if store is not None:
+            self._compare_ledger(row, due, store)
+        if truth is not None:
+            self._realised(state, due, truth[1], entry)
         self._charge(stream, entry, due, following)
-        self.states[stream] = following
+        self._states[stream] = following
 
-    def _event(self, row: int, stream: str, fields: dict[str, Any]) -> Event:
+    def _event(self, stream: str, fields: dict[str, Any]) -> Event:
         """The row as an event, in the types of the alphabet."""
         try:
             outcome = Outcome(fields["outcome"])
             sequence = int(fields["sequence"])
-            sip, ldp = float(fields["sip"]), float(fields["ldp"])
+            sip, ldp = SIP(float(fields["sip"])), LDP(float(fields["ldp"]))
         except (ValueError, TypeError):
-            rule = "outcome, sequence, sip and ldp must be as the release wrote them"
-            raise BadTable(self._path, row, rule) from None
+            raise Unreadable(
+                "outcome, sequence, sip and ldp must be as the release wrote them"
+            ) from None
         label = fields["released"]
         if label in (None, ""):
-            label = None
-        elif isinstance(self._model.chain.alphabet.labels[0], int):
-            label = int(label)
-        return Event(stream, sequence, outcome, label, SIP(sip), LDP(ldp))
+            return Event(stream, sequence, outcome, None, sip, ldp)
+        if isinstance(self._model.chain.alphabet.labels[0], int):
+            label = Symbols(self._model.chain.alphabet).encode(label)
+        if label not in self._model.chain.alphabet:
+            raise UnknownSymbol(self._model.chain.size, "the released value")
+        return Event(stream, sequence, outcome, label, sip, ldp)
 
-    def _compare(self, row: int, told: Event, due: Event) -> None:
+    def _compare(self, row: int, told: Event, due: Event, who: str) -> None:
+        if told.released != due.released or told.outcome is not due.outcome:
+            self.report.note(row, f"{who} must say what was released, and nothing else")
         for name in ("sip", "ldp"):
             said, true = getattr(told, name).epsilon, getattr(due, name).epsilon
             if not math.isclose(said, true, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                self.report.note(row, f"{name} must be {true:.9g}; the table says {said:.9g}")
+                self.report.note(row, f"{name} must be {true:.9g}; {who} says {said:.9g}")
+
+    def _check_place(self, row: int, told: Event, fields: dict[str, Any]) -> None:
+        """In a grid, x and y are the centre of the released cell, or empty."""
+        places = self._model.chain.alphabet.coordinates
+        if "x" not in fields or places is None:
+            return
+        given = [fields[name] for name in ("x", "y")]
+        due: list[float | None] = [None, None]
+        if told.released is not None:
+            due = places[self._model.chain.alphabet.index(told.released)].tolist()
+        read = [None if value in (None, "") else _float(value) for value in given]
+        if read != due:
+            self.report.note(row, "x and y must be the centre of the released cell")
+
+    def _compare_ledger(self, row: int, due: Event, store: SqliteStore) -> None:
+        kept = store.moment(due.stream, due.sequence)
+        if kept is None:
+            self.report.note(row, "the ledger must hold this event")
+            return
+        self.in_ledger += 1
+        self._compare(row, kept.event, due, "the ledger")
 
     def _charge(self, stream: str, entry: StreamAudit, due: Event, following: InstantState) -> None:
         entry.steps += 1
@@ -194,36 +241,37 @@ class _Audit:
 
     def _realised(
         self,
-        row: int,
-        stream: str,
         state: InstantState,
         due: Event,
-        truths: Iterator[tuple[str, object]],
+        symbol: object,
         entry: StreamAudit,
     ) -> None:
-        owner, symbol = next(truths, (None, None))
-        if owner != stream:
-            rule = "the true table must have the same streams, row by row"
-            raise BadTable(self._path, row, rule)
         prepared = self._plan.prepare(state)
         if due.outcome is not Outcome.RELEASED or prepared is None:
             return
         alphabet = self._model.chain.alphabet
-        output = alphabet.index(due.released)
-        try:
-            truth = alphabet.index(symbol)
-        except UnknownSymbol:
+        if symbol not in alphabet:
             return
+        place, output = alphabet.index(symbol), alphabet.index(due.released)
         likelihood = prepared.channel.likelihood(output)
-        gained = math.log(likelihood[truth] / float(state.belief.marginal @ likelihood))
-        loss = float(self._plan.loss.matrix[truth, output])
+        gained = math.log(likelihood[place] / float(state.belief.marginal @ likelihood))
+        loss = float(self._plan.loss.matrix[place, output])
         entry.gain = (entry.gain or 0.0) + gained
         entry.loss = (entry.loss or 0.0) + loss
         self._loss, self._released = self._loss + loss, self._released + 1
 
+    def _composed(self, steps: int) -> float:
+        """Bound that fails with probability `DELTA`; a budget per step only is fixed in advance."""
+        if not isinstance(self._plan.budget, PerStep):
+            return math.inf
+        if steps not in self._bounds:
+            fixed = [self._plan.budget.sip.epsilon] * steps
+            self._bounds[steps] = composed(fixed, DELTA).epsilon
+        return self._bounds[steps]
+
     def finished(self) -> AuditReport:
-        for stream, state in self.states.items():
-            self.report.streams[stream].composed = ledger_composition(state.ledger, DELTA).epsilon
+        for entry in self.report.streams.values():
+            entry.composed = min(entry.sip, self._composed(entry.steps))
         if self._released:
             self.report.mean_loss = self._loss / self._released
         return self.report
@@ -244,24 +292,8 @@ def _chunk_truths(table: Table, chunk: Chunk, model: StreamModel) -> Iterator[tu
             raise BadTable(table.path, chunk.first + offset, f"the value {problem}") from None
 
 
-def _compare(ledger: str | Path, plan: InstantPlan, audit: _Audit) -> None:
-    """Every moment of the ledger is in the table's recomputed states, with the same spend."""
-    if not Path(ledger).is_file():
-        raise SfumatoError(f"{ledger}: the ledger must exist; it does not")
-    with SqliteStore(ledger, plan.fingerprint) as store:
-        for stream, state in audit.states.items():
-            kept = store.state(stream)
-            if kept is None:
-                audit.report.note(audit.report.rows, f"stream {stream!r} must be in the ledger")
-            elif kept.sequence == state.sequence and not np.isclose(
-                kept.ledger.sip, state.ledger.sip, rtol=_TOLERANCE, atol=_TOLERANCE
-            ):
-                audit.report.note(
-                    audit.report.rows,
-                    f"the ledger says stream {stream!r} spent {kept.ledger.sip:.9g}; "
-                    f"the table gives {state.ledger.sip:.9g}",
-                )
-            elif kept.sequence < state.sequence:
-                audit.report.note(
-                    audit.report.rows, f"the ledger has fewer events of stream {stream!r}"
-                )
+def _float(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        return math.nan

@@ -103,7 +103,10 @@ def fit_table(
     """
     _checks.count("order", order)
     names, paths, raws = _read(history, stream, values, progress)
-    encoding = _encoding(raws, cut, history.path)
+    try:
+        encoding = _encoding(raws, cut, history.path)
+    except InvalidParameter as problem:
+        raise BadTable(history.path, None, str(problem)) from problem
     codes = _codes(raws, encoding, history.path)
     by_stream = [codes[np.array(path)] for path in paths]
     size = len(encoding.alphabet)
@@ -124,9 +127,8 @@ def _read(
     raws: list[list[Raw]] = [[] for _ in values]
     for chunk in history.chunks([stream, *values]):
         for offset, owner in enumerate(chunk.columns[stream]):
-            if owner is None or owner == "":
-                raise BadTable(history.path, chunk.first + offset, _empty(stream))
-            place = names.setdefault(str(owner), len(names))
+            name = stream_name(owner, stream, history.path, chunk.first + offset)
+            place = names.setdefault(name, len(names))
             if place == len(paths):
                 paths.append([])
             paths[place].append(chunk.first + offset - 1)
@@ -139,8 +141,12 @@ def _read(
     return names, paths, raws
 
 
-def _empty(column: str) -> str:
-    return f"column {column!r} must not be empty"
+def stream_name(owner: Raw, column: str, source: str, row: int) -> str:
+    """The name of a stream as text, the same in every format, or the rule that it breaks."""
+    try:
+        return text(owner)
+    except Unreadable as problem:
+        raise BadTable(source, row, f"column {column!r} {problem}") from None
 
 
 def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:

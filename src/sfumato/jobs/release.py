@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +12,9 @@ from sfumato.accounting.events import Event
 from sfumato.alphabet import Label
 from sfumato.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
 from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import Chunk, Table
+from sfumato.formats.readers import CHUNK_ROWS, STANDARD, Chunk, Table
 from sfumato.formats.writers import Columns, Output, Record
+from sfumato.jobs.fit import stream_name
 from sfumato.jobs.interrupt import Interruptible
 from sfumato.models.encoding import Grid, StreamModel, Unreadable
 from sfumato.randomness import Randomness, secure
@@ -19,6 +22,8 @@ from sfumato.store.sqlite import Answer, SqliteStore
 from sfumato.streaming.instant import InstantPlan, InstantState
 
 Progress = Callable[[int], None]
+_RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
+_GROUP_SECONDS = 0.25
 _STATES_HELD = 100_000
 
 
@@ -73,7 +78,7 @@ def release_table(
     """
     if plan.model.fingerprint != model.chain.fingerprint:
         raise InvalidParameter("plan", "that of another model", "be made for the given model")
-    if output.path == source.path and not source.is_standard:
+    if same_file(source.path, output.path):
         raise BadTable(output.path, None, "the output must not be the input")
     name = source_name or Path(source.path).name
     with SqliteStore(ledger, plan.fingerprint) as store, Interruptible() as stop:
@@ -81,8 +86,8 @@ def release_table(
         columns = output_columns(model, with_event=event is not None)
         wanted = [model.stream, *model.values, *([event] if event else [])]
         with Output(output, columns) as sink:
-            for chunk in _until_stopped(source.chunks(wanted), stop):
-                answers = run.answer(chunk, event)
+            for group in _groups(_until_stopped(source.chunks(wanted), stop), stop):
+                answers = run.answer(group, event)
                 sink.write(records(answers, model, with_event=event is not None))
                 if progress:
                     progress(run.rows)
@@ -92,6 +97,10 @@ def release_table(
 def output_columns(model: StreamModel, *, with_event: bool) -> Columns:
     """Columns of a released table, and what they hold."""
     columns: dict[str, type] = {"event": str} if with_event else {}
+    taken = {*columns, *_RESERVED}
+    if model.stream in taken:
+        rule = f"not have the name of an output column ({', '.join(sorted(taken))})"
+        raise InvalidParameter("the stream column", model.stream, rule)
     columns |= {
         model.stream: str,
         "sequence": int,
@@ -152,7 +161,7 @@ class _Run:
         try:
             for offset, (id_, owner, value) in enumerate(zip(ids, owners, values, strict=True)):
                 row = chunk.first + offset
-                stream = self._stream(owner, row)
+                stream = stream_name(owner, self._model.stream, self._path, row)
                 if id_ in fresh or id_ in known:
                     answers.append(self._again(fresh.get(id_) or known[id_], stream, row))
                     continue
@@ -169,17 +178,10 @@ class _Run:
     def _ids(self, chunk: Chunk, event: str | None) -> list[str]:
         if event is None:
             return [f"{self._name}:{chunk.first + offset}" for offset in range(len(chunk))]
-        for offset, id_ in enumerate(chunk.columns[event]):
-            if id_ is None or id_ == "":
-                rule = f"column {event!r} must not be empty"
-                raise BadTable(self._path, chunk.first + offset, rule)
-        return [str(id_) for id_ in chunk.columns[event]]
-
-    def _stream(self, owner: object, row: int) -> str:
-        if owner is None or owner == "":
-            rule = f"column {self._model.stream!r} must not be empty"
-            raise BadTable(self._path, row, rule)
-        return str(owner)
+        return [
+            stream_name(id_, event, self._path, chunk.first + offset)
+            for offset, id_ in enumerate(chunk.columns[event])
+        ]
 
     def _again(self, answer: Answer, stream: str, row: int) -> Answer:
         """The answer given before, if this is indeed the same event."""
@@ -222,6 +224,25 @@ class _Run:
     def report(self, *, interrupted: bool) -> ReleaseReport:
         streams, (sip, ldp) = len(self._touched), self._largest
         return ReleaseReport(self.rows, self._repeated, streams, sip, ldp, interrupted)
+
+
+def same_file(left: str, right: str) -> bool:
+    """Whether two names mean one file, however they are written."""
+    return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)
+
+
+def _groups(chunks: Iterator[Chunk], stop: Interruptible) -> Iterator[Chunk]:
+    """Chunks in parts that take a fraction of a second, so that a request to stop is heard."""
+    size = 16
+    for chunk in chunks:
+        start = 0
+        while start < len(chunk) and not stop.requested:
+            began = time.monotonic()
+            part = {name: column[start : start + size] for name, column in chunk.columns.items()}
+            yield Chunk(chunk.first + start, part)
+            start += size
+            quick = time.monotonic() - began < _GROUP_SECONDS
+            size = min(2 * size, CHUNK_ROWS) if quick else max(size // 2, 1)
 
 
 def _until_stopped(chunks: Iterator[Chunk], stop: Interruptible) -> Iterator[Chunk]:

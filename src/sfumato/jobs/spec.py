@@ -99,6 +99,8 @@ def named_loss(loss: str | list[list[float]], alphabet: Alphabet) -> Loss:
         array([0., 1., 2.])
     """
     if not isinstance(loss, str):
+        if len({len(row) for row in loss}) != 1:
+            raise InvalidParameter("loss", "ragged rows", "have rows of equal length")
         return losses.matrix(np.array(loss))
     if loss in _NAMED:
         return _NAMED[loss](alphabet)

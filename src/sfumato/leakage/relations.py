@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._numerics import UNIT, up
@@ -17,6 +17,9 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP, SIP
 from sfumato.leakage.local import local_leakage
 from sfumato.mechanisms.channel import Channel
+
+_LARGEST = 700.0
+"""Beyond this e**epsilon leaves the floats; the plain bounds are good enough there."""
 
 
 def sip_from_ldp(guarantee: LDP) -> SIP:
@@ -54,9 +57,11 @@ def lip_from_ldp(guarantee: LDP, prior: ArrayLike) -> LIP:
     """
     if guarantee.delta > 0:
         return LIP(guarantee.epsilon, guarantee.delta)
-    least = float(_checks.belief("prior", prior).min())
+    if guarantee.epsilon > _LARGEST:
+        return LIP(guarantee.epsilon)
     # log(p + k (1 - p)) = log1p((k - 1)(1 - p)), which keeps its digits for a small epsilon.
-    return LIP(_outward(math.log1p(math.expm1(guarantee.epsilon) * (1 - least))))
+    excess = math.expm1(guarantee.epsilon) * (1 - _least(prior))
+    return LIP(min(guarantee.epsilon, _outward(math.log1p(excess))))
 
 
 def ldp_from_lip(guarantee: LIP, prior: ArrayLike) -> LDP:
@@ -75,16 +80,21 @@ def ldp_from_lip(guarantee: LIP, prior: ArrayLike) -> LDP:
         [LIP, Thm. 1, Eq. 9]
     """
     _pure("guarantee", guarantee)
-    mass = np.sort(_checks.belief("prior", prior))
-    k = math.exp(guarantee.epsilon)
+    mass = np.sort(_shares(prior))
     if mass.size == 1 or guarantee.epsilon == 0:
         return LDP(0.0)
+    if guarantee.epsilon > _LARGEST:
+        return LDP(2 * guarantee.epsilon)
+    k, excess = math.exp(guarantee.epsilon), math.expm1(guarantee.epsilon)
     quotients = []
     for low, high in ((i, j) for i in range(mass.size) for j in range(2) if i != j):
-        least = 1 / k if mass[low] <= k / (k + 1) else (1 - (1 - mass[low]) * k) / mass[low]
-        most = k if mass[high] <= 1 / (k + 1) else (1 - (1 - mass[high]) / k) / mass[high]
+        # The average of the ratios, solved for one end; rounded so that the quotient grows.
+        least = 1 - excess * (1 - mass[low]) / mass[low]
+        least = max(1 / k, least - 16 * UNIT * (1 + excess / mass[low]))
+        most = min(k, (excess + mass[high]) / (k * mass[high]))
         quotients.append(most / least)
-    return LDP(min(2 * guarantee.epsilon, _outward(math.log(max(quotients)))))
+    # The quotient is right within a few units, which its logarithm feels when it is near 1.
+    return LDP(min(2 * guarantee.epsilon, _outward(math.log(max(quotients)) + 8 * UNIT)))
 
 
 def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
@@ -94,8 +104,9 @@ def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
         [LIP, Prop. 1]
     """
     _pure("guarantee", guarantee)
-    least = float(_checks.belief("prior", prior).min())
-    bound = math.log1p(math.expm1(guarantee.epsilon) / least)
+    if guarantee.epsilon > _LARGEST:
+        return LDP(2 * guarantee.epsilon)
+    bound = math.log1p(math.expm1(guarantee.epsilon) / _least(prior))
     return LDP(min(2 * guarantee.epsilon, _outward(bound)))
 
 
@@ -108,8 +119,10 @@ def approximate_ldp_from_lip(guarantee: LIP) -> LDP:
     References:
         [LIP, Cor. 3]
     """
-    delta = min(1.0, up(2 * math.exp(guarantee.epsilon) * guarantee.delta))
-    return LDP(2 * guarantee.epsilon, delta if guarantee.delta else 0.0)
+    if guarantee.delta == 0.0 or guarantee.epsilon > _LARGEST:
+        return LDP(2 * guarantee.epsilon, 1.0 if guarantee.delta else 0.0)
+    delta = 2 * math.exp(guarantee.epsilon) * guarantee.delta
+    return LDP(2 * guarantee.epsilon, min(1.0, up(delta * (1 + 8 * UNIT))))
 
 
 def worst_case_lip(channel: Channel) -> LIP:
@@ -208,13 +221,26 @@ def differential_identifiability(channel: Channel, belief: ArrayLike) -> float:
     return float(np.log(weighted.max(axis=0) / least).max())
 
 
-def _spread(prior: ArrayLike) -> float:
+def _shares(prior: ArrayLike) -> NDArray[np.float64]:
     mass = _checks.belief("prior", prior)
-    return math.log(float(mass.max() / mass.min()))
+    return np.asarray(mass / mass.sum())
+
+
+def _least(prior: ArrayLike) -> float:
+    """The smallest prior probability, rounded down."""
+    mass = _shares(prior)
+    return float(mass.min()) * (1 - (mass.size + 2) * UNIT)
+
+
+def _spread(prior: ArrayLike) -> float:
+    mass = _shares(prior)
+    ratio = float(mass.max() / mass.min())
+    return _outward(math.log(ratio) + 4 * UNIT) if ratio > 1 else 0.0
 
 
 def _outward(value: float) -> float:
-    return up(value * (1 + 8 * UNIT)) if value > 0 else max(0.0, value)
+    """A few units up, in proportion."""
+    return up(value * (1 + 32 * UNIT)) if value > 0 else 0.0
 
 
 def _pure(name: str, guarantee: SIP | LIP) -> None:

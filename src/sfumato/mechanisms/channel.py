@@ -93,11 +93,14 @@ class Channel:
 
     def ratios(self, belief: ArrayLike) -> NDArray[np.float64]:
         """How much more likely each output is when each symbol is true."""
-        return np.asarray(self.probabilities / self.marginal(belief))
+        told = self.marginal(belief)
+        return np.divide(self.probabilities, told, where=told > 0, out=np.ones(self.weights.shape))
 
     def posterior(self, belief: ArrayLike, output: int) -> NDArray[np.float64]:
         """Belief after seeing an output (a symbol, not a column)."""
         weighted = self._belief(belief) * self.likelihood(output)
+        if weighted.sum() == 0.0:
+            raise InvalidParameter("output", output, "be possible under the belief")
         return np.asarray(weighted / weighted.sum())
 
     def likelihood(self, output: int) -> NDArray[np.float64]:
@@ -112,7 +115,8 @@ class Channel:
         if self.outputs.max() >= self.size:
             raise InvalidParameter("outputs", int(self.outputs.max()), f"lie in range({self.size})")
         table = as_matrix(loss, self.size)[:, self.outputs]
-        return float(self._belief(belief) @ (self.probabilities * table).sum(axis=1))
+        prior = self._belief(belief)
+        return float(prior @ (self.probabilities * table).sum(axis=1) / prior.sum())
 
     def merged(self, told: Sequence[int]) -> Self:
         """Rename outputs after the draw: column `j` releases `told[j]`; equal names add up.
@@ -126,7 +130,7 @@ class Channel:
                    [0.2, 0.8]])
         """
         names = np.asarray(told)
-        if names.shape != self.outputs.shape:
+        if names.shape != self.outputs.shape or names.dtype.kind not in "iu":
             raise InvalidParameter("told", names.shape, f"name {len(self.outputs)} outputs")
         kept, places = np.unique(names, return_inverse=True)
         table = np.zeros((self.size, kept.size), dtype=np.int64)
@@ -143,9 +147,12 @@ class Channel:
         Raises:
             UnknownSymbol: If a value is no symbol of the alphabet; it is not quoted.
         """
-        rows = np.atleast_1d(np.asarray(values, dtype=np.int64))
-        if not np.all((rows >= 0) & (rows < self.size)):
+        rows = np.atleast_1d(np.asarray(values))
+        if (rows.size and rows.dtype.kind not in "iu") or not np.all(
+            (rows >= 0) & (rows < self.size)
+        ):
             raise UnknownSymbol(self.size, "values")
+        rows = rows.astype(np.int64)
         if words.shape != rows.shape:
             raise InvalidParameter("words", words.shape, f"be one per value, {rows.shape}")
         return np.asarray(self.outputs[categorical(self._cumulative, rows, words)])
@@ -169,7 +176,9 @@ def _exact_weights(weights: ArrayLike) -> NDArray[np.int64]:
 
 
 def _check_outputs(told: NDArray[np.int64], table: NDArray[np.int64]) -> None:
-    if told.shape != (table.shape[1],) or len(np.unique(told)) != len(told):
+    if told.shape != (table.shape[1],) or told.dtype.kind not in "iu":
+        raise InvalidParameter("outputs", told.shape, "be one whole number per column")
+    if len(np.unique(told)) != len(told):
         raise InvalidParameter("outputs", told.shape, "name each column once")
     if told.min() < 0:
         raise InvalidParameter("outputs", int(told.min()), "be places of symbols, at least 0")

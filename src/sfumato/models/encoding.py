@@ -55,9 +55,12 @@ class Symbols:
     def encode(self, value: Raw) -> Label | None:
         """The symbol of a raw value; None when it is outside the alphabet."""
         word = text(value)
-        if not isinstance(self.alphabet.labels[0], int):
-            return word
-        return int(word) if _is_whole(word) else None
+        label: Label = word
+        if isinstance(self.alphabet.labels[0], int):
+            if not _is_whole(word):
+                return None
+            label = int(word)
+        return label if label in self.alphabet else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +78,7 @@ class Bins:
 
     def __init__(self, edges: Sequence[float] | NDArray[np.float64]) -> None:
         object.__setattr__(self, "edges", _edges("edges", edges))
-        middles = (self.edges[1:] + self.edges[:-1]) / 2
+        middles = 0.5 * self.edges[1:] + 0.5 * self.edges[:-1]
         object.__setattr__(self, "alphabet", Alphabet([f"{m:.10g}" for m in middles], middles))
 
     @classmethod
@@ -115,8 +118,8 @@ class Grid:
     ) -> None:
         object.__setattr__(self, "x_edges", _edges("x_edges", x_edges))
         object.__setattr__(self, "y_edges", _edges("y_edges", y_edges))
-        xs = (self.x_edges[1:] + self.x_edges[:-1]) / 2
-        ys = (self.y_edges[1:] + self.y_edges[:-1]) / 2
+        xs = 0.5 * self.x_edges[1:] + 0.5 * self.x_edges[:-1]
+        ys = 0.5 * self.y_edges[1:] + 0.5 * self.y_edges[:-1]
         names = [f"{i},{j}" for i in range(xs.size) for j in range(ys.size)]
         places = np.stack([np.repeat(xs, ys.size), np.tile(ys, xs.size)], axis=1)
         object.__setattr__(self, "alphabet", Alphabet(names, places))
@@ -173,7 +176,7 @@ def number(value: Raw) -> float:
         raise Unreadable("must not be empty")
     try:
         read = float(value)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         raise Unreadable("must be a number") from None
     if not math.isfinite(read):
         raise Unreadable("must be a finite number")
@@ -188,6 +191,10 @@ def text(value: Raw) -> str:
         if not math.isfinite(value):
             raise Unreadable("must be a finite number")
         return str(int(value)) if value.is_integer() else repr(value)
+    if not isinstance(value, str | int):
+        raise Unreadable("must be a text or a number")
+    if str(value).lower() == "nan":
+        raise Unreadable("must not be missing")
     return str(value)
 
 
@@ -219,4 +226,12 @@ def _even_edges(name: str, values: Iterable[float], count: int) -> NDArray[np.fl
     low, high = float(found.min()), float(found.max())
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, parts + 1)
+    # Halves, so that the width of the widest range does not overflow.
+    steps = np.linspace(-1.0, 1.0, parts + 1)
+    edges = (0.5 * low + 0.5 * high) + steps * (0.5 * high - 0.5 * low)
+    middles = 0.5 * edges[1:] + 0.5 * edges[:-1]
+    names = {f"{middle:.10g}" for middle in middles}
+    if not np.all(np.diff(edges) > 0) or len(names) < parts or not np.all(np.isfinite(edges)):
+        raise InvalidParameter(name, count, "be fewer: the values are too close together")
+    edges[0], edges[-1] = low, high
+    return edges

@@ -15,6 +15,8 @@ from sfumato.errors import InvalidParameter
 
 Rows: TypeAlias = NDArray[np.float64] | sparse.csr_array
 
+MAX_CONTEXTS = 50_000_000
+"""A belief is an array over contexts: this many take 400 MB."""
 DENSE_CELLS = 250_000
 """Chains with at most this many transition probabilities are kept dense."""
 
@@ -36,9 +38,18 @@ class Counts:
     sequences: int
 
 
+def context_count(size: int, order: int) -> int:
+    """Number of contexts, if a belief over them fits into memory."""
+    contexts: int = size ** _checks.count("order", order)
+    if contexts > MAX_CONTEXTS:
+        rule = f"keep the number of contexts, {size}**order, at most {MAX_CONTEXTS:,}"
+        raise InvalidParameter("order", order, rule)
+    return contexts
+
+
 def count_transitions(sequences: Iterable[NDArray[np.int64]], size: int, order: int) -> Counts:
     """Count starts, moves and symbols. A sequence shorter than `order` counts its symbols only."""
-    contexts = size**order
+    contexts = context_count(size, order)
     starts, symbols, total = np.zeros(contexts), np.zeros(size), 0
     moves = sparse.csr_array((contexts, size), dtype=np.float64)
     pending: list[NDArray[np.int64]] = []

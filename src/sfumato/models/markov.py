@@ -26,10 +26,8 @@ from sfumato._numerics import UNIT
 from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.models.belief import Belief
-from sfumato.models.fitting import Rows, count_transitions, smoothed_parts
+from sfumato.models.fitting import Rows, context_count, count_transitions, smoothed_parts
 from sfumato.randomness import Randomness, categorical, integer_weights
-
-_MAX_BELIEF = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +58,8 @@ class MarkovChain:
     background: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        size, order = len(self.alphabet), _checks.count("order", self.order)
-        contexts = size**order
-        if contexts > _MAX_BELIEF:
-            raise InvalidParameter(
-                "order", order, f"keep size**order at most {_MAX_BELIEF:,} (size is {size})"
-            )
+        size, order = len(self.alphabet), self.order
+        contexts = context_count(size, order)
         initial = np.asarray(self.initial, dtype=np.float64)
         if initial.shape != (size,) * order:
             raise InvalidParameter("initial", initial.shape, f"have shape {(size,) * order}")
@@ -160,9 +154,10 @@ class MarkovChain:
         """Least probability of any transition; 0 when some are impossible."""
         known = self.known
         if isinstance(known, np.ndarray):
-            least = (1 - self.backoff) * known.min(axis=1) + self.backoff * self.background.min()
-        else:
-            least = self.backoff * self.background.min()
+            return float(self.transition().min())
+        least = self.backoff * self.background.min()
+        for row in np.flatnonzero(np.diff(known.indptr) == self.size):
+            least[row] = self.row(int(row)).min()
         return float(least.min())
 
     @property
@@ -201,8 +196,8 @@ class MarkovChain:
         """Belief about the next value, given the belief about the current one."""
         if belief.axis < self.order - 1:
             return replace(belief, axis=belief.axis + 1)
-        # Projections, products, a sum of `size` terms, the background, the normalisation.
-        drift = belief.drift + (self.size + 6) * UNIT
+        # Products, a sum of `size` terms, the background; and rows that sum to 1 up to rounding.
+        drift = belief.drift + (2 * self.size + 8) * UNIT
         return Belief(self._advance(belief.joint), axis=self.order - 1, drift=drift)
 
     def _advance(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -223,8 +218,8 @@ class MarkovChain:
     def stationary(self, tolerance: float = 1e-14, max_steps: int = 200_000) -> NDArray[np.float64]:
         """Distribution of `order` successive values that one step leaves unchanged.
 
-        Found by averaging the powers of the chain, so it also exists for periodic chains; a
-        chain with several closed classes keeps the mixture that an even start leads to.
+        It also exists for periodic chains; a chain with several closed classes has many, and
+        one of them is returned.
         """
         joint = np.full((self.size,) * self.order, 1.0 / self.size**self.order)
         if self.order == 1 and self.size <= 2_000:
@@ -276,7 +271,7 @@ class MarkovChain:
         context = int(start[0])
         path = list(np.unravel_index(context, self.initial.shape))[:length]
         tails = self.size ** (self.order - 1)
-        for word in words[1 : length + 1 - self.order]:
+        for word in words[1 : max(1, length + 1 - self.order)]:
             row = _cumulative(self.row(context))
             drawn = int(categorical(row, np.zeros(1, np.int64), np.array([word]))[0])
             path.append(np.int64(drawn))
@@ -323,7 +318,7 @@ def _known_rows(known: Rows, contexts: int, size: int, backoff: NDArray[np.float
         used = backoff < 1
         if used.any():
             _checks.row_stochastic("transition", known[used])
-        return _checks.read_only(known)
+        return _checks.read_only(known / _off(known.sum(axis=1), size, used)[:, None])
     rows = known.astype(np.float64, copy=True)
     rows.sum_duplicates()
     if rows.nnz and not np.all(rows.data >= 0):
@@ -333,9 +328,16 @@ def _known_rows(known: Rows, contexts: int, size: int, backoff: NDArray[np.float
     if wrong.size:
         place, total = f"transition row {wrong[0]}", float(sums[wrong[0]])
         raise InvalidParameter(place, total, f"sum to 1 within {_checks.SUM_TOLERANCE:g}")
+    rows.data /= np.repeat(_off(sums, size, backoff < 1), np.diff(rows.indptr))
     for part in (rows.data, rows.indices, rows.indptr):
         part.setflags(write=False)
     return rows
+
+
+def _off(sums: NDArray[np.float64], size: int, used: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Sums of rows that are off by more than rounding; 1 for the others, which stay as they are."""
+    wrong = used & (np.abs(sums - 1) > 4 * size * UNIT)
+    return np.where(wrong, sums, 1.0)
 
 
 def _pushed(

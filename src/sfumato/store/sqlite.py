@@ -76,12 +76,12 @@ class SqliteStore:
         self.path = None if path is None else Path(path)
         if self.path is not None and not self.path.parent.is_dir():
             raise LedgerMismatch(f"{self.path}: the folder of a ledger must exist; it does not")
+        if self.path is not None and self.path.is_dir():
+            raise LedgerMismatch(f"{self.path}: a ledger must be a file; this is a folder")
         self._database = sqlite3.connect("" if path is None else path, isolation_level=None)
         try:
-            self._open(plan)
-        except sqlite3.DatabaseError as problem:
-            self._database.close()
-            raise CorruptData(f"{self.path}: not a readable ledger ({problem})") from problem
+            with self._reported():
+                self._open(plan)
         except SfumatoError:
             self._database.close()
             raise
@@ -103,8 +103,8 @@ class SqliteStore:
             raise CorruptData(f"{self.path}: a ledger must have version {VERSION}")
         if found[1] != plan:
             raise LedgerMismatch(
-                f"{self.path}: this ledger was begun with another model, budget, loss or method; "
-                "use a ledger of its own"
+                f"{self.path}: this ledger was begun with another model, budget, loss or method, "
+                "or one of the two is a simulation; use a ledger of its own"
             )
 
     def __enter__(self) -> Self:
@@ -120,17 +120,37 @@ class SqliteStore:
     def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers already given, by event id."""
         found: dict[str, Answer] = {}
-        for start in range(0, len(ids), _QUESTION_MARKS):
-            part = ids[start : start + _QUESTION_MARKS]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT * FROM events WHERE id IN ({marks})"
-            found.update((answer.id, answer) for answer in map(_answer, self._rows(query, part)))
+        with self._reported():
+            for start in range(0, len(ids), _QUESTION_MARKS):
+                part = ids[start : start + _QUESTION_MARKS]
+                marks = ",".join("?" * len(part))
+                rows = self._database.execute(f"SELECT * FROM events WHERE id IN ({marks})", part)
+                found.update((answer.id, answer) for answer in map(_answer, rows))
         return found
+
+    def moment(self, stream: str, sequence: int) -> Answer | None:
+        """The answer given at one moment of a stream."""
+        query = "SELECT * FROM events WHERE stream = ? AND sequence = ?"
+        with self._reported():
+            row = self._database.execute(query, (stream, sequence)).fetchone()
+            return None if row is None else _answer(row)
+
+    def events(self) -> Iterator[Answer]:
+        """Every answer, stream by stream, in order."""
+        query = "SELECT * FROM events ORDER BY stream, sequence"
+        with self._reported():
+            yield from map(_answer, self._database.execute(query))
+
+    def count(self) -> int:
+        """How many answers there are."""
+        with self._reported():
+            return int(self._database.execute("SELECT count(*) FROM events").fetchone()[0])
 
     def state(self, stream: str) -> InstantState | None:
         """Where a stream stands; None if it never released anything."""
         query = "SELECT state FROM streams WHERE stream = ?"
-        row = self._database.execute(query, (stream,)).fetchone()
+        with self._reported():
+            row = self._database.execute(query, (stream,)).fetchone()
         return None if row is None else from_bytes(row[0], InstantState)
 
     def commit(self, answers: Iterable[Answer], states: Iterable[InstantState]) -> None:
@@ -158,7 +178,7 @@ class SqliteStore:
             (state.stream, state.sequence, state.ledger.sip, state.ledger.ldp, to_bytes(state))
             for state in states
         ]
-        with self._transaction():
+        with self._reported(), self._transaction():
             try:
                 self._database.executemany(
                     "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
@@ -168,12 +188,20 @@ class SqliteStore:
             if self._database.executemany(_ADVANCE, blobs).rowcount not in (-1, len(blobs)):
                 raise LedgerMismatch("a state may only move forward and never lower its spend")
 
-    def events(self) -> Iterator[Answer]:
-        """Every answer, stream by stream, in order."""
-        return map(_answer, self._rows("SELECT * FROM events ORDER BY stream, sequence", ()))
-
-    def _rows(self, query: str, values: Sequence[str]) -> sqlite3.Cursor:
-        return self._database.execute(query, values)
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        """What SQLite cannot do, in the words of a ledger."""
+        try:
+            yield
+        except (sqlite3.Error, OverflowError, ValueError) as problem:
+            if "locked" in str(problem):
+                raise LedgerMismatch(
+                    f"{self.path}: the ledger is in use by another release"
+                ) from problem
+            what = "not a readable ledger"
+            if isinstance(problem, sqlite3.OperationalError):
+                what = "the ledger cannot be written"
+            raise CorruptData(f"{self.path}: {what} ({problem})") from problem
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -181,7 +209,8 @@ class SqliteStore:
         try:
             yield
         except BaseException:
-            self._database.execute("ROLLBACK")
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
 

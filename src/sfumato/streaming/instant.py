@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sfumato import _checks
 from sfumato._digest import digest
 from sfumato._numerics import UNIT, up
-from sfumato.accounting.allocation import Allowance, Budget, as_budget
+from sfumato.accounting.allocation import EXHAUSTED_BELOW, Allowance, Budget, as_budget
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import FREE, Charge, Ledger
 from sfumato.alphabet import Label
@@ -134,7 +134,9 @@ class InstantPlan:
     def prepare(self, state: InstantState) -> Design | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
         self._own(state)
-        return self._design(state, self.budget.allowance(state.ledger))
+        allowance = self.budget.allowance(state.ledger)
+        found = self._design(state, allowance)
+        return found if found and _covered(allowance, found, state.belief) else None
 
     def step(
         self, state: InstantState, value: object, randomness: Randomness
@@ -156,8 +158,8 @@ class InstantPlan:
             raise InsecureRandomness("a release")
         allowance = self.budget.allowance(state.ledger)
         prepared = self._design(state, allowance)
-        if prepared is None:
-            return self._exhausted(state, allowance)
+        if prepared is None or not _covered(allowance, prepared, state.belief):
+            return self._exhausted(state, allowance, prepared)
         coins = randomness.at(state.stream, state.sequence)
         try:
             place = self.model.alphabet.index(value)
@@ -187,7 +189,10 @@ class InstantPlan:
         """
         self._own(state)
         if outcome is not Outcome.RELEASED:
-            kept = None if outcome is not Outcome.REPEATED else state.last
+            kept = state.last if outcome is Outcome.REPEATED else None
+            due = None if kept is None else self.model.alphabet.labels[kept]
+            if output != due or (outcome is Outcome.REPEATED and kept is None):
+                raise InvalidParameter("output", outcome.value, "be what that outcome lets leave")
             return self._moved(state, outcome, kept, state.last)
         prepared = self.prepare(state)
         if prepared is None:
@@ -209,21 +214,25 @@ class InstantPlan:
         # What rounding may have done to the belief is paid for out of the allowance.
         spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
         epsilon = min(allowance.sip - spare, _checks.MAX_EPSILON)
+        if epsilon < EXHAUSTED_BELOW / 2:
+            return None
         cap = None if allowance.ldp is None else min(allowance.ldp, _checks.MAX_EPSILON)
-        found = self._designs(state.belief.marginal.tobytes(), epsilon, cap)
-        charge = _charge(found, state.belief)
-        return found if allowance.covers(charge.sip, charge.ldp) else None
+        return self._designs(state.belief.marginal.tobytes(), epsilon, cap)
 
     def _solve(self, belief: bytes, epsilon: float, cap: float | None) -> Design:
         marginal = np.frombuffer(belief, dtype=np.float64)
         return design(self.method, marginal, self.loss, epsilon, ldp=cap)
 
-    def _exhausted(self, state: InstantState, allowance: Allowance) -> tuple[Event, InstantState]:
+    def _exhausted(
+        self, state: InstantState, allowance: Allowance, refused: Design | None
+    ) -> tuple[Event, InstantState]:
         if self.on_exhausted is not Fallback.REFUSE:
             return self._withheld(state, self.on_exhausted)
-        raise BudgetExceeded(
-            state.stream, state.sequence, f"more than {SIP(allowance.sip)}", SIP(allowance.sip)
-        )
+        wanted: object = "something"
+        if refused is not None:
+            charge = _charge(refused, state.belief)
+            wanted = f"{SIP(charge.sip)} and {LDP(charge.ldp)}"
+        raise BudgetExceeded(state.stream, state.sequence, wanted, allowance)
 
     def _withheld(self, state: InstantState, fallback: Fallback) -> tuple[Event, InstantState]:
         if fallback is Fallback.REPEAT and state.last is not None:
@@ -343,6 +352,11 @@ class InstantRelease:
     def ledger(self) -> Ledger:
         """What was spent so far."""
         return self._state.ledger
+
+
+def _covered(allowance: Allowance, prepared: Design, belief: Belief) -> bool:
+    charge = _charge(prepared, belief)
+    return allowance.covers(charge.sip, charge.ldp)
 
 
 def _charge(prepared: Design, belief: Belief) -> Charge:
