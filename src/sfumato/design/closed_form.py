@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,10 +36,7 @@ def randomized_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: floa
         [Warner1965], [Kairouz2016, Sec. 4]
     """
     prior, table, budget = _arguments(belief, loss, epsilon)
-    rows = _response_rows(prior.size, budget)
-    # Certified under the even belief: mixing with it keeps the shape of randomised response.
-    even = np.full(prior.size, 1 / prior.size)
-    return measured(certified(rows, even, budget, ldp=budget), prior, table)
+    return measured(_local_response(prior.size, budget), prior, table)
 
 
 def calibrated_randomized_response(
@@ -108,6 +106,14 @@ def _response_rows(size: int, epsilon: float) -> NDArray[np.float64]:
     rows = np.full((size, size), 1.0)
     rows[np.diag_indices(size)] = odds
     return np.asarray(rows / (odds + size - 1))
+
+
+@lru_cache(maxsize=256)
+def _local_response(size: int, epsilon: float) -> Channel:
+    """Randomised response within a model-free budget; the same for every belief."""
+    # Certified under the even belief: mixing with it keeps the shape of randomised response.
+    even = np.full(size, 1 / size)
+    return certified(_response_rows(size, epsilon), even, epsilon, ldp=epsilon)
 
 
 def _response(size: int, epsilon: float) -> Channel:
