@@ -164,7 +164,8 @@ def _summary(
     story = [
         f"fitted {len(model.chain.alphabet)} places from {model.transitions:,} recorded moves",
         f"planned: {ours:.2f} km lost per value at {claimed:g} nats a step; randomised response "
-        f"with the same leakage to the same adversary loses {rival:.2f} km",
+        f"with the same leakage to the same adversary loses {rival:.2f} km, or "
+        f"{here.losses['calibrated, best guess']:.2f} km after the receiver's best guess",
         f"released {report.rows:,} values of {len(report.streams)} people; the stream that leaked "
         f"most leaked {worst:.2f} of its {BUDGET:g} nats",
         f"audited from public things alone: {'nothing wrong' if report.passed else 'FAILED'}; "
