@@ -27,6 +27,7 @@ class Channel:
         weights: One row per true symbol, one column per output that can occur; int64,
             each row summing to `2**62`.
         outputs: The symbol that each column releases.
+        is_constant: Whether all rows are the same, so that an output says nothing about the truth.
 
     Examples:
         >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
@@ -39,6 +40,7 @@ class Channel:
 
     weights: NDArray[np.int64]
     outputs: NDArray[np.int64]
+    is_constant: bool
     _cumulative: NDArray[np.int64] = field(repr=False)
 
     def __init__(self, weights: ArrayLike, outputs: ArrayLike | None = None) -> None:
@@ -55,6 +57,7 @@ class Channel:
             copy = np.array(array, order="C")
             copy.setflags(write=False)
             object.__setattr__(self, name, copy)
+        object.__setattr__(self, "is_constant", bool((self.weights == self.weights[0]).all()))
 
     @classmethod
     def from_probabilities(cls, rows: ArrayLike, outputs: ArrayLike | None = None) -> Self:
@@ -81,11 +84,6 @@ class Channel:
     def probabilities(self) -> NDArray[np.float64]:
         """The weights as floats: row = true symbol, column = place in `outputs`."""
         return np.ldexp(self.weights.astype(np.float64), -BITS)
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all rows are the same, so that an output says nothing about the truth."""
-        return bool((self.weights == self.weights[0]).all())
 
     def marginal(self, belief: ArrayLike) -> NDArray[np.float64]:
         r"""Distribution of the outputs, $P(y) = \sum_x b(x)\,a(y \mid x)$."""

@@ -6,6 +6,7 @@ holds nothing the adversary could not compute; `InstantRelease` is a small objec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -211,8 +212,10 @@ class InstantPlan:
     def _design(self, state: InstantState, allowance: Allowance) -> Design | None:
         if allowance.exhausted:
             return None
-        # What rounding may have done to the belief is paid for out of the allowance.
+        # What rounding may have done to the belief is paid for out of the allowance; in powers of
+        # two, so that successive steps ask for the same epsilon.
         spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
+        spare = 2.0 ** math.ceil(math.log2(spare)) if spare else 0.0
         epsilon = min(allowance.sip - spare, _checks.MAX_EPSILON)
         if epsilon < EXHAUSTED_BELOW / 2:
             return None
