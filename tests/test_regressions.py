@@ -1,7 +1,9 @@
 """Laws that were once broken: each was found by trying to break the code."""
 
+import copy
 import itertools
 import math
+import pickle
 import threading
 from dataclasses import replace
 from fractions import Fraction
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from sfumato import (
@@ -26,15 +30,18 @@ from sfumato import (
     Window,
     composed,
     loss,
+    optimal,
     secure,
     seeded,
     to_bytes,
 )
+from sfumato._numerics import shown_down, shown_up
 from sfumato.accounting.composition import chernoff_tail
 from sfumato.accounting.ledger import FREE, Charge
 from sfumato.codec import decode
 from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.files import write_whole
+from sfumato.randomness import Randomness
 
 
 @pytest.mark.parametrize("keep", range(7))
@@ -179,3 +186,34 @@ def test_threads_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -
     for thread in threads:
         thread.join()
     assert problems == []
+
+
+def test_a_background_that_is_off_is_put_right() -> None:
+    off = np.array([0.3, 0.7]) * (1 + 9e-10)
+    rows = np.array([[0.9, 0.1], [0.2, 0.8]])
+    chain = MarkovChain(
+        Alphabet.of_size(2), 1, np.array([0.5, 0.5]), rows, np.array([0.5, 0.0]), off
+    )
+    assert abs(chain.background.sum() - 1) < 1e-15
+    assert np.abs(chain.transition().sum(axis=1) - 1).max() < 1e-15
+
+
+@pytest.mark.parametrize("source", [secure(), seeded(1)])
+def test_coins_are_never_copied_or_stored(source: Randomness) -> None:
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied or stored"):
+            attempt(source)
+
+
+@given(st.floats(0, 1e6))
+def test_what_is_printed_is_still_a_bound(amount: float) -> None:
+    assert Fraction(shown_up(amount)) >= Fraction(amount) >= Fraction(shown_down(amount))
+    assert float(shown_up(amount)) <= amount * (1 + 1e-4) + 1e-300
+
+
+@pytest.mark.parametrize("size", [3, 30, 70])
+def test_the_largest_budgets_can_be_designed_for(size: int) -> None:
+    belief = np.full(size, 1 / size)
+    for cap in (None, 39.0):
+        design = optimal(belief, 1 - np.eye(size), 40.0, ldp=cap)
+        assert design.sip.epsilon <= 40

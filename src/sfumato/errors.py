@@ -16,6 +16,10 @@ from __future__ import annotations
 import reprlib
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = 240  # the path of a file, whole
+
+
 class SfumatoError(Exception):
     """Root of every error that Sfumato raises on purpose."""
 
@@ -36,7 +40,7 @@ class InvalidParameter(SfumatoError, ValueError):
     def __init__(self, name: str, value: object, rule: str) -> None:
         self.name = name
         self.value = value
-        super().__init__(f"{name} must {rule}; got {reprlib.repr(value)}")
+        super().__init__(f"{name} must {rule}; got {_SHORT.repr(value)}")
 
 
 class UnknownSymbol(SfumatoError, ValueError):
@@ -57,8 +61,8 @@ class BudgetExceeded(SfumatoError):
     Attributes:
         stream: The stream that asked.
         sequence: Which of its releases was refused, counted from 0.
-        wanted: Leakage the stream would have reached.
-        limit: Leakage it may reach.
+        wanted: What the step would have cost.
+        limit: What the budget leaves for it.
     """
 
     def __init__(self, stream: str, sequence: int, wanted: object, limit: object) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from sfumato import _checks
-from sfumato._numerics import add_up
+from sfumato._numerics import add_up, shown_up
 from sfumato.errors import InvalidParameter
 
 
@@ -27,8 +27,8 @@ class _Approximate:
         object.__setattr__(self, "delta", _checks.fraction("delta", self.delta))
 
     def __str__(self) -> str:
-        tail = f", delta={self.delta:.6g}" if self.delta else ""
-        return f"{type(self).__name__}({self.epsilon:.6g}{tail})"
+        tail = f", delta={shown_up(self.delta)}" if self.delta else ""
+        return f"{type(self).__name__}({shown_up(self.epsilon)}{tail})"
 
     def __le__(self, other: object) -> bool:
         if not isinstance(other, type(self)):

@@ -21,7 +21,7 @@ import hmac
 import os
 import threading
 import weakref
-from typing import Protocol
+from typing import NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -89,7 +89,14 @@ def seeded(seed: int) -> Randomness:
     return _Keyed(hashlib.sha256(b"sfumato seeded v1 " + name).digest(), simulated=True)
 
 
-class _Secure:
+class _Uncopied:
+    """Coins must not be drawn twice: a source of them is neither copied nor stored."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a source of randomness cannot be copied or stored")
+
+
+class _Secure(_Uncopied):
     """AES-256-CTR with the key replaced at every block (fast key erasure)."""
 
     simulated = False
@@ -136,7 +143,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class _Keyed:
+class _Keyed(_Uncopied):
     """HMAC-SHA256 of the address gives the key of a keystream of its own."""
 
     def __init__(self, key: bytes, *, simulated: bool) -> None:
@@ -170,7 +177,7 @@ def integer_weights(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
     """Round each row of a probability matrix to integers that sum to `2**BITS` exactly.
 
     Every entry moves by at most one unit, except the largest of its row, which takes up what is
-    left over (less than one part in 2**40 of it).
+    left over: rounding, if the row sums to 1.
 
     Examples:
         >>> int(integer_weights(np.array([[0.1, 0.9]])).sum()) == 2**BITS

@@ -528,3 +528,54 @@ def test_quiet_means_no_remarks(tmp_path: Path) -> None:
     history = table(tmp_path / "history.csv", walk(1, rows=300))
     result = done("fit", history, *FIT, "-o", tmp_path / "m", "--quiet")
     assert (result.out, result.err) == ("", "")
+
+
+def test_a_row_called_suppressed_is_found_where_the_plan_refuses(
+    model: Path, tmp_path: Path
+) -> None:
+    live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
+    done("release", live, "-m", model, *RULE, "-o", private)
+    records = rows(private)
+    records[-1] |= {"outcome": "suppressed", "sip": "0.0", "ldp": "0.0", "released": ""}
+    assert call("audit", rewritten(private, records), "-m", model).code == 1
+
+
+def test_event_ids_are_compared_with_the_ledger(model: Path, tmp_path: Path) -> None:
+    records = [(f"e{i}", *row) for i, row in enumerate(LIVE)]
+    live = write(tmp_path / "live.csv", ["id", "person", "place"], records)
+    private, ledger = tmp_path / "private.csv", tmp_path / "a.ledger"
+    done("release", live, "-m", model, *RULE, "--event", "id", "--ledger", ledger, "-o", private)
+    told = rows(private)
+    done("audit", private, "-m", model, "--ledger", ledger)
+    told[0]["event"], told[1]["event"] = told[1]["event"], told[0]["event"]
+    assert call("audit", rewritten(private, told), "-m", model, "--ledger", ledger).code == 1
+
+
+@pytest.mark.parametrize("option", ["--event", "--stream"])
+def test_the_value_column_is_never_released_as_a_name(
+    model: Path, tmp_path: Path, option: str
+) -> None:
+    live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
+    result = call("release", live, "-m", model, *RULE, option, "place", "-o", private)
+    clear(result, "column")
+    assert not private.exists()
+
+
+def test_a_ledger_is_a_file_of_its_own(model: Path, tmp_path: Path) -> None:
+    live, one = table(tmp_path / "live.csv", LIVE), tmp_path / "one.csv"
+    clear(call("release", live, "-m", model, *RULE, "--ledger", one, "-o", one), one)
+    clear(call("release", live, "-m", model, *RULE, "--ledger", live, "-o", one), live)
+    clear(call("release", live, "-m", model, *RULE, "-o", model), model)
+
+
+def test_new_rows_under_an_old_name_are_remarked_on(model: Path, tmp_path: Path) -> None:
+    live, ledger = table(tmp_path / "live.csv", LIVE[:5]), tmp_path / "a.ledger"
+    run = ("release", live, "-m", model, *RULE, "--ledger", ledger, "-o", tmp_path / "p.csv")
+    assert "answered before" not in done(*run).err.splitlines()[0].replace("of them", "")[:20]
+    assert "row 1: answered before" in done(*run).err
+    assert "row 1: answered before" not in done(*run, "--resume").err
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_is_at_least_one_step(model: Path, released: Path, window: int) -> None:
+    clear(call("audit", released, "-m", model, "--window", window), "window")

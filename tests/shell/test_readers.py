@@ -201,10 +201,16 @@ def test_a_table_without_rows_is_refused(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
-def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, suffix: str) -> None:
+def test_a_missing_column_is_named(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"live.{suffix}", ["person", "spot"], [("p1", RAW)])
     problem = refusal(path)
-    assert "must have a column 'place'; it has 'person', 'spot'" in str(problem)
+    assert "must have a column 'place'; none of its 2 columns is named so" in str(problem)
+
+
+def test_a_table_without_a_header_does_not_tell_its_first_row(tmp_path: Path) -> None:
+    path = tmp_path / "live.csv"
+    path.write_text(f"p1,{RAW}\np2,here\n")
+    assert "must have a column 'person'" in str(refusal(path))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato._numerics import shown_up
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, progress, table
 
@@ -64,7 +65,7 @@ def audit(
             spec.plan(read),
             ledger=ledger,
             against=None if against is None else Table.at(against),
-            window=window or spec.window,
+            window=spec.window if window is None else window,
             progress=show,
         )
     if as_json:
@@ -78,8 +79,8 @@ def audit(
                 [
                     name,
                     f"{entry.steps:,}",
-                    *(_number(value) for value in (entry.sip, entry.composed, entry.ldp)),
-                    *(_number(value) for value in (entry.worst_step, entry.worst_window)),
+                    *(_bound(value) for value in (entry.sip, entry.composed, entry.ldp)),
+                    *(_bound(value) for value in (entry.worst_step, entry.worst_window)),
                     _number(None if entry.loss is None else entry.loss / entry.steps),
                     _number(entry.gain),
                 ]
@@ -99,3 +100,7 @@ def audit(
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
+
+
+def _bound(value: float | None) -> str:
+    return "" if value is None else shown_up(value, digits=5)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato._numerics import shown_down
 from sfumato.cli import options
 from sfumato.cli.console import print_json, table
 
@@ -62,7 +63,7 @@ def design(
         return
     print(f"expected loss {found.cost:.6g}")
     if found.lower_bound is not None:
-        print(f"no channel within the budget has less than {found.lower_bound:.6g}")
+        print(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
     print(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
     if found.sip.epsilon > epsilon:
         print(f"this rule does NOT keep the budget of {epsilon:g}")

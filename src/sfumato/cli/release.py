@@ -78,7 +78,8 @@ def release(
     """
     from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
-    from sfumato.jobs.release import release_table
+    from sfumato.guarantees import LDP, SIP
+    from sfumato.jobs.release import release_table, same_file
     from sfumato.jobs.spec import ReleaseSpec, write_spec
 
     read = _renamed(options.load_model(model), stream, value)
@@ -95,6 +96,8 @@ def release(
         purpose="release" if seed is None else "simulation",
     )
     rule = spec.plan(read)
+    if same_file(model, output) or (ledger and same_file(model, ledger)):
+        raise InvalidParameter("--model", model, "be a file of its own")
     if resume and (ledger is None or not Path(ledger).is_file()):
         raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
     if format not in (None, "csv", "jsonl"):
@@ -114,6 +117,7 @@ def release(
             source_name=source_name,
             randomness=_coins(key_file, seed),
             progress=show,
+            remark=None if quiet or resume or event else say,
         )
     if not sink.is_standard:
         write_spec(spec, read, output)
@@ -122,11 +126,9 @@ def release(
     elif not quiet:
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
-            f"{report.streams:,} streams, at most SIP {report.largest_sip:.6g} and "
-            f"LDP {report.largest_ldp:.6g} in all"
+            f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
+            f"{LDP(report.largest_ldp)} each, in all"
         )
-    if report.repeated == report.rows > 0 and event is None and not (quiet or resume):
-        say("every row was answered before; new data under an old name needs another --source")
     if report.interrupted:
         say("sfumato: interrupted; what was answered is complete" + _hint(ledger))
         raise typer.Exit(INTERRUPTED)

@@ -23,6 +23,8 @@ from scipy.optimize import linprog
 from sfumato.errors import SolverFailed
 
 _COLUMN_TOLERANCE = 1e-11
+_SOLVABLE = 20.0
+"""HiGHS refuses larger coefficients; the optimum for a smaller budget is within the larger one."""
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -41,7 +43,7 @@ def solve_transport(
 
     Variables: g(x,y), x slow, y fast; then P(y).
     """
-    k = math.exp(epsilon)
+    k = math.exp(min(epsilon, _SOLVABLE))
     size, outputs = loss.shape
     cells = size * outputs
     mean_loss = belief @ loss
@@ -94,7 +96,7 @@ def solve_capped(
     Variables: a(y|x), x slow, y fast; then the least entry of each column. Without `epsilon`
     the model-free leakage alone is bounded.
     """
-    h = math.exp(ldp)
+    h = math.exp(min(ldp, _SOLVABLE))
     size, outputs = loss.shape
     cells = size * outputs
     columns = sparse.kron(np.ones((size, 1)), sparse.eye_array(outputs))
@@ -102,7 +104,7 @@ def solve_capped(
     nothing = sparse.csr_array((cells, outputs))
     bounds = [sparse.hstack([-unit, columns]), sparse.hstack([unit, -h * columns])]
     if epsilon is not None:
-        k = math.exp(epsilon)
+        k = math.exp(min(epsilon, _SOLVABLE))
         marginal = sparse.kron(
             np.ones((size, 1)), sparse.kron(belief[None, :], sparse.eye_array(outputs))
         )
@@ -122,7 +124,7 @@ def solve_minimax(loss: NDArray[np.float64], ldp: float) -> NDArray[np.float64]:
 
     Variables: a(y|x), the least entry of each column, the worst loss; the mean loss breaks ties.
     """
-    h = math.exp(ldp)
+    h = math.exp(min(ldp, _SOLVABLE))
     size = len(loss)
     cells = size * size
     columns = sparse.kron(np.ones((size, 1)), sparse.eye_array(size))

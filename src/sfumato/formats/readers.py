@@ -224,9 +224,9 @@ class Table:
             raise BadTable(self.path, None, "column names must be distinct")
         for name in wanted:
             if name not in header:
-                known = ", ".join(repr(column) for column in header[:20])
-                rule = f"the table must have a column {name!r}; it has {known}"
-                raise BadTable(self.path, None, rule)
+                # Without a header line the names would be somebody's values: they are not quoted.
+                rule = f"none of its {len(header)} columns is named so in the first line"
+                raise BadTable(self.path, None, f"the table must have a column {name!r}; {rule}")
 
     def _text(self) -> IO[bytes]:
         if self.is_standard:

@@ -39,6 +39,7 @@ class Output:
             raise BadTable(table.path, None, "the folder of the output must exist; it does not")
         if self._named and self._target.is_dir():
             raise BadTable(table.path, None, "the output must be a file; this is a folder")
+        # One name, so that the next run writes over what a killed one left.
         self._partial = self._target.with_name(f".{self._target.name}.partial")
         self._table = table
         self._columns = columns

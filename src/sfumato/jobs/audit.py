@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sfumato import _checks
 from sfumato.accounting.allocation import PerStep
 from sfumato.accounting.composition import composed
 from sfumato.accounting.events import Event, Outcome
@@ -108,6 +109,8 @@ def audit_table(
         window: Also report the worst window of this many steps.
         progress: Called with the number of rows checked so far.
     """
+    if window is not None:
+        _checks.count("window", window)
     audit = _Audit(against.path if against else "", model, plan, window)
     columns = [model.stream, "sequence", "released", "outcome", "sip", "ldp"]
     if isinstance(model.encoding, Grid):
@@ -119,9 +122,9 @@ def audit_table(
             if not Path(ledger).is_file():
                 raise LedgerMismatch(f"{ledger}: the ledger must exist; it does not")
             store = stack.enter_context(SqliteStore(ledger, plan.fingerprint))
-        for chunk in released.chunks(columns):
+        for chunk in released.chunks(columns, optional=["event"]):
             for offset in range(len(chunk)):
-                fields = {name: chunk.columns[name][offset] for name in columns}
+                fields = {name: column[offset] for name, column in chunk.columns.items()}
                 audit.row(chunk.first + offset, fields, truths, store)
             if progress:
                 progress(chunk.first + len(chunk) - 1)
@@ -169,6 +172,8 @@ class _Audit:
                 self.report.note(row, f"the sequence number must be {state.sequence}")
             if told.outcome is not Outcome.RELEASED and self._plan.prepare(state) is not None:
                 self.report.withheld += 1
+            if told.outcome is Outcome.SKIPPED:
+                raise Unreadable("a release never skips a row")
             due, following = self._plan.observe(state, told.released, told.outcome)
         except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
             self.report.note(row, str(problem))
@@ -176,7 +181,7 @@ class _Audit:
         self._compare(row, told, due, "the table")
         self._check_place(row, told, fields)
         if store is not None:
-            self._compare_ledger(row, due, store)
+            self._compare_ledger(row, due, fields.get("event"), store)
         if truth is not None:
             self._realised(state, due, truth[1], entry)
         self._charge(stream, entry, due, following)
@@ -222,13 +227,15 @@ class _Audit:
         if read != due:
             self.report.note(row, "x and y must be the centre of the released cell")
 
-    def _compare_ledger(self, row: int, due: Event, store: SqliteStore) -> None:
+    def _compare_ledger(self, row: int, due: Event, id_: object, store: SqliteStore) -> None:
         kept = store.moment(due.stream, due.sequence)
         if kept is None:
             self.report.note(row, "the ledger must hold this event")
             return
         self.in_ledger += 1
         self._compare(row, kept.event, due, "the ledger")
+        if id_ is not None and str(id_) != kept.id:
+            self.report.note(row, "the event id must be the one in the ledger")
 
     def _charge(self, stream: str, entry: StreamAudit, due: Event, following: InstantState) -> None:
         entry.steps += 1

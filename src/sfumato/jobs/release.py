@@ -10,12 +10,13 @@ from pathlib import Path
 
 from sfumato.accounting.events import Event
 from sfumato.alphabet import Label
-from sfumato.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
+from sfumato.errors import BudgetExceeded, InvalidParameter, SolverFailed, UnknownSymbol
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import CHUNK_ROWS, STANDARD, Chunk, Table
 from sfumato.formats.writers import Columns, Output, Record
 from sfumato.jobs.fit import stream_name
 from sfumato.jobs.interrupt import Interruptible
+from sfumato.jobs.spec import beside
 from sfumato.models.encoding import Grid, StreamModel, Unreadable
 from sfumato.randomness import Randomness, secure
 from sfumato.store.sqlite import Answer, SqliteStore
@@ -34,7 +35,7 @@ class ReleaseReport:
     Attributes:
         rows: Rows answered.
         repeated: How many of them had been answered before; their noise was not drawn again.
-        streams: How many streams the new answers belong to.
+        streams: How many streams the answers belong to.
         largest_sip: Largest leakage under the model that any of those streams has in all.
         largest_ldp: The same whatever the model.
         interrupted: Whether the run was asked to stop before the end of the input.
@@ -59,12 +60,14 @@ def release_table(
     source_name: str | None = None,
     randomness: Randomness | None = None,
     progress: Progress | None = None,
+    remark: Callable[[str], None] | None = None,
 ) -> ReleaseReport:
     """Release a table with one row per value; rows of different streams may be interleaved.
 
     Args:
         source: The true values.
-        output: Where the private values go; a file appears only when it is complete.
+        output: Where the private values go; a file appears only when it is complete, or, after
+            Ctrl-C, when all that was answered is in it.
         model: The model, and how the table is read for it.
         plan: The rule of the release; made for the chain of `model`.
         ledger: File that keeps every answer; with it a second run draws nothing anew.
@@ -72,17 +75,23 @@ def release_table(
         source_name: The name of the source in event ids; the file name if not given.
         randomness: Coins; fresh ones unless given.
         progress: Called with the number of rows answered so far.
+        remark: Told once when a row was answered before, which new data under an old name is.
 
     Raises:
         BadTable: If a row is malformed; answers committed so far stay in the ledger.
     """
     if plan.model.fingerprint != model.chain.fingerprint:
         raise InvalidParameter("plan", "that of another model", "be made for the given model")
+    if event is not None and event in model.values:
+        raise InvalidParameter("the event column", event, "not hold the values: ids are released")
     if same_file(source.path, output.path):
         raise BadTable(output.path, None, "the output must not be the input")
+    for other in (source.path, output.path, str(beside(output.path))):
+        if ledger is not None and same_file(str(ledger), other):
+            raise BadTable(str(ledger), None, "the ledger must be a file of its own")
     name = source_name or Path(source.path).name
     with SqliteStore(ledger, plan.fingerprint) as store, Interruptible() as stop:
-        run = _Run(source.path, name, model, plan, store, randomness or secure())
+        run = _Run(source.path, name, model, plan, store, randomness or secure(), remark)
         columns = output_columns(model, with_event=event is not None)
         wanted = [model.stream, *model.values, *([event] if event else [])]
         with Output(output, columns) as sink:
@@ -136,7 +145,9 @@ class _Run:
         plan: InstantPlan,
         store: SqliteStore,
         randomness: Randomness,
+        remark: Callable[[str], None] | None,
     ) -> None:
+        self._remark = remark
         self._path = path
         self._name = name
         self._model = model
@@ -190,7 +201,13 @@ class _Run:
         if answer.source == self._name and answer.place != row:
             rule = f"an event id must occur once; it stands in row {answer.place} too"
             raise BadTable(self._path, row, rule)
+        if self._remark and not self._repeated:
+            self._remark(
+                f"{self._path}, row {row}: answered before, as event {answer.id!r}; new data under "
+                "an old name needs another --source, or event ids"
+            )
         self._repeated += 1
+        self._touched.add(stream)
         return answer
 
     def _state(self, stream: str) -> InstantState:
@@ -206,7 +223,7 @@ class _Run:
             raise BadTable(self._path, row, f"the value {problem}") from None
         try:
             return self._plan.step(state, symbol, self._randomness)
-        except (UnknownSymbol, BudgetExceeded) as problem:
+        except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
             raise BadTable(self._path, row, str(problem)) from problem
 
     def _commit(self, fresh: Iterable[Answer], moved: dict[str, InstantState]) -> None:
@@ -222,8 +239,11 @@ class _Run:
             self._largest = max(sip, state.ledger.sip), max(ldp, state.ledger.ldp)
 
     def report(self, *, interrupted: bool) -> ReleaseReport:
-        streams, (sip, ldp) = len(self._touched), self._largest
-        return ReleaseReport(self.rows, self._repeated, streams, sip, ldp, interrupted)
+        sip, ldp = self._largest
+        if self._repeated:
+            spent = [self._state(stream).ledger for stream in self._touched]
+            sip, ldp = max(one.sip for one in spent), max(one.ldp for one in spent)
+        return ReleaseReport(self.rows, self._repeated, len(self._touched), sip, ldp, interrupted)
 
 
 def same_file(left: str, right: str) -> bool:

@@ -66,7 +66,8 @@ class Channel:
         Rounding may raise the leakage by a hair; `design.certified` makes a channel that keeps a
         budget.
         """
-        return cls(integer_weights(_checks.row_stochastic("rows", rows)), outputs)
+        checked = _checks.row_stochastic("rows", rows)
+        return cls(integer_weights(checked / checked.sum(axis=1, keepdims=True)), outputs)
 
     @classmethod
     def constant(cls, size: int, output: int) -> Self:

@@ -168,6 +168,8 @@ class StreamModel:
             raise InvalidParameter("encoding.alphabet", "another", "be that of the chain")
         if len(self.values) != self.encoding.inputs:
             raise InvalidParameter("values", self.values, f"name {self.encoding.inputs} columns")
+        if self.stream in self.values:
+            raise InvalidParameter("the stream column", self.stream, "not hold the values")
 
 
 def number(value: Raw) -> float:

@@ -65,13 +65,15 @@ class MarkovChain:
             raise InvalidParameter("initial", initial.shape, f"have shape {(size,) * order}")
         _checks.probabilities("initial", initial.ravel())
         background = _checks.probabilities("background", self.background, size)
+        # Rows with different weights of a background that is off would be off by different factors.
+        background = background / _off(background.sum(), size, np.bool_(True))
         backoff = np.asarray(self.backoff, dtype=np.float64)
         if backoff.shape != (contexts,) or not np.all((backoff >= 0) & (backoff <= 1)):
             raise InvalidParameter("backoff", backoff.shape, f"be {contexts} numbers in [0, 1]")
         object.__setattr__(self, "initial", _checks.read_only(initial))
         object.__setattr__(self, "known", _known_rows(self.known, contexts, size, backoff))
         object.__setattr__(self, "backoff", _checks.read_only(backoff))
-        object.__setattr__(self, "background", background)
+        object.__setattr__(self, "background", _checks.read_only(background))
 
     @classmethod
     def from_matrix(
@@ -196,8 +198,9 @@ class MarkovChain:
         """Belief about the next value, given the belief about the current one."""
         if belief.axis < self.order - 1:
             return replace(belief, axis=belief.axis + 1)
-        # Products, a sum of `size` terms, the background; and rows that sum to 1 up to rounding.
-        drift = belief.drift + (2 * self.size + 8) * UNIT
+        # Products, a sum of `size` terms, the background; and rows and a background that sum to
+        # 1 up to `4 * size` units.
+        drift = belief.drift + (6 * self.size + 16) * UNIT
         return Belief(self._advance(belief.joint), axis=self.order - 1, drift=drift)
 
     def _advance(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -334,7 +337,9 @@ def _known_rows(known: Rows, contexts: int, size: int, backoff: NDArray[np.float
     return rows
 
 
-def _off(sums: NDArray[np.float64], size: int, used: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _off(
+    sums: NDArray[np.float64] | np.float64, size: int, used: NDArray[np.bool_] | np.bool_
+) -> NDArray[np.float64]:
     """Sums of rows that are off by more than rounding; 1 for the others, which stay as they are."""
     wrong = used & (np.abs(sums - 1) > 4 * size * UNIT)
     return np.where(wrong, sums, 1.0)

@@ -190,11 +190,7 @@ class InstantPlan:
         """
         self._own(state)
         if outcome is not Outcome.RELEASED:
-            kept = state.last if outcome is Outcome.REPEATED else None
-            due = None if kept is None else self.model.alphabet.labels[kept]
-            if output != due or (outcome is Outcome.REPEATED and kept is None):
-                raise InvalidParameter("output", outcome.value, "be what that outcome lets leave")
-            return self._moved(state, outcome, kept, state.last)
+            return self._observed_silence(state, output, outcome)
         prepared = self.prepare(state)
         if prepared is None:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
@@ -202,6 +198,21 @@ class InstantPlan:
         if place not in prepared.channel.outputs:
             raise InvalidParameter("output", output, "be one that the channel can release")
         return self._released(state, prepared, place)
+
+    def _observed_silence(
+        self, state: InstantState, output: Label | None, outcome: Outcome
+    ) -> tuple[Event, InstantState]:
+        """A moment at which nothing new left, if the plan has such moments here."""
+        due, following = self.skip(state)
+        if outcome is not Outcome.SKIPPED:
+            gone = self.prepare(state) is None
+            fallback = self.on_exhausted if gone else self.on_unknown
+            if fallback not in (Fallback.SUPPRESS, Fallback.REPEAT):
+                raise InvalidParameter("outcome", outcome.value, "be one that the plan allows here")
+            due, following = self._withheld(state, fallback)
+        if (output, outcome) != (due.released, due.outcome):
+            raise InvalidParameter("output", outcome.value, "be what the plan lets leave here")
+        return due, following
 
     def _own(self, state: InstantState) -> None:
         if state.plan != self.fingerprint:
