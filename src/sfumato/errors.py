@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import reprlib
 
-
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = 240  # the path of a file, whole
 
