@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all format bench-tables clean
+.PHONY: demo test test-all format bench clean
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,7 +26,8 @@ test: $(VENV)/.ready
 test-all: $(VENV)/.ready
 	$(BIN)/pytest -n 2
 
-bench-tables: $(VENV)/.ready
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/solver.py
 	$(BIN)/python benchmarks/tables.py
 
 format: $(VENV)/.ready

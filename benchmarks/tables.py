@@ -1,4 +1,4 @@
-"""How fast tables are released, and how much memory it takes: `make bench-tables`.
+"""How fast tables are released, and how much memory it takes: `make bench`.
 
 Streams are drawn from a 16-state ring and released in a subprocess each, so that the largest
 resident memory is that of one run. The share of file handling is measured by running the same
