@@ -102,7 +102,7 @@ def main() -> None:
         for method, suffix, rows, streams in (
             ("randomized-response", "csv", 250_000, 10_000),
             ("randomized-response", "csv", 1_000_000, 10_000),
-            ("randomized-response", "parquet", 1_000_000, 10_000),
+            ("randomized-response", "parquet", 250_000, 10_000),
             ("optimal", "csv", 10_000, 1_000),
         ):
             source = make_data(folder, rows, streams, suffix)
