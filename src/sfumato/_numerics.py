@@ -80,7 +80,8 @@ def _shown(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)
     short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
-    return f"{float(short):.{digits}g}"
+    # Through a float for its neat form, except where floats are too coarse to hold the digits.
+    return f"{float(short):.{digits}g}" if value == 0 or abs(value) > 1e-300 else str(short)
 
 
 def expected_error(terms: int) -> float:
