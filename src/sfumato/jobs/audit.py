@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from sfumato.errors import InvalidParameter, UnknownSymbol
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
 from sfumato.guarantees import LDP, SIP
+from sfumato.jobs import Progress
+from sfumato.jobs.fit import stream_name
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
 from sfumato.store.sqlite import LedgerMismatch, SqliteStore
 from sfumato.streaming.instant import InstantPlan, InstantState
 
-Progress = Callable[[int], None]
 _TOLERANCE = 1e-9
 _SHOWN = 20
 DELTA = 1e-6
@@ -293,10 +294,12 @@ def _truths(table: Table, model: StreamModel) -> Iterator[tuple[str, object]]:
 def _chunk_truths(table: Table, chunk: Chunk, model: StreamModel) -> Iterator[tuple[str, object]]:
     values = zip(*(chunk.columns[name] for name in model.values), strict=True)
     for offset, (owner, value) in enumerate(zip(chunk.columns[model.stream], values, strict=True)):
+        row = chunk.first + offset
         try:
-            yield str(owner), model.encoding.encode(*value)
+            symbol = model.encoding.encode(*value)
         except Unreadable as problem:
-            raise BadTable(table.path, chunk.first + offset, f"the value {problem}") from None
+            raise BadTable(table.path, row, f"the value {problem}") from None
+        yield stream_name(owner, model.stream, table.path, row), symbol
 
 
 def _float(value: object) -> float:

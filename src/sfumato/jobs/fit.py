@@ -15,6 +15,7 @@ from sfumato.alphabet import Label
 from sfumato.errors import InvalidParameter, UnknownSymbol
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Table
+from sfumato.jobs import Progress
 from sfumato.models.belief import Belief
 from sfumato.models.encoding import (
     Bins,
@@ -31,7 +32,6 @@ from sfumato.models.fitting import count_transitions, smoothed_parts
 from sfumato.models.markov import MarkovChain
 
 Value = TypeVar("Value")
-Progress = Callable[[int], None]
 _RARE = 0.01
 _CONFIDENCE = 0.95
 

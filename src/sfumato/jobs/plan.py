@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sfumato import _checks
@@ -10,10 +10,10 @@ from sfumato.accounting.allocation import Budget, Geometric, Horizon, PerStep, W
 from sfumato.design.methods import Method
 from sfumato.design.remap import remapped
 from sfumato.guarantees import SIP
+from sfumato.jobs import Progress
 from sfumato.randomness import seeded
 from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
 
-Progress = Callable[[int], None]
 RIVALS = (Method.OPTIMAL, Method.CALIBRATED, Method.RANDOMIZED_RESPONSE)
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 

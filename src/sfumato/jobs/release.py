@@ -14,6 +14,7 @@ from sfumato.errors import BudgetExceeded, InvalidParameter, SolverFailed, Unkno
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import CHUNK_ROWS, STANDARD, Chunk, Table
 from sfumato.formats.writers import Columns, Output, Record
+from sfumato.jobs import Progress
 from sfumato.jobs.fit import stream_name
 from sfumato.jobs.interrupt import Interruptible
 from sfumato.jobs.spec import beside
@@ -22,7 +23,6 @@ from sfumato.randomness import Randomness, secure
 from sfumato.store.sqlite import Answer, SqliteStore
 from sfumato.streaming.instant import InstantPlan, InstantState
 
-Progress = Callable[[int], None]
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
 _GROUP_SECONDS = 0.25
 _STATES_HELD = 100_000
