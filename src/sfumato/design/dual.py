@@ -54,7 +54,7 @@ def best_shape_values(
     """For each output, the least cost of a unit of it after prices are paid."""
     k = math.exp(epsilon)
     if ldp is None:
-        from sfumato.kernels import gathered_at
+        from sfumato.kernels.columns import gathered_at
 
         # Without a cap the value falls with q, so the minimum is at the largest, 1/(k+1).
         mean, gathered = gathered_at(belief, loss, prices, 1 / (k + 1))

@@ -72,7 +72,7 @@ def solve_columns(
     None when the method gave up; the caller has another. Nothing rests on its accuracy: the
     caller rounds the channel with a certificate and bounds its cost from the prices.
     """
-    from sfumato.kernels import column_generation
+    from sfumato.kernels.columns import column_generation
 
     share = 1 / (math.exp(epsilon) + 1)
     tolerance = _COLUMN_TOLERANCE * float(loss.max())

@@ -1,7 +1,4 @@
-"""Numba loops: pure arrays in, arrays out.
-
-They are compiled when first called and kept on disk; nothing is compiled at import time.
-"""
+"""Loops of the design: the cheapest columns of a channel, and the channel made of them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.kernels import column_generation, gathered_at
+from sfumato.kernels.columns import column_generation, gathered_at
 
 
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 30), epsilon=st.floats(0.01, 6.0))
