@@ -106,3 +106,42 @@ def test_a_loss_cannot_be_changed() -> None:
     assert table.name == "mine"
     with pytest.raises(ValueError, match="read-only"):
         table.matrix[0, 0] = 1.0
+
+
+@given(places)
+def test_columns_rows_and_means_are_those_of_the_matrix(points: list[tuple[float, float]]) -> None:
+    belief = np.full(len(points), 1 / len(points))
+    for measure in (loss.hamming, loss.absolute, loss.squared, loss.euclidean):
+        computed, tabled = measure(in_the_plane(points)), measure(in_the_plane(points)).matrix
+        chosen = np.arange(0, len(points), 2)
+        assert np.array_equal(computed.columns(chosen), tabled[:, chosen])
+        assert np.array_equal(computed.rows(chosen), tabled[chosen])
+        assert computed.means(belief) == pytest.approx(belief @ tabled)
+        assert tabled.max() <= computed.bound * (1 + 1e-12)
+        assert np.array_equal(computed.matrix[:, chosen], computed.columns(chosen))
+
+
+def test_a_large_loss_is_computed_and_never_stored() -> None:
+    large = loss.euclidean(Alphabet.grid(100, 100))
+    assert len(large) == 10_000
+    assert large.columns([0, 9_999])[5_050].tolist() == [
+        math.dist((50, 50), (0, 0)),
+        69.29646455628166,
+    ]
+    with pytest.raises(InvalidParameter, match="have at most 5000 to be a matrix"):
+        _ = large.matrix
+    with pytest.raises(InvalidParameter, match="be 3 by 3, like the belief"):
+        loss.as_loss(large, 3)
+
+
+def test_a_fingerprint_tells_losses_apart() -> None:
+    line, wider = Alphabet.of_size(3), Alphabet([0, 1, 3])
+    made = [loss.hamming(line), loss.absolute(line), loss.squared(line), loss.absolute(wider)]
+    made.append(loss.matrix(loss.absolute(line).matrix))
+    assert len({each.fingerprint for each in made}) == len(made)
+    assert loss.absolute(line).fingerprint == loss.absolute(Alphabet.of_size(3)).fingerprint
+
+
+def test_refuses_places_whose_distance_is_no_number() -> None:
+    with pytest.raises(InvalidParameter, match="be finite and nowhere negative"):
+        loss.squared(Alphabet("ab", [0.0, 1e200]))

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
         published,
         randomized_response,
     )
+    from sfumato.design.compiling import compile_policy
     from sfumato.design.context_free import context_free
     from sfumato.design.inverse import least_leakage
     from sfumato.design.methods import Method
     from sfumato.design.optimal import optimal
+    from sfumato.design.policy import Policy
     from sfumato.design.result import Design
     from sfumato.errors import SfumatoError
     from sfumato.files import load, save
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from sfumato.models.markov import MarkovChain
     from sfumato.models.prior import Prior
     from sfumato.randomness import keyed, secure, seeded
+    from sfumato.streaming.fleet import FleetStep, InstantFleet
     from sfumato.streaming.instant import (
         Fallback,
         InstantPlan,
@@ -61,10 +64,12 @@ _HOMES = {
     "codec": ("from_bytes", "to_bytes"),
     "design.certified": ("certified",),
     "design.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
+    "design.compiling": ("compile_policy",),
     "design.context_free": ("context_free",),
     "design.inverse": ("least_leakage",),
     "design.methods": ("Method",),
     "design.optimal": ("optimal",),
+    "design.policy": ("Policy",),
     "design.result": ("Design",),
     "errors": ("SfumatoError",),
     "files": ("load", "save"),
@@ -82,6 +87,7 @@ _HOMES = {
     "models.markov": ("MarkovChain",),
     "models.prior": ("Prior",),
     "randomness": ("keyed", "secure", "seeded"),
+    "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -98,8 +104,10 @@ __all__ = [
     "Disclosure",
     "Event",
     "Fallback",
+    "FleetStep",
     "Geometric",
     "Horizon",
+    "InstantFleet",
     "InstantPlan",
     "InstantRelease",
     "InstantState",
@@ -108,6 +116,7 @@ __all__ = [
     "Method",
     "Outcome",
     "PerStep",
+    "Policy",
     "Prior",
     "PureDP",
     "Purpose",
@@ -118,6 +127,7 @@ __all__ = [
     "batch_leakage",
     "calibrated_randomized_response",
     "certified",
+    "compile_policy",
     "composed",
     "context_free",
     "from_bytes",

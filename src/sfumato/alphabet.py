@@ -70,7 +70,7 @@ class Alphabet:
         return len(self.labels)
 
     def __contains__(self, label: object) -> bool:
-        return self._place(label) is not None
+        return self.place(label) >= 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Alphabet):
@@ -94,14 +94,15 @@ class Alphabet:
         Raises:
             UnknownSymbol: If the symbol is not in the alphabet. The message does not quote it.
         """
-        place = self._place(label)
-        if place is None:
+        place = self.place(label)
+        if place < 0:
             raise UnknownSymbol(len(self))
         return place
 
-    def _place(self, label: object) -> int | None:
+    def place(self, label: object) -> int:
+        """Return the place of a symbol, or -1 if it is not in the alphabet."""
         known = isinstance(label, str | int | np.integer) and not isinstance(label, bool)
-        return self._places.get(label) if known else None
+        return self._places.get(label, -1) if known else -1
 
     def indices(self, labels: Sequence[object]) -> NDArray[np.int64]:
         """Return the places of many symbols."""

@@ -1,4 +1,4 @@
-"""Models, states and events as versioned bytes.
+"""Models, policies, states and events as versioned bytes.
 
 An envelope names the kind and the version of what is inside and carries a checksum. Anything
 damaged, unknown or of another version is refused: no guessing, no pickle, no code in data.
@@ -17,6 +17,7 @@ from scipy import sparse
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import Charge, Ledger
 from sfumato.alphabet import Alphabet, Label
+from sfumato.design.policy import Policy, PolicyReport
 from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.belief import Belief
@@ -25,12 +26,12 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.streaming.instant import InstantState
 
-Storable = Prior | MarkovChain | StreamModel | InstantState | Event
-Kind = TypeVar("Kind", Prior, MarkovChain, StreamModel, InstantState, Event)
+Storable = Prior | MarkovChain | StreamModel | Policy | InstantState | Event
+Kind = TypeVar("Kind", Prior, MarkovChain, StreamModel, Policy, InstantState, Event)
 
 MAGIC = b"sfumato\n"
 VERSION = 1
-_DTYPES = {"<f8", "<i8", "<i4"}
+_DTYPES = {"<f8", "<i8", "<i4", "<u2"}
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -73,6 +74,17 @@ class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
     transitions: int
 
 
+class _Policy(msgspec.Struct, frozen=True, tag="policy"):
+    chain: str
+    loss: str
+    method: str
+    epsilon: float
+    ldp: float | None
+    repair_limit: float
+    tables: list[_Array]
+    report: tuple[int, float, float, float]
+
+
 class _State(msgspec.Struct, frozen=True, tag="instant-state"):
     plan: str
     stream: str
@@ -96,13 +108,13 @@ class _Event(msgspec.Struct, frozen=True, tag="event"):
     ldp: float
 
 
-_Body = _Prior | _Chain | _StreamModel | _State | _Event
+_Body = _Prior | _Chain | _StreamModel | _Policy | _State | _Event
 _decoder = msgspec.msgpack.Decoder(_Body)
 _envelope = msgspec.msgpack.Decoder(_Envelope)
 
 
 def to_bytes(thing: Storable) -> bytes:
-    """Encode a model, a state or an event.
+    """Encode a model, a policy, a state or an event.
 
     Examples:
         >>> back = from_bytes(to_bytes(Prior([0.7, 0.3])), Prior)
@@ -171,13 +183,17 @@ def _packed(thing: Storable) -> _Body:
                 thing.values,
                 thing.transitions,
             )
+        case Policy():
+            return _packed_policy(thing)
         case InstantState():
             return _packed_state(thing)
         case Event():
             outcome, costs = thing.outcome.value, (thing.sip.epsilon, thing.ldp.epsilon)
             return _Event(thing.stream, thing.sequence, outcome, thing.released, *costs)
         case _:
-            raise InvalidParameter("thing", type(thing).__name__, "be a model, state or event")
+            raise InvalidParameter(
+                "thing", type(thing).__name__, "be a model, policy, state or event"
+            )
 
 
 def _unpacked(body: _Body) -> Storable:
@@ -190,6 +206,8 @@ def _unpacked(body: _Body) -> Storable:
             chain = _read_chain(body.chain)
             encoding = _read_encoding(body.edges, chain.alphabet)
             return StreamModel(chain, encoding, body.stream, body.values, body.transitions)
+        case _Policy():
+            return _read_policy(body)
         case _State():
             return _read_state(body)
         case _Event():
@@ -235,6 +253,34 @@ def _read_encoding(edges: list[_Array], alphabet: Alphabet) -> Encoding:
             return Grid(xs, ys)
         case _:
             raise CorruptData("a stored encoding must hold at most 2 lists of edges")
+
+
+def _packed_policy(policy: Policy) -> _Policy:
+    report = policy.report
+    return _Policy(
+        chain=policy.chain,
+        loss=policy.loss,
+        method=policy.method,
+        epsilon=policy.epsilon,
+        ldp=policy.ldp,
+        repair_limit=policy.repair_limit,
+        tables=[_array(table) for table in policy.tables],
+        report=(report.steps, report.extra_loss, report.missed, report.repair),
+    )
+
+
+def _read_policy(body: _Policy) -> Policy:
+    tables: Any = tuple(_read_array(table) for table in body.tables)
+    return Policy(
+        body.chain,
+        body.loss,
+        body.method,
+        body.epsilon,
+        body.ldp,
+        body.repair_limit,
+        tables,
+        PolicyReport(*body.report),
+    )
 
 
 def _packed_state(state: InstantState) -> _State:

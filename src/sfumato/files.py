@@ -1,4 +1,4 @@
-"""Models on disk: written whole or not at all."""
+"""Models and policies on disk: written whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import secrets
 from pathlib import Path
 
 from sfumato.codec import decode, to_bytes
+from sfumato.design.policy import Policy
 from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 
-AnyModel = Prior | MarkovChain | StreamModel
+AnyModel = Prior | MarkovChain | StreamModel | Policy
 
 
 def save(model: AnyModel, path: str | Path) -> None:
-    """Write a model to a file; the file appears under its name only when it is complete.
+    """Write a model or a policy to a file, which appears only when it is complete.
 
     Examples:
         >>> folder = getfixture("tmp_path")
@@ -28,17 +29,19 @@ def save(model: AnyModel, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> AnyModel:
-    """Read a model that `save` wrote.
+    """Read what `save` wrote.
 
     Raises:
-        CorruptData: If the file is no model, is damaged or comes from another version.
+        CorruptData: If the file is neither, is damaged or comes from another version.
     """
     try:
         model = decode(Path(path).read_bytes())
     except CorruptData as problem:
         raise CorruptData(f"{path}: {problem}") from problem
     if not isinstance(model, AnyModel):
-        raise CorruptData(f"{path}: stored data must be a model; got {type(model).__name__}")
+        raise CorruptData(
+            f"{path}: stored data must be a model or a policy; got {type(model).__name__}"
+        )
     return model
 
 

@@ -2,55 +2,171 @@
 
 A loss is a matrix: rows are true symbols, columns are released ones. The papers write it
 $D(Q(x), Q(y))$ for a query $Q$ that the receiver will ask and a distance $D$ of its answers.
+Losses that measure a distance are computed from places where they are needed: ten thousand cells
+of a map would fill 800 MB as a matrix, and a design looks at a few dozen columns of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Self, TypeVar, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato._digest import digest
 from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter
 
 Answer = TypeVar("Answer")
+
+_TABULATED, _STORED = 600, 5000
+"""Symbols up to which a design works on the matrix of a loss that could be computed; and up to
+which it is made at all, when asked for."""
+
+
+class Measure(Enum):
+    """How two places are compared; the values are those of the compiled loops."""
+
+    HAMMING = 0
+    ABSOLUTE = 1
+    SQUARED = 2
+    EUCLIDEAN = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loss:
     """A named loss on an alphabet.
 
+    Attributes:
+        name: What messages and reports call it.
+        measure: How it compares the places of two symbols; None for a loss given as a table.
+        places: One row of coordinates per symbol, where there is a measure.
+
     Examples:
         >>> hamming(Alphabet("ab")).matrix
         array([[0., 1.],
                [1., 0.]])
+        >>> absolute(Alphabet.of_size(10_000)).columns([3])[:5].ravel()
+        array([3., 2., 1., 0., 1.])
     """
 
     name: str
-    matrix: NDArray[np.float64]
+    measure: Measure | None
+    places: NDArray[np.float64] | None = field(repr=False)
+    _size: int
+    _matrix: NDArray[np.float64] | None = field(repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", _checks.loss_matrix("loss", self.matrix))
+    def __init__(self, name: str, matrix: ArrayLike) -> None:
+        table = _checks.loss_matrix("loss", matrix)
+        self._set(name, None, None, len(table), table)
+
+    @classmethod
+    def between(cls, measure: Measure, places: ArrayLike) -> Self:
+        """A loss that compares places, one row of coordinates per symbol."""
+        loss = cls.__new__(cls)
+        where = _checks.read_only(np.asarray(places, dtype=np.float64))
+        loss._set(measure.name.lower(), measure, where, len(where), None)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(loss.bound):
+                raise InvalidParameter("loss", loss.bound, "be finite and nowhere negative")
+        return loss
+
+    def _set(self, *values: object) -> None:
+        for name, value in zip(self.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
-        return len(self.matrix)
+        return self._size
+
+    @property
+    def stored(self) -> bool:
+        """Whether a design should work on the whole table: it is given, or small."""
+        return self.measure is None or self._size <= _TABULATED
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """The whole table, computed once; refused where it would fill the memory."""
+        if self._matrix is None:
+            if self._size > _STORED:
+                raise InvalidParameter(
+                    "loss", f"{self._size} symbols", f"have at most {_STORED} to be a matrix"
+                )
+            table = np.empty((self._size, self._size))
+            for start in range(0, self._size, 256):
+                block = np.arange(start, min(start + 256, self._size))
+                table[:, block] = self.columns(block)
+            table.setflags(write=False)
+            object.__setattr__(self, "_matrix", table)
+        return np.asarray(self._matrix)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the loss by what it is made of, not by its entries."""
+        if self.measure is None:
+            return digest("loss table", self.matrix)
+        return digest("loss between places", self.measure.name, self.places)
+
+    @property
+    def bound(self) -> float:
+        """A number that no entry exceeds by more than rounding."""
+        if self.measure is None or self.places is None:
+            return float(self.matrix.max())
+        corners = self.places.min(axis=0)[None, :], self.places.max(axis=0)[None, :]
+        return float(_compared(self.measure, *corners)[0, 0])
+
+    def columns(self, outputs: ArrayLike) -> NDArray[np.float64]:
+        """Losses of given outputs: row = true symbol."""
+        told = np.asarray(outputs, dtype=np.int64)
+        if self._matrix is not None:
+            return np.ascontiguousarray(self._matrix[:, told])
+        return self._pairs(np.arange(self._size), told)
+
+    def rows(self, trues: ArrayLike) -> NDArray[np.float64]:
+        """Losses of given true symbols: column = released symbol."""
+        chosen = np.asarray(trues, dtype=np.int64)
+        if self._matrix is not None:
+            return np.ascontiguousarray(self._matrix[chosen])
+        return self._pairs(chosen, np.arange(self._size))
+
+    def means(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean loss of every constant output."""
+        if self._matrix is not None or self.measure is None or self.places is None:
+            return np.asarray(belief @ self.matrix)
+        if self.measure is Measure.HAMMING:
+            return np.asarray(belief.sum() - belief)
+        from sfumato.kernels.places import mean_losses
+
+        return mean_losses(np.ascontiguousarray(self.places.T), self.measure.value, belief)
+
+    def _pairs(self, trues: NDArray[np.int64], told: NDArray[np.int64]) -> NDArray[np.float64]:
+        assert self.measure is not None
+        assert self.places is not None
+        return _compared(self.measure, self.places[trues], self.places[told])
+
+
+def as_loss(loss: Loss | ArrayLike, size: int | None = None) -> Loss:
+    """Return a loss, checked against the size of the alphabet."""
+    if isinstance(loss, Loss) and size in (None, len(loss)):
+        return loss  # checked when it was made
+    if isinstance(loss, Loss):
+        raise InvalidParameter("loss", len(loss), f"be {size} by {size}, like the belief")
+    return Loss("matrix", _checks.loss_matrix("loss", loss, size))
 
 
 def as_matrix(loss: Loss | ArrayLike, size: int | None = None) -> NDArray[np.float64]:
     """Return the matrix of a loss, checked against the size of the alphabet."""
-    if isinstance(loss, Loss) and size in (None, len(loss)):
-        return loss.matrix  # checked when it was made
-    given = loss.matrix if isinstance(loss, Loss) else loss
-    return _checks.loss_matrix("loss", given, size)
+    if isinstance(loss, Loss):
+        return as_loss(loss, size).matrix
+    return _checks.loss_matrix("loss", loss, size)
 
 
 def hamming(alphabet: Alphabet) -> Loss:
     """1 for every wrong symbol."""
-    return Loss("hamming", 1.0 - np.eye(len(alphabet)))
+    return Loss.between(Measure.HAMMING, np.arange(len(alphabet))[:, None])
 
 
 def absolute(alphabet: Alphabet) -> Loss:
@@ -60,12 +176,12 @@ def absolute(alphabet: Alphabet) -> Loss:
         >>> absolute(Alphabet([1, 2, 4])).matrix[0]
         array([0., 1., 3.])
     """
-    return Loss("absolute", np.abs(_differences(alphabet)).sum(axis=2))
+    return Loss.between(Measure.ABSOLUTE, _places(alphabet))
 
 
 def squared(alphabet: Alphabet) -> Loss:
     """Squared Euclidean distance."""
-    return Loss("squared", (_differences(alphabet) ** 2).sum(axis=2))
+    return Loss.between(Measure.SQUARED, _places(alphabet))
 
 
 def euclidean(alphabet: Alphabet) -> Loss:
@@ -75,7 +191,7 @@ def euclidean(alphabet: Alphabet) -> Loss:
         >>> euclidean(Alphabet.grid(2, 2)).matrix[0]
         array([0.  , 1.  , 1.  , 1.414])
     """
-    return Loss("euclidean", np.sqrt((_differences(alphabet) ** 2).sum(axis=2)))
+    return Loss.between(Measure.EUCLIDEAN, _places(alphabet))
 
 
 def matrix(values: ArrayLike, name: str = "matrix") -> Loss:
@@ -123,10 +239,28 @@ def histogram(alphabet: Alphabet, groups: Mapping[Label, str]) -> Loss:
     )
 
 
-def _differences(alphabet: Alphabet) -> NDArray[np.float64]:
+def _places(alphabet: Alphabet) -> NDArray[np.float64]:
     if alphabet.coordinates is None:
         raise InvalidParameter(
             "alphabet.coordinates", None, "be given for a loss that measures distance"
         )
-    places = alphabet.coordinates
-    return np.asarray(places[:, None, :] - places[None, :, :])
+    return alphabet.coordinates
+
+
+def _compared(
+    measure: Measure, trues: NDArray[np.float64], told: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Losses of all pairs of places, added up axis by axis."""
+    total = np.zeros((len(trues), len(told)))
+    for axis in range(trues.shape[1]):
+        difference = trues[:, axis, None] - told[None, :, axis]
+        match measure:
+            case Measure.HAMMING:
+                total += difference != 0.0
+            case Measure.ABSOLUTE:
+                total += np.abs(difference)
+            case Measure.SQUARED | Measure.EUCLIDEAN:
+                total += difference * difference
+            case _:
+                assert_never(measure)
+    return np.sqrt(total) if measure is Measure.EUCLIDEAN else total

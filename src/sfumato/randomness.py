@@ -35,6 +35,7 @@ BITS = 62
 
 _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
+_SINGLE_WORDS = 256
 _MIN_SECRET_BYTES = 16
 
 
@@ -45,8 +46,15 @@ class Randomness(Protocol):
     def simulated(self) -> bool:
         """Whether anybody can guess the coins."""
 
+    @property
+    def addressed(self) -> bool:
+        """Whether coins depend on stream and sequence number."""
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return the next `count` words."""
+
+    def word(self) -> int:
+        """Return the next word as a number."""
 
     def at(self, stream: str, sequence: int) -> Randomness:
         """Return the source for one event of one stream."""
@@ -100,6 +108,7 @@ class _Secure(_Uncopied):
     """AES-256-CTR with the key replaced at every block (fast key erasure)."""
 
     simulated = False
+    addressed = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -109,6 +118,7 @@ class _Secure(_Uncopied):
     def _restart(self) -> None:
         self._key = os.urandom(_KEY_BYTES)
         self._ready = np.empty(0, dtype=np.uint64)
+        self._single: list[int] = []
 
     def words(self, count: int) -> NDArray[np.uint64]:
         _checks.count("count", count, at_least=0)
@@ -119,6 +129,13 @@ class _Secure(_Uncopied):
             self._ready[:count] = 0
             self._ready = self._ready[count:]
             return taken
+
+    def word(self) -> int:
+        while True:
+            try:
+                return self._single.pop()  # one thread at a time gets each
+            except IndexError:
+                self._single.extend(self.words(_SINGLE_WORDS).tolist())
 
     def _refill(self, count: int) -> None:
         stream = _keystream(self._key, max(_BLOCK_BYTES, 8 * count) + _KEY_BYTES)
@@ -146,6 +163,8 @@ if hasattr(os, "register_at_fork"):
 class _Keyed(_Uncopied):
     """HMAC-SHA256 of the address gives the key of a keystream of its own."""
 
+    addressed = True
+
     def __init__(self, key: bytes, *, simulated: bool) -> None:
         self._key = key
         self._position = 0
@@ -157,6 +176,9 @@ class _Keyed(_Uncopied):
         stream = _keystream(self._key, 8 * count, skip=8 * start)
         self._position = start + count
         return np.frombuffer(bytearray(stream), dtype="<u8")
+
+    def word(self) -> int:
+        return int(self.words(1)[0])
 
     def at(self, stream: str, sequence: int) -> Randomness:
         # The length in front keeps ("a", 1) and ("a1", ...) apart.

@@ -34,7 +34,7 @@ def test_every_basic_column_is_a_shape(seed: int, size: int, epsilon: float) -> 
     belief = np.maximum(rng.dirichlet(np.full(size, 0.3)), 1e-9)
     belief /= belief.sum()
     k = math.exp(epsilon)
-    columns, told, _, pivots = column_generation(
+    columns, told, _, _, pivots = column_generation(
         belief, rng.random((size, size)), 1 / (k + 1), 1e-11, 5_000
     )
     assert pivots >= 0

@@ -66,6 +66,7 @@ class CountingCoins:
     """Real coins that know how many of them were drawn."""
 
     simulated = False
+    addressed = False
 
     def __init__(self) -> None:
         self.drawn = 0
@@ -74,6 +75,9 @@ class CountingCoins:
     def words(self, count: int) -> NDArray[np.uint64]:
         self.drawn += count
         return self._coins.words(count)
+
+    def word(self) -> int:
+        return int(self.words(1)[0])
 
     def at(self, stream: str, sequence: int) -> Randomness:
         return self

@@ -10,11 +10,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sfumato import _checks
 from sfumato._numerics import UNIT, add_up
-from sfumato.accounting.ledger import Ledger
+from sfumato.accounting.ledger import Ledger, Ledgers, sum_up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, SIP
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 EXHAUSTED_BELOW = 1e-9
 """An allowance below this buys nothing: the budget is gone."""
@@ -65,6 +71,10 @@ class PerStep:
         """What the next step may leak."""
         return Allowance(self.sip.epsilon, None if self.ldp is None else self.ldp.epsilon)
 
+    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        return np.tile(_limits(self), (len(which), 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
@@ -95,6 +105,13 @@ class Horizon:
             _even_share(self.sip.epsilon, ledger.sip, left),
             None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left),
         )
+
+    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        left = (self.steps - ledgers.counts[which])[:, None]
+        share = _all_left(_limits(self), ledgers.spent[which]) / np.maximum(left, 1)
+        share = np.where(left == 1, share, np.nextafter(share, 0.0))
+        return np.where(left > 0, share, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +147,19 @@ class Window:
         ldp = _window_share(self.ldp.epsilon, (charge.ldp for charge in recent), self.width)
         return Allowance(sip, ldp)
 
+    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        limits, spent = _limits(self), np.zeros((len(which), 2))
+        for place in range(self.memory):
+            # Empty places hold 0, which adds nothing.
+            spent = sum_up(spent, ledgers.recent[which, place])
+        share = limits / self.width
+        known = np.minimum(ledgers.counts[which], self.memory)[:, None]
+        with np.errstate(invalid="ignore"):
+            left_over = np.where(np.isinf(share), np.inf, share * known - spent)
+        wish = share + np.where(left_over > 0, left_over / self.width, left_over)
+        return np.minimum(wish, _all_left(limits, spent))
+
 
 @dataclass(frozen=True, slots=True)
 class Geometric:
@@ -161,6 +191,10 @@ class Geometric:
             None if self.ldp is None else part * _left(self.ldp.epsilon, ledger.ldp),
         )
 
+    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        return (1 - self.ratio) * _all_left(_limits(self), ledgers.spent[which])
+
 
 Budget = PerStep | Horizon | Window | Geometric
 
@@ -177,6 +211,18 @@ def _check_limits(sip: SIP, ldp: LDP | None) -> None:
             raise InvalidParameter(name, delta, "be 0: every step is pure")
     if ldp is not None:
         _checks.positive("budget.ldp", ldp.epsilon)
+
+
+def _limits(budget: Budget) -> Floats:
+    ldp = math.inf if budget.ldp is None else budget.ldp.epsilon
+    return np.array([budget.sip.epsilon, ldp])
+
+
+def _all_left(totals: Floats, spent: Floats) -> Floats:
+    """`_left` for many streams."""
+    with np.errstate(invalid="ignore"):
+        left = np.maximum(0.0, totals - spent - 8 * UNIT * totals)
+    return np.where((spent == 0.0) | np.isinf(totals), totals, left)
 
 
 def _left(total: float, spent: float) -> float:

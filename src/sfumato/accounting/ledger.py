@@ -1,8 +1,11 @@
-"""What one stream has spent so far, under both certificates, in bounded memory."""
+"""What streams have spent so far, under both certificates, in bounded memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato._numerics import add_up
 from sfumato.guarantees import LDP, SIP
@@ -54,3 +57,52 @@ class Ledger:
             ldp=add_up(self.ldp, charge.ldp),
             recent=recent[-keep:] if keep else (),
         )
+
+
+class Ledgers:
+    """The running accounts of many streams as arrays; each is what a `Ledger` would be.
+
+    Attributes:
+        counts: Steps of each stream so far.
+        spent: Sums of both leakages, one row per stream.
+        recent: The last charges of each stream, oldest first; empty places at the front.
+
+    Examples:
+        >>> ledgers = Ledgers(2, keep=0)
+        >>> ledgers.charge(np.array([1]), np.array([[0.2, 0.3]]))
+        >>> ledgers[0].count, ledgers[1].sip
+        (0, 0.2)
+    """
+
+    def __init__(self, streams: int, keep: int) -> None:
+        self.counts = np.zeros(streams, dtype=np.int64)
+        self.spent = np.zeros((streams, 2))
+        self.recent = np.zeros((streams, keep, 2))
+
+    def __getitem__(self, stream: int) -> Ledger:
+        count, keep = int(self.counts[stream]), self.recent.shape[1]
+        known = self.recent[stream, keep - min(count, keep) :]
+        recent = tuple(Charge(*charge) for charge in known.tolist())
+        sip, ldp = self.spent[stream].tolist()
+        return Ledger(count, sip, ldp, recent)
+
+    def __setitem__(self, stream: int, ledger: Ledger) -> None:
+        self.counts[stream] = ledger.count
+        self.spent[stream] = ledger.sip, ledger.ldp
+        self.recent[stream] = 0.0
+        for place, charge in enumerate(reversed(ledger.recent), start=1):
+            self.recent[stream, -place] = charge.sip, charge.ldp
+
+    def charge(self, which: NDArray[np.int64], charges: NDArray[np.float64]) -> None:
+        """Add one step to some streams."""
+        self.counts[which] += 1
+        self.spent[which] = sum_up(self.spent[which], charges)
+        if self.recent.shape[1]:
+            kept = self.recent[which]
+            self.recent[which] = np.concatenate([kept[:, 1:], charges[:, None, :]], axis=1)
+
+
+def sum_up(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums that are never below the exact ones, and exact where a term is 0, as `add_up`."""
+    exact = (left == 0.0) | (right == 0.0)
+    return np.where(exact, left + right, np.nextafter(left + right, np.inf))

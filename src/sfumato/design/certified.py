@@ -13,16 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato._numerics import UNIT
 from sfumato.errors import InvalidParameter, SolverFailed
+from sfumato.kernels.certificates import rounded, undusted
 from sfumato.leakage.information import information_leakage
 from sfumato.leakage.local import local_leakage
 from sfumato.mechanisms.channel import Channel
-from sfumato.randomness import integer_weights
-
-_ROUNDS = 200
-_NEGLIGIBLE = 1e-9
-"""Outputs rarer than this are dust."""
 
 
 def certified(
@@ -53,21 +48,15 @@ def certified(
     rows = _checks.row_stochastic("probabilities", probabilities)
     if len(rows) != prior.size:
         raise InvalidParameter("belief", prior.size, f"have one entry per row, {len(rows)}")
-    share = prior / prior.sum()
-    # Aim below the budget by the error that the certificate itself allows for.
-    margin = (4 * prior.size + 32) * UNIT
-    for _ in range(_ROUNDS):
-        marginal = share @ rows
-        weight = _mixing_weight(rows, marginal, budget - margin, cap and cap - margin)
-        rows = (1 - weight) * rows + weight * marginal
-        rows /= rows.sum(axis=1, keepdims=True)
-        channel = Channel(integer_weights(rows), outputs)
-        if keeps(channel, prior, budget, cap):
-            return channel
-        rows = channel.probabilities
-        outputs = channel.outputs
-        margin *= 2
-    raise SolverFailed(f"no channel within epsilon={epsilon:g} was found by mixing")
+    good, weights, kept, _, _ = rounded(
+        rows / rows.sum(axis=1, keepdims=True), prior, budget, math.inf if cap is None else cap
+    )
+    if not good:
+        raise SolverFailed(f"no channel within epsilon={epsilon:g} was found by mixing")
+    told = np.arange(rows.shape[1]) if outputs is None else np.asarray(outputs)
+    if told.shape != (rows.shape[1],):
+        raise InvalidParameter("outputs", told.shape, "be one whole number per column")
+    return Channel(weights, told[kept])
 
 
 def without_dust(
@@ -81,13 +70,8 @@ def without_dust(
     They are a float solver's dust, not part of the optimum, and their ratios are noise. Merging is
     a function of the output, so it can only lower the leakage.
     """
-    marginal = belief @ rows
-    kept = np.flatnonzero(marginal > _NEGLIGIBLE)
-    merged = rows[:, kept].copy()
-    for column in np.flatnonzero(marginal <= _NEGLIGIBLE):
-        spent = (belief * rows[:, column]) @ loss[:, outputs[kept]]
-        merged[:, int(spent.argmin())] += rows[:, column]
-    return merged / merged.sum(axis=1, keepdims=True), outputs[kept]
+    merged, kept = undusted(rows, belief, np.ascontiguousarray(loss[:, outputs]))
+    return merged, outputs[kept]
 
 
 def keeps(channel: Channel, belief: NDArray[np.float64], epsilon: float, ldp: float | None) -> bool:
@@ -95,28 +79,3 @@ def keeps(channel: Channel, belief: NDArray[np.float64], epsilon: float, ldp: fl
     if information_leakage(channel, belief).epsilon > epsilon:
         return False
     return ldp is None or local_leakage(channel).epsilon <= ldp
-
-
-def _mixing_weight(
-    rows: NDArray[np.float64],
-    marginal: NDArray[np.float64],
-    epsilon: float,
-    ldp: float | None,
-) -> float:
-    """Least weight of the output marginal that brings every ratio within bounds."""
-    if epsilon <= 0 or (ldp is not None and ldp <= 0):
-        return 1.0
-    possible = marginal > 0
-    most = rows.max(axis=0)[possible] / marginal[possible]
-    least = rows.min(axis=0)[possible] / marginal[possible]
-    limit = math.exp(epsilon)
-    highest, lowest = float(most.max()), float(least.min())
-    weight = 0.0
-    if highest > limit:
-        weight = (highest - limit) / (highest - 1)
-    if lowest < 1 / limit:
-        weight = max(weight, (1 / limit - lowest) / (1 - lowest))
-    if ldp is not None:
-        excess = np.maximum(most - math.exp(ldp) * least, 0.0)
-        weight = max(weight, float((excess / (excess + math.expm1(ldp))).max()))
-    return min(1.0, weight * (1 + 1e-12))

@@ -1,9 +1,10 @@
-"""Large alphabets: solve for groups of symbols, release for symbols.
+r"""Large alphabets: solve for groups of symbols, release for symbols.
 
-If all symbols of a group share their row of the channel, the output tells the group at most. The
-problem then has one equation per group and is solved exactly by column generation; its channel
-is feasible for the symbols as it stands, since ratios depend on the row alone. Groups are chosen
-where belief and loss say that distinctions matter.
+If all symbols of a group share their row of the channel, the output tells the group at most; the
+channel is feasible for the symbols as it stands, since ratios depend on the row alone. Which
+method finds the rows depends on the loss: a closed form when every error costs the same, HiGHS
+on 32 groups when the model-free leakage is capped, else the search of `grouped`, on
+the table of the loss up to some hundred symbols and on cells of symbols beyond.
 
 A large budget allows more groups than that: if each has at least the mass $1/(k+1)$, the
 closed form $a(g'|g) = m_{g'}/k$, $a(g|g) = 1 - (1 - m_g)/k$ is optimal for groups and needs no
@@ -13,127 +14,169 @@ solver. The cheaper of the two channels is taken.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.design.programs import Solution, solve_capped, solve_columns
+from sfumato.design.dual import bound_from, floor_values
+from sfumato.design.even_loss import solve_even
+from sfumato.design.grouped import (
+    Grouped,
+    balanced,
+    finished,
+    group_means,
+    moved,
+    solve_grouped,
+)
+from sfumato.design.programs import solve_capped
+from sfumato.errors import SolverFailed
+from sfumato.loss import Loss, Measure
 
-_GROUPS = 32
-_OUTPUTS = 64
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_CAPPED_GROUPS, _CAPPED_OUTPUTS, _CELLS = 32, 64, 384
+_WHOLE = 160
+"""Symbols up to which the whole program is solved where the search did not come near enough."""
+_FAIR, _TIGHT = 0.005, 0.001
+"""Relative gaps: of the solve that tells which outputs of cells are used, and of a whole one."""
+_GENEROUS = 8.0
+"""A factor `k` from which the closed form on cells is tried as well."""
 
 
-def solve_coarse(
-    belief: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    epsilon: float,
-    ldp: float | None = None,
-) -> tuple[Solution, NDArray[np.int64]] | None:
-    """A near-optimal channel and the outputs it uses; None when the method gave up."""
-    centres = _centres(belief, loss, _GROUPS)
-    groups = _grouped(loss, centres)
-    # Once more, with the best output of each group as its centre.
-    centres = np.unique(_group_losses(belief, loss, groups)[1].argmin(axis=1))
-    groups = _grouped(loss, centres)
-    outputs = np.union1d(centres, _centres(belief, loss, _OUTPUTS))
-    mass, losses = _group_losses(belief, loss[:, outputs], groups)
+def solve_coarse(belief: Floats, loss: Loss, epsilon: float, ldp: float | None = None) -> Grouped:
+    """A near-optimal channel with few distinct rows.
+
+    Args:
+        belief: Probabilities of the symbols, summing to 1.
+        loss: What errors cost.
+        epsilon: Budget for the leakage under the belief.
+        ldp: Cap on the model-free leakage, if it is less than twice the budget.
+    """
+    if ldp is not None:
+        return _capped(belief, loss, epsilon, ldp)
+    wrong = _cost_of_any_error(loss)
+    even = None if wrong is None else solve_even(belief, wrong, epsilon)
+    if even is not None:
+        return even
     solved = (
-        solve_columns(mass, losses, epsilon)
-        if ldp is None
-        else solve_capped(mass, losses, epsilon, ldp)
+        solve_grouped(belief, loss.matrix, epsilon)
+        if loss.stored
+        else _on_cells(belief, loss, epsilon)
     )
-    if solved is None:
+    if math.exp(epsilon) > _GENEROUS:
+        cells = closed_form_cells(belief, loss, epsilon)
+        if expected(cells, belief, loss) < expected(solved, belief, loss):
+            return replace(cells, prices=solved.prices, lower_bound=solved.lower_bound)
+    return solved
+
+
+def solve_whole(
+    belief: Floats, loss: Loss, epsilon: float, ldp: float | None = None
+) -> Grouped | None:
+    """Every symbol its own row and every output allowed; None where that would take long."""
+    if ldp is not None or belief.size > _WHOLE:
         return None
-    rows = solved.rows[groups]
-    prices = _spread(solved, loss[:, outputs], losses, groups)
-    if ldp is None and math.exp(epsilon) > _GROUPS / 4:
-        cells = _cells(belief, loss, epsilon)
-        if _cost(belief, loss, *cells) < _cost(belief, loss, rows, outputs):
-            rows, outputs = cells
-    return Solution(rows, prices), outputs
+    solved = balanced(belief, loss.matrix, epsilon, _TIGHT)
+    everything = np.arange(belief.size)
+    return Grouped(everything, solved.rows, everything, solved.prices)
 
 
-def _cells(
-    belief: NDArray[np.float64], loss: NDArray[np.float64], epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def expected(grouped: Grouped, belief: Floats, loss: Loss) -> float:
+    """Mean loss of a channel on groups."""
+    mass, losses = group_means(belief, loss.columns(grouped.outputs), grouped.groups)
+    return float(mass @ (grouped.rows * losses).sum(axis=1))
+
+
+def centres_of(belief: Floats, loss: Loss, count: int) -> tuple[Ints, Ints]:
+    """Outputs spread by belief and loss, and the group of symbols around each."""
+    if loss.stored:
+        from sfumato.kernels.groups import spread_centres
+
+        first = int(loss.means(belief).argmin())
+        centres, nearest = spread_centres(belief, loss.matrix, first, count)
+    else:
+        from sfumato.kernels.places import place_centres
+
+        assert loss.measure is not None
+        assert loss.places is not None
+        places = np.ascontiguousarray(loss.places.T)
+        centres, nearest = place_centres(
+            places, loss.measure.value, belief, int(belief.argmax()), count
+        )
+    kept, groups = np.unique(nearest, return_inverse=True)
+    return centres[kept], groups
+
+
+def _on_cells(belief: Floats, loss: Loss, epsilon: float) -> Grouped:
+    """Search on cells of symbols, move the outputs to where symbols want them, solve once more."""
+    centres, cells = centres_of(belief, loss, _CELLS)
+    mass, losses = group_means(belief, loss.columns(centres), cells)
+    coarse = solve_grouped(mass, losses, epsilon)
+    outputs, losses = centres[coarse.outputs], np.ascontiguousarray(losses[:, coarse.outputs])
+    columns = loss.columns(outputs)
+    told = coarse.rows[coarse.groups[cells]]
+    prices = coarse.prices[cells] + ((columns - losses[cells]) * told).sum(axis=1)
+    values = floor_values(prices, belief, loss, epsilon)
+    bound = bound_from(values, prices, belief, loss.bound)
+    solved = balanced(mass, losses, epsilon, _FAIR)
+    outputs = moved(outputs, values, loss.rows(outputs), solved, _FAIR)
+    columns = loss.columns(outputs)
+    # A cell that is cut by the border of two outputs' realms is split along it.
+    groups = cells * outputs.size + columns.argmin(axis=1)
+    groups = np.unique(groups, return_inverse=True)[1]
+    done = finished(belief, columns, epsilon, groups, outputs, prices)
+    return replace(done, lower_bound=bound)
+
+
+def _cost_of_any_error(loss: Loss) -> float | None:
+    """What every error costs, if all cost the same and the truth costs nothing."""
+    if not loss.stored:
+        return 1.0 if loss.measure is Measure.HAMMING else None
+    wrong = float(loss.matrix[0, -1])
+    even = wrong > 0 and np.array_equal(loss.matrix, wrong * (1 - np.eye(len(loss))))
+    return wrong if even else None
+
+
+def closed_form_cells(belief: Floats, loss: Loss, epsilon: float) -> Grouped:
     """The closed form on as many groups of mass at least `1/(k+1)` as can be had."""
     k = math.exp(epsilon)
-    groups = _grouped(loss, _centres(belief, loss, min(belief.size, int(k) + 1)))
-    mass, losses = _group_losses(belief, loss, groups)
-    centres = losses.argmin(axis=1)
+    centres, groups = centres_of(belief, loss, min(belief.size, int(k) + 1, _CELLS))
+    mass, losses = group_means(belief, loss.columns(centres), groups)
+    best = losses.argmin(axis=1)
     while mass.min() < 1 / (k + 1) and mass.size > 1:
         # The lightest group joins the one whose centre suits its members best.
         light = int(mass.argmin())
-        offers = losses[light, centres]
+        offers = losses[light, best]
         offers[light] = np.inf
         host = int(offers.argmin())
         losses[host] = (mass[host] * losses[host] + mass[light] * losses[light]) / (
             mass[host] + mass[light]
         )
         mass[host] += mass[light]
-        centres[host] = losses[host].argmin()
+        best[host] = losses[host].argmin()
         groups[groups == light] = host
         groups -= groups > light
-        mass, centres = np.delete(mass, light), np.delete(centres, light)
+        mass, best = np.delete(mass, light), np.delete(best, light)
         losses = np.delete(losses, light, axis=0)
     told = np.tile(mass / k, (mass.size, 1)) + (1 - 1 / k) * np.eye(mass.size)
-    outputs, places = np.unique(centres, return_inverse=True)
-    rows = np.zeros((mass.size, outputs.size))
+    used, places = np.unique(best, return_inverse=True)
+    rows = np.zeros((mass.size, used.size))
     np.add.at(rows.T, places, told.T)
-    return rows[groups], outputs
+    return Grouped(groups, rows, centres[used], np.zeros(belief.size))
 
 
-def _cost(
-    belief: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    outputs: NDArray[np.int64],
-) -> float:
-    return float(belief @ (rows * loss[:, outputs]).sum(axis=1))
-
-
-def _centres(
-    belief: NDArray[np.float64], loss: NDArray[np.float64], count: int
-) -> NDArray[np.int64]:
-    """Outputs taken one by one, each for the symbol whose share of the loss is largest so far."""
-    chosen = [int((belief @ loss).argmin())]
-    nearest = loss[:, chosen[0]].copy()
-    for _ in range(count - 1):
-        worst = int((belief * nearest).argmax())
-        if nearest[worst] == 0.0:
-            break
-        chosen.append(int(loss[worst].argmin()))
-        nearest = np.minimum(nearest, loss[:, chosen[-1]])
-        nearest[worst] = 0.0
-    return np.unique(chosen)
-
-
-def _grouped(loss: NDArray[np.float64], centres: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The nearest centre of each symbol; symbols equally far from all of them stay together."""
-    to_centres = loss[:, centres]
-    groups = to_centres.argmin(axis=1)
-    undecided = (to_centres == to_centres[:, :1]).all(axis=1)
-    if len(centres) > 1 and undecided.any():
-        groups[undecided] = len(centres)
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
-
-
-def _group_losses(
-    belief: NDArray[np.float64], loss: NDArray[np.float64], groups: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mass of each group, and its mean loss for each output."""
-    members = np.zeros((int(groups.max()) + 1, belief.size))
-    members[groups, np.arange(belief.size)] = belief
-    mass = members.sum(axis=1)
-    return mass, np.ascontiguousarray(members @ loss / mass[:, None])
-
-
-def _spread(
-    solved: Solution,
-    loss: NDArray[np.float64],
-    losses: NDArray[np.float64],
-    groups: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Prices of symbols: that of the group, and what the symbol itself would add to the cost."""
-    rows = solved.rows[groups]
-    return np.asarray(solved.prices[groups] + (rows * (loss - losses[groups])).sum(axis=1))
+def _capped(belief: Floats, loss: Loss, epsilon: float, ldp: float) -> Grouped:
+    """HiGHS on groups, when rows must stay near each other."""
+    centres, groups = centres_of(belief, loss, _CAPPED_GROUPS)
+    outputs = np.union1d(centres, centres_of(belief, loss, _CAPPED_OUTPUTS)[0])
+    columns = loss.columns(outputs)
+    mass, losses = group_means(belief, columns, groups)
+    try:
+        solved = solve_capped(mass, losses, epsilon, ldp)
+    except SolverFailed:
+        # Extreme caps are too much for the solver; mixing brings any channel under them.
+        return solve_coarse(belief, loss, min(epsilon, ldp))
+    own = (solved.rows[groups] * (columns - losses[groups])).sum(axis=1)
+    return Grouped(groups, solved.rows, outputs, solved.prices[groups] + own)

@@ -10,6 +10,10 @@ $\log h$. A best shape is high on the symbols of least $D - \nu$ and low on the 
 a ratio of a piecewise linear to a linear function of the mass $q$ that is high, so the
 minimum is at a corner. Good prices come from the dual solution of the linear program, but
 the bound holds for any.
+
+For a loss that is too large to be a matrix the inner minimum is replaced by a floor under it, which
+needs one pass over pairs of symbols (`floor_values`); a cap is then left out, since that only
+admits more channels and so can only lower the bound.
 """
 
 from __future__ import annotations
@@ -20,12 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._numerics import UNIT
+from sfumato.loss import Loss
+
+_LEVELS, _EXACT, _PASSES = 400, 64, 16
+"""Outputs whose level is computed exactly at first; values made exact at a time, and how often."""
 
 
 def dual_bound(
     prices: NDArray[np.float64],
     belief: NDArray[np.float64],
-    loss: NDArray[np.float64],
+    loss: NDArray[np.float64] | Loss,
     epsilon: float,
     ldp: float | None = None,
 ) -> float:
@@ -37,10 +45,23 @@ def dual_bound(
         0.1666667
     """
     share = belief / belief.sum()
-    shapes = best_shape_values(prices, share, loss, epsilon, ldp)
+    if isinstance(loss, Loss) and not loss.stored:
+        return bound_from(floor_values(prices, share, loss, epsilon), prices, share, loss.bound)
+    table = loss.matrix if isinstance(loss, Loss) else loss
+    shapes = best_shape_values(prices, share, table, epsilon, ldp)
+    return bound_from(shapes, prices, share, float(table.max()))
+
+
+def bound_from(
+    shapes: NDArray[np.float64],
+    prices: NDArray[np.float64],
+    share: NDArray[np.float64],
+    largest: float,
+) -> float:
+    """The bound from the values of all outputs, less what floating point may have added."""
     # Sums of `n` terms, a quotient and an interpolation, each of at most this size.
-    scale = float(loss.max() + np.abs(prices).max())
-    error = (16 * len(belief) + 64) * UNIT * scale
+    scale = float(largest + np.abs(prices).max())
+    error = (16 * share.size + 64) * UNIT * scale
     return float(share @ prices + shapes.min() - error)
 
 
@@ -68,6 +89,61 @@ def best_shape_values(
     corner = np.vstack([zero, mass.cumsum(axis=0)])
     total = np.vstack([zero, (mass * sorted_surplus).cumsum(axis=0)])
     return np.asarray(_least_over_corners(corner, total, total[-1], k, math.exp(ldp)))
+
+
+def floor_values(
+    prices: NDArray[np.float64], belief: NDArray[np.float64], loss: Loss, epsilon: float
+) -> NDArray[np.float64]:
+    r"""Floors under `best_shape_values` for a loss between places, exact where they are least.
+
+    Without a cap the value of an output is $m/k + (k - 1/k)\,G$, with $m$ the mean surplus and $G$
+    the surplus $u$ of the cheapest mass $s = 1/(k+1)$. By duality
+    $G \ge s\,t - \sum_x b(x) (t - u(x))^+$ for every level $t$, with equality at the surplus where
+    the mass is reached. Levels are computed for some outputs and borrowed by their neighbours;
+    the least floors are then replaced by exact values until no other can be below them.
+
+    Rounding is covered by `bound_from`: a sum that is larger than a few times $s$ puts its floor
+    far below every possible $G \ge -s \max |u|$, and a smaller one errs by as little as $G$ itself.
+    """
+    from sfumato.kernels.places import gathered_floors, place_centres
+
+    assert loss.measure is not None
+    assert loss.places is not None
+    k = math.exp(epsilon)
+    share = 1 / (k + 1)
+    places, code = np.ascontiguousarray(loss.places.T), loss.measure.value
+    some, nearest = place_centres(places, code, np.full(len(loss), 1 / len(loss)), 0, _LEVELS)
+    columns = loss.columns(some)
+    step = float(np.median(columns[np.arange(len(loss)), nearest]))
+    # A guess is good enough: every few symbols stand for all.
+    few = np.arange(0, len(loss), 1 + len(loss) // _LEVELS // 4)
+    levels = _levels(columns[few], belief[few], prices[few], share)[nearest]
+    means, gathered = gathered_floors(places, code, belief, prices, share, levels, step)
+    values = (means - belief @ prices) / k + (k - 1 / k) * gathered
+    exact = np.zeros(len(loss), dtype=np.bool_)
+    for _ in range(_PASSES):
+        least = np.argsort(values, kind="stable")[:_EXACT]
+        if exact[least[0]]:
+            break
+        values[least] = best_shape_values(prices, belief, loss.columns(least), epsilon)
+        exact[least] = True
+    return np.asarray(values)
+
+
+def _levels(
+    columns: NDArray[np.float64],
+    belief: NDArray[np.float64],
+    prices: NDArray[np.float64],
+    share: float,
+) -> NDArray[np.float64]:
+    """The surplus at which the cheapest symbols of each output reach their share of the mass."""
+    surplus = columns - prices[:, None]
+    order = np.argsort(surplus, axis=0)
+    reached = (
+        (belief[order].cumsum(axis=0) < share * belief.sum()).sum(axis=0).clip(max=len(belief) - 1)
+    )
+    outputs = np.arange(columns.shape[1])
+    return np.asarray(surplus[order[reached, outputs], outputs])
 
 
 def _least_over_corners(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato.design.certified import certified, without_dust
-from sfumato.design.coarse import solve_coarse
 from sfumato.design.dual import dual_bound
+from sfumato.design.large import design_large
 from sfumato.design.programs import Solution, solve_capped, solve_columns, solve_transport
 from sfumato.design.result import Design, measured
 from sfumato.errors import SolverFailed
-from sfumato.loss import Loss, as_matrix
+from sfumato.guarantees import LDP, SIP
+from sfumato.kernels.designs import designed, is_belief
+from sfumato.loss import Loss, as_loss, as_matrix
 from sfumato.mechanisms.channel import Channel
 
 _SMALL, _LARGE, _HUGE = 24, 64, 128
@@ -34,6 +37,7 @@ def optimal(
     *,
     ldp: float | None = None,
     candidates: int | None = None,
+    tolerance: float = 0.0,
 ) -> Design:
     r"""The channel of least expected loss whose exact leakage is at most `epsilon`.
 
@@ -55,6 +59,8 @@ def optimal(
             holds for all of them. Beyond 64 symbols without this, a channel on groups of
             symbols is taken when it is within 2 % of the bound, and always beyond 128
             symbols; `gap` says how near it is.
+        tolerance: Part of the cost that the search may leave open: it ends as soon as the
+            proven gap is that small.
 
     Examples:
         >>> best = optimal([0.9, 0.1], [[0, 1], [1, 0]], epsilon=0.5)
@@ -66,24 +72,75 @@ def optimal(
     References:
         [SIP, Eq. 15]
     """
-    prior = _checks.belief("belief", belief)
-    table = as_matrix(loss, prior.size)
+    prior = _prior(belief)
     budget = _checks.epsilon("epsilon", epsilon)
     cap = None if ldp is None else _checks.epsilon("ldp", ldp)
-    share = prior / prior.sum()
+    left = _checks.finite("tolerance", tolerance)
+    if candidates is None and prior.size > _LARGE:
+        large = design_large(prior, as_loss(loss, prior.size), budget, ldp=cap)
+        if prior.size > _HUGE or (large.gap or 0.0) <= max(_NEAR, left) * large.cost:
+            return large
+    table = as_matrix(loss, prior.size)
     # A model-free leakage of twice the budget holds anyway: such a cap only guides the rounding.
     active = cap if cap is not None and cap < 2 * budget else None
-    constant = Channel.constant(prior.size, int((share @ table).argmin()))
-    found, bound = [measured(constant, prior, table)], 0.0
     if budget < _NOTHING or (cap is not None and cap < _NOTHING):
-        return replace(found[0], lower_bound=0.0)
-    for solution, outputs in _attempts(share, table, budget, active, candidates):
+        return replace(_constant(prior, table), lower_bound=0.0)
+    if active is None and candidates is None and prior.size <= _SMALL:
+        best = _compiled(prior, table, budget, math.inf if cap is None else cap, left)
+        if best is not None:
+            return best
+    return _searched(prior, table, budget, cap, active, candidates, left)
+
+
+def _prior(belief: ArrayLike) -> NDArray[np.float64]:
+    """The checked belief; a good array is seen to be one in a microsecond."""
+    if isinstance(belief, np.ndarray) and belief.dtype == np.float64 and belief.ndim == 1:
+        vector = np.ascontiguousarray(belief)
+        if is_belief(vector, _checks.MIN_PROBABILITY, _checks.SUM_TOLERANCE):
+            return vector
+    return _checks.belief("belief", belief)
+
+
+def _constant(prior: NDArray[np.float64], table: NDArray[np.float64]) -> Design:
+    return measured(Channel.constant(prior.size, int((prior @ table).argmin())), prior, table)
+
+
+def _compiled(
+    prior: NDArray[np.float64],
+    table: NDArray[np.float64],
+    epsilon: float,
+    ldp: float,
+    tolerance: float,
+) -> Design | None:
+    """The whole design in compiled code; None when it did not come near enough."""
+    good, weights, outputs, sip, leakage, cost, bound = designed(
+        prior, table, epsilon, ldp, tolerance
+    )
+    if not good or not cost - bound <= max(_SETTLED * float(table.max()), tolerance * cost):
+        return None
+    channel = Channel.trusted(weights, outputs, is_constant=sip == 0.0)
+    return Design(channel, cost, bound, SIP(sip), LDP(leakage))
+
+
+def _searched(
+    prior: NDArray[np.float64],
+    table: NDArray[np.float64],
+    epsilon: float,
+    ldp: float | None,
+    active: float | None,
+    candidates: int | None,
+    tolerance: float,
+) -> Design:
+    """The best of several attempts and the best floor under all of them."""
+    share = prior / prior.sum()
+    found, bound = [_constant(prior, table)], 0.0
+    for solution, outputs in _attempts(share, table, epsilon, active, candidates):
         rows, told = without_dust(solution.rows, share, table, outputs)
-        channel = certified(rows, prior, budget, ldp=cap, outputs=told)
+        channel = certified(rows, prior, epsilon, ldp=ldp, outputs=told)
         found.append(measured(channel, prior, table))
-        bound = max(bound, dual_bound(solution.prices, share, table, budget, active))
+        bound = max(bound, dual_bound(solution.prices, share, table, epsilon, active))
         slack = _SETTLED * table.max() if prior.size <= _LARGE else _NEAR * found[-1].cost
-        if found[-1].cost - bound <= slack:
+        if found[-1].cost - bound <= max(slack, tolerance * found[-1].cost):
             break
     return replace(min(found, key=lambda design: design.cost), lower_bound=bound)
 
@@ -96,12 +153,6 @@ def _attempts(
     candidates: int | None,
 ) -> Iterator[tuple[Solution, NDArray[np.int64]]]:
     """Solutions and the outputs they use, the quickest method first."""
-    if candidates is None and belief.size > _LARGE:
-        coarse = solve_coarse(belief, loss, epsilon, ldp)
-        if coarse is not None:
-            yield coarse
-        if coarse is not None and belief.size > _HUGE:
-            return
     chosen = _candidates(belief, loss, candidates)
     if ldp is None and belief.size <= _SMALL:
         columns = solve_columns(belief, loss[:, chosen], epsilon)

@@ -21,8 +21,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from sfumato.errors import SolverFailed
+from sfumato.kernels.designs import from_columns
 
-_COLUMN_TOLERANCE = 1e-11
 _SOLVABLE = 20.0
 """HiGHS refuses larger coefficients; the optimum for a smaller budget is within the larger one."""
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -72,20 +72,8 @@ def solve_columns(
     None when the method gave up; the caller has another. Nothing rests on its accuracy: the
     caller rounds the channel with a certificate and bounds its cost from the prices.
     """
-    from sfumato.kernels.columns import column_generation
-
-    share = 1 / (math.exp(epsilon) + 1)
-    tolerance = _COLUMN_TOLERANCE * float(loss.max())
-    columns, told, prices, pivots = column_generation(
-        belief, loss, share, tolerance, 60 * len(belief) + 200
-    )
-    if pivots < 0:
-        return None
-    used = told >= 0
-    weights = np.linalg.lstsq(columns[used].T, np.ones(len(belief)), rcond=None)[0]
-    rows = np.zeros(loss.shape)
-    np.add.at(rows.T, told[used], np.maximum(weights, 0.0)[:, None] * columns[used])
-    return Solution(_stochastic(rows), prices)
+    good, rows, prices = from_columns(belief, loss, epsilon, 0.0)
+    return Solution(rows, prices) if good else None
 
 
 def solve_capped(

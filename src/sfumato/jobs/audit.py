@@ -263,7 +263,7 @@ class _Audit:
         place, output = alphabet.index(symbol), alphabet.index(due.released)
         likelihood = prepared.channel.likelihood(output)
         gained = math.log(likelihood[place] / float(state.belief.marginal @ likelihood))
-        loss = float(self._plan.loss.matrix[place, output])
+        loss = float(self._plan.loss.rows([place])[0, output])
         entry.gain = (entry.gain or 0.0) + gained
         entry.loss = (entry.loss or 0.0) + loss
         self._loss, self._released = self._loss + loss, self._released + 1

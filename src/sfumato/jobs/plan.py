@@ -135,7 +135,7 @@ def _nothing_told(plan: InstantPlan, steps: int) -> Forecast:
     """The best output of each moment for somebody who is told nothing; it leaks nothing."""
     belief, cost = plan.model.first(), 0.0
     for _ in range(steps):
-        cost += float((belief.marginal @ plan.loss.matrix).min())
+        cost += float(plan.loss.means(belief.marginal).min())
         belief = plan.model.following(belief)
     return Forecast("say nothing", cost / steps, None, 0.0, 0.0, 1.0)
 

@@ -61,11 +61,16 @@ class Belief:
 
     def update(self, likelihood: NDArray[np.float64]) -> Self:
         """Condition on an output: `likelihood[x]` is its probability when `x` is current."""
+        weighted = self.weighted(likelihood)
+        return replace(weighted, joint=weighted.joint / weighted.joint.sum())
+
+    def weighted(self, likelihood: NDArray[np.float64]) -> Self:
+        """The same up to a factor, for a belief that is carried on at once."""
         shape = [1] * self.joint.ndim
         shape[self.axis] = -1
-        weighted = self.joint * likelihood.reshape(shape)
-        # Likelihood, product, sum and division; the sum is a common factor.
-        return replace(self, joint=weighted / weighted.sum(), drift=self.drift + 4 * UNIT)
+        # Likelihood, product and a division to come; a sum is a common factor.
+        joint = self.joint * likelihood.reshape(shape)
+        return replace(self, joint=joint, drift=self.drift + 4 * UNIT)
 
 
 class Model(Protocol):

@@ -12,8 +12,9 @@ this form, and a belief is carried forward in time proportional to the entries o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -196,27 +197,47 @@ class MarkovChain:
 
     def following(self, belief: Belief) -> Belief:
         """Belief about the next value, given the belief about the current one."""
-        if belief.axis < self.order - 1:
-            return replace(belief, axis=belief.axis + 1)
-        # Products, a sum of `size` terms, the background; and rows and a background that sum to
-        # 1 up to `4 * size` units.
-        drift = belief.drift + (6 * self.size + 16) * UNIT
-        return Belief(self._advance(belief.joint), axis=self.order - 1, drift=drift)
+        moved = np.array(belief.joint.reshape(1, -1))
+        moment, drift = np.array([belief.axis]), np.array([belief.drift])
+        self.carry(moved, moment, drift, np.zeros(1, dtype=np.int64), np.empty(moved.size))
+        axis = min(belief.axis + 1, self.order - 1)
+        return Belief(moved.reshape(belief.joint.shape), axis, float(drift[0]))
 
-    def _advance(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Joint of the next `order` values: append the next one and sum out the oldest."""
-        weights = joint.ravel()
-        kept, mixed = weights * (1 - self.backoff), weights * self.backoff
-        if self.order == 1:
-            following = kept @ self.known + mixed.sum() * self.background
-        else:
-            tails = self.size ** (self.order - 1)
-            following = _pushed(self.known, kept, self.size, tails)
-            following = following + np.outer(
-                mixed.reshape(self.size, tails).sum(axis=0), self.background
-            )
-        following = np.asarray(following).reshape(joint.shape)
-        return np.asarray(following / following.sum())
+    def carry(
+        self,
+        joints: NDArray[np.float64],
+        moments: NDArray[np.int64],
+        drifts: NDArray[np.float64],
+        which: NDArray[np.int64],
+        work: NDArray[np.float64],
+    ) -> None:
+        """Carry the joints of many streams, one row each, one moment forward in place.
+
+        Args:
+            joints: Rows of `size**order` weights, oldest value most significant.
+            moments: Which value of each stream is current.
+            drifts: Bound on the rounding error of each joint, as a log ratio.
+            which: The rows to carry.
+            work: Work space, as long as a row.
+        """
+        self.carrier(joints, moments, drifts, which, work)()
+
+    def carrier(
+        self,
+        joints: NDArray[np.float64],
+        moments: NDArray[np.int64],
+        drifts: NDArray[np.float64],
+        which: NDArray[np.int64],
+        work: NDArray[np.float64],
+    ) -> Callable[[], None]:
+        """`carry` of the same arrays, to be called again and again."""
+        from sfumato.kernels.chains import advance_dense, advance_sparse
+
+        known, streams = self.known, (joints, moments, drifts, which)
+        if isinstance(known, np.ndarray):
+            return partial(advance_dense, *streams, known, self.backoff, self.background, work)
+        parts = (known.data, known.indices, known.indptr)
+        return partial(advance_sparse, *streams, *parts, self.backoff, self.background, work)
 
     def stationary(self, tolerance: float = 1e-14, max_steps: int = 200_000) -> NDArray[np.float64]:
         """Distribution of `order` successive values that one step leaves unchanged.
@@ -224,14 +245,15 @@ class MarkovChain:
         It also exists for periodic chains; a chain with several closed classes has many, and
         one of them is returned.
         """
-        joint = np.full((self.size,) * self.order, 1.0 / self.size**self.order)
         if self.order == 1 and self.size <= 2_000:
             return _stationary_dense(self.transition())
+        shape = (self.size,) * self.order
+        belief = Belief(np.full(shape, 1.0 / self.size**self.order), self.order - 1)
         for _ in range(max_steps):
-            moved = 0.5 * (joint + self._advance(joint))
-            if np.abs(moved - joint).sum() <= tolerance:
+            moved = 0.5 * (belief.joint + self.following(belief).joint)
+            if np.abs(moved - belief.joint).sum() <= tolerance:
                 return _checks.read_only(moved)
-            joint = moved
+            belief = replace(belief, joint=moved)
         raise SolverFailed(f"the stationary distribution did not settle in {max_steps} steps")
 
     def reversed(self) -> MarkovChain:
@@ -343,20 +365,6 @@ def _off(
     """Sums of rows that are off by more than rounding; 1 for the others, which stay as they are."""
     wrong = used & (np.abs(sums - 1) > 4 * size * UNIT)
     return np.where(wrong, sums, 1.0)
-
-
-def _pushed(
-    known: Rows, weights: NDArray[np.float64], size: int, tails: int
-) -> NDArray[np.float64]:
-    """Sum over the oldest value of `weights[oldest, tail] * known[oldest, tail, next]`."""
-    if isinstance(known, np.ndarray):
-        cube = known.reshape(size, tails, size)
-        return np.asarray(np.einsum("ot,otn->tn", weights.reshape(size, tails), cube))
-    owner = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr))
-    flat = (owner % tails) * size + known.indices
-    entries = known.data * weights[owner]
-    summed = np.bincount(flat, weights=entries, minlength=tails * size).astype(np.float64)
-    return summed.reshape(tails, size)
 
 
 def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,12 +24,17 @@ from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import FREE, Charge, Ledger
 from sfumato.alphabet import Label
 from sfumato.design.methods import Method, design
+from sfumato.design.policy import Policy
 from sfumato.design.result import Design
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.guarantees import LDP, SIP
-from sfumato.loss import Loss, as_matrix
+from sfumato.loss import Loss, as_loss
 from sfumato.models.belief import Belief, Model
+from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, categorical, integer_weights, secure
+
+if TYPE_CHECKING:
+    from sfumato.streaming.solo import Solo
 
 _KEPT_CELLS = 4_000_000
 """How many channel weights a plan keeps for streams that stand alike."""
@@ -89,6 +95,8 @@ class InstantPlan:
         on_exhausted: What leaves when the budget is gone.
         on_unknown: What leaves for a value outside the alphabet.
         purpose: `SIMULATION` admits `seeded()` coins; its states are no use to a real release.
+        policy: Channels compiled for this chain, loss and method; a step then leaks at most what
+            the policy was compiled for, and only beliefs it does not cover are solved.
         fingerprint: Identifies the plan; states carry it.
     """
 
@@ -99,6 +107,7 @@ class InstantPlan:
     on_exhausted: Fallback = Fallback.REFUSE
     on_unknown: Fallback = Fallback.REFUSE
     purpose: Purpose = Purpose.RELEASE
+    policy: Policy | None = None
     fingerprint: str = field(init=False)
     _designs: Callable[[bytes, float, float | None], Design] = field(init=False, repr=False)
 
@@ -107,7 +116,9 @@ class InstantPlan:
             raise InvalidParameter(
                 "model", "zeros", "give every value some probability: fit it with a floor"
             )
-        as_matrix(self.loss, len(self.model.alphabet))
+        as_loss(self.loss, len(self.model.alphabet))
+        if self.policy is not None:
+            self._check_policy(self.policy)
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "fingerprint", self._digest())
@@ -121,12 +132,23 @@ class InstantPlan:
             1,
             self.model.fingerprint,
             repr(self.budget),
-            self.loss.matrix,
+            self.loss.fingerprint,
             self.method.value,
             self.on_exhausted.value,
             self.on_unknown.value,
             self.purpose.value,
+            None if self.policy is None else self.policy.fingerprint,
         )
+
+    def _check_policy(self, policy: Policy) -> None:
+        made_for = (self.model.fingerprint, self.loss.fingerprint, self.method.value)
+        if not isinstance(self.model, MarkovChain) or made_for != (
+            policy.chain,
+            policy.loss,
+            policy.method,
+        ):
+            rule = "be compiled for this chain, loss and method"
+            raise InvalidParameter("policy", "one made for something else", rule)
 
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
@@ -134,10 +156,18 @@ class InstantPlan:
 
     def prepare(self, state: InstantState) -> Design | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
-        self._own(state)
-        allowance = self.budget.allowance(state.ledger)
-        found = self._design(state, allowance)
-        return found if found and _covered(allowance, found, state.belief) else None
+        self.check_own(state)
+        ready = self._ready(state, self.allowance(state))
+        return ready.design if ready and ready.covered else None
+
+    def allowance(self, state: InstantState) -> Allowance:
+        """What the next step may leak: what the budget says, and no more than the policy's part."""
+        due = self.budget.allowance(state.ledger)
+        if self.policy is None:
+            return due
+        sip, ldp = self.policy.allowed
+        cap = ldp if due.ldp is None else min(due.ldp, ldp)
+        return Allowance(min(due.sip, sip), None if math.isinf(cap) else cap)
 
     def step(
         self, state: InstantState, value: object, randomness: Randomness
@@ -154,13 +184,13 @@ class InstantPlan:
             UnknownSymbol: If the value is not in the alphabet and the plan says to refuse.
             InsecureRandomness: If the coins can be guessed and this is no simulation.
         """
-        self._own(state)
+        self.check_own(state)
         if randomness.simulated and self.purpose is not Purpose.SIMULATION:
             raise InsecureRandomness("a release")
-        allowance = self.budget.allowance(state.ledger)
-        prepared = self._design(state, allowance)
-        if prepared is None or not _covered(allowance, prepared, state.belief):
-            return self._exhausted(state, allowance, prepared)
+        allowance = self.allowance(state)
+        ready = self._ready(state, allowance)
+        if ready is None or not ready.covered:
+            return self._exhausted(state, allowance, ready)
         coins = randomness.at(state.stream, state.sequence)
         try:
             place = self.model.alphabet.index(value)
@@ -172,12 +202,12 @@ class InstantPlan:
                     place = _drawn_from(state.belief, coins)
                 case fallback:
                     return self._withheld(state, fallback)
-        output = int(prepared.channel.draw(place, coins.words(1))[0])
-        return self._released(state, prepared, output)
+        output = int(ready.design.channel.draw(place, coins.words(1))[0])
+        return self._released(state, ready, output)
 
     def skip(self, state: InstantState) -> tuple[Event, InstantState]:
         """Let a moment pass without a release; the belief moves on, nothing is spent."""
-        self._own(state)
+        self.check_own(state)
         return self._moved(state, Outcome.SKIPPED, None, state.last)
 
     def observe(
@@ -188,16 +218,16 @@ class InstantPlan:
         Raises:
             InvalidParameter: If this plan could not have produced the output here.
         """
-        self._own(state)
+        self.check_own(state)
         if outcome is not Outcome.RELEASED:
             return self._observed_silence(state, output, outcome)
-        prepared = self.prepare(state)
-        if prepared is None:
+        ready = self._ready(state, self.allowance(state))
+        if ready is None or not ready.covered:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
         place = self.model.alphabet.index(output)
-        if place not in prepared.channel.outputs:
+        if place not in ready.design.channel.outputs:
             raise InvalidParameter("output", output, "be one that the channel can release")
-        return self._released(state, prepared, place)
+        return self._released(state, ready, place)
 
     def _observed_silence(
         self, state: InstantState, output: Label | None, outcome: Outcome
@@ -214,15 +244,30 @@ class InstantPlan:
             raise InvalidParameter("output", outcome.value, "be what the plan lets leave here")
         return due, following
 
-    def _own(self, state: InstantState) -> None:
+    def check_own(self, state: InstantState) -> None:
+        """Refuse a state that another plan made."""
         if state.plan != self.fingerprint:
             raise InvalidParameter(
                 "state", "that of another plan", "come from this model, budget, loss and method"
             )
 
-    def _design(self, state: InstantState, allowance: Allowance) -> Design | None:
+    def _ready(self, state: InstantState, allowance: Allowance) -> _Ready | None:
+        """The channel of the next step and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
+        if self.policy is not None:
+            from sfumato.streaming.compiled import kept_channel
+
+            kept = kept_channel(self, self.policy, state, allowance)
+            if kept is not None:
+                return _Ready(*kept, covered=True)
+        found = self._design(state, allowance)
+        if found is None:
+            return None
+        charge = _charge(found, state.belief)
+        return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
+
+    def _design(self, state: InstantState, allowance: Allowance) -> Design | None:
         # What rounding may have done to the belief is paid for out of the allowance; in powers of
         # two, so that successive steps ask for the same epsilon.
         spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
@@ -238,14 +283,13 @@ class InstantPlan:
         return design(self.method, marginal, self.loss, epsilon, ldp=cap)
 
     def _exhausted(
-        self, state: InstantState, allowance: Allowance, refused: Design | None
+        self, state: InstantState, allowance: Allowance, refused: _Ready | None
     ) -> tuple[Event, InstantState]:
         if self.on_exhausted is not Fallback.REFUSE:
             return self._withheld(state, self.on_exhausted)
         wanted: object = "something"
         if refused is not None:
-            charge = _charge(refused, state.belief)
-            wanted = f"{SIP(charge.sip)} and {LDP(charge.ldp)}"
+            wanted = f"{SIP(refused.charge.sip)} and {LDP(refused.charge.ldp)}"
         raise BudgetExceeded(state.stream, state.sequence, wanted, allowance)
 
     def _withheld(self, state: InstantState, fallback: Fallback) -> tuple[Event, InstantState]:
@@ -254,14 +298,13 @@ class InstantPlan:
         return self._moved(state, Outcome.SUPPRESSED, None, state.last)
 
     def _released(
-        self, state: InstantState, prepared: Design, output: int
+        self, state: InstantState, ready: _Ready, output: int
     ) -> tuple[Event, InstantState]:
-        informed = state.belief
-        if not prepared.channel.is_constant:
-            informed = informed.update(prepared.channel.likelihood(output))
-        charge = _charge(prepared, state.belief)
+        informed, channel = state.belief, ready.design.channel
+        if not channel.is_constant:
+            informed = informed.weighted(channel.likelihood(output))
         return self._moved(
-            replace(state, belief=informed), Outcome.RELEASED, output, output, charge
+            replace(state, belief=informed), Outcome.RELEASED, output, output, ready.charge
         )
 
     def _moved(
@@ -285,6 +328,15 @@ class InstantPlan:
         return event, following
 
 
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """The channel of a step, its price, and whether the allowance covers that."""
+
+    design: Design
+    charge: Charge
+    covered: bool
+
+
 class InstantRelease:
     """Release a stream value by value.
 
@@ -301,6 +353,7 @@ class InstantRelease:
         randomness: Coins; fresh ones from `secure()` unless given.
         state: Where to go on; a new stream if not given.
         purpose: Name a simulation to use `seeded()` coins.
+        policy: Channels from `compile_policy`: a value then takes microseconds.
 
     Examples:
         >>> from sfumato.loss import hamming
@@ -325,6 +378,7 @@ class InstantRelease:
         randomness: Randomness | None = None,
         state: InstantState | None = None,
         purpose: Purpose | str = Purpose.RELEASE,
+        policy: Policy | None = None,
     ) -> None:
         self.plan = InstantPlan(
             model=model,
@@ -334,23 +388,44 @@ class InstantRelease:
             on_exhausted=Fallback(on_exhausted),
             on_unknown=Fallback(on_unknown),
             purpose=Purpose(purpose),
+            policy=policy,
         )
         self._randomness = secure() if randomness is None else randomness
         self._state = self.plan.begin(stream) if state is None else state
-        self.plan._own(self._state)
+        self.plan.check_own(self._state)
+        self._solo = None if policy is None else _solo(self.plan, self._state, self._randomness)
 
     def __call__(self, value: object) -> Label | None:
         """Release one value; None when it was suppressed."""
-        return self.step(value).released
+        if self._solo is not None:
+            place = self._quick(self._solo, value)
+            if place >= 0:
+                return self.plan.model.alphabet.labels[place]
+        return self._slow(value).released
 
     def step(self, value: object) -> Event:
         """Release one value and say what it cost."""
-        event, self._state = self.plan.step(self._state, value, self._randomness)
-        return event
+        if self._solo is not None:
+            place = self._quick(self._solo, value)
+            if place >= 0:
+                return self._solo.event(place)
+        return self._slow(value)
+
+    def _quick(self, solo: Solo, value: object) -> int:
+        place = self.plan.model.alphabet.place(value)
+        return place if place < 0 else solo.release(place, self._randomness)
+
+    def _slow(self, value: object) -> Event:
+        return self._gone_on(*self.plan.step(self.state, value, self._randomness))
 
     def skip(self) -> Event:
         """Let a moment pass without a release."""
-        event, self._state = self.plan.skip(self._state)
+        return self._gone_on(*self.plan.skip(self.state))
+
+    def _gone_on(self, event: Event, state: InstantState) -> Event:
+        self._state = state
+        if self._solo is not None:
+            self._solo.put(state)
         return event
 
     def over(self, values: Iterable[object]) -> Iterator[Event]:
@@ -360,17 +435,20 @@ class InstantRelease:
     @property
     def state(self) -> InstantState:
         """Where the stream stands: store it, and go on from it later."""
-        return self._state
+        return self._state if self._solo is None else self._solo.state()
 
     @property
     def ledger(self) -> Ledger:
         """What was spent so far."""
-        return self._state.ledger
+        return self.state.ledger
 
 
-def _covered(allowance: Allowance, prepared: Design, belief: Belief) -> bool:
-    charge = _charge(prepared, belief)
-    return allowance.covers(charge.sip, charge.ldp)
+def _solo(plan: InstantPlan, state: InstantState, randomness: Randomness) -> Solo:
+    from sfumato.streaming.solo import Solo
+
+    if randomness.simulated and plan.purpose is not Purpose.SIMULATION:
+        raise InsecureRandomness("a release")
+    return Solo(plan, state)
 
 
 def _charge(prepared: Design, belief: Belief) -> Charge:

@@ -1,0 +1,126 @@
+r"""Loops of the models: carry beliefs of many streams one moment forward.
+
+A row of `joints` is the joint distribution of the last $m$ values of one stream, oldest value most
+significant. Sums run over contexts in their order and are never regrouped, so a belief is the
+same to the last bit alone or among others, and on every machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+_UNIT = 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def advance_dense(
+    joints: Floats,
+    moments: Ints,
+    drifts: Floats,
+    which: Ints,
+    known: Floats,
+    backoff: Floats,
+    background: Floats,
+    work: Floats,
+) -> None:
+    """Replace joints by those of the next moment; `known` is a matrix.
+
+    Args:
+        joints: One row per stream, up to a factor; changed in place. For a chain of order m it
+            stays about the first m values until the m-th is current.
+        moments: Which value of each stream is current; raised by 1.
+        drifts: Bound on the rounding error of each joint, as a log ratio; raised.
+        which: The rows to change.
+        known: One row per context.
+        backoff: Weight of the background in each context.
+        background: Distribution that every row is mixed with.
+        work: Work space, as long as a row of `joints`.
+    """
+    contexts, size = known.shape
+    tails = contexts // size
+    for stream in which:
+        joint = joints[stream]
+        if _waits(joint, moments, drifts, stream, size):
+            continue
+        drifts[stream] += (6 * size + 16) * _UNIT
+        _begin(joint, backoff, background, work)
+        for context in range(contexts):
+            kept = joint[context] * (1 - backoff[context])
+            row = known[context]
+            tail = context % tails
+            following = work[tail * size : (tail + 1) * size]
+            for symbol in range(size):
+                following[symbol] += kept * row[symbol]
+        _normalise(work, joint)
+
+
+@njit(cache=True, nogil=True)
+def advance_sparse(
+    joints: Floats,
+    moments: Ints,
+    drifts: Floats,
+    which: Ints,
+    data: Floats,
+    indices: Shorts,
+    starts: Shorts,
+    backoff: Floats,
+    background: Floats,
+    work: Floats,
+) -> None:
+    """The same for known rows in CSR form, in time proportional to their entries."""
+    size, contexts = background.size, backoff.size
+    tails = contexts // size
+    for stream in which:
+        joint = joints[stream]
+        if _waits(joint, moments, drifts, stream, size):
+            continue
+        drifts[stream] += (6 * size + 16) * _UNIT
+        _begin(joint, backoff, background, work)
+        for context in range(contexts):
+            kept = joint[context] * (1 - backoff[context])
+            first = (context % tails) * size
+            for place in range(starts[context], starts[context + 1]):
+                work[first + indices[place]] += kept * data[place]
+        _normalise(work, joint)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _waits(joint: Floats, moments: Ints, drifts: Floats, stream: int, size: int) -> bool:
+    """Raise the moment; whether the next value is still among those that the joint is about."""
+    moments[stream] += 1
+    reach = size
+    for _ in range(moments[stream]):
+        if reach >= joint.size:
+            return False
+        reach *= size
+    _normalise(joint, joint)
+    drifts[stream] += 2 * _UNIT
+    return True
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _begin(joint: Floats, backoff: Floats, background: Floats, work: Floats) -> None:
+    """The part of the next joint that comes from the background."""
+    size = background.size
+    tails = joint.size // size
+    for tail in range(tails):
+        mixed = 0.0
+        for context in range(tail, joint.size, tails):
+            mixed += joint[context] * backoff[context]
+        following = work[tail * size : (tail + 1) * size]
+        for symbol in range(size):
+            following[symbol] = mixed * background[symbol]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _normalise(weights: Floats, joint: Floats) -> None:
+    total = 0.0
+    for context in range(weights.size):
+        total += weights[context]
+    for context in range(weights.size):
+        joint[context] = weights[context] / total

@@ -1,0 +1,252 @@
+"""Release many streams together: the certified instantaneous release at memory speed.
+
+The state of all streams lies in arrays and one step of all of them is a few compiled loops. What
+the loops do not cover (a value outside the alphabet, a budget that is gone, a belief the
+policy does not cover) goes through `InstantPlan.step`, stream by stream. The answers are
+those that each stream would get alone with the same coins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import _checks
+from sfumato.accounting.allocation import EXHAUSTED_BELOW
+from sfumato.accounting.events import Event, Outcome
+from sfumato.accounting.ledger import Ledgers
+from sfumato.alphabet import Alphabet, Label
+from sfumato.design.crowd import PREPARED, Crowd
+from sfumato.errors import InsecureRandomness, InvalidParameter
+from sfumato.guarantees import LDP, SIP
+from sfumato.models.markov import MarkovChain
+from sfumato.randomness import Randomness, secure
+from sfumato.streaming.instant import InstantPlan, InstantState, Purpose
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetStep:
+    """What left at one moment of many streams.
+
+    Attributes:
+        streams: Names of the streams.
+        sequences: The moment of each.
+        released: Place in the alphabet of the symbol that left; -1 where none did.
+        outcomes: What left.
+        charges: Both certificates of each: under the model, and whatever the model.
+        alphabet: The symbols.
+    """
+
+    streams: Sequence[str]
+    sequences: Ints
+    released: Ints
+    outcomes: Sequence[Outcome]
+    charges: Floats
+    alphabet: Alphabet
+
+    def labels(self) -> list[Label | None]:
+        """The symbols that left; None where none did."""
+        known = self.alphabet.labels
+        return [known[place] if place >= 0 else None for place in self.released.tolist()]
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    def __iter__(self) -> Iterator[Event]:
+        """One event per stream."""
+        for stream, sequence, label, outcome, (sip, ldp) in zip(
+            self.streams,
+            self.sequences.tolist(),
+            self.labels(),
+            self.outcomes,
+            self.charges.tolist(),
+            strict=True,
+        ):
+            yield Event(stream, sequence, outcome, label, SIP(sip), LDP(ldp))
+
+
+class InstantFleet:
+    """Streams that are released together under one plan with a compiled policy.
+
+    Args:
+        plan: The rule; with a policy.
+        streams: Names of new streams; or
+        states: where streams stand that were begun before.
+        randomness: Coins; fresh ones from `secure()` unless given.
+        threads: How many threads share the work of a step.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> loss = sf.loss.hamming(chain.alphabet)
+        >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
+        >>> plan = sf.InstantPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
+        >>> fleet = sf.InstantFleet(plan, ["ann", "bob", "eve"])
+        >>> step = fleet.step([0, 1, 1])
+        >>> len(step.labels()), bool((step.charges[:, 0] <= 0.5).all())
+        (3, True)
+    """
+
+    def __init__(
+        self,
+        plan: InstantPlan,
+        streams: Sequence[str] = (),
+        *,
+        states: Sequence[InstantState] = (),
+        randomness: Randomness | None = None,
+        threads: int = 1,
+    ) -> None:
+        if plan.policy is None or not isinstance(plan.model, MarkovChain):
+            rule = "have a policy: make one with `compile_policy`"
+            raise InvalidParameter("plan", "one without", rule)
+        self.plan = plan
+        self._randomness = secure() if randomness is None else randomness
+        if self._randomness.simulated and plan.purpose is not Purpose.SIMULATION:
+            raise InsecureRandomness("a release")
+        self.streams = (*(state.stream for state in states), *streams)
+        count = _checks.count("streams", len(self.streams))
+        if len(set(self.streams)) != count:
+            raise InvalidParameter("streams", "a name twice", "be different")
+        policy = plan.policy
+        workers = _checks.count("threads", threads)
+        self._crowd = Crowd(plan.model, policy.tables, policy.repair_limit, count, workers)
+        self._ledgers = Ledgers(count, plan.budget.memory)
+        self._last = np.full(count, -1, dtype=np.int64)
+        self._numbered = plan.model.alphabet.labels == tuple(range(plan.model.size))
+        for place, state in enumerate(states):
+            self._put(place, state)
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    def step(self, values: Sequence[object] | Ints, which: Ints | None = None) -> FleetStep:
+        """Release one value of every stream, or of some; all of them or, on an error, none.
+
+        Args:
+            values: The true symbols.
+            which: Places of the streams that they belong to, each at most once; all in order if
+                not given.
+
+        Raises:
+            BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
+            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
+        """
+        streams = self._chosen(which, len(values))
+        places = self._places(values)
+        allowed = self._allowed(streams)
+        prepared = self._crowd.prepare(streams, allowed)
+        quick = (prepared.status == PREPARED) & (places >= 0)
+        quick &= (allowed >= EXHAUSTED_BELOW).all(axis=1)
+        step = self._blank(streams)
+        slow = [
+            (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
+            for row in np.flatnonzero(~quick).tolist()
+        ]
+        # Nothing has changed so far: an error above leaves every stream where it was.
+        rows = slice(None) if not slow else quick
+        some = prepared[rows]
+        step.released[rows] = self._crowd.release(some, places[rows], self._words(streams[rows]))
+        step.charges[rows] = some.charges
+        self._last[streams[rows]] = step.released[rows]
+        self._ledgers.charge(streams[rows], some.charges)
+        self._crowd.advance(streams[rows])
+        for row, event, state in slow:
+            self._put(int(streams[row]), state)
+            self._tell(step, row, event)
+        return step
+
+    def skip(self, which: Ints | None = None) -> None:
+        """Let a moment of every stream, or of some, pass without a release."""
+        streams = self._chosen(which, None)
+        self._crowd.advance(streams)
+        self._ledgers.charge(streams, np.zeros((len(streams), 2)))
+
+    def state(self, stream: int) -> InstantState:
+        """Where a stream stands: store it, and go on from it later."""
+        last = int(self._last[stream])
+        return InstantState(
+            plan=self.plan.fingerprint,
+            stream=self.streams[stream],
+            sequence=int(self._crowd.moments[stream]),
+            belief=self._crowd.belief(stream),
+            ledger=self._ledgers[stream],
+            last=None if last < 0 else last,
+        )
+
+    @property
+    def spent(self) -> Floats:
+        """What every stream has spent so far: under the model, and whatever the model."""
+        return self._ledgers.spent.copy()
+
+    @property
+    def bytes_per_stream(self) -> int:
+        """Memory that the state of one stream takes; it does not grow with time."""
+        crowd, ledgers = self._crowd, self._ledgers
+        held = crowd.joints.nbytes + crowd.moments.nbytes + crowd.drifts.nbytes
+        spent = ledgers.counts.nbytes + ledgers.spent.nbytes + ledgers.recent.nbytes
+        return (held + spent + self._last.nbytes) // len(self)
+
+    def _put(self, place: int, state: InstantState) -> None:
+        self.plan.check_own(state)
+        self._crowd.put(place, state.sequence, state.belief)
+        self._ledgers[place] = state.ledger
+        self._last[place] = -1 if state.last is None else state.last
+
+    def _chosen(self, which: Ints | None, count: int | None) -> Ints:
+        if which is None:
+            streams = np.arange(len(self))
+        else:
+            streams = np.asarray(which, dtype=np.int64)
+            known = streams.ndim == 1 and bool(((streams >= 0) & (streams < len(self))).all())
+            if not known or len(np.unique(streams)) != len(streams):
+                raise InvalidParameter("which", "other places", "be places of different streams")
+        if count is not None and count != len(streams):
+            raise InvalidParameter("values", count, f"be one per stream, {len(streams)}")
+        return streams
+
+    def _allowed(self, streams: Ints) -> Floats:
+        assert self.plan.policy is not None
+        due = self.plan.budget.allowances(self._ledgers, streams)
+        return np.minimum(due, self.plan.policy.allowed)
+
+    def _words(self, streams: Ints) -> NDArray[np.uint64]:
+        if not self._randomness.addressed:
+            return self._randomness.words(len(streams))
+        words = np.empty(len(streams), dtype=np.uint64)
+        for row, stream in enumerate(streams.tolist()):
+            at = self._randomness.at(self.streams[stream], int(self._crowd.moments[stream]))
+            words[row] = at.words(1)[0]
+        return words
+
+    def _blank(self, streams: Ints) -> FleetStep:
+        every = len(streams) == len(self)
+        names = self.streams if every else [self.streams[place] for place in streams.tolist()]
+        return FleetStep(
+            streams=names,
+            sequences=self._crowd.moments[streams],
+            released=np.empty(len(streams), dtype=np.int64),
+            outcomes=[Outcome.RELEASED] * len(streams),
+            charges=np.zeros((len(streams), 2)),
+            alphabet=self.plan.model.alphabet,
+        )
+
+    def _tell(self, step: FleetStep, row: int, event: Event) -> None:
+        alphabet = step.alphabet
+        known = event.released is not None
+        step.released[row] = alphabet.index(event.released) if known else -1
+        step.outcomes[row] = event.outcome  # type: ignore[index]
+        step.charges[row] = event.sip.epsilon, event.ldp.epsilon
+
+    def _places(self, values: Sequence[object] | Ints) -> Ints:
+        """Places of the symbols; -1 for values outside the alphabet."""
+        alphabet = self.plan.model.alphabet
+        if self._numbered and isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+            places = values.astype(np.int64)
+            return np.where((places >= 0) & (places < len(alphabet)), places, -1)
+        return np.array([alphabet.place(value) for value in values], dtype=np.int64)
