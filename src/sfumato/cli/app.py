@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from sfumato.cli import audit, demo, design, fit, plan, release
+from sfumato.cli import audit, demo, design, fit, plan, policy, release
 from sfumato.cli.console import BAD_INPUT, INTERRUPTED, say
 from sfumato.errors import SfumatoError
 
@@ -65,6 +65,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 for name, command in (
     ("fit", fit.fit),
     ("plan", plan.plan),
+    ("compile", policy.compile_policy),
     ("release", release.release),
     ("audit", audit.audit),
     ("design", design.design),

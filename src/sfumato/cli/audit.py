@@ -23,6 +23,10 @@ def audit(
         str | None,
         typer.Option("--plan", help="Rules of the release [OUTPUT.plan.json]."),
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="The compiled policy of the release, if it had one [beside the model]."),
+    ] = None,
     stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
     ledger: Annotated[str | None, typer.Option(help="Compare with this ledger too.")] = None,
     against: Annotated[
@@ -49,6 +53,7 @@ def audit(
     from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
     from sfumato.jobs.audit import audit_table
+    from sfumato.jobs.policy import beside_model, load_policy
     from sfumato.jobs.spec import beside, read_spec
 
     read = options.load_model(model)
@@ -57,12 +62,15 @@ def audit(
     if not document.is_file():
         raise InvalidParameter("--plan", str(document), "be the file that `release` wrote")
     spec = read_spec(document)
+    kept = None
+    if spec.policy is not None or policy is not None:
+        kept = load_policy(policy or beside_model(model))
     source = Table.at(released)
     with progress("auditing", source.count(), quiet or as_json) as show:
         report = audit_table(
             source,
             read,
-            spec.plan(read),
+            spec.plan(read, kept),
             ledger=ledger,
             against=None if against is None else Table.at(against),
             window=spec.window if window is None else window,

@@ -44,6 +44,10 @@ Method = Annotated[
         "rule, which leaks more than it claims)."
     ),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(help="Channels that `sfumato compile` made for this model, loss and budget."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 

@@ -28,6 +28,7 @@ def release(
     ldp: options.Ldp = None,
     loss: options.Loss = "hamming",
     method: options.Method = "optimal",
+    policy: options.Policy = None,
     stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
     value: Annotated[
         str | None, typer.Option(help="Column of values (x,y for a grid); as at `fit`.")
@@ -74,15 +75,18 @@ def release(
     Examples:
       sfumato release live.csv -m city.model --budget 10 --horizon 50 -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --ledger city.ledger -o private.parquet
+      sfumato release live.csv -m city.model --epsilon 0.3 --policy city.policy -o private.csv
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
     """
     from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
     from sfumato.guarantees import LDP, SIP
+    from sfumato.jobs.policy import load_policy
     from sfumato.jobs.release import release_table, same_file
     from sfumato.jobs.spec import ReleaseSpec, write_spec
 
     read = _renamed(options.load_model(model), stream, value)
+    kept = None if policy is None else load_policy(policy)
     spec = ReleaseSpec(
         epsilon=epsilon,
         budget=budget,
@@ -94,8 +98,9 @@ def release(
         when_exhausted=when_exhausted,
         when_unknown=when_unknown,
         purpose="release" if seed is None else "simulation",
+        policy=None if kept is None else kept.fingerprint,
     )
-    rule = spec.plan(read)
+    rule = spec.plan(read, kept)
     if same_file(model, output) or (ledger and same_file(model, ledger)):
         raise InvalidParameter("--model", model, "be a file of its own")
     if resume and (ledger is None or not Path(ledger).is_file()):

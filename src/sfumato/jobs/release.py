@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sfumato.accounting.events import Event
 from sfumato.alphabet import Label
 from sfumato.errors import BudgetExceeded, InvalidParameter, SolverFailed, UnknownSymbol
@@ -21,11 +24,14 @@ from sfumato.jobs.spec import beside
 from sfumato.models.encoding import Grid, StreamModel, Unreadable
 from sfumato.randomness import Randomness, secure
 from sfumato.store.sqlite import Answer, SqliteStore
+from sfumato.streaming.fleet import InstantFleet
 from sfumato.streaming.instant import InstantPlan, InstantState
 
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
 _GROUP_SECONDS = 0.25
 _STATES_HELD = 100_000
+_FEW = 8
+"""Fewer rows than this are released one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,16 @@ def records(answers: Iterable[Answer], model: StreamModel, *, with_event: bool) 
         yield [*record, event.outcome.value, event.sip.epsilon, event.ldp.epsilon]
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row that needs a new draw."""
+
+    id: str
+    stream: str
+    row: int
+    symbol: Label | None
+
+
 class _Run:
     """One pass over a source: answers chunk by chunk, each committed before it leaves."""
 
@@ -164,27 +180,78 @@ class _Run:
         """Answer every row of a chunk: from the ledger, or by a new draw that is committed."""
         ids = self._ids(chunk, event)
         known = self._store.answers(ids)
-        answers: list[Answer] = []
-        fresh: dict[str, Answer] = {}
+        asked: list[tuple[str, str, int]] = []
+        fresh: dict[str, _Row] = {}
+        released: dict[str, Answer] = {}
         moved: dict[str, InstantState] = {}
-        owners = chunk.columns[self._model.stream]
-        values = zip(*(chunk.columns[name] for name in self._model.values), strict=True)
         try:
-            for offset, (id_, owner, value) in enumerate(zip(ids, owners, values, strict=True)):
-                row = chunk.first + offset
-                stream = stream_name(owner, self._model.stream, self._path, row)
-                if id_ in fresh or id_ in known:
-                    answers.append(self._again(fresh.get(id_) or known[id_], stream, row))
-                    continue
-                state = moved.get(stream) or self._state(stream)
-                happened, moved[stream] = self._step(state, value, row)
-                fresh[id_] = Answer(id_, self._name, row, happened)
-                answers.append(fresh[id_])
-        finally:
             # What was drawn is charged and kept, also when a later row is refused.
-            self._commit(fresh.values(), moved)
+            try:
+                self._read(chunk, ids, known, asked, fresh)
+            finally:
+                self._release(fresh, released, moved)
+        finally:
+            self._commit(released.values(), moved)
+        answers = []
+        for id_, stream, row in asked:
+            if id_ in fresh and fresh[id_].row == row:
+                answers.append(released[id_])
+            else:
+                answers.append(self._again(released.get(id_) or known[id_], stream, row))
         self.rows += len(answers)
         return answers
+
+    def _read(
+        self,
+        chunk: Chunk,
+        ids: list[str],
+        known: dict[str, Answer],
+        asked: list[tuple[str, str, int]],
+        fresh: dict[str, _Row],
+    ) -> None:
+        """List the rows of a chunk, and those of them that need a new draw."""
+        owners = chunk.columns[self._model.stream]
+        values = zip(*(chunk.columns[name] for name in self._model.values), strict=True)
+        for offset, (id_, owner, value) in enumerate(zip(ids, owners, values, strict=True)):
+            row = chunk.first + offset
+            stream = stream_name(owner, self._model.stream, self._path, row)
+            if id_ not in known and id_ not in fresh:
+                fresh[id_] = _Row(id_, stream, row, self._symbol(value, row))
+            asked.append((id_, stream, row))
+
+    def _release(
+        self, rows: dict[str, _Row], released: dict[str, Answer], moved: dict[str, InstantState]
+    ) -> None:
+        """Draw an answer for each row; values of one stream in their order."""
+        if self._plan.policy is None or len(rows) < _FEW:
+            for row in rows.values():
+                state = moved.get(row.stream) or self._state(row.stream)
+                happened, moved[row.stream] = self._step(state, row)
+                released[row.id] = Answer(row.id, self._name, row.row, happened)
+            return
+        streams = list(dict.fromkeys(row.stream for row in rows.values()))
+        places = {stream: place for place, stream in enumerate(streams)}
+        states = [self._state(stream) for stream in streams]
+        fleet = InstantFleet(self._plan, states=states, randomness=self._randomness)
+        try:
+            for wave in _waves(rows.values()):
+                which = np.array([places[row.stream] for row in wave])
+                for row, happened in zip(wave, self._wave(fleet, wave, which), strict=True):
+                    released[row.id] = Answer(row.id, self._name, row.row, happened)
+        finally:
+            for place, before in enumerate(states):
+                if (after := fleet.state(place)).sequence > before.sequence:
+                    moved[before.stream] = after
+
+    def _wave(self, fleet: InstantFleet, wave: list[_Row], which: NDArray[np.int64]) -> list[Event]:
+        """One value of each of some streams; all of them or, on an error, none."""
+        try:
+            return list(fleet.step([row.symbol for row in wave], which))
+        except (UnknownSymbol, BudgetExceeded, SolverFailed):
+            # Find the row that is refused; a state is tried and thrown away.
+            for row, place in zip(wave, which.tolist(), strict=True):
+                self._step(fleet.state(place), row)
+            raise
 
     def _ids(self, chunk: Chunk, event: str | None) -> list[str]:
         if event is None:
@@ -214,17 +281,17 @@ class _Run:
         held = self._states.get(stream) or self._store.state(stream)
         return held or self._plan.begin(stream)
 
-    def _step(
-        self, state: InstantState, value: tuple[object, ...], row: int
-    ) -> tuple[Event, InstantState]:
+    def _symbol(self, value: tuple[object, ...], row: int) -> Label | None:
         try:
-            symbol = self._model.encoding.encode(*value)  # type: ignore[arg-type]
+            return self._model.encoding.encode(*value)  # type: ignore[arg-type]
         except Unreadable as problem:
             raise BadTable(self._path, row, f"the value {problem}") from None
+
+    def _step(self, state: InstantState, row: _Row) -> tuple[Event, InstantState]:
         try:
-            return self._plan.step(state, symbol, self._randomness)
+            return self._plan.step(state, row.symbol, self._randomness)
         except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
-            raise BadTable(self._path, row, str(problem)) from problem
+            raise BadTable(self._path, row.row, str(problem)) from problem
 
     def _commit(self, fresh: Iterable[Answer], moved: dict[str, InstantState]) -> None:
         if not moved:
@@ -244,6 +311,19 @@ class _Run:
             spent = [self._state(stream).ledger for stream in self._touched]
             sip, ldp = max(one.sip for one in spent), max(one.ldp for one in spent)
         return ReleaseReport(self.rows, self._repeated, len(self._touched), sip, ldp, interrupted)
+
+
+def _waves(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Rows in groups with at most one of each stream, in their order."""
+    waves: list[list[_Row]] = []
+    seen: dict[str, int] = {}
+    for row in rows:
+        turn = seen.get(row.stream, 0)
+        seen[row.stream] = turn + 1
+        if turn == len(waves):
+            waves.append([])
+        waves[turn].append(row)
+    yield from waves
 
 
 def same_file(left: str, right: str) -> bool:

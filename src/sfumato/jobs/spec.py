@@ -13,6 +13,7 @@ import sfumato.loss as losses
 from sfumato.accounting.allocation import Budget, Horizon, PerStep, Window
 from sfumato.alphabet import Alphabet
 from sfumato.design.methods import Method
+from sfumato.design.policy import Policy
 from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.files import write_whole
 from sfumato.guarantees import LDP, SIP
@@ -43,6 +44,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         when_exhausted: What leaves when the budget is gone.
         when_unknown: What leaves for a value outside the alphabet.
         purpose: A release, or a simulation.
+        policy: Fingerprint of the compiled policy that was used, if one was.
         model: Fingerprint of the chain it was used with.
 
     Examples:
@@ -60,6 +62,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     when_exhausted: str = "refuse"
     when_unknown: str = "refuse"
     purpose: str = "release"
+    policy: str | None = None
     model: str | None = None
 
     def schedule(self) -> Budget:
@@ -76,8 +79,11 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
                 raise InvalidParameter("budget", "another combination", rule)
 
-    def plan(self, model: StreamModel) -> InstantPlan:
-        """The plan of a release with this model."""
+    def plan(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan:
+        """The plan of a release with this model, and with the policy it names."""
+        if self.policy != (None if policy is None else policy.fingerprint):
+            rule = "be the one the release was made with" if self.policy else "not be given"
+            raise InvalidParameter("policy", "another" if policy else None, rule)
         if self.model is not None and self.model != model.chain.fingerprint:
             raise InvalidParameter("model", "another", "be the one the release was made with")
         return InstantPlan(
@@ -88,7 +94,16 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
             on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
             purpose=_choice("purpose", Purpose, self.purpose),
+            policy=policy,
         )
+
+    def per_step(self) -> tuple[float, float | None]:
+        """An even share of the budget for one step, under the model and whatever the model."""
+        parts = self.horizon or self.window or 1
+        total = self.epsilon if self.budget is None else self.budget
+        if total is None:
+            raise InvalidParameter("budget", None, "be given")
+        return total / parts, None if self.ldp is None else self.ldp / parts
 
 
 def named_loss(loss: str | list[list[float]], alphabet: Alphabet) -> Loss:
