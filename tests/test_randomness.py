@@ -249,6 +249,85 @@ def test_words_are_64_bits_and_the_callers_own(source: Randomness) -> None:
     assert source.words(0).shape == (0,)
 
 
+@pytest.mark.parametrize("source", [keyed(SECRET), seeded(3)])
+def test_a_word_is_the_next_of_the_words(source: Randomness) -> None:
+    alone, together = source.at("u1", 7), source.at("u1", 7)
+    mixed = [alone.word(), *ints(alone.words(2)), alone.word(), alone.word()]
+    assert mixed == ints(together.words(5))
+    assert all(type(word) is int for word in mixed)
+
+
+def test_fresh_words_taken_one_by_one_never_repeat() -> None:
+    source = secure()
+    singles = [source.word() for _ in range(1_000)]
+    every = [*singles, *ints(source.words(1_000)), *(source.word() for _ in range(1_000))]
+    assert len(set(every)) == 3_000
+    assert np.bitwise_or.reduce(np.array(singles, dtype=np.uint64)) == np.uint64(2**64 - 1)
+    assert all(type(word) is int and 0 <= word < 2**64 for word in singles)
+
+
+def test_threads_never_share_a_single_word() -> None:
+    source = secure()
+    taken: list[list[int]] = [[] for _ in range(4)]
+    start = threading.Barrier(4)
+
+    def take(mine: list[int]) -> None:
+        start.wait()
+        for _ in range(3_000):
+            mine.append(source.word())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=take, args=(mine,)) for mine in taken]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    words = [word for mine in taken for word in mine]
+    assert len(set(words)) == len(words) == 4 * 3_000
+
+
+FORK_SINGLE = """
+import json, os, sys
+from sfumato.randomness import secure
+source = secure()
+source.word()  # the rest of its block is waiting
+reader, writer = os.pipe()
+child = os.fork()
+words = [source.word() for _ in range(300)]
+if child == 0:
+    os.write(writer, json.dumps(words).encode())
+    os._exit(0)
+os.close(writer)
+with os.fdopen(reader) as pipe:
+    theirs = json.load(pipe)
+os.waitpid(child, 0)
+json.dump([words, theirs], sys.stdout)
+"""
+
+
+def test_a_forked_process_does_not_repeat_single_words() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK_SINGLE], capture_output=True, check=True, env=dict(os.environ)
+    )
+    ours, theirs = json.loads(done.stdout)
+    assert len({*ours, *theirs}) == 600
+
+
+def test_only_coins_of_an_address_depend_on_it() -> None:
+    for source in (keyed(SECRET), seeded(1)):
+        assert source.addressed
+        assert source.at("a", 1).addressed
+        assert source.at("a", 1).word() == source.at("a", 1).word() != source.at("a", 2).word()
+    fresh = secure()
+    assert not fresh.addressed
+    assert not fresh.at("a", 1).addressed
+    assert fresh.at("a", 1).word() != fresh.at("a", 1).word()
+
+
 # --- integer weights and exact draws ---
 
 

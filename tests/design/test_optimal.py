@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -286,6 +287,69 @@ def test_nothing_to_gain_means_nothing_to_leak(belief: Floats, epsilon: float) -
     assert design.channel.is_constant
     assert design.sip.epsilon == 0.0
     assert design.cost == pytest.approx(1.0)
+
+
+def one_certain(size: int) -> Floats:
+    return np.array([1 - (size - 1) * 1e-9] + [1e-9] * (size - 1))
+
+
+def half_tiny(size: int) -> Floats:
+    masses = np.where(np.arange(size) % 2 == 0, 1.0, 1e-12)
+    return np.asarray(masses / masses.sum())
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.3, 2.0, 12.0, 30.0])
+@pytest.mark.parametrize("belief", [even, one_certain, half_tiny])
+@pytest.mark.parametrize("size", [5, 14, 20])
+def test_odd_beliefs_and_budgets_are_certified_and_near(
+    size: int, belief: Callable[[int], Floats], epsilon: float
+) -> None:
+    line, prior = Alphabet.of_size(size), belief(size)
+    for loss in (losses_by_name.absolute(line), losses_by_name.hamming(line)):
+        design = optimal(prior, loss, epsilon)
+        assert within(design.channel.weights, prior.tolist(), epsilon)
+        assert design.gap is not None
+        assert design.lower_bound is not None
+        assert 0.0 <= design.lower_bound <= design.cost
+        assert design.gap <= SAME * loss.matrix.max()
+
+
+@pytest.mark.parametrize("size", [3, 16, 30])
+@pytest.mark.parametrize("tolerance", [0.0, 1e-3])
+def test_a_loss_of_nothing_is_served_by_a_constant(size: int, tolerance: float) -> None:
+    design = optimal(even(size), np.zeros((size, size)), 1.0, tolerance=tolerance)
+    assert design.channel.is_constant
+    assert design.cost == design.lower_bound == 0.0
+
+
+@given(
+    st.integers(7, 18),
+    st.integers(0, 10_000),
+    st.floats(0.02, 6.0),
+    st.sampled_from([0.0, 1e-3, 0.05]),
+)
+@settings(max_examples=40)
+def test_a_tolerance_is_kept_and_the_textbook_program_no_better(
+    size: int, seed: int, epsilon: float, tolerance: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    belief = np.maximum(rng.dirichlet(np.full(size, 0.5)), 1e-9)
+    belief /= belief.sum()
+    loss = (
+        rng.random((size, size)) if seed % 2 else np.abs(np.subtract.outer(*2 * [rng.random(size)]))
+    )
+    design = optimal(belief, loss, epsilon, tolerance=tolerance)
+    best = textbook_optimum(belief, loss, epsilon)
+    slack = SAME * loss.max()
+    assert within(design.channel.weights, belief.tolist(), epsilon)
+    assert design.lower_bound is not None
+    assert design.lower_bound <= best + slack
+    assert best - slack <= design.cost <= best / (1 - tolerance) + slack
+
+
+def test_refuses_a_tolerance_that_is_none() -> None:
+    with pytest.raises(InvalidParameter, match="tolerance must be finite and at least 0"):
+        optimal([0.5, 0.5], WRONG, 1.0, tolerance=-0.1)
 
 
 WRONG = 1 - np.eye(2)

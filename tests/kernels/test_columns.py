@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from sfumato.kernels.columns import column_generation, gathered_at
 
+NOTHING_KNOWN = np.empty((1, 0)), np.empty(0, dtype=np.int64)
+
 
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 30), epsilon=st.floats(0.01, 6.0))
 @settings(max_examples=200)
@@ -35,7 +37,7 @@ def test_every_basic_column_is_a_shape(seed: int, size: int, epsilon: float) -> 
     belief /= belief.sum()
     k = math.exp(epsilon)
     columns, told, _, _, pivots = column_generation(
-        belief, rng.random((size, size)), 1 / (k + 1), 1e-11, 5_000
+        belief, rng.random((size, size)), 1 / (k + 1), 1e-11, 5_000, 0.0, *NOTHING_KNOWN
     )
     assert pivots >= 0
     shapes = columns[told >= 0]
@@ -46,5 +48,7 @@ def test_every_basic_column_is_a_shape(seed: int, size: int, epsilon: float) -> 
 
 def test_gives_up_rather_than_return_half_a_solution() -> None:
     line = np.abs(np.arange(12.0)[:, None] - np.arange(12.0))
-    *_, pivots = column_generation(np.full(12, 1 / 12), line, 1 / (math.e + 1), 1e-11, 2)
+    *_, pivots = column_generation(
+        np.full(12, 1 / 12), line, 1 / (math.e + 1), 1e-11, 2, 0.0, *NOTHING_KNOWN
+    )
     assert pivots == -1

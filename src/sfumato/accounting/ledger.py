@@ -95,11 +95,9 @@ class Ledgers:
 
     def charge(self, which: NDArray[np.int64], charges: NDArray[np.float64]) -> None:
         """Add one step to some streams."""
-        self.counts[which] += 1
-        self.spent[which] = sum_up(self.spent[which], charges)
-        if self.recent.shape[1]:
-            kept = self.recent[which]
-            self.recent[which] = np.concatenate([kept[:, 1:], charges[:, None, :]], axis=1)
+        from sfumato.kernels.accounts import charge
+
+        charge(self.counts, self.spent, self.recent, which, charges)
 
 
 def sum_up(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

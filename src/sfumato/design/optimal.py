@@ -13,17 +13,17 @@ from sfumato import _checks
 from sfumato.design.certified import certified, without_dust
 from sfumato.design.dual import dual_bound
 from sfumato.design.large import design_large
-from sfumato.design.programs import Solution, solve_capped, solve_columns, solve_transport
+from sfumato.design.programs import Solution, solve_capped, solve_transport
 from sfumato.design.result import Design, measured
+from sfumato.design.small import design_small, solutions
 from sfumato.errors import SolverFailed
-from sfumato.guarantees import LDP, SIP
-from sfumato.kernels.designs import designed, is_belief
+from sfumato.kernels.designs import is_belief
 from sfumato.loss import Loss, as_loss, as_matrix
 from sfumato.mechanisms.channel import Channel
 
-_SMALL, _LARGE, _HUGE = 24, 64, 128
-"""Column generation up to the first size, then HiGHS; groups of symbols beyond the second, with
-HiGHS after them where they are not near enough, and alone beyond the third."""
+_LARGE, _HUGE = 64, 128
+"""Compiled loops up to the first size, with HiGHS after them where they are not near enough, as
+it is after groups of symbols up to the second, which are taken alone beyond it."""
 _SETTLED, _NEAR = 1e-8, 0.02
 """Gap that ends the search: a part of the largest loss, or of the cost for large alphabets."""
 _NOTHING = 1e-9
@@ -85,8 +85,9 @@ def optimal(
     active = cap if cap is not None and cap < 2 * budget else None
     if budget < _NOTHING or (cap is not None and cap < _NOTHING):
         return replace(_constant(prior, table), lower_bound=0.0)
-    if active is None and candidates is None and prior.size <= _SMALL:
-        best = _compiled(prior, table, budget, math.inf if cap is None else cap, left)
+    if active is None and candidates is None and prior.size <= _LARGE:
+        margin = math.inf if cap is None else cap
+        best = design_small(prior, table, budget, ldp=margin, tolerance=left)
         if best is not None:
             return best
     return _searched(prior, table, budget, cap, active, candidates, left)
@@ -103,23 +104,6 @@ def _prior(belief: ArrayLike) -> NDArray[np.float64]:
 
 def _constant(prior: NDArray[np.float64], table: NDArray[np.float64]) -> Design:
     return measured(Channel.constant(prior.size, int((prior @ table).argmin())), prior, table)
-
-
-def _compiled(
-    prior: NDArray[np.float64],
-    table: NDArray[np.float64],
-    epsilon: float,
-    ldp: float,
-    tolerance: float,
-) -> Design | None:
-    """The whole design in compiled code; None when it did not come near enough."""
-    good, weights, outputs, sip, leakage, cost, bound = designed(
-        prior, table, epsilon, ldp, tolerance
-    )
-    if not good or not cost - bound <= max(_SETTLED * float(table.max()), tolerance * cost):
-        return None
-    channel = Channel.trusted(weights, outputs, is_constant=sip == 0.0)
-    return Design(channel, cost, bound, SIP(sip), LDP(leakage))
 
 
 def _searched(
@@ -154,10 +138,9 @@ def _attempts(
 ) -> Iterator[tuple[Solution, NDArray[np.int64]]]:
     """Solutions and the outputs they use, the quickest method first."""
     chosen = _candidates(belief, loss, candidates)
-    if ldp is None and belief.size <= _SMALL:
-        columns = solve_columns(belief, loss[:, chosen], epsilon)
-        if columns is not None:
-            yield columns, chosen
+    if ldp is None and candidates is not None and belief.size <= _LARGE:
+        for rows, prices in solutions(belief, np.ascontiguousarray(loss[:, chosen]), epsilon, 0.0):
+            yield Solution(rows, prices), chosen
     if ldp is None:
         yield solve_transport(belief, loss[:, chosen], epsilon), chosen
         return

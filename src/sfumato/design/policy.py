@@ -130,11 +130,10 @@ class Policy:
     def channel(self, node: int, parts: int = 0, blend: Ints | None = None) -> Channel:
         """A kept channel as it is sampled: mixed with `blend` at a weight of `parts / WHOLE`."""
         nodes, _, row_of, _, weights, *_ = self.tables
-        first, rows, _, padded, width = nodes[node]
-        kept = weights[first : first + rows * padded].reshape(rows, padded)[:, :width]
+        kept = _rows(weights, nodes[node])[:, : nodes[node, 4]]
         mixed = (WHOLE - parts) * kept.astype(np.int64)
         if blend is not None and parts:
-            mixed = mixed + parts * blend[None, :width]
+            mixed = mixed + parts * blend[None, : kept.shape[1]]
         return Channel(mixed[row_of[node]], self.outputs(node))
 
 
@@ -197,7 +196,7 @@ def tabulated(kept: Sequence[Kept], tree: Tree) -> Tables:
     widths = np.array([len(one.outputs) for one in kept])
     padded = -(-widths // LANES) * LANES
     rows = np.array([len(one.weights) for one in kept])
-    first = np.concatenate([[0], np.cumsum(rows * padded)[:-1]])
+    first = np.concatenate([[0], np.cumsum(rows * padded // LANES)[:-1]])
     column = np.concatenate([[0], np.cumsum(widths)[:-1]])
     extremes = [np.column_stack([one.weights.max(0), one.weights.min(0)]) for one in kept]
     return (
@@ -205,7 +204,7 @@ def tabulated(kept: Sequence[Kept], tree: Tree) -> Tables:
         np.array([one.ldp for one in kept]),
         np.stack([one.row_of for one in kept]),
         np.stack([one.costs for one in kept]),
-        np.concatenate([_padded(one.weights).ravel() for one in kept]).astype(np.float64),
+        np.concatenate([_blocks(one.weights) for one in kept]).astype(np.float64),
         np.concatenate([one.outputs for one in kept]).astype(np.int64),
         np.concatenate(extremes).astype(np.float64),
         tree.splits,
@@ -214,8 +213,18 @@ def tabulated(kept: Sequence[Kept], tree: Tree) -> Tables:
     )
 
 
-def _padded(weights: Ints) -> Ints:
-    return np.pad(weights, ((0, 0), (0, -weights.shape[1] % LANES)))
+def _blocks(weights: Ints) -> Ints:
+    """Four columns of all rows, then the next four; empty columns at the end."""
+    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % LANES)))
+    parts = padded.reshape(len(weights), -1, LANES).swapaxes(0, 1)
+    return np.ascontiguousarray(parts).reshape(-1, LANES)
+
+
+def _rows(weights: Floats, node: Ints) -> Floats:
+    """The rows of one channel, empty columns included: `_blocks` undone."""
+    first, rows, _, padded, _ = node
+    parts = weights[first : first + rows * padded // LANES].reshape(-1, rows, LANES)
+    return parts.swapaxes(0, 1).reshape(rows, padded)
 
 
 def _frozen(table: NDArray[np.generic], kind: type[np.generic]) -> NDArray[np.generic]:
@@ -236,7 +245,7 @@ def _check(
 ) -> None:
     """Refuse tables that the loops could not trust, so that damage never becomes a release."""
     count = len(nodes)
-    sizes = nodes[:, 1] * nodes[:, 3]
+    sizes = nodes[:, 1] * nodes[:, 3] // LANES
     begins = [np.concatenate([[0], np.cumsum(part)]) for part in (sizes, nodes[:, 4])]
     laid_out = (
         count > 0
@@ -244,7 +253,7 @@ def _check(
         and np.array_equal(nodes[:, 3], -(-nodes[:, 4] // LANES) * LANES)
         and np.array_equal(nodes[:, 0], begins[0][:-1])
         and np.array_equal(nodes[:, 2], begins[1][:-1])
-        and weights.shape == (begins[0][-1],)
+        and weights.shape == (begins[0][-1], LANES)
         and outputs.shape == (begins[1][-1],)
         and extremes.shape == (begins[1][-1], 2)
         and local.shape == (count,)
@@ -256,8 +265,8 @@ def _check(
     )
     if not laid_out or not _is_tree(*tree, channels=count, size=row_of.shape[1]):  # type: ignore[arg-type]
         raise InvalidParameter("policy.tables", "another layout", "be those of a compiled policy")
-    for node, (first, rows, column, padded, width) in enumerate(nodes):
-        whole = weights[first : first + rows * padded].reshape(rows, padded)
+    for node, (_, _, column, _, width) in enumerate(nodes):
+        whole = _rows(weights, nodes[node])
         table = whole[:, :width]
         told = outputs[column : column + width]
         exact = (

@@ -21,7 +21,6 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from sfumato.errors import SolverFailed
-from sfumato.kernels.designs import from_columns
 
 _SOLVABLE = 20.0
 """HiGHS refuses larger coefficients; the optimum for a smaller budget is within the larger one."""
@@ -62,18 +61,6 @@ def solve_transport(
     rows = (belief @ coupling) / k + (1 - 1 / k) * coupling
     # A unit of g is only the share 1 - 1/k of a unit of a.
     return Solution(_stochastic(rows), marginals[:size] / belief / (1 - 1 / k))
-
-
-def solve_columns(
-    belief: NDArray[np.float64], loss: NDArray[np.float64], epsilon: float
-) -> Solution | None:
-    """The same optimum by column generation, for small alphabets: tens of microseconds.
-
-    None when the method gave up; the caller has another. Nothing rests on its accuracy: the
-    caller rounds the channel with a certificate and bounds its cost from the prices.
-    """
-    good, rows, prices = from_columns(belief, loss, epsilon, 0.0)
-    return Solution(rows, prices) if good else None
 
 
 def solve_capped(

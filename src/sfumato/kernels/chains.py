@@ -17,7 +17,7 @@ Shorts = NDArray[np.int32]
 _UNIT = 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def advance_dense(
     joints: Floats,
     moments: Ints,
@@ -49,17 +49,21 @@ def advance_dense(
             continue
         drifts[stream] += (6 * size + 16) * _UNIT
         _begin(joint, backoff, background, work)
-        for context in range(contexts):
-            kept = joint[context] * (1 - backoff[context])
-            row = known[context]
-            tail = context % tails
-            following = work[tail * size : (tail + 1) * size]
-            for symbol in range(size):
-                following[symbol] += kept * row[symbol]
+        if tails == 1:
+            for context in range(contexts):
+                kept = joint[context] * (1 - backoff[context])
+                for symbol in range(size):
+                    work[symbol] += kept * known[context, symbol]
+        else:
+            for context in range(contexts):
+                kept = joint[context] * (1 - backoff[context])
+                first = (context % tails) * size
+                for symbol in range(size):
+                    work[first + symbol] += kept * known[context, symbol]
         _normalise(work, joint)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def advance_sparse(
     joints: Floats,
     moments: Ints,
@@ -89,7 +93,7 @@ def advance_sparse(
         _normalise(work, joint)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _waits(joint: Floats, moments: Ints, drifts: Floats, stream: int, size: int) -> bool:
     """Raise the moment; whether the next value is still among those that the joint is about."""
     moments[stream] += 1
@@ -103,7 +107,7 @@ def _waits(joint: Floats, moments: Ints, drifts: Floats, stream: int, size: int)
     return True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _begin(joint: Floats, backoff: Floats, background: Floats, work: Floats) -> None:
     """The part of the next joint that comes from the background."""
     size = background.size
@@ -117,7 +121,7 @@ def _begin(joint: Floats, backoff: Floats, background: Floats, work: Floats) -> 
             following[symbol] = mixed * background[symbol]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _normalise(weights: Floats, joint: Floats) -> None:
     total = 0.0
     for context in range(weights.size):

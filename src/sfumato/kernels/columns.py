@@ -14,6 +14,8 @@ _KEPT = 3
 _WORTHWHILE = 0.3
 """Kept columns enter while they are worth this part of the best one at the last pricing."""
 _NEVER = 1e300
+_WRONG = 1e-7
+"""Columns that miss a row sum by more than this are no solution."""
 
 
 @njit(cache=True, error_model="numpy")
@@ -142,7 +144,9 @@ def column_generation(
     share: float,
     tolerance: float,
     max_pivots: int,
-    settled: float = 0.0,
+    settled: float,
+    known: Floats,
+    names: Ints,
 ) -> tuple[Floats, Ints, Floats, Floats, int]:
     r"""Optimal channel as a mixture of extreme columns, by the revised simplex method.
 
@@ -159,6 +163,8 @@ def column_generation(
         tolerance: Stop when no column is worth more than this.
         max_pivots: Give up after so many exchanges.
         settled: Stop as well when the proven gap is at most this part of the cost.
+        known: Columns to begin with, ratios of one column each; may have none.
+        names: Their outputs.
 
     Returns:
         Ratios of the basic columns (one row each), their outputs (-1: none), their weights,
@@ -166,30 +172,35 @@ def column_generation(
         pivots, or -1 when the method gave up.
     """
     size, outputs = loss.shape
-    k = 1 / share - 1
     by_output = np.empty((outputs, size))
     order = np.empty((outputs, size), dtype=np.int64)
     for y in range(outputs):
         for x in range(size):
             by_output[y, x], order[y, x] = loss[x, y], x
     inverse, weights, columns, told, dual = _first_basis(belief, by_output)
+    pivots, place = 0, 0
+    if names.size:
+        costs = _costs(belief, by_output, known, names)
+        pivots = _exchange(
+            known, costs, names, tolerance, max_pivots, inverse, weights, columns, told, dual
+        )
+        if pivots < 0:
+            return columns, told, weights, dual / belief, -1
     kept = np.zeros((size, _KEPT * outputs))
     costs, names = np.full(_KEPT * outputs, _NEVER), np.zeros(_KEPT * outputs, dtype=np.int64)
     shapes, prices = np.empty((outputs, 3)), np.empty(size)
-    pivots, place = 0, 0
     while pivots < max_pivots:
         for x in range(size):
             prices[x] = dual[x] / belief[x]
         least = best_columns(belief, by_output, prices, share, order, shapes)
         if -least <= max(tolerance, settled * dual.sum()):
-            _refine(columns, told, inverse, weights)
-            return columns, told, weights, prices, pivots
+            fits = _refine(columns, told, inverse, weights)
+            return columns, told, weights, prices, pivots if fits else -1
         for y in range(outputs):
             if shapes[y, 0] < -tolerance:
-                _keep(belief, by_output[y], k, order[y], shapes[y], kept[:, place])
-                costs[place], names[place] = 0.0, y
-                for x in range(size):
-                    costs[place] += kept[x, place] * belief[x] * by_output[y, x]
+                _keep(belief, share, order[y], shapes[y], kept[:, place])
+                names[place] = y
+                costs[place] = _cost(belief, by_output[y], kept[:, place])
                 place = (place + 1) % costs.size
         enough = max(tolerance, -_WORTHWHILE * least)
         done = _exchange(
@@ -199,6 +210,22 @@ def column_generation(
             break
         pivots += done
     return columns, told, weights, prices, -1
+
+
+@njit(cache=True, error_model="numpy")
+def _costs(belief: Floats, by_output: Floats, known: Floats, names: Ints) -> Floats:
+    costs = np.empty(names.size)
+    for j in range(names.size):
+        costs[j] = _cost(belief, by_output[names[j]], known[:, j])
+    return costs
+
+
+@njit(cache=True, error_model="numpy")
+def _cost(belief: Floats, loss: Floats, ratios: Floats) -> float:
+    cost = 0.0
+    for x in range(belief.size):
+        cost += ratios[x] * belief[x] * loss[x]
+    return cost
 
 
 @njit(cache=True, error_model="numpy")
@@ -226,9 +253,8 @@ def _first_basis(belief: Floats, by_output: Floats) -> tuple[Floats, Floats, Flo
 
 
 @njit(cache=True, error_model="numpy")
-def _keep(
-    belief: Floats, loss: Floats, k: float, order: Ints, shape: Floats, ratios: Floats
-) -> None:
+def _keep(belief: Floats, share: float, order: Ints, shape: Floats, ratios: Floats) -> None:
+    k = 1 / share - 1
     last = int(shape[1])
     for x in range(belief.size):
         ratios[x] = 1 / k
@@ -306,17 +332,30 @@ def _leaving(direction: Floats, weights: Floats, told: Ints) -> int:
 
 
 @njit(cache=True, error_model="numpy")
-def _refine(columns: Floats, told: Ints, inverse: Floats, weights: Floats) -> None:
-    """Newton's correction of the weights: the inverse has gathered the errors of all pivots."""
+def _refine(columns: Floats, told: Ints, inverse: Floats, weights: Floats) -> bool:
+    """Newton's correction of the weights: the inverse has gathered the errors of all pivots.
+
+    Returns:
+        Whether the columns add up to a channel, which they do not if the inverse is none.
+    """
     size = weights.size
+    missing = np.empty(size)
     for _ in range(2):
-        missing = np.ones(size)
-        for j in range(size):
-            if told[j] >= 0:
-                for x in range(size):
-                    missing[x] -= weights[j] * columns[j, x]
+        _miss(columns, told, weights, missing)
         for x in range(size):
             for j in range(size):
                 weights[j] += missing[x] * inverse[x, j]
     for j in range(size):
         weights[j] = max(0.0, weights[j]) if told[j] >= 0 else 0.0
+    _miss(columns, told, weights, missing)
+    return bool(np.abs(missing).max() < _WRONG)
+
+
+@njit(cache=True, error_model="numpy")
+def _miss(columns: Floats, told: Ints, weights: Floats, missing: Floats) -> None:
+    """What the weighted columns lack of 1 for each symbol."""
+    missing[:] = 1.0
+    for j in range(weights.size):
+        if told[j] >= 0:
+            for x in range(missing.size):
+                missing[x] -= weights[j] * columns[j, x]

@@ -1,4 +1,8 @@
-"""A whole design in one compiled call: solve, tidy up, round, certify, bound."""
+"""What stands around the solvers of a design: put together; round, certify and bound.
+
+These are separate calls, and so are the solvers: a compiled function is optimised together with
+all that it calls, so a single one for everything would take a minute to build.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,32 @@ _WORTHLESS = 1e-11
 
 @njit(cache=True, error_model="numpy")
 def from_columns(
-    share: Floats, loss: Floats, epsilon: float, settled: float
+    share: Floats,
+    loss: Floats,
+    epsilon: float,
+    settled: float,
+    pivots: int,
+    known: Floats,
+    names: Ints,
 ) -> tuple[bool, Floats, Floats]:
-    """Column generation, and its columns put together: whether it ended, float rows, prices."""
+    """Column generation, and its columns put together.
+
+    Args:
+        share: The belief, summing to 1.
+        loss: Row = true symbol, column = candidate output.
+        epsilon: Budget for the leakage under the belief.
+        settled: Part of the cost that the gap may be.
+        pivots: Give up after so many.
+        known: Columns to begin with; may have none.
+        names: Their outputs.
+
+    Returns:
+        Whether it ended, float rows, and prices of the true symbols.
+    """
     size, outputs = loss.shape
-    columns, told, weights, prices, pivots = column_generation(
-        share,
-        loss,
-        1 / (math.exp(epsilon) + 1),
-        _WORTHLESS * loss.max(),
-        60 * size + 200,
-        settled,
+    high, least = 1 / (math.exp(epsilon) + 1), _WORTHLESS * loss.max()
+    columns, told, weights, prices, done = column_generation(
+        share, loss, high, least, pivots, settled, known, names
     )
     rows = np.zeros((size, outputs))
     for j in range(size):
@@ -40,33 +59,51 @@ def from_columns(
                 rows[x, told[j]] += weights[j] * columns[j, x]
     for x in range(size):
         rows[x] /= rows[x].sum()
-    return pivots >= 0, rows, prices
+    return done >= 0, rows, prices
 
 
 @njit(cache=True, error_model="numpy")
-def designed(
-    belief: Floats, loss: Floats, epsilon: float, ldp: float, settled: float
+def blended(share: Floats, coupling: Floats, k: float) -> Floats:
+    """The channel of a coupling: with probability 1/k it releases a draw that ignores the truth."""
+    size, outputs = coupling.shape
+    marginal, rows = np.zeros(outputs), np.empty((size, outputs))
+    for x in range(size):
+        rows[x] = coupling[x] / coupling[x].sum()
+        for y in range(outputs):
+            marginal[y] += share[x] * rows[x, y]
+    for x in range(size):
+        for y in range(outputs):
+            rows[x, y] = marginal[y] / k + (1 - 1 / k) * rows[x, y]
+    return rows
+
+
+@njit(cache=True, error_model="numpy")
+def finished(
+    belief: Floats,
+    share: Floats,
+    loss: Floats,
+    rows: Floats,
+    prices: Floats,
+    epsilon: float,
+    ldp: float,
 ) -> tuple[bool, Ints, Ints, float, float, float, float]:
-    """The optimal channel of a small alphabet, ready to be sampled.
+    """A channel ready to be sampled, next to float rows.
 
     Args:
         belief: Probability of each true symbol; need not sum to 1 exactly.
+        share: The same, divided by its sum.
         loss: Row = true symbol, column = released one.
+        rows: Of the same shape, each summing to 1.
+        prices: Of the true symbols, from which the floor is computed.
         epsilon: Budget for the leakage under the belief.
-        ldp: Model-free budget, which only guides the rounding; infinite if there is none.
-        settled: Part of the cost that the gap may be.
+        ldp: Model-free budget; infinite if there is none.
 
     Returns:
-        Whether it succeeded; weights, the outputs of their columns, both leakages, rounded up,
-        the expected loss, and a floor under that of every channel within the budget.
+        Whether it keeps its budgets; weights, the outputs of their columns, both leakages, rounded
+        up, the expected loss, and a floor under that of every channel within the budget.
     """
-    total = 0.0
-    for x in range(belief.size):
-        total += belief[x]
-    share = belief / total
-    good, rows, prices = from_columns(share, loss, epsilon, settled)
-    rows, outputs = undusted(rows, share, loss)
-    fits, weights, kept, under_belief, model_free = rounded(rows, belief, epsilon, ldp)
+    merged, outputs = undusted(rows, share, loss)
+    fits, weights, kept, under_belief, model_free = rounded(merged, belief, epsilon, ldp)
     outputs = outputs[kept]
     cost = expected(weights, outputs, share, loss)
     floor = max(0.0, bound_at(prices, share, loss, epsilon))
@@ -75,7 +112,7 @@ def designed(
     if least <= cost:
         weights, outputs = np.full((belief.size, 1), 2**62), np.full(1, best)
         cost, under_belief, model_free = least, 0.0, 0.0
-    return good and fits, weights, outputs, under_belief, model_free, cost, floor
+    return fits, weights, outputs, under_belief, model_free, cost, floor
 
 
 @njit(cache=True, error_model="numpy")

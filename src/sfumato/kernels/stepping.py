@@ -16,7 +16,8 @@ Tables of kept channels (the arguments that every loop begins with):
 - `local[c]`: its model-free leakage;
 - `row_of[c, x]`: which of its rows belongs to symbol x;
 - `costs[c, 0, x]`: its expected loss when x is true; `costs[c, 1, x]`: that of its output marginal;
-- `weights`: the different rows of every channel, as floats that hold integers;
+- `weights`: the different rows of every channel, as floats that hold integers: four columns of all
+  its rows, then the next four;
 - `outputs[j]`: the symbol that column j releases;
 - `extremes[j]`: the largest and the least weight in column j;
 - `splits[i]`, `thresholds[i]`: a tree over beliefs: a symbol and two branches, the first for
@@ -50,7 +51,7 @@ _PART = 2**PART_BITS
 _UNIT = 2.0**-53
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: Floats) -> float:
     """Sum a joint to the distribution of the value whose axis has `stride`; return the sum of it.
 
@@ -72,7 +73,7 @@ def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: 
     return total
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _outputs(
     nodes: Ints, row_of: Shorts, weights: Floats, c: int, belief: Floats, mass: Floats, told: Floats
 ) -> None:
@@ -85,25 +86,31 @@ def _outputs(
             mass[row] = 0.0
         for x in range(belief.size):
             mass[row_of[c, x]] += belief[x]
-    terms = rows if gathered else belief.size
-    for begin in range(0, width, LANES):
+    for block in range(width // LANES):
         # Four sums side by side, which the compiler keeps in one register.
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for term in range(terms):
-            held = mass[term] if gathered else belief[term]
-            own = np.int64(term) if gathered else np.int64(row_of[c, term])
-            place = first + own * width + begin
-            s0 += held * weights[place]
-            s1 += held * weights[place + 1]
-            s2 += held * weights[place + 2]
-            s3 += held * weights[place + 3]
-        told[begin] = s0
-        told[begin + 1] = s1
-        told[begin + 2] = s2
-        told[begin + 3] = s3
+        start = first + block * rows
+        if gathered:
+            for row in range(rows):
+                held, place = mass[row], start + row
+                s0 += held * weights[place, 0]
+                s1 += held * weights[place, 1]
+                s2 += held * weights[place, 2]
+                s3 += held * weights[place, 3]
+        else:
+            for x in range(belief.size):
+                held, place = belief[x], start + np.int64(row_of[c, x])
+                s0 += held * weights[place, 0]
+                s1 += held * weights[place, 1]
+                s2 += held * weights[place, 2]
+                s3 += held * weights[place, 3]
+        told[block * LANES] = s0
+        told[block * LANES + 1] = s1
+        told[block * LANES + 2] = s2
+        told[block * LANES + 3] = s3
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _repair(
     nodes: Ints, extremes: Floats, c: int, told: Floats, total: float, k: float, h: float
 ) -> float:
@@ -111,13 +118,13 @@ def _repair(
     column, width = nodes[c, 2], nodes[c, 4]
     highest, lowest, weight = 1.0, 1.0, 0.0
     for y in range(width):
-        share = told[y] / total
-        most, least = extremes[column + y, 0], extremes[column + y, 1]
-        highest = max(highest, most / share)
-        lowest = min(lowest, least / share)
+        inverse = total / told[y]
+        most, least = extremes[column + y, 0] * inverse, extremes[column + y, 1] * inverse
+        highest = max(highest, most)
+        lowest = min(lowest, least)
         excess = most - h * least
         if excess > 0.0:
-            weight = max(weight, excess / (excess + (h - 1) * share))
+            weight = max(weight, excess / (excess + (h - 1)))
     if highest > k:
         weight = max(weight, (highest - k) / (highest - 1))
     if lowest < 1 / k:
@@ -125,7 +132,7 @@ def _repair(
     return weight
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _leaf(splits: Ints, thresholds: Floats, reached: Floats, total: float) -> int:
     """The leaf that a belief with these running sums falls into."""
     place = 0
@@ -135,7 +142,7 @@ def _leaf(splits: Ints, thresholds: Floats, reached: Floats, total: float) -> in
     return place
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _mean(costs: Floats, c: int, kind: int, belief: Floats) -> float:
     """Mean cost of a kind under a belief, in four sums side by side."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -150,7 +157,7 @@ def _mean(costs: Floats, c: int, kind: int, belief: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _price(
     nodes: Ints,
     row_of: Shorts,
@@ -175,7 +182,7 @@ def _price(
     return weight, plain, max(0.0, weight * (blind - plain))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _choose(
     nodes: Ints,
     row_of: Shorts,
@@ -212,7 +219,7 @@ def _choose(
     return best, mixed, added
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def price_all(
     nodes: Ints,
     row_of: Shorts,
@@ -236,7 +243,7 @@ def price_all(
             prices[place, c] = plain + rise
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _blend(told: Floats, total: float, width: int, blends: Ints, place: int) -> None:
     """Round an output marginal to integers that sum to `2**PART_BITS`."""
     left, largest = _PART, 0
@@ -248,7 +255,7 @@ def _blend(told: Floats, total: float, width: int, blends: Ints, place: int) -> 
     blends[place, largest] += left
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _log_up(value: float, relative_error: float) -> float:
     """The same bound as `_numerics.log_up`, for finite values of at least 1."""
     logarithm = math.log(value)
@@ -256,7 +263,7 @@ def _log_up(value: float, relative_error: float) -> float:
     return bound * (1 + 4 * _UNIT)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _certify(
     nodes: Ints,
     extremes: Floats,
@@ -288,7 +295,7 @@ def _certify(
     return _log_up(ratio, (3 * size + 16) * _UNIT), _log_up(spread, 4 * _UNIT)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def prepare(
     nodes: Ints,
     local: Floats,
@@ -391,7 +398,7 @@ def prepare(
         parts[place] = min(used, WHOLE)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def draw(
     nodes: Ints,
     row_of: Shorts,
@@ -413,11 +420,12 @@ def draw(
     """
     for place in range(symbols.size):
         c, mixed = chosen[place], parts[place]
-        first = nodes[c, 0] + row_of[c, symbols[place]] * nodes[c, 3]
+        first, rows = nodes[c, 0] + row_of[c, symbols[place]], nodes[c, 1]
         coin = np.int64(words[place] >> np.uint64(64 - BITS))
         reached = np.int64(0)
         for y in range(nodes[c, 4]):
-            reached += (WHOLE - mixed) * np.int64(weights[first + y])
+            weight = weights[first + (y // LANES) * rows, y % LANES]
+            reached += (WHOLE - mixed) * np.int64(weight)
             if mixed > 0:
                 reached += mixed * blends[place, y]
             if coin < reached:
@@ -425,7 +433,7 @@ def draw(
                 break
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def inform(
     nodes: Ints,
     row_of: Shorts,
@@ -450,13 +458,14 @@ def inform(
     size = row_of.shape[1]
     for place in range(which.size):
         stream, c, mixed, y = which[place], chosen[place], parts[place], drawn[place]
-        first, rows, width = nodes[c, 0] + y, nodes[c, 1], nodes[c, 3]
+        rows, lane = nodes[c, 1], y % LANES
+        first = nodes[c, 0] + (y // LANES) * rows
         released[place] = outputs[nodes[c, 2] + y]
         if rows == 1 or mixed == WHOLE:
             continue
         base = mixed * blends[place, y] if mixed > 0 else np.int64(0)
         for row in range(rows):
-            whole = (WHOLE - mixed) * np.int64(weights[first + row * width]) + base
+            whole = (WHOLE - mixed) * np.int64(weights[first + row, lane]) + base
             mass[row] = np.float64(whole) * 2.0**-BITS
         if order == 1:
             for x in range(size):
@@ -468,7 +477,7 @@ def inform(
         drifts[stream] += 4 * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def release_one(
     nodes: Ints,
     local: Floats,

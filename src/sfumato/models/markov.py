@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.sparse.linalg import spsolve
 
 from sfumato import _checks
 from sfumato._digest import digest
@@ -247,6 +248,8 @@ class MarkovChain:
         """
         if self.order == 1 and self.size <= 2_000:
             return _stationary_dense(self.transition())
+        if self.order == 1 and self.backoff.min() > 0 and not isinstance(self.known, np.ndarray):
+            return _stationary_sparse(self.known, self.backoff, self.background)
         shape = (self.size,) * self.order
         belief = Belief(np.full(shape, 1.0 / self.size**self.order), self.order - 1)
         for _ in range(max_steps):
@@ -365,6 +368,15 @@ def _off(
     """Sums of rows that are off by more than rounding; 1 for the others, which stay as they are."""
     wrong = used & (np.abs(sums - 1) > 4 * size * UNIT)
     return np.where(wrong, sums, 1.0)
+
+
+def _stationary_sparse(
+    known: sparse.csr_array, backoff: NDArray[np.float64], background: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What returns from the background for ever: `p (1 - (1-l) S)` is in proportion to it."""
+    leaving = sparse.identity(len(backoff), format="csr") - known * (1 - backoff)[:, None]
+    solution = np.maximum(spsolve(sparse.csc_array(leaving.T), background), 0.0)
+    return _checks.read_only(solution / solution.sum())
 
 
 def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:

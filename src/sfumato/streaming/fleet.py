@@ -142,7 +142,7 @@ class InstantFleet:
         allowed = self._allowed(streams)
         prepared = self._crowd.prepare(streams, allowed)
         quick = (prepared.status == PREPARED) & (places >= 0)
-        quick &= (allowed >= EXHAUSTED_BELOW).all(axis=1)
+        quick &= (allowed[:, 0] >= EXHAUSTED_BELOW) & (allowed[:, 1] >= EXHAUSTED_BELOW)
         step = self._blank(streams)
         slow = [
             (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
