@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PEERS  ?= .venv-peers
+RESULTS := benchmarks/results
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all format bench soak clean
+.PHONY: demo test test-all format bench soak clean clean-kernels
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,11 +36,14 @@ $(PEERS)/.ready: benchmarks/peers-constraints.txt constraints.txt
 		pure-ldp multi-freq-ldpy diffprivlib opendp statsmodels cryptography
 	touch $@
 
+# Everything in one run, so that ratios mean something; tables and figures are kept.
 bench: $(VENV)/.ready $(PEERS)/.ready
-	$(BIN)/python benchmarks/solver.py
-	$(PEERS)/bin/python benchmarks/peers.py > $(PEERS)/peers.json
-	$(BIN)/python benchmarks/streams.py $(PEERS)/peers.json
-	$(BIN)/python benchmarks/tables.py
+	mkdir -p $(RESULTS)
+	$(BIN)/python benchmarks/solver.py > $(RESULTS)/solver.md
+	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
+	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
+	$(BIN)/python benchmarks/tables.py > $(RESULTS)/tables.md
+	$(BIN)/python benchmarks/figure.py
 
 soak: $(VENV)/.ready
 	$(BIN)/python benchmarks/soak.py
@@ -48,5 +52,8 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:
+clean-kernels:
+	rm -rf src/sfumato/kernels/__pycache__
+
+clean: clean-kernels
 	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -136,7 +136,7 @@ def random_tables(draw: st.DrawFn) -> tuple[Tables, int]:
     return handmade(rows, belief, order[:width]), size
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(random_tables(), amounts, st.none() | amounts, st.data())
 def test_any_kept_channel_keeps_its_price_at_any_belief(
     made: tuple[Tables, int], epsilon: float, cap: float | None, data: st.DataObject

@@ -110,8 +110,8 @@ class Horizon:
         """The same for many streams: one row each, infinite where there is no cap."""
         left = (self.steps - ledgers.counts[which])[:, None]
         share = _all_left(_limits(self), ledgers.spent[which]) / np.maximum(left, 1)
-        share = np.where(left == 1, share, np.nextafter(share, 0.0))
-        return np.where(left > 0, share, 0.0)
+        share = np.where((left == 1) | np.isinf(share), share, np.nextafter(share, 0.0))
+        return np.where((left > 0) | np.isinf(share), share, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from sfumato.cli import audit, demo, design, fit, plan, policy, release
-from sfumato.cli.console import BAD_INPUT, INTERRUPTED, say
+from sfumato.cli.console import BAD_INPUT, INTERRUPTED, mention_compiling, say
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run_guarded(*arguments: Any, **options: Any) -> None:
         try:
+            mention_compiling()
             command(*arguments, **options)
             sys.stdout.flush()
         except SfumatoError as problem:

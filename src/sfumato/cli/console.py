@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 OK, FAILED_AUDIT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -59,6 +61,15 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
             bar.update(task, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield show
+
+
+def mention_compiling() -> None:
+    """Say why the very first command takes long: on a terminal, while no loop is kept on disk."""
+    from sfumato import kernels
+
+    kept = Path(kernels.__path__[0]) / "__pycache__"
+    if sys.stderr.isatty() and "NUMBA_CACHE_DIR" not in os.environ and not any(kept.glob("*.nbi")):
+        say("first use on this machine: compiling loops, once, for up to a minute")
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:

@@ -209,8 +209,13 @@ class _Problem:
             truths = categorical(
                 integer_weights(beliefs).cumsum(axis=1), everyone, coins.words(_WALKS)
             )
-            # Where no channel would do, the nearest one serves the simulation.
-            crowd.release(prepared, truths, coins.words(_WALKS))
+            words, kept = coins.words(_WALKS), prepared.status != MISSED
+            crowd.release(prepared[kept], truths[kept], words[kept])
+            for place in np.flatnonzero(~kept).tolist():
+                channel = self.solved(beliefs[place]).channel
+                output = int(channel.draw(truths[place], words[place : place + 1])[0])
+                informed = crowd.belief(place).update(channel.likelihood(output))
+                crowd.put(place, int(crowd.moments[place]), informed)
             crowd.advance(everyone)
             told(before + done + 1)
         steps = rounds * _WALKS

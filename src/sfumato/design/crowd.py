@@ -6,6 +6,7 @@ stream gets the same answers alone and among others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import _checks
 from sfumato.design.policy import Tables
+from sfumato.errors import InvalidParameter
 from sfumato.kernels import stepping
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
@@ -67,7 +70,7 @@ class Crowd:
     Args:
         chain: What the adversary is assumed to know.
         tables: Kept channels, as in a `Policy`.
-        repair_limit: Largest mixing weight.
+        repair_limit: By what part mixing may make a kept channel dearer.
         count: Number of streams.
         threads: How many threads share the work of a step.
     """
@@ -124,8 +127,16 @@ class Crowd:
         return int(self.joints.shape[1])
 
     def put(self, stream: int, moment: int, belief: Belief) -> None:
-        """Set where a stream stands."""
-        self.joints[stream] = belief.joint.ravel()
+        """Set where a stream stands.
+
+        Raises:
+            InvalidParameter: If the belief is no distribution of this chain's values.
+        """
+        joint, error = belief.joint, belief.drift
+        if joint.shape != self.chain.initial.shape or not 0 <= error < math.inf:
+            raise InvalidParameter("belief", joint.shape, "be one about the values of the chain")
+        _checks.probabilities("belief", joint.ravel())
+        self.joints[stream] = joint.ravel()
         self.moments[stream] = moment
         self.drifts[stream] = belief.drift
 

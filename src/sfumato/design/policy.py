@@ -43,6 +43,9 @@ _TYPES: tuple[type[np.int64 | np.float64 | np.uint16], ...] = (
 )
 
 
+_AXES = (2, 1, 2, 3, 2, 1, 2, 2, 1, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyReport:
     """How good a policy was in a simulation that it was not compiled from.
@@ -244,6 +247,18 @@ def _check(
     *tree: NDArray[np.generic],
 ) -> None:
     """Refuse tables that the loops could not trust, so that damage never becomes a release."""
+    arrays: tuple[NDArray[Any], ...] = (
+        nodes,
+        local,
+        row_of,
+        costs,
+        weights,
+        outputs,
+        extremes,
+        *tree,
+    )
+    if tuple(array.ndim for array in arrays) != _AXES or nodes.shape[1:] != (5,):
+        raise InvalidParameter("policy.tables", "other shapes", "be those of a compiled policy")
     count = len(nodes)
     sizes = nodes[:, 1] * nodes[:, 3] // LANES
     begins = [np.concatenate([[0], np.cumsum(part)]) for part in (sizes, nodes[:, 4])]
@@ -277,9 +292,12 @@ def _check(
             and np.array_equal(extremes[column : column + width, 0], table.max(axis=0))
             and np.array_equal(extremes[column : column + width, 1], table.min(axis=0))
             and len(set(told.tolist())) == width
+            and len(np.unique(table, axis=0)) == len(table) == len(np.unique(row_of[node]))
         )
         if not exact:
-            raise InvalidParameter(f"policy channel {node}", "other weights", "sum to 2**40")
+            raise InvalidParameter(
+                f"policy channel {node}", "other weights", "have different rows that sum to 2**40"
+            )
         own = Channel((table * WHOLE).astype(np.int64), told)
         if local[node] != local_leakage(own).epsilon:
             raise InvalidParameter(f"policy channel {node}", "another leakage", "be its own")
@@ -290,9 +308,9 @@ def _is_tree(
 ) -> bool:
     """Whether every walk ends at a leaf with a candidate; branches lead to later places."""
     places = np.arange(len(splits))
-    inner = splits[:, 0] >= 0
-    if splits.ndim != 2 or splits.shape != (len(thresholds), 3) or len(splits) == 0:
+    if splits.shape != (len(thresholds), 3) or len(splits) == 0:
         return False
+    inner = splits[:, 0] >= 0
     later = (splits[:, 1] > places) & (splits[:, 2] == splits[:, 1] + 1)
     later &= splits[:, 2] < len(splits)
     ranges = (splits[:, 1] >= 0) & (splits[:, 1] < splits[:, 2])

@@ -48,6 +48,7 @@ LANES = 4
 """Columns are padded with empty ones to a multiple of this."""
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
 _PART = 2**PART_BITS
+_LEAST, _MOST = 1e-200, 1e200
 _UNIT = 2.0**-53
 
 
@@ -357,6 +358,10 @@ def prepare(
             h = math.exp(cap)
         stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
         total = marginal(joints, stream, stride, belief, reached)
+        if not _LEAST < total < _MOST:
+            # No distribution: whoever asked must find out why.
+            status[place] = MISSED
+            continue
         c, weight, added = _choose(
             nodes,
             row_of,

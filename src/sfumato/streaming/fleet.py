@@ -143,7 +143,7 @@ class InstantFleet:
         prepared = self._crowd.prepare(streams, allowed)
         quick = (prepared.status == PREPARED) & (places >= 0)
         quick &= (allowed[:, 0] >= EXHAUSTED_BELOW) & (allowed[:, 1] >= EXHAUSTED_BELOW)
-        step = self._blank(streams)
+        step = self._blank(streams, whole=which is None)
         slow = [
             (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
             for row in np.flatnonzero(~quick).tolist()
@@ -202,10 +202,15 @@ class InstantFleet:
         if which is None:
             streams = np.arange(len(self))
         else:
-            streams = np.asarray(which, dtype=np.int64)
-            known = streams.ndim == 1 and bool(((streams >= 0) & (streams < len(self))).all())
-            if not known or len(np.unique(streams)) != len(streams):
+            given = np.asarray(which)
+            whole = given.ndim == 1 and (given.dtype.kind in "iu" or given.size == 0)
+            if (
+                not whole
+                or len(np.unique(given)) != len(given)
+                or (given.size and not (given.min() >= 0 and given.max() < len(self)))
+            ):
                 raise InvalidParameter("which", "other places", "be places of different streams")
+            streams = given.astype(np.int64)
         if count is not None and count != len(streams):
             raise InvalidParameter("values", count, f"be one per stream, {len(streams)}")
         return streams
@@ -224,9 +229,8 @@ class InstantFleet:
             words[row] = at.words(1)[0]
         return words
 
-    def _blank(self, streams: Ints) -> FleetStep:
-        every = len(streams) == len(self)
-        names = self.streams if every else [self.streams[place] for place in streams.tolist()]
+    def _blank(self, streams: Ints, *, whole: bool) -> FleetStep:
+        names = self.streams if whole else [self.streams[place] for place in streams.tolist()]
         return FleetStep(
             streams=names,
             sequences=self._crowd.moments[streams],
@@ -247,6 +251,8 @@ class InstantFleet:
         """Places of the symbols; -1 for values outside the alphabet."""
         alphabet = self.plan.model.alphabet
         if self._numbered and isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+            if values.ndim != 1:
+                raise InvalidParameter("values", values.shape, "be one row")
             places = values.astype(np.int64)
             return np.where((places >= 0) & (places < len(alphabet)), places, -1)
         return np.array([alphabet.place(value) for value in values], dtype=np.int64)
