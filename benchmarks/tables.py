@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 SYMBOLS = 16
+EPSILON = 0.5
 
 
 def ring(stay: float) -> np.ndarray:
@@ -48,7 +49,9 @@ def make_data(folder: Path, rows: int, streams: int, suffix: str) -> Path:
     return path
 
 
-def run_one(model: str, source: str, output: str, method: str, handling_only: str) -> None:
+def run_one(
+    model: str, source: str, output: str, method: str, policy: str, handling_only: str
+) -> None:
     """Release one table in this process and print what it took."""
     from sfumato.accounting.events import Event, Outcome
     from sfumato.files import load
@@ -61,7 +64,10 @@ def run_one(model: str, source: str, output: str, method: str, handling_only: st
 
     chain = load(model)
     stream_model = StreamModel(chain, Symbols(chain.alphabet))
-    plan = ReleaseSpec(epsilon=1.0, loss="absolute", method=method).plan(stream_model)
+    kept = load(policy) if policy else None
+    named = None if kept is None else kept.fingerprint
+    spec = ReleaseSpec(epsilon=EPSILON, loss="absolute", method=method, policy=named)
+    plan = spec.plan(stream_model, kept)
     if handling_only == "yes":
         free = (SIP(0.0), LDP(0.0))
 
@@ -88,10 +94,12 @@ def peak_memory() -> float:
     return int(line.split()[1]) / 1024
 
 
-def measure(model: Path, source: Path, method: str, handling_only: bool = False) -> dict:
+def measure(
+    model: Path, source: Path, method: str, policy: Path | str, handling_only: bool = False
+) -> dict:
     """Run one release in a process of its own."""
     output = source.with_name(f"out-{source.name}")
-    command = [sys.executable, __file__, "one", model, source, output, method]
+    command = [sys.executable, __file__, "one", model, source, output, method, policy]
     command.append("yes" if handling_only else "no")
     done = subprocess.run([str(part) for part in command], capture_output=True, check=True)
     return json.loads(done.stdout)
@@ -106,20 +114,25 @@ def main() -> None:
         chain = sf.MarkovChain.from_matrix(ring(0.8), floor=1e-4)
         model = folder / "ring.model"
         sf.save(chain, model)
-        print("method, format, rows, rows/s, peak MB, file handling share")
-        for method, suffix, rows, streams in (
-            ("randomized-response", "csv", 250_000, 10_000),
-            ("randomized-response", "csv", 1_000_000, 10_000),
-            ("randomized-response", "parquet", 250_000, 10_000),
-            ("optimal", "csv", 10_000, 1_000),
+        policy = folder / "ring.policy"
+        loss = sf.loss.absolute(chain.alphabet)
+        sf.save(sf.compile_policy(chain, loss, EPSILON, steps=4_000), policy)
+        print("| method | format | rows | rows/s | peak MB | file handling |\n" + "|---" * 6 + "|")
+        for method, kept, suffix, rows, streams in (
+            ("optimal", "", "csv", 10_000, 1_000),
+            ("optimal", policy, "csv", 200_000, 10_000),
+            ("optimal", policy, "csv", 1_000_000, 10_000),
+            ("optimal", policy, "parquet", 200_000, 10_000),
+            ("randomized-response", "", "csv", 50_000, 10_000),
         ):
             source = make_data(folder, rows, streams, suffix)
-            whole = measure(model, source, method)
-            files = measure(model, source, method, handling_only=True)
+            whole = measure(model, source, method, kept)
+            files = measure(model, source, method, "", handling_only=True)
             share = files["seconds"] / whole["seconds"]
             speed = whole["rows"] / whole["seconds"]
-            figures = f"{speed:,.0f}, {whole['peak_mb']:,.0f}, {share:.0%}"
-            print(f"{method}, {suffix}, {rows:,}, {figures}", flush=True)
+            name = f"{method}, compiled" if kept else method
+            figures = f"{speed:,.0f} | {whole['peak_mb']:,.0f} | {share:.0%}"
+            print(f"| {name} | {suffix} | {rows:,} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":
