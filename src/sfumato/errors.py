@@ -5,6 +5,7 @@ SfumatoError
 ├── UnknownSymbol        a person's value lies outside the alphabet           (also ValueError)
 ├── BudgetExceeded       a release would cost more than is left
 ├── InsecureRandomness   a simulation's coins were offered to a real release
+├── InterruptedStep      an exception broke into an earlier step of a fleet
 ├── SolverFailed         an optimiser did not reach a certified answer
 └── CorruptData          stored bytes are damaged, or of another kind or version
 
@@ -82,6 +83,15 @@ class InsecureRandomness(SfumatoError):
         super().__init__(
             f"{where} needs secure() or keyed() randomness; seeded() coins can be guessed. "
             "Ask for a simulation by name to use them"
+        )
+
+
+class InterruptedStep(SfumatoError):
+    """A fleet was interrupted in the middle of a step; what it drew never left."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a step of this fleet was interrupted; begin a new one from the states that were stored"
         )
 
 

@@ -169,7 +169,7 @@ def test_steps_at_which_nothing_would_do_are_counted() -> None:
 
 def test_a_default_length_is_chosen_by_the_size_of_the_alphabet() -> None:
     lengths = [_default_steps(size) for size in (2, 24, 25, 64, 65, 1_000)]
-    assert lengths == [16_000, 16_000, 4_000, 4_000, 1_000, 1_000]
+    assert lengths == [16_000, 16_000, 4_000, 4_000, 4_000, 4_000]
 
 
 def test_a_policy_is_of_use_at_every_order() -> None:

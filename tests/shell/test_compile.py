@@ -127,5 +127,27 @@ def test_a_model_is_no_policy_and_a_policy_no_model(compiled: Path, tmp_path: Pa
     assert "hold a policy" in one.err and "hold a chain" in other.err
 
 
+def test_bad_requests_are_refused_before_anything_is_simulated(model: Path, tmp_path: Path) -> None:
+    for wrong, rule in (
+        (("--method", "foo"), "method must be one of"),
+        (("-o", tmp_path / "no" / "x.policy"), "be a new file in a folder that exists"),
+        (("-o", model), "be a new file in a folder that exists"),
+        (("--max-channels", 0), "max_channels must be"),
+    ):
+        refused = call("compile", "-m", model, *RULE, *wrong)
+        assert refused.code == 2 and rule in refused.err
+    large = call("compile", "-m", model, "--epsilon", 30, "-o", tmp_path / "x.policy")
+    assert large.code == 2 and "epsilon must be at most 20" in large.err
+
+
+def test_the_policy_is_not_overwritten(compiled: Path, tmp_path: Path) -> None:
+    live, policy = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
+    shutil.copy(compiled.with_suffix(".policy"), policy)
+    kept = policy.read_bytes()
+    refused = call("release", live, "-m", compiled, *RULE, "--policy", policy, "-o", policy)
+    assert refused.code == 2 and "--policy must be a file of its own" in refused.err
+    assert policy.read_bytes() == kept
+
+
 def _named(live: object) -> list[dict[str, str]]:
     return [{"person": person, "place": place} for person, place in live]  # type: ignore[attr-defined]

@@ -243,7 +243,7 @@ def test_every_event_costs_at_least_its_exact_leakage(name: str) -> None:
         before = [fleet.state(place) for place in range(len(NAMES))]
         told = fleet.step(draw.integers(0, CHAINS[name].size, len(NAMES)))
         for state, event in zip(before, told, strict=True):
-            due, prepared = plan.allowance(state), plan.prepare(state)
+            due, prepared = plan.allowance(state.ledger), plan.prepare(state)
             assert prepared is not None and due.ldp is not None
             belief = exact_shares(state.belief.joint, state.belief.axis)
             sip, ldp = exact_leakages(prepared.channel.weights.tolist(), belief)

@@ -47,6 +47,7 @@ def compile_policy(
         -o private.csv
     """
     from dataclasses import asdict
+    from pathlib import Path
 
     from sfumato.errors import InvalidParameter
     from sfumato.files import save
@@ -56,8 +57,8 @@ def compile_policy(
 
     read = options.load_model(model)
     target = output or str(beside_model(model))
-    if same_file(model, target):
-        raise InvalidParameter("--output", target, "not be the model")
+    if same_file(model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
+        raise InvalidParameter("--output", target, "be a new file in a folder that exists")
     spec = ReleaseSpec(
         epsilon=epsilon,
         budget=budget,

@@ -83,7 +83,7 @@ def release(
     from sfumato.guarantees import LDP, SIP
     from sfumato.jobs.policy import load_policy
     from sfumato.jobs.release import release_table, same_file
-    from sfumato.jobs.spec import ReleaseSpec, write_spec
+    from sfumato.jobs.spec import ReleaseSpec, beside, write_spec
 
     read = _renamed(options.load_model(model), stream, value)
     kept = None if policy is None else load_policy(policy)
@@ -101,8 +101,10 @@ def release(
         policy=None if kept is None else kept.fingerprint,
     )
     rule = spec.plan(read, kept)
-    if same_file(model, output) or (ledger and same_file(model, ledger)):
-        raise InvalidParameter("--model", model, "be a file of its own")
+    for name, file in (("--model", model), ("--policy", policy)):
+        written = (output, str(beside(output)), ledger or output)
+        if file is not None and any(same_file(file, other) for other in written):
+            raise InvalidParameter(name, file, "be a file of its own")
     if resume and (ledger is None or not Path(ledger).is_file()):
         raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
     if format not in (None, "csv", "jsonl"):

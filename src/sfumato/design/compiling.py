@@ -39,6 +39,7 @@ from sfumato.randomness import Randomness, categorical, integer_weights, seeded
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Progress = Callable[[int, int], None]
+_MAX_EPSILON = 20.0
 _WALKS = 32
 _SMALLEST_LEAF = 4
 _CANDIDATES = 2
@@ -71,8 +72,7 @@ def compile_policy(
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
             candidates get dearer than that is solved on the spot.
         max_channels: Keep no more than this.
-        steps: Simulated steps; 16,000 for up to 24 symbols, 4,000 up to 64, 1,000 beyond, if
-            not given.
+        steps: Simulated steps; 16,000 for up to 24 symbols and 4,000 beyond, if not given.
         seed: Of the simulation.
         progress: Told how many steps of how many are done.
 
@@ -88,7 +88,11 @@ def compile_policy(
     _checks.positive("tolerance", tolerance)
     _checks.positive("repair_limit", repair_limit)
     budget = _checks.epsilon("epsilon", epsilon)
+    if budget > _MAX_EPSILON:
+        rule = f"be at most {_MAX_EPSILON}: finer weights than a policy keeps would be needed"
+        raise InvalidParameter("epsilon", budget, rule)
     cap = None if ldp is None else _checks.epsilon("ldp", ldp)
+    count = _checks.count("max_channels", max_channels)
     walked = _checks.count("steps", _default_steps(chain.size) if steps is None else steps)
     rounds = -(-walked // _WALKS)
     checks = -(-rounds // _CHECKED_PART)
@@ -100,7 +104,6 @@ def compile_policy(
 
     if chosen is Method.OPTIMAL:
         beliefs, floors = problem.collected(rounds, seeded(seed), told)
-        count = _checks.count("max_channels", max_channels)
         tables = _Garden(problem, beliefs, floors, tolerance, count).tables()
     else:
         tables = problem.single()
@@ -128,7 +131,7 @@ def _check(chain: MarkovChain, loss: Loss, method: Method) -> None:
 
 
 def _default_steps(size: int) -> int:
-    return 16_000 if size <= 24 else 4_000 if size <= 64 else 1_000
+    return 16_000 if size <= 24 else 4_000
 
 
 class _Problem:

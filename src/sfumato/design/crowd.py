@@ -127,18 +127,18 @@ class Crowd:
         return int(self.joints.shape[1])
 
     def put(self, stream: int, moment: int, belief: Belief) -> None:
-        """Set where a stream stands.
+        """Set where a stream stands."""
+        self.check(belief)
+        self.joints[stream] = belief.joint.ravel()
+        self.moments[stream] = moment
+        self.drifts[stream] = belief.drift
 
-        Raises:
-            InvalidParameter: If the belief is no distribution of this chain's values.
-        """
+    def check(self, belief: Belief) -> None:
+        """Refuse what is no distribution of this chain's values."""
         joint, error = belief.joint, belief.drift
         if joint.shape != self.chain.initial.shape or not 0 <= error < math.inf:
             raise InvalidParameter("belief", joint.shape, "be one about the values of the chain")
         _checks.probabilities("belief", joint.ravel())
-        self.joints[stream] = joint.ravel()
-        self.moments[stream] = moment
-        self.drifts[stream] = belief.drift
 
     def belief(self, stream: int) -> Belief:
         """Where a stream stands, as a value."""

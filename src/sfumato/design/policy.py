@@ -116,6 +116,11 @@ class Policy:
         return len(self.tables[0])
 
     @property
+    def size(self) -> int:
+        """Number of symbols."""
+        return int(self.tables[2].shape[1])
+
+    @property
     def width(self) -> int:
         """The most outputs that any of them has."""
         return int(self.tables[0][:, 3].max())
@@ -311,8 +316,8 @@ def _is_tree(
     if splits.shape != (len(thresholds), 3) or len(splits) == 0:
         return False
     inner = splits[:, 0] >= 0
-    later = (splits[:, 1] > places) & (splits[:, 2] == splits[:, 1] + 1)
-    later &= splits[:, 2] < len(splits)
+    later = (splits[:, 1] > places) & (splits[:, 1] < len(splits) - 1)
+    later &= splits[:, 2] - 1 == splits[:, 1]
     ranges = (splits[:, 1] >= 0) & (splits[:, 1] < splits[:, 2])
     return bool(
         (splits[:, 0] < size).all()

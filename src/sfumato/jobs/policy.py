@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sfumato.design.compiling import compile_policy
-from sfumato.design.methods import Method
 from sfumato.design.policy import Policy
 from sfumato.errors import InvalidParameter
 from sfumato.files import load
@@ -40,7 +39,7 @@ def compile_for(
         named_loss(spec.loss, model.chain.alphabet),
         epsilon,
         ldp=ldp,
-        method=Method(spec.method),
+        method=spec.chosen_method(),
         tolerance=tolerance,
         max_channels=max_channels,
         steps=steps,

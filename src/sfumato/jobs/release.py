@@ -239,7 +239,8 @@ class _Run:
                 for row, happened in zip(wave, self._wave(fleet, wave, which), strict=True):
                     released[row.id] = Answer(row.id, self._name, row.row, happened)
         finally:
-            for place, before in enumerate(states):
+            # What an interrupted step drew never left: it is forgotten.
+            for place, before in enumerate(states if not fleet.torn else ()):
                 if (after := fleet.state(place)).sequence > before.sequence:
                     moved[before.stream] = after
 

@@ -90,12 +90,16 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             model=model.chain,
             budget=self.schedule(),
             loss=named_loss(self.loss, model.chain.alphabet),
-            method=_choice("method", Method, self.method),
+            method=self.chosen_method(),
             on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
             on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
             purpose=_choice("purpose", Purpose, self.purpose),
             policy=policy,
         )
+
+    def chosen_method(self) -> Method:
+        """How channels are found."""
+        return _choice("method", Method, self.method)
 
     def per_step(self) -> tuple[float, float | None]:
         """An even share of the budget for one step, under the model and whatever the model."""

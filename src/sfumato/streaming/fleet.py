@@ -8,6 +8,7 @@ those that each stream would get alone with the same coins.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import Ledgers
 from sfumato.alphabet import Alphabet, Label
 from sfumato.design.crowd import PREPARED, Crowd
-from sfumato.errors import InsecureRandomness, InvalidParameter
+from sfumato.errors import InsecureRandomness, InterruptedStep, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, secure
@@ -118,6 +119,8 @@ class InstantFleet:
         self._crowd = Crowd(plan.model, policy.tables, policy.repair_limit, count, workers)
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
+        self._lock = threading.Lock()
+        self._torn = False
         self._numbered = plan.model.alphabet.labels == tuple(range(plan.model.size))
         for place, state in enumerate(states):
             self._put(place, state)
@@ -136,7 +139,13 @@ class InstantFleet:
         Raises:
             BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
             UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
+            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
         """
+        with self._lock:
+            return self._step(values, which)
+
+    def _step(self, values: Sequence[object] | Ints, which: Ints | None) -> FleetStep:
+        self._check_whole()
         streams = self._chosen(which, len(values))
         places = self._places(values)
         allowed = self._allowed(streams)
@@ -149,6 +158,7 @@ class InstantFleet:
             for row in np.flatnonzero(~quick).tolist()
         ]
         # Nothing has changed so far: an error above leaves every stream where it was.
+        self._torn = True
         rows = slice(None) if not slow else quick
         some = prepared[rows]
         step.released[rows] = self._crowd.release(some, places[rows], self._words(streams[rows]))
@@ -159,16 +169,22 @@ class InstantFleet:
         for row, event, state in slow:
             self._put(int(streams[row]), state)
             self._tell(step, row, event)
+        self._torn = False
         return step
 
     def skip(self, which: Ints | None = None) -> None:
         """Let a moment of every stream, or of some, pass without a release."""
-        streams = self._chosen(which, None)
-        self._crowd.advance(streams)
-        self._ledgers.charge(streams, np.zeros((len(streams), 2)))
+        with self._lock:
+            self._check_whole()
+            streams = self._chosen(which, None)
+            self._torn = True
+            self._crowd.advance(streams)
+            self._ledgers.charge(streams, np.zeros((len(streams), 2)))
+            self._torn = False
 
     def state(self, stream: int) -> InstantState:
         """Where a stream stands: store it, and go on from it later."""
+        self._check_whole()
         last = int(self._last[stream])
         return InstantState(
             plan=self.plan.fingerprint,
@@ -191,6 +207,15 @@ class InstantFleet:
         held = crowd.joints.nbytes + crowd.moments.nbytes + crowd.drifts.nbytes
         spent = ledgers.counts.nbytes + ledgers.spent.nbytes + ledgers.recent.nbytes
         return (held + spent + self._last.nbytes) // len(self)
+
+    @property
+    def torn(self) -> bool:
+        """Whether an exception broke into a step; the fleet must be begun again from states."""
+        return self._torn
+
+    def _check_whole(self) -> None:
+        if self._torn:
+            raise InterruptedStep
 
     def _put(self, place: int, state: InstantState) -> None:
         self.plan.check_own(state)

@@ -7,6 +7,7 @@ holds nothing the adversary could not compute; `InstantRelease` is a small objec
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -36,6 +37,8 @@ from sfumato.randomness import Randomness, categorical, integer_weights, secure
 if TYPE_CHECKING:
     from sfumato.streaming.solo import Solo
 
+_LEAST_MASS = 1e-200
+"""Below this the known error of a product is lost."""
 _KEPT_CELLS = 4_000_000
 """How many channel weights a plan keeps for streams that stand alike."""
 
@@ -149,6 +152,14 @@ class InstantPlan:
         ):
             rule = "be compiled for this chain, loss and method"
             raise InvalidParameter("policy", "one made for something else", rule)
+        if policy.size != self.model.size:
+            raise InvalidParameter("policy", policy.size, f"be for {self.model.size} symbols")
+        least = min(self.model.floor**self.model.order, float(self.model.initial.min()))
+        if least < _LEAST_MASS:
+            rule = (
+                f"keep every belief above {_LEAST_MASS:g} to be used with a policy; raise its floor"
+            )
+            raise InvalidParameter("model", f"{least:g}", rule)
 
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
@@ -157,12 +168,12 @@ class InstantPlan:
     def prepare(self, state: InstantState) -> Design | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
         self.check_own(state)
-        ready = self._ready(state, self.allowance(state))
+        ready = self._ready(state, self.allowance(state.ledger))
         return ready.design if ready and ready.covered else None
 
-    def allowance(self, state: InstantState) -> Allowance:
+    def allowance(self, ledger: Ledger) -> Allowance:
         """What the next step may leak: what the budget says, and no more than the policy's part."""
-        due = self.budget.allowance(state.ledger)
+        due = self.budget.allowance(ledger)
         if self.policy is None:
             return due
         sip, ldp = self.policy.allowed
@@ -187,7 +198,7 @@ class InstantPlan:
         self.check_own(state)
         if randomness.simulated and self.purpose is not Purpose.SIMULATION:
             raise InsecureRandomness("a release")
-        allowance = self.allowance(state)
+        allowance = self.allowance(state.ledger)
         ready = self._ready(state, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, allowance, ready)
@@ -221,7 +232,7 @@ class InstantPlan:
         self.check_own(state)
         if outcome is not Outcome.RELEASED:
             return self._observed_silence(state, output, outcome)
-        ready = self._ready(state, self.allowance(state))
+        ready = self._ready(state, self.allowance(state.ledger))
         if ready is None or not ready.covered:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
         place = self.model.alphabet.index(output)
@@ -393,23 +404,26 @@ class InstantRelease:
         self._randomness = secure() if randomness is None else randomness
         self._state = self.plan.begin(stream) if state is None else state
         self.plan.check_own(self._state)
+        self._lock = threading.Lock()  # two values of one stream must not be mixed up
         self._solo = None if policy is None else _solo(self.plan, self._state, self._randomness)
 
     def __call__(self, value: object) -> Label | None:
         """Release one value; None when it was suppressed."""
-        if self._solo is not None:
-            place = self._quick(self._solo, value)
-            if place >= 0:
-                return self.plan.model.alphabet.labels[place]
-        return self._slow(value).released
+        with self._lock:
+            if self._solo is not None:
+                place = self._quick(self._solo, value)
+                if place >= 0:
+                    return self.plan.model.alphabet.labels[place]
+            return self._slow(value).released
 
     def step(self, value: object) -> Event:
         """Release one value and say what it cost."""
-        if self._solo is not None:
-            place = self._quick(self._solo, value)
-            if place >= 0:
-                return self._solo.event(place)
-        return self._slow(value)
+        with self._lock:
+            if self._solo is not None:
+                place = self._quick(self._solo, value)
+                if place >= 0:
+                    return self._solo.event(place)
+            return self._slow(value)
 
     def _quick(self, solo: Solo, value: object) -> int:
         place = self.plan.model.alphabet.place(value)
@@ -420,12 +434,13 @@ class InstantRelease:
 
     def skip(self) -> Event:
         """Let a moment pass without a release."""
-        return self._gone_on(*self.plan.skip(self.state))
+        with self._lock:
+            return self._gone_on(*self.plan.skip(self.state))
 
     def _gone_on(self, event: Event, state: InstantState) -> Event:
-        self._state = state
         if self._solo is not None:
             self._solo.put(state)
+        self._state = state
         return event
 
     def over(self, values: Iterable[object]) -> Iterator[Event]:

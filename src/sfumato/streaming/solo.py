@@ -1,6 +1,10 @@
-"""One live stream under a compiled policy: its state in place, no allocation per value."""
+"""One live stream under a compiled policy: its state in place, no array made per value."""
 
 from __future__ import annotations
+
+import math
+
+import numpy as np
 
 from sfumato._numerics import add_up
 from sfumato.accounting.allocation import PerStep
@@ -12,11 +16,16 @@ from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness
 from sfumato.streaming.instant import InstantPlan, InstantState
 
+_Account = tuple[Ledger | None, int, float, float, int]
+"""Ledger (if the budget looks at it), steps, both sums, and the place released last."""
+
 
 class Solo:
     """The state of one stream, changed in place by compiled loops.
 
-    It releases what the loops cover and declines the rest, which `InstantPlan.step` then does.
+    It releases what the loops cover and declines the rest, which `InstantPlan.step` then does. An
+    exception in the middle of a release (Ctrl-C, a timer) leaves a torn state behind: the next
+    call sets it back to what it was before, since that release never left.
     """
 
     def __init__(self, plan: InstantPlan, state: InstantState) -> None:
@@ -26,33 +35,53 @@ class Solo:
         self._crowd = Crowd(plan.model, plan.policy.tables, plan.policy.repair_limit, 1)
         self._release = self._crowd.alone()
         self._fixed = isinstance(plan.budget, PerStep)
+        self._torn = False
+        self._joint = np.empty(self._crowd.joints.shape[1])
         self.put(state)
 
     def put(self, state: InstantState) -> None:
         """Set where the stream stands."""
-        self._crowd.put(0, state.sequence, state.belief)
-        self._ledger = state.ledger
-        self._count, self._sip, self._ldp = state.ledger.count, state.ledger.sip, state.ledger.ldp
-        self._last = -1 if state.last is None else state.last
-        self._open = self._allow(state)
+        self._crowd.check(state.belief)
+        ledger, last = state.ledger, -1 if state.last is None else state.last
+        known = None if self._fixed else ledger
+        self._joint[:] = state.belief.joint.ravel()
+        account = (known, ledger.count, ledger.sip, ledger.ldp, last)
+        self._before = state.sequence, state.belief.drift, account
+        self._torn = True
+        self._mend()
+
+    def _mend(self) -> None:
+        """Go back to what was there before a release that did not come to its end."""
+        crowd = self._crowd
+        crowd.joints[0] = self._joint
+        crowd.moments[0], crowd.drifts[0], self._account = self._before
+        self._open = self._allow()
+        self._torn = False
 
     def release(self, place: int, randomness: Randomness) -> int:
         """The released place; -1 if the stream must go another way, and nothing has changed."""
+        if self._torn:
+            self._mend()
         if not self._open:
             return -1
+        crowd = self._crowd
+        moment = crowd.moments.item(0)
         if randomness.addressed:
-            randomness = randomness.at(self._stream, int(self._crowd.moments[0]))
+            randomness = randomness.at(self._stream, moment)
+        np.copyto(self._joint, crowd.joints[0])
+        self._before = moment, crowd.drifts.item(0), self._account
+        self._torn = True
         output = self._release(place, randomness.word())
-        if output < 0:
-            return -1
-        sip, ldp = self.charges
-        self._last = output
-        if self._fixed:
-            self._count += 1
-            self._sip, self._ldp = add_up(self._sip, sip), add_up(self._ldp, ldp)
-        else:
-            self._ledger = self._ledger.charged(Charge(sip, ldp), self._plan.budget.memory)
-            self._open = self._allow(self.state())
+        if output >= 0:
+            sip, ldp = self.charges
+            ledger, count, summed, local, _ = self._account
+            if ledger is not None:
+                ledger = ledger.charged(Charge(sip, ldp), self._plan.budget.memory)
+            spent = add_up(summed, sip), add_up(local, ldp)
+            self._account = (ledger, count + 1, *spent, output)
+            if ledger is not None:
+                self._open = self._allow()
+        self._torn = False
         return output
 
     @property
@@ -70,23 +99,25 @@ class Solo:
 
     def state(self) -> InstantState:
         """Where the stream stands, as a value."""
-        ledger = self._ledger
-        if self._fixed:
-            ledger = Ledger(self._count, self._sip, self._ldp)
+        if self._torn:
+            self._mend()
+        last = self._account[-1]
         return InstantState(
             plan=self._plan.fingerprint,
             stream=self._stream,
             sequence=int(self._crowd.moments[0]),
             belief=self._crowd.belief(0),
-            ledger=ledger,
-            last=None if self._last < 0 else self._last,
+            ledger=self._ledger(),
+            last=None if last < 0 else last,
         )
 
-    def _allow(self, state: InstantState) -> bool:
+    def _ledger(self) -> Ledger:
+        ledger, count, sip, ldp, _ = self._account
+        return Ledger(count, sip, ldp) if ledger is None else ledger
+
+    def _allow(self) -> bool:
         """Set what the next step may leak; whether that is anything."""
-        allowance = self._plan.allowance(state)
-        self._crowd.allowed[0] = (
-            allowance.sip,
-            float("inf") if allowance.ldp is None else allowance.ldp,
-        )
+        allowance = self._plan.allowance(self._ledger())
+        self._crowd.allowed[0, 0] = allowance.sip
+        self._crowd.allowed[0, 1] = math.inf if allowance.ldp is None else allowance.ldp
         return not allowance.exhausted
