@@ -32,7 +32,7 @@ def ring(size: int = 16, stay: float = 0.5) -> Case:
     eye = np.eye(size)
     moves = stay * eye + (1 - stay) / 2 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
     chain = sf.MarkovChain.from_matrix(moves, floor=1e-4)
-    return Case(f"ring of {size}", chain, sf.loss.absolute(chain.alphabet), 8_000)
+    return Case(f"ring of {size}", chain, sf.loss.absolute(chain.alphabet), 16_000)
 
 
 def grid(side: int = 16, steps: int = 3_200) -> Case:
@@ -67,4 +67,4 @@ def fitted() -> Case:
             place = int(rng.choice(12, p=habits[place]))
         days.append(day)
     chain = sf.MarkovChain.fit(days, alphabet=sf.Alphabet(rooms), floor=1e-5)
-    return Case("fitted, 12 rooms", chain, sf.loss.hamming(chain.alphabet), 8_000)
+    return Case("fitted, 12 rooms", chain, sf.loss.hamming(chain.alphabet), 16_000)
