@@ -251,12 +251,14 @@ class Crowd:
         Returns:
             A function of a true symbol and a word that returns the released symbol, or -1 if the
             stream must go another way; then nothing has changed. What it may leak is read from
-            `allowed`, what it leaked is left in `charged`.
+            `allowed`, what it leaked is left in `charged`; `torn` and `backup` are as in
+            `kernels.stepping.release_one`.
         """
         room, work, kernel = self._room[:1], self._work[0], stepping.release_one
         room.which[:] = 0
         words, symbols = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
         self.allowed, self.charged = np.empty((1, 2)), room.charges
+        self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
         arguments = (
             *self._tables,
             self.repair_limit,
@@ -276,6 +278,8 @@ class Crowd:
             words,
             room.columns,
             room.released,
+            self.backup,
+            self.torn,
         )
         following = self.chain.carrier(self.joints, self.moments, self.drifts, room.which, work[4])
 

@@ -514,8 +514,14 @@ def release_one(
     words: NDArray[np.uint64],
     drawn: Ints,
     released: Ints,
+    backup: Floats,
+    torn: Ints,
 ) -> int:
-    """Prepare, draw and inform in one call; the released symbol, or -1 if nothing was prepared."""
+    """Prepare, draw and inform in one call; the released symbol, or -1 if nothing was prepared.
+
+    Before the first stream is changed its joint, moment and drift are copied to `backup` and
+    `torn[0]` becomes 1: whoever called sets it back to 0 when all that belongs to the step is done.
+    """
     prepare(
         nodes,
         local,
@@ -546,6 +552,11 @@ def release_one(
     )
     if status[0] != PREPARED:
         return -1
+    contexts = joints.shape[1]
+    for context in range(contexts):
+        backup[context] = joints[0, context]
+    backup[contexts], backup[contexts + 1] = np.float64(moments[0]), drifts[0]
+    torn[0] = 1
     draw(nodes, row_of, weights, symbols, words, chosen, parts, blends, drawn)
     inform(
         nodes,

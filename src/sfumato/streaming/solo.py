@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sfumato._numerics import add_up
 from sfumato.accounting.allocation import PerStep
 from sfumato.accounting.events import Event, Outcome
@@ -35,60 +33,58 @@ class Solo:
         self._crowd = Crowd(plan.model, plan.policy.tables, plan.policy.repair_limit, 1)
         self._release = self._crowd.alone()
         self._fixed = isinstance(plan.budget, PerStep)
-        self._torn = False
-        self._joint = np.empty(self._crowd.joints.shape[1])
         self.put(state)
 
     def put(self, state: InstantState) -> None:
         """Set where the stream stands."""
-        self._crowd.check(state.belief)
-        ledger, last = state.ledger, -1 if state.last is None else state.last
+        crowd, ledger = self._crowd, state.ledger
+        crowd.check(state.belief)
+        if crowd.torn[0]:
+            self._mend()
+        last = -1 if state.last is None else state.last
         known = None if self._fixed else ledger
-        self._joint[:] = state.belief.joint.ravel()
-        account = (known, ledger.count, ledger.sip, ledger.ldp, last)
-        self._before = state.sequence, state.belief.drift, account
-        self._torn = True
+        self._before = (known, ledger.count, ledger.sip, ledger.ldp, last)
+        crowd.backup[:-2] = state.belief.joint.ravel()
+        crowd.backup[-2:] = state.sequence, state.belief.drift
+        crowd.torn[0] = 1
         self._mend()
 
     def _mend(self) -> None:
         """Go back to what was there before a release that did not come to its end."""
         crowd = self._crowd
-        crowd.joints[0] = self._joint
-        crowd.moments[0], crowd.drifts[0], self._account = self._before
+        crowd.joints[0] = crowd.backup[:-2]
+        crowd.moments[0], crowd.drifts[0] = crowd.backup[-2:]
+        self._account: _Account = self._before
         self._open = self._allow()
-        self._torn = False
+        crowd.torn[0] = 0
 
     def release(self, place: int, randomness: Randomness) -> int:
         """The released place; -1 if the stream must go another way, and nothing has changed."""
-        if self._torn:
+        crowd = self._crowd
+        if crowd.torn[0]:
             self._mend()
         if not self._open:
             return -1
-        crowd = self._crowd
-        moment = crowd.moments.item(0)
         if randomness.addressed:
-            randomness = randomness.at(self._stream, moment)
-        np.copyto(self._joint, crowd.joints[0])
-        self._before = moment, crowd.drifts.item(0), self._account
-        self._torn = True
+            randomness = randomness.at(self._stream, crowd.moments.item(0))
+        self._before = self._account
         output = self._release(place, randomness.word())
         if output >= 0:
             sip, ldp = self.charges
             ledger, count, summed, local, _ = self._account
             if ledger is not None:
                 ledger = ledger.charged(Charge(sip, ldp), self._plan.budget.memory)
-            spent = add_up(summed, sip), add_up(local, ldp)
-            self._account = (ledger, count + 1, *spent, output)
+            self._account = (ledger, count + 1, add_up(summed, sip), add_up(local, ldp), output)
             if ledger is not None:
                 self._open = self._allow()
-        self._torn = False
+            crowd.torn[0] = 0
         return output
 
     @property
-    def charges(self) -> list[float]:
+    def charges(self) -> tuple[float, float]:
         """What the last release leaked: under the model, and whatever the model."""
-        charges: list[float] = self._crowd.charged[0].tolist()
-        return charges
+        charged = self._crowd.charged
+        return charged.item(0), charged.item(1)
 
     def event(self, output: int) -> Event:
         """What the last release was, as a value."""
@@ -99,7 +95,7 @@ class Solo:
 
     def state(self) -> InstantState:
         """Where the stream stands, as a value."""
-        if self._torn:
+        if self._crowd.torn[0]:
             self._mend()
         last = self._account[-1]
         return InstantState(
