@@ -69,7 +69,7 @@ def events(axes: Axes) -> None:
     axes.set_title("One private value, 16 symbols", loc="left", fontsize=10)
     axes.tick_params(axis="y", labelsize=7)
     for place, (_, value, _) in enumerate(bars):
-        axes.text(value * 1.08, place, f"{value:.2g}", va="center", fontsize=7)
+        axes.text(value * 1.08, place, f"{value:.3g}", va="center", fontsize=7)
     axes.set_xlim(right=max(bar[1] for bar in bars) * 4)
 
 
