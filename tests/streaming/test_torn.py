@@ -128,3 +128,14 @@ def test_a_chain_whose_beliefs_may_vanish_needs_a_higher_floor() -> None:
     policy = compile_policy(faint, hamming, 1.0, method="randomized-response", steps=32)
     with pytest.raises(InvalidParameter, match="keep every belief above 1e-200"):
         InstantPlan(faint, PerStep(SIP(1.0)), hamming, Method(policy.method), policy=policy)
+
+
+def test_a_forked_child_gets_threads_of_its_own() -> None:
+    plan = InstantPlan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    fleet = InstantFleet(plan, [str(place) for place in range(8)], threads=2)
+    fleet.step([0] * 8)
+    before = fleet._crowd._workers()
+    assert fleet._crowd._workers() is before
+    with mock.patch("os.getpid", return_value=-1):
+        assert fleet._crowd._workers() is not before
+        assert len(fleet.step([1] * 8)) == 8

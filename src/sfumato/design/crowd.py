@@ -7,8 +7,9 @@ stream gets the same answers alone and among others.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -89,6 +90,9 @@ class Crowd:
         self.moments = np.zeros(count, dtype=np.int64)
         self.drifts = np.zeros(count)
         self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = 0
+        self._running: list[Future[None]] = []
         self.tables = tables
 
     @property
@@ -163,6 +167,8 @@ class Crowd:
 
         The result is overwritten by the next call.
         """
+        # Threads that an exception here left behind must not write into what comes next.
+        wait(self._running)
         room = self._room[: len(which)]
         room.which[:] = which
 
@@ -300,7 +306,15 @@ class Crowd:
             part(slice(0, count), 0)
             return
         edges = [count * worker // self._threads for worker in range(self._threads + 1)]
-        with ThreadPoolExecutor(self._threads) as pool:
-            slices = [slice(*pair) for pair in pairwise(edges)]
-            for done in [pool.submit(part, rows, i) for i, rows in enumerate(slices)]:
-                done.result()
+        first, *others = [slice(*pair) for pair in pairwise(edges)]
+        pool = self._workers()
+        self._running = [pool.submit(part, rows, i) for i, rows in enumerate(others, start=1)]
+        part(first, 0)
+        for done in self._running:
+            done.result()
+
+    def _workers(self) -> ThreadPoolExecutor:
+        """The other threads; a forked child has none of its parent's and gets its own."""
+        if self._pool is None or self._process != os.getpid():
+            self._pool, self._process = ThreadPoolExecutor(self._threads - 1), os.getpid()
+        return self._pool
