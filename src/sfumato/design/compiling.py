@@ -202,8 +202,8 @@ class _Problem:
         for done in range(rounds):
             beliefs = crowd.marginals()
             prepared = crowd.prepare(everyone, allowed)
-            for place, belief in enumerate(beliefs):
-                best = self.solved(belief)
+            optima = [self.solved(belief) for belief in beliefs]
+            for place, (belief, best) in enumerate(zip(beliefs, optima, strict=True)):
                 floor += best.lower_bound if best.lower_bound is not None else best.cost
                 if prepared.status[place] == MISSED:
                     missed += 1
@@ -217,7 +217,7 @@ class _Problem:
             words, kept = coins.words(_WALKS), prepared.status != MISSED
             crowd.release(prepared[kept], truths[kept], words[kept])
             for place in np.flatnonzero(~kept).tolist():
-                channel = self.solved(beliefs[place]).channel
+                channel = optima[place].channel
                 output = int(channel.draw(truths[place], words[place : place + 1])[0])
                 informed = crowd.belief(place).update(channel.likelihood(output))
                 crowd.put(place, int(crowd.moments[place]), informed)

@@ -94,16 +94,7 @@ class Crowd:
         self._process = 0
         self._running: list[Future[None]] = []
         self.tables = tables
-
-    @property
-    def tables(self) -> Tables:
-        """The kept channels."""
-        return self._tables
-
-    @tables.setter
-    def tables(self, tables: Tables) -> None:
-        self._tables = tables
-        count, width = len(self.joints), int(tables[0][:, 3].max())
+        width = int(tables[0][:, 3].max())
         self._room = Prepared(
             which=np.arange(count),
             chosen=np.empty(count, dtype=np.int64),
@@ -175,7 +166,7 @@ class Crowd:
         def part(rows: slice, worker: int) -> None:
             some = room[rows]
             stepping.prepare(
-                *self._tables,
+                *self.tables,
                 self.repair_limit,
                 self.chain.order,
                 self.joints,
@@ -196,7 +187,7 @@ class Crowd:
 
     def release(self, prepared: Prepared, symbols: Ints, words: NDArray[np.uint64]) -> Ints:
         """Draw an output for each true symbol, inform the beliefs; return the released symbols."""
-        nodes, _, row_of, _, weights, *_ = self._tables
+        nodes, _, row_of, _, weights, *_ = self.tables
 
         def part(rows: slice, worker: int) -> None:
             some = prepared[rows]
@@ -217,7 +208,7 @@ class Crowd:
 
     def inform(self, prepared: Prepared) -> Ints:
         """Condition the beliefs on the drawn columns; return the symbols that they release."""
-        nodes, _, row_of, _, weights, outputs, *_ = self._tables
+        nodes, _, row_of, _, weights, outputs, *_ = self.tables
 
         def part(rows: slice, worker: int) -> None:
             some = prepared[rows]
@@ -266,7 +257,7 @@ class Crowd:
         self.allowed, self.charged = np.empty((1, 2)), room.charges
         self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
         arguments = (
-            *self._tables,
+            *self.tables,
             self.repair_limit,
             self.chain.order,
             self.joints,
