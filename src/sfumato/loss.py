@@ -83,6 +83,11 @@ class Loss:
         return self._size
 
     @property
+    def all_alike(self) -> bool:
+        """Whether every error costs 1, by the form of the loss; a table is not looked into."""
+        return self.measure is Measure.HAMMING and self.places.shape[1] == 1
+
+    @property
     def stored(self) -> bool:
         """Whether a design should work on the whole table: it is given, or small."""
         return self.measure is None or self._size <= _TABULATED
@@ -123,26 +128,27 @@ class Loss:
         told = np.asarray(outputs, dtype=np.int64)
         if self._matrix is not None:
             return np.ascontiguousarray(self._matrix[:, told])
-        return self._pairs(np.arange(self._size), told)
+        return self.pairs(np.arange(self._size), told)
 
     def rows(self, trues: ArrayLike) -> NDArray[np.float64]:
         """Losses of given true symbols: column = released symbol."""
         chosen = np.asarray(trues, dtype=np.int64)
         if self._matrix is not None:
             return np.ascontiguousarray(self._matrix[chosen])
-        return self._pairs(chosen, np.arange(self._size))
+        return self.pairs(chosen, np.arange(self._size))
 
     def means(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean loss of every constant output."""
         if self._matrix is not None or self.measure is None or self.places is None:
             return np.asarray(belief @ self.matrix)
-        if self.measure is Measure.HAMMING:
+        if self.all_alike:
             return np.asarray(belief.sum() - belief)
         from sfumato.kernels.places import mean_losses
 
         return mean_losses(np.ascontiguousarray(self.places.T), self.measure.value, belief)
 
-    def _pairs(self, trues: NDArray[np.int64], told: NDArray[np.int64]) -> NDArray[np.float64]:
+    def pairs(self, trues: NDArray[np.int64], told: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Losses of given true symbols and given outputs, of a loss between places."""
         assert self.measure is not None
         assert self.places is not None
         return _compared(self.measure, self.places[trues], self.places[told])

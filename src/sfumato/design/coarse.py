@@ -31,7 +31,7 @@ from sfumato.design.grouped import (
 )
 from sfumato.design.programs import solve_capped
 from sfumato.errors import SolverFailed
-from sfumato.loss import Loss, Measure
+from sfumato.loss import Loss
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -133,7 +133,7 @@ def _on_cells(belief: Floats, loss: Loss, epsilon: float) -> Grouped:
 def _cost_of_any_error(loss: Loss) -> float | None:
     """What every error costs, if all cost the same and the truth costs nothing."""
     if not loss.stored:
-        return 1.0 if loss.measure is Measure.HAMMING else None
+        return 1.0 if loss.all_alike else None
     wrong = float(loss.matrix[0, -1])
     even = wrong > 0 and np.array_equal(loss.matrix, wrong * (1 - np.eye(len(loss))))
     return wrong if even else None

@@ -41,25 +41,13 @@ def advance_dense(
         background: Distribution that every row is mixed with.
         work: Work space, as long as a row of `joints`.
     """
-    contexts, size = known.shape
-    tails = contexts // size
+    size = background.size
     for stream in which:
         joint = joints[stream]
         if _waits(joint, moments, drifts, stream, size):
             continue
         drifts[stream] += (6 * size + 16) * _UNIT
-        _begin(joint, backoff, background, work)
-        if tails == 1:
-            for context in range(contexts):
-                kept = joint[context] * (1 - backoff[context])
-                for symbol in range(size):
-                    work[symbol] += kept * known[context, symbol]
-        else:
-            for context in range(contexts):
-                kept = joint[context] * (1 - backoff[context])
-                first = (context % tails) * size
-                for symbol in range(size):
-                    work[first + symbol] += kept * known[context, symbol]
+        spread_dense(joint, known, backoff, background, work)
         _normalise(work, joint)
 
 
@@ -77,20 +65,108 @@ def advance_sparse(
     work: Floats,
 ) -> None:
     """The same for known rows in CSR form, in time proportional to their entries."""
-    size, contexts = background.size, backoff.size
-    tails = contexts // size
+    size = background.size
     for stream in which:
         joint = joints[stream]
         if _waits(joint, moments, drifts, stream, size):
             continue
         drifts[stream] += (6 * size + 16) * _UNIT
-        _begin(joint, backoff, background, work)
+        spread_sparse(joint, data, indices, starts, backoff, background, work)
+        _normalise(work, joint)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def spread_dense(
+    joint: Floats, known: Floats, backoff: Floats, background: Floats, work: Floats
+) -> None:
+    """Weights of the contexts of the next moment; their sum stays the same."""
+    contexts, size = known.shape
+    tails = contexts // size
+    _begin(joint, backoff, background, work)
+    if tails == 1:
+        for context in range(contexts):
+            kept = joint[context] * (1 - backoff[context])
+            for symbol in range(size):
+                work[symbol] += kept * known[context, symbol]
+    else:
         for context in range(contexts):
             kept = joint[context] * (1 - backoff[context])
             first = (context % tails) * size
+            for symbol in range(size):
+                work[first + symbol] += kept * known[context, symbol]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def spread_sparse(
+    joint: Floats,
+    data: Floats,
+    indices: Shorts,
+    starts: Shorts,
+    backoff: Floats,
+    background: Floats,
+    work: Floats,
+) -> None:
+    """The same for known rows in CSR form."""
+    size, contexts = background.size, backoff.size
+    tails = contexts // size
+    _begin(joint, backoff, background, work)
+    for context in range(contexts):
+        kept = joint[context] * (1 - backoff[context])
+        first = (context % tails) * size
+        for place in range(starts[context], starts[context + 1]):
+            work[first + indices[place]] += kept * data[place]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expect_dense(
+    values: Floats,
+    weights: Floats,
+    least: float,
+    known: Floats,
+    backoff: Floats,
+    background: Floats,
+    work: Floats,
+) -> None:
+    """Mean of `values` at the next moment, for each context of a weight above `least`."""
+    contexts, size = known.shape
+    tails = contexts // size
+    for context in range(contexts):
+        work[context] = 0.0
+        if weights[context] > least:
+            following = values[(context % tails) * size : (context % tails + 1) * size]
+            told, mixed = 0.0, 0.0
+            for symbol in range(size):
+                told += known[context, symbol] * following[symbol]
+                mixed += background[symbol] * following[symbol]
+            work[context] = (1 - backoff[context]) * told + backoff[context] * mixed
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expect_sparse(
+    values: Floats,
+    weights: Floats,
+    least: float,
+    data: Floats,
+    indices: Shorts,
+    starts: Shorts,
+    backoff: Floats,
+    background: Floats,
+    work: Floats,
+) -> None:
+    """The same for known rows in CSR form."""
+    size, contexts = background.size, backoff.size
+    tails = contexts // size
+    mixed = np.zeros(tails)
+    for tail in range(tails):
+        for symbol in range(size):
+            mixed[tail] += background[symbol] * values[tail * size + symbol]
+    for context in range(contexts):
+        work[context] = 0.0
+        if weights[context] > least:
+            tail, told = context % tails, 0.0
             for place in range(starts[context], starts[context + 1]):
-                work[first + indices[place]] += kept * data[place]
-        _normalise(work, joint)
+                told += data[place] * values[tail * size + indices[place]]
+            work[context] = (1 - backoff[context]) * told + backoff[context] * mixed[tail]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -17,15 +17,13 @@ _BLOCK = 512
 @njit(cache=True)
 def _losses(places: Floats, start: int, end: int, x: int, measure: int, told: Floats) -> None:
     """Loss of symbol `x` for the outputs from `start` to `end`."""
-    if measure == HAMMING:
-        told[:] = 1.0
-        if start <= x < end:
-            told[x - start] = 0.0
-        return
     told[:] = 0.0
     for axis in range(len(places)):
         here, there = places[axis, x], places[axis, start:end]
-        if measure == ABSOLUTE:
+        if measure == HAMMING:
+            for y in range(end - start):
+                told[y] += here != there[y]
+        elif measure == ABSOLUTE:
             for y in range(end - start):
                 told[y] += abs(here - there[y])
         else:

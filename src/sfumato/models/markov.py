@@ -240,6 +240,59 @@ class MarkovChain:
         parts = (known.data, known.indices, known.indptr)
         return partial(advance_sparse, *streams, *parts, self.backoff, self.background, work)
 
+    def spread(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of contexts, carried one moment forward; their sum stays the same."""
+        from sfumato.kernels.chains import spread_dense, spread_sparse
+
+        known, moved = self.known, np.empty(weights.size)
+        if isinstance(known, np.ndarray):
+            spread_dense(weights, known, self.backoff, self.background, moved)
+        else:
+            parts = (known.data, known.indices, known.indptr)
+            spread_sparse(weights, *parts, self.backoff, self.background, moved)
+        return moved
+
+    def expect(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64], least: float = 0.0
+    ) -> NDArray[np.float64]:
+        """Mean of `values` one moment later, for contexts of a weight above `least`; else 0."""
+        from sfumato.kernels.chains import expect_dense, expect_sparse
+
+        known, means = self.known, np.empty(values.size)
+        if isinstance(known, np.ndarray):
+            expect_dense(values, weights, least, known, self.backoff, self.background, means)
+        else:
+            parts = (known.data, known.indices, known.indptr)
+            expect_sparse(values, weights, least, *parts, self.backoff, self.background, means)
+        return means
+
+    def lifted(self, order: int) -> MarkovChain:
+        """The same process, told as a chain that looks back on more values.
+
+        Examples:
+            >>> MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]]).lifted(2).transition()
+            array([[0.9, 0.1],
+                   [0.2, 0.8],
+                   [0.9, 0.1],
+                   [0.2, 0.8]])
+        """
+        more = _checks.count("order", order, at_least=self.order) - self.order
+        times = context_count(self.size, order) // len(self.backoff)
+        if not more:
+            return self
+        joint = self.initial.ravel()
+        for _ in range(more):
+            joint = (joint.reshape(-1, len(self.backoff))[:, :, None] * self.transition()).ravel()
+        dense = isinstance(self.known, np.ndarray)
+        known = np.tile(self.known, (times, 1)) if dense else sparse.vstack([self.known] * times)
+        return replace(
+            self,
+            order=order,
+            initial=joint.reshape((self.size,) * order),
+            known=known if dense else sparse.csr_array(known),
+            backoff=np.tile(self.backoff, times),
+        )
+
     def stationary(self, tolerance: float = 1e-14, max_steps: int = 200_000) -> NDArray[np.float64]:
         """Distribution of `order` successive values that one step leaves unchanged.
 

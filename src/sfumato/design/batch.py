@@ -1,0 +1,152 @@
+"""The channel of a batch: exact where its patterns can be listed, on parts of them beyond."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.batch_loss import BatchLoss, Form
+from sfumato.design.boxes import Boxes
+from sfumato.design.certified import certified, without_dust
+from sfumato.design.grouped import Balance, balanced
+from sfumato.design.methods import Method
+from sfumato.design.parts import BatchDesign, design_patterns
+from sfumato.design.programs import solve_capped
+from sfumato.design.result import Design
+from sfumato.errors import InvalidParameter, SolverFailed
+from sfumato.leakage.information import batch_leakage
+from sfumato.leakage.local import local_leakage
+from sfumato.loss import Loss
+from sfumato.mechanisms.channel import Channel
+from sfumato.models.belief import Belief
+from sfumato.models.markov import MarkovChain
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LISTED = 4096
+"""Batches up to which each is a part of its own."""
+_BOXES, _CAPPED = 192, 32
+_OUTPUTS, _MOST = 48, 128
+"""Released batches to choose from, for small and for large budgets."""
+_ROUGH, _FINE = 0.02, 0.002
+"""Relative gaps at which the first and the last solve stop."""
+_NOTHING = 1e-9
+
+
+def design_batch(
+    chain: MarkovChain,
+    belief: Belief,
+    width: int,
+    loss: BatchLoss,
+    epsilon: float,
+    *,
+    ldp: float | None = None,
+    method: Method = Method.OPTIMAL,
+    recalled: int = 0,
+    most: int = LISTED,
+    boxes: int = _BOXES,
+) -> BatchDesign:
+    """A certified channel for the next `width` values.
+
+    Args:
+        chain: How values follow each other.
+        belief: Belief about the next value.
+        width: Values of the batch.
+        loss: What it costs to release one batch when another is true.
+        epsilon: Budget for the leakage of the whole batch under the belief.
+        ldp: Cap on its model-free leakage.
+        method: How the channel is found, where batches are listed.
+        recalled: Past values that the channel looks at, too.
+        most: Batches up to which each is a part of its own.
+        boxes: How many boxes to make beyond that.
+
+    Examples:
+        >>> from sfumato.batch_loss import additive
+        >>> from sfumato.loss import hamming
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> found = design_batch(chain, chain.first(), 3, additive(hamming(chain.alphabet)), 1.5)
+        >>> found.design.cost / 3, found.design.sip.epsilon <= 1.5
+        (0.1063953, True)
+
+    References:
+        [SIP, Eq. 30]
+    """
+    if chain.size ** (recalled + width) <= most:
+        return design_patterns(
+            chain, belief, width, loss, epsilon, ldp=ldp, method=method, recalled=recalled
+        )
+    if recalled or method is not Method.OPTIMAL or loss.form is not Form.ADDITIVE:
+        what = "a loss that adds up over positions, method 'optimal' and memory 1"
+        rule = f"be at most {most} patterns ({chain.size}**width) without {what}"
+        raise InvalidParameter("width", width, rule)
+    assert loss.each is not None
+    return _on_boxes(chain, belief, width, loss.each, epsilon, ldp, boxes)
+
+
+def _on_boxes(
+    chain: MarkovChain,
+    belief: Belief,
+    width: int,
+    each: Loss,
+    epsilon: float,
+    ldp: float | None,
+    count: int,
+) -> BatchDesign:
+    # A model-free leakage of twice the budget holds anyway.
+    active = ldp if ldp is not None and ldp < 2 * epsilon else None
+    boxes = Boxes(chain, belief, width, each, count if active is None else min(count, _CAPPED))
+    outputs = int(np.clip(3 * math.exp(min(epsilon, 10.0)), _OUTPUTS, _MOST))
+    told = np.unique(boxes.typical()[:outputs], axis=0)
+    if min(epsilon, epsilon if ldp is None else ldp) < _NOTHING:
+        return _finished(boxes, np.ones((len(boxes.masses), 1)), told[:1], epsilon, ldp)
+    for _ in range(2):
+        rows = _solve(boxes, told, epsilon, active, _ROUGH)
+        told = np.unique(np.concatenate([told, _best(boxes, rows)]), axis=0)
+    rows = _solve(boxes, told, epsilon, active, _FINE)
+    return _finished(boxes, rows, told, epsilon, ldp)
+
+
+def _losses(boxes: Boxes, told: Ints) -> Floats:
+    """Mean loss of each box for each released batch."""
+    places = np.arange(told.shape[1])
+    total = boxes.costs[:, places[None, :], told].sum(axis=2)
+    return np.asarray(total / boxes.masses[:, None])
+
+
+def _solve(
+    boxes: Boxes, told: Ints, epsilon: float, ldp: float | None, tolerance: float
+) -> Floats:
+    share, losses = boxes.masses / boxes.masses.sum(), _losses(boxes, told)
+    if ldp is None:
+        solved: Balance = balanced(share, losses, epsilon, tolerance)
+        return solved.rows
+    try:
+        return solve_capped(share, losses, epsilon, ldp).rows
+    except SolverFailed:
+        # Extreme caps are too much for the solver; mixing brings any channel under them.
+        return balanced(share, losses, min(epsilon, ldp), tolerance).rows
+
+
+def _best(boxes: Boxes, rows: Floats) -> Ints:
+    """For each output, the batch that is the best guess after it."""
+    used = rows[:, boxes.masses @ rows > 1e-6]
+    return np.asarray(np.tensordot(used.T, boxes.costs, axes=1).argmin(axis=2))
+
+
+def _finished(
+    boxes: Boxes, rows: Floats, told: Ints, epsilon: float, ldp: float | None
+) -> BatchDesign:
+    share = boxes.masses / boxes.masses.sum()
+    merged, kept = without_dust(rows, share, _losses(boxes, told), np.arange(len(told)))
+    channel = certified(merged, boxes.masses, epsilon, ldp=ldp, outputs=kept)
+    # The best guess after each output is released in its stead: that tells nothing more.
+    guesses = np.tensordot(channel.probabilities.T, boxes.costs, axes=1).argmin(axis=2)
+    patterns, names = np.unique(guesses, axis=0, return_inverse=True)
+    channel = channel.merged(names.ravel().tolist())
+    cost = share @ (channel.probabilities * _losses(boxes, patterns)[:, channel.outputs]).sum(axis=1)
+    released = np.take_along_axis(boxes.symbols, patterns.T, axis=1).T
+    sip, limit = batch_leakage(channel, boxes.masses), local_leakage(channel)
+    return BatchDesign(boxes, Design(channel, float(cost), None, sip, limit), released, exact=False)

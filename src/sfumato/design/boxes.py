@@ -1,0 +1,253 @@
+r"""Batches too many to list: cut the space of batches into boxes.
+
+A box is a set of batches $C_1 \times \dots \times C_w$, one set of symbols per position. Its probability is exact:
+the forward algorithm carries the belief through the chain and drops, at each position, what lies
+outside. The boxes are the leaves of a tree: the box that contributes most to the loss is cut in two, at
+the position where it is widest, until there are enough of them. The channel acts on boxes, so
+its certificates hold for batches, of which there may be $10^{40}$.
+
+Only the utility is approximate: batches of a box share their row, and released batches are
+put together from a few dozen symbols per position.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._numerics import UNIT
+from sfumato.design.coarse import centres_of
+from sfumato.loss import Loss, Measure
+from sfumato.models.belief import Belief
+from sfumato.models.markov import MarkovChain
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_SYMBOLS = 96
+"""Symbols per position that released batches are made of."""
+_FAINT = 1e-12
+"""Contexts with a smaller part of a box are left out of expected losses (never of masses)."""
+_LEAST_MASS = 1e-12
+"""Boxes of less probability are not cut off."""
+
+
+@dataclass(slots=True)
+class _Box:
+    """A node of the tree.
+
+    Attributes:
+        allowed: The symbols of each position; None where all are.
+        tail: Probability of being in the box and in each context at its end.
+        costs: Expected loss of each symbol at each position, times the mass of the box.
+        spans: At each position, what the best symbol still costs.
+        cuts: How each position would be cut: the symbols that go to the first child.
+    """
+
+    allowed: tuple[Mask | None, ...]
+    tail: Floats
+    mass: float
+    costs: Floats
+    spans: Floats
+    cuts: list[Mask]
+    position: int = -1
+    children: tuple[int, int] | None = None
+    part: int = -1
+
+
+class Boxes:
+    """Boxes of batches with exact masses, cut finest where the loss is largest.
+
+    Args:
+        chain: How values follow each other.
+        belief: Belief about the first value of the batch.
+        width: Values of the batch.
+        loss: What an error at one position costs; errors add up.
+        count: How many boxes to make.
+
+    Attributes:
+        masses: Probability of each box.
+        error: Bound on the log ratio of `masses` to the exact ones, up to a common factor.
+        costs: Expected loss of each candidate symbol, for each box and position.
+        symbols: The candidate symbols of each position.
+
+    Examples:
+        >>> from sfumato.loss import absolute
+        >>> chain = MarkovChain.from_matrix(np.full((100, 100), 0.01))
+        >>> boxes = Boxes(chain, chain.first(), 10, absolute(chain.alphabet), count=16)
+        >>> len(boxes.masses), float(boxes.masses.sum())
+        (16, 1.0)
+    """
+
+    def __init__(
+        self, chain: MarkovChain, belief: Belief, width: int, loss: Loss, count: int
+    ) -> None:
+        self._chain, self._belief, self._width, self._loss = chain, belief, width, loss
+        self.symbols = np.zeros((width, 0), dtype=np.int64)
+        self._nodes: list[_Box] = []
+        self._grow(count)
+        leaves = [node for node in self._nodes if node.children is None]
+        for part, leaf in enumerate(leaves):
+            leaf.part = part
+        self.masses = np.array([leaf.mass for leaf in leaves])
+        self.costs = np.stack([leaf.costs for leaf in leaves])
+        self._tails = [leaf.tail for leaf in leaves]
+        moves = max(0, belief.axis + width - chain.order)
+        contexts = belief.joint.size
+        self._drift = belief.drift + moves * (6 * chain.size + 16) * UNIT
+        self.error: float = self._drift + contexts * UNIT
+
+    def part(self, places: Sequence[int]) -> int:
+        """The box that a batch lies in."""
+        node = self._nodes[0]
+        while node.children is not None:
+            first = bool(node.cuts[node.position][places[node.position]])
+            node = self._nodes[node.children[0 if first else 1]]
+        return node.part
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about the value after the batch, given the likelihood of each box."""
+        joint = np.zeros(self._belief.joint.size)
+        for weight, tail in zip(likelihood, self._tails, strict=True):
+            joint += weight * tail
+        drift = self._drift + (len(self._tails) + 4) * UNIT
+        order, axis = self._chain.order, self._belief.axis + self._width
+        shape = self._belief.joint.shape
+        if axis < order:
+            return Belief((joint / joint.sum()).reshape(shape), axis, drift + 2 * UNIT)
+        return self._chain.following(Belief(joint.reshape(shape), order - 1, drift))
+
+    def typical(self) -> Ints:
+        """The best batch of every node of the tree, the largest boxes first, as candidate places."""
+        return np.stack([node.costs.argmin(axis=1) for node in self._nodes])
+
+    def _grow(self, count: int) -> None:
+        root = self._box((None,) * self._width)
+        self._nodes.append(root)
+        queue = [(-root.spans.sum(), 0)]
+        leaves = 1
+        while queue and leaves < count:
+            _, place = heapq.heappop(queue)
+            node = self._nodes[place]
+            for position in np.argsort(-node.spans, kind="stable"):
+                if node.spans[position] > 0 and self._cut(node, int(position)):
+                    assert node.children is not None
+                    for child in node.children:
+                        heapq.heappush(queue, (-self._nodes[child].spans.sum(), child))
+                    leaves += 1
+                    break
+            # Only the leaves need what the next cut and the final masses are made from.
+            if node.children is not None:
+                node.tail = np.empty(0)
+
+    def _cut(self, node: _Box, position: int) -> bool:
+        """Cut a box in two, unless one of them would hardly ever occur."""
+        first = node.cuts[position]
+        before = node.allowed[position]
+        halves = []
+        for mask in (first, ~first):
+            kept = mask if before is None else mask & before
+            if not kept.any():
+                return False
+            halves.append((*node.allowed[:position], kept, *node.allowed[position + 1 :]))
+        boxes = [self._box(half) for half in halves]
+        if min(box.mass for box in boxes) < _LEAST_MASS:
+            return False
+        node.position, node.children = position, (len(self._nodes), len(self._nodes) + 1)
+        self._nodes.extend(boxes)
+        return True
+
+    def _box(self, allowed: tuple[Mask | None, ...]) -> _Box:
+        forward = self._forward(allowed)
+        marginals = self._marginals(allowed, forward)
+        if not self._nodes:
+            self.symbols = np.stack([_candidates(p, self._loss) for p in marginals])
+        costs = np.stack(
+            [_mean_costs(p, self._loss, told) for p, told in zip(marginals, self.symbols, strict=True)]
+        )
+        looked = [_span(p, self._loss) for p in marginals]
+        spans, cuts = np.array([span for span, _ in looked]), [cut for _, cut in looked]
+        return _Box(allowed, forward[-1], float(forward[-1].sum()), costs, spans, cuts)
+
+    def _forward(self, allowed: tuple[Mask | None, ...]) -> list[Floats]:
+        """Weights of contexts at each position, of the batches inside so far."""
+        weights, found = self._belief.joint.ravel(), []
+        for position, mask in enumerate(allowed):
+            if self._carried(position):
+                weights = self._chain.spread(weights)
+            if mask is not None:
+                weights = weights * mask[self._current(position)]
+            found.append(weights)
+        return found
+
+    def _marginals(self, allowed: tuple[Mask | None, ...], forward: list[Floats]) -> list[Floats]:
+        """Probability of each symbol at each position, and of being in the box."""
+        size, later, found = self._chain.size, np.ones(self._belief.joint.size), []
+        for position in reversed(range(self._width)):
+            both = forward[position] * later
+            found.append(np.bincount(self._current(position), both, minlength=size))
+            mask = allowed[position]
+            if mask is not None:
+                later = later * mask[self._current(position)]
+            if self._carried(position):
+                before = forward[position - 1]
+                later = self._chain.expect(later, before, _FAINT * float(before.max()))
+        return found[::-1]
+
+    def _carried(self, position: int) -> bool:
+        """Whether the chain moves on before a position is read."""
+        return position > 0 and self._belief.axis + position >= self._chain.order
+
+    def _current(self, position: int) -> Ints:
+        """The symbol at a position, for each context."""
+        size, order = self._chain.size, self._chain.order
+        axis = min(self._belief.axis + position, order - 1)
+        return np.arange(size**order) // size ** (order - 1 - axis) % size
+
+
+def _candidates(marginal: Floats, loss: Loss) -> Ints:
+    """Symbols that released batches may have at one position: all, or spread by the marginal."""
+    if len(loss) <= _SYMBOLS:
+        return np.arange(len(loss))
+    chosen = centres_of(marginal / marginal.sum(), loss, _SYMBOLS)[0]
+    return np.asarray(np.resize(chosen, _SYMBOLS))
+
+
+def _mean_costs(marginal: Floats, loss: Loss, told: Ints) -> Floats:
+    seen = np.flatnonzero(marginal > _FAINT * marginal.max())
+    if loss.measure is None or loss.stored:
+        return np.asarray(marginal[seen] @ loss.matrix[np.ix_(seen, told)])
+    return np.asarray(marginal[seen] @ loss.pairs(seen, told))
+
+
+def _span(marginal: Floats, loss: Loss) -> tuple[float, Mask]:
+    """What the best symbol costs, about, and the symbols that a cut would set apart."""
+    if loss.measure in (None, Measure.HAMMING) or loss.places is None:
+        return _span_of_table(marginal, loss)
+    mass = marginal.sum()
+    middle = marginal @ loss.places / mass
+    away = np.abs(loss.places - middle)
+    spread = marginal @ (away * away if loss.measure is Measure.SQUARED else away)
+    axis = int(spread.argmax())
+    total = math.hypot(*spread) if loss.measure is Measure.EUCLIDEAN else float(spread.sum())
+    return float(total), loss.places[:, axis] <= middle[axis]
+
+
+def _span_of_table(marginal: Floats, loss: Loss) -> tuple[float, Mask]:
+    apart = np.zeros(len(loss), dtype=np.bool_)
+    if loss.all_alike:
+        likely = int(marginal.argmax())
+        apart[likely] = True
+        return float(marginal.sum() - marginal[likely]), apart
+    means = marginal @ loss.matrix
+    best = int(means.argmin())
+    worst = int((marginal * loss.matrix[:, best]).argmax())
+    other = int(loss.matrix[worst].argmin())
+    apart |= loss.matrix[:, other] < loss.matrix[:, best]
+    return float(means[best]), apart

@@ -1,0 +1,109 @@
+r"""Parts: what a batched release looks at.
+
+A mechanism for batches acts on a function $g(o)$ of the batch. If the adversary's probability of
+each value of $g$ is known exactly, the leakage about the batch is exactly the leakage about
+$g$: for a batch $o$, $\Pr(o \mid r)/\Pr(o) = a(r \mid g(o))/P(r)$. The *parts* of a batch are the
+values of $g$; every pattern may be its own part, or many may share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.batch_loss import BatchLoss, listed
+from sfumato.design.methods import Method, design
+from sfumato.design.result import Design
+from sfumato.models.batches import unrolled
+from sfumato.models.belief import Belief
+from sfumato.models.markov import MarkovChain
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Parts(Protocol):
+    """A function of a batch, with the adversary's belief about its value."""
+
+    @property
+    def masses(self) -> Floats:
+        """Probability of each part."""
+
+    @property
+    def error(self) -> float:
+        """Bound on the log ratio of `masses` to the exact ones, up to a common factor."""
+
+    def part(self, places: Sequence[int]) -> int:
+        """The part that a batch of symbol places belongs to."""
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about what follows the batch, given the likelihood of each part."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchDesign:
+    """A channel from the parts of a batch to released batches.
+
+    Attributes:
+        parts: What the channel looks at.
+        design: The channel with its expected loss and both certificates; its outputs are rows of
+            `patterns`.
+        patterns: The batches that can be released, one row of symbol places each.
+        exact: Whether every batch is a part of its own, so that the optimum is that of the paper's
+            program.
+    """
+
+    parts: Parts
+    design: Design
+    patterns: Ints
+    exact: bool
+
+
+class Patterns:
+    """Every batch is a part of its own.
+
+    Args:
+        chain: How values follow each other.
+        belief: Belief about the next value.
+        width: Values of the batch.
+        recalled: Past values that the channel looks at, too.
+    """
+
+    def __init__(self, chain: MarkovChain, belief: Belief, width: int, recalled: int = 0) -> None:
+        self._batch = unrolled(chain, belief, width, recalled)
+        self._size = chain.size
+        self.masses: Floats = self._batch.masses
+        self.error: float = self._batch.error
+
+    def part(self, places: Sequence[int]) -> int:
+        """Number of the batch; the first value, or the oldest recalled one, most significant."""
+        code = 0
+        for place in places:
+            code = code * self._size + place
+        return code
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about the value after the batch."""
+        return self._batch.after(likelihood)
+
+
+def design_patterns(
+    chain: MarkovChain,
+    belief: Belief,
+    width: int,
+    loss: BatchLoss,
+    epsilon: float,
+    *,
+    ldp: float | None = None,
+    method: Method = Method.OPTIMAL,
+    recalled: int = 0,
+) -> BatchDesign:
+    """The channel on all batches: the program of the paper, solved and certified."""
+    parts = Patterns(chain, belief, width, recalled)
+    patterns = listed(chain.size, recalled + width)[:, recalled:]
+    found = design(method, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
+    return BatchDesign(parts, found, patterns, exact=True)
