@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfumato import loss
+    from sfumato import batch_loss, loss
     from sfumato.accounting.allocation import Geometric, Horizon, PerStep, Window
     from sfumato.accounting.composition import composed
     from sfumato.accounting.events import Event, Outcome
@@ -43,9 +43,11 @@ if TYPE_CHECKING:
     from sfumato.leakage.sequences import SequenceTable, tabulate
     from sfumato.mechanisms.channel import Channel
     from sfumato.models.belief import Belief
+    from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.prior import Prior
     from sfumato.randomness import keyed, secure, seeded
+    from sfumato.streaming.batched import BatchedPlan, BatchedRelease
     from sfumato.streaming.fleet import FleetStep, InstantFleet
     from sfumato.streaming.instant import (
         Fallback,
@@ -84,9 +86,11 @@ _HOMES = {
     "leakage.sequences": ("SequenceTable", "tabulate"),
     "mechanisms.channel": ("Channel",),
     "models.belief": ("Belief",),
+    "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),
     "models.prior": ("Prior",),
     "randomness": ("keyed", "secure", "seeded"),
+    "streaming.batched": ("BatchedPlan", "BatchedRelease"),
     "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
 }
@@ -98,6 +102,8 @@ __all__ = [
     "SIP",
     "Alphabet",
     "ApproxDP",
+    "BatchedPlan",
+    "BatchedRelease",
     "Belief",
     "Channel",
     "Design",
@@ -115,6 +121,7 @@ __all__ = [
     "MarkovChain",
     "Method",
     "Outcome",
+    "PatternLibrary",
     "PerStep",
     "Policy",
     "Prior",
@@ -125,6 +132,7 @@ __all__ = [
     "TemporalDP",
     "Window",
     "batch_leakage",
+    "batch_loss",
     "calibrated_randomized_response",
     "certified",
     "compile_policy",
@@ -151,8 +159,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "loss":
-        return import_module("sfumato.loss")
+    if name in ("batch_loss", "loss"):
+        return import_module(f"sfumato.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
     return getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)

@@ -85,7 +85,8 @@ class Loss:
     @property
     def all_alike(self) -> bool:
         """Whether every error costs 1, by the form of the loss; a table is not looked into."""
-        return self.measure is Measure.HAMMING and self.places.shape[1] == 1
+        one = self.places is not None and self.places.shape[1] == 1
+        return one and self.measure is Measure.HAMMING
 
     @property
     def stored(self) -> bool:
@@ -128,14 +129,14 @@ class Loss:
         told = np.asarray(outputs, dtype=np.int64)
         if self._matrix is not None:
             return np.ascontiguousarray(self._matrix[:, told])
-        return self.pairs(np.arange(self._size), told)
+        return self._pairs(np.arange(self._size), told)
 
     def rows(self, trues: ArrayLike) -> NDArray[np.float64]:
         """Losses of given true symbols: column = released symbol."""
         chosen = np.asarray(trues, dtype=np.int64)
         if self._matrix is not None:
             return np.ascontiguousarray(self._matrix[chosen])
-        return self.pairs(chosen, np.arange(self._size))
+        return self._pairs(chosen, np.arange(self._size))
 
     def means(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean loss of every constant output."""
@@ -147,8 +148,7 @@ class Loss:
 
         return mean_losses(np.ascontiguousarray(self.places.T), self.measure.value, belief)
 
-    def pairs(self, trues: NDArray[np.int64], told: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Losses of given true symbols and given outputs, of a loss between places."""
+    def _pairs(self, trues: NDArray[np.int64], told: NDArray[np.int64]) -> NDArray[np.float64]:
         assert self.measure is not None
         assert self.places is not None
         return _compared(self.measure, self.places[trues], self.places[told])

@@ -267,10 +267,25 @@ def test_a_ledger_whose_first_page_is_damaged_is_refused(path: Path) -> None:
 def test_a_ledger_of_another_version_is_refused(path: Path) -> None:
     SqliteStore(path, PLAN.fingerprint).close()
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE ledger SET version = 2")
+        database.execute("UPDATE ledger SET version = 3")
     database.close()
-    with pytest.raises(CorruptData, match="must have version 1"):
+    with pytest.raises(CorruptData, match="must have version 2"):
         SqliteStore(path, PLAN.fingerprint)
+
+
+def test_a_ledger_from_before_batches_goes_on(path: Path) -> None:
+    (first, state), (second, later), *_ = moments("u1", 2)
+    with SqliteStore(path, PLAN.fingerprint) as store:
+        store.commit([first], [state])
+    with sqlite3.connect(path) as database:
+        database.execute("ALTER TABLE events DROP COLUMN batch")
+        database.execute("UPDATE ledger SET version = 1")
+    database.close()
+    with SqliteStore(path, PLAN.fingerprint) as store:
+        assert store.answers([first.id]) == {first.id: first}
+        store.commit([second], [later])
+    with SqliteStore(path, PLAN.fingerprint) as store:
+        assert store.count() == 2
 
 
 def test_a_state_that_was_changed_by_hand_is_refused(path: Path) -> None:

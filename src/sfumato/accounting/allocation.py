@@ -2,6 +2,10 @@
 
 Every rule answers one question from public things alone: how much may the next step leak?
 Steps are charged what they really leak, so what one leaves over is there for the others.
+
+A step is a value of the stream. A batch of several values is charged at its last value, and may
+leak what its values could have leaked one by one; under a `Window` every batch counts that has
+a value in the window.
 """
 
 from __future__ import annotations
@@ -67,9 +71,10 @@ class PerStep:
         """How many past charges must be known one by one."""
         return 0
 
-    def allowance(self, ledger: Ledger) -> Allowance:
-        """What the next step may leak."""
-        return Allowance(self.sip.epsilon, None if self.ldp is None else self.ldp.epsilon)
+    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
+        """What the next step may leak, or the next `values` steps if they are one batch."""
+        cap = None if self.ldp is None else _times(self.ldp.epsilon, values)
+        return Allowance(_times(self.sip.epsilon, values), cap)
 
     def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
@@ -98,12 +103,12 @@ class Horizon:
         """How many past charges must be known one by one."""
         return 0
 
-    def allowance(self, ledger: Ledger) -> Allowance:
-        """What the next step may leak."""
+    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
+        """What the next step may leak, or the next `values` steps if they are one batch."""
         left = self.steps - ledger.count
         return Allowance(
-            _even_share(self.sip.epsilon, ledger.sip, left),
-            None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left),
+            _even_share(self.sip.epsilon, ledger.sip, left, values),
+            None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left, values),
         )
 
     def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
@@ -138,14 +143,15 @@ class Window:
         """How many past charges must be known one by one."""
         return self.width - 1
 
-    def allowance(self, ledger: Ledger) -> Allowance:
-        """What the next step may leak."""
+    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
+        """What the next step may leak, or the next `values` steps if they are one batch."""
         recent = ledger.recent[-self.memory :] if self.memory else ()
-        sip = _window_share(self.sip.epsilon, (charge.sip for charge in recent), self.width)
+        spent = (charge.sip for charge in recent)
+        sip = _window_share(self.sip.epsilon, spent, self.width, values)
         if self.ldp is None:
             return Allowance(sip, None)
-        ldp = _window_share(self.ldp.epsilon, (charge.ldp for charge in recent), self.width)
-        return Allowance(sip, ldp)
+        spent = (charge.ldp for charge in recent)
+        return Allowance(sip, _window_share(self.ldp.epsilon, spent, self.width, values))
 
     def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
@@ -183,9 +189,9 @@ class Geometric:
         """How many past charges must be known one by one."""
         return 0
 
-    def allowance(self, ledger: Ledger) -> Allowance:
-        """What the next step may leak."""
-        part = 1 - self.ratio
+    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
+        """What the next step may leak, or the next `values` steps if they are one batch."""
+        part = 1 - self.ratio**values
         return Allowance(
             part * _left(self.sip.epsilon, ledger.sip),
             None if self.ldp is None else part * _left(self.ldp.epsilon, ledger.ldp),
@@ -230,20 +236,27 @@ def _left(total: float, spent: float) -> float:
     return max(0.0, total - spent - 8 * UNIT * total) if spent else total
 
 
-def _even_share(total: float, spent: float, steps_left: int) -> float:
+def _times(part: float, values: int) -> float:
+    """A product that is never above the exact one."""
+    return part if values == 1 else math.nextafter(part * values, 0.0)
+
+
+def _even_share(total: float, spent: float, steps_left: int, values: int) -> float:
     if steps_left <= 0:
         return 0.0
-    share = _left(total, spent) / steps_left
-    # A share of one step is all that is left: dividing by 1 must not round it up again.
-    return share if steps_left == 1 else math.nextafter(share, 0.0)
+    if steps_left <= values:
+        return _left(total, spent)
+    return math.nextafter(_left(total, spent) / steps_left * values, 0.0)
 
 
-def _window_share(total: float, recent: Iterable[float], width: int) -> float:
+def _window_share(total: float, recent: Iterable[float], width: int, values: int) -> float:
     charges = tuple(recent)
     spent = 0.0
     for charge in charges:
         spent = add_up(spent, charge)
-    share = total / width
-    left_over = share * len(charges) - spent
-    wish = share + (left_over / width if left_over > 0 else left_over)
+    # So many batches of this length can have a value in one window.
+    batches = 1 + -(-(width - 1) // values)
+    share = total / batches
+    left_over = share * -(-len(charges) // values) - spent
+    wish = share + (left_over / batches if left_over > 0 else left_over)
     return min(wish, _left(total, spent))

@@ -29,6 +29,8 @@ class Event:
         released: The symbol that left; None if none did.
         sip: Exact leakage of this step under the model, rounded up.
         ldp: Exact model-free leakage of this step, rounded up.
+        batch: Moment at which its batch began; None if it left alone. The leakage of a batch
+            stands at its last value.
 
     Examples:
         >>> event = Event("u4", 17, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))
@@ -42,3 +44,4 @@ class Event:
     released: Label | None
     sip: SIP
     ldp: LDP
+    batch: int | None = None

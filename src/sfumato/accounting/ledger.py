@@ -48,11 +48,14 @@ class Ledger:
         """Everything so far: under the model, and whatever the model."""
         return SIP(self.sip), LDP(self.ldp)
 
-    def charged(self, charge: Charge, keep: int) -> Ledger:
-        """The ledger after one more step; the last `keep` charges stay known one by one."""
-        recent = (*self.recent, charge)
+    def charged(self, charge: Charge, keep: int, values: int = 1) -> Ledger:
+        """The ledger after one more step; the last `keep` charges stay known one by one.
+
+        A batch of several values is charged at the last of them.
+        """
+        recent = (*self.recent, *[FREE] * (values - 1), charge)
         return Ledger(
-            count=self.count + 1,
+            count=self.count + values,
             sip=add_up(self.sip, charge.sip),
             ldp=add_up(self.ldp, charge.ldp),
             recent=recent[-keep:] if keep else (),

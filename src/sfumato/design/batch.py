@@ -69,7 +69,7 @@ def design_batch(
         >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
         >>> found = design_batch(chain, chain.first(), 3, additive(hamming(chain.alphabet)), 1.5)
         >>> found.design.cost / 3, found.design.sip.epsilon <= 1.5
-        (0.1063953, True)
+        (0.1607668, True)
 
     References:
         [SIP, Eq. 30]
@@ -116,9 +116,7 @@ def _losses(boxes: Boxes, told: Ints) -> Floats:
     return np.asarray(total / boxes.masses[:, None])
 
 
-def _solve(
-    boxes: Boxes, told: Ints, epsilon: float, ldp: float | None, tolerance: float
-) -> Floats:
+def _solve(boxes: Boxes, told: Ints, epsilon: float, ldp: float | None, tolerance: float) -> Floats:
     share, losses = boxes.masses / boxes.masses.sum(), _losses(boxes, told)
     if ldp is None:
         solved: Balance = balanced(share, losses, epsilon, tolerance)
@@ -146,7 +144,9 @@ def _finished(
     guesses = np.tensordot(channel.probabilities.T, boxes.costs, axes=1).argmin(axis=2)
     patterns, names = np.unique(guesses, axis=0, return_inverse=True)
     channel = channel.merged(names.ravel().tolist())
-    cost = share @ (channel.probabilities * _losses(boxes, patterns)[:, channel.outputs]).sum(axis=1)
+    cost = share @ (channel.probabilities * _losses(boxes, patterns)[:, channel.outputs]).sum(
+        axis=1
+    )
     released = np.take_along_axis(boxes.symbols, patterns.T, axis=1).T
     sip, limit = batch_leakage(channel, boxes.masses), local_leakage(channel)
     return BatchDesign(boxes, Design(channel, float(cost), None, sip, limit), released, exact=False)

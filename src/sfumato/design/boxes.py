@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_SYMBOLS = 96
-"""Symbols per position that released batches are made of."""
+_SYMBOLS, _BLOCK = 96, 16
+"""Symbols per position that released batches are made of; boxes priced together."""
 _FAINT = 1e-12
 """Contexts with a smaller part of a box are left out of expected losses (never of masses)."""
 _LEAST_MASS = 1e-12
@@ -45,15 +45,16 @@ class _Box:
     Attributes:
         allowed: The symbols of each position; None where all are.
         tail: Probability of being in the box and in each context at its end.
-        costs: Expected loss of each symbol at each position, times the mass of the box.
+        mass: Probability of being in the box.
         spans: At each position, what the best symbol still costs.
         cuts: How each position would be cut: the symbols that go to the first child.
+        position: Where it was cut; its children are then places of nodes.
+        part: Number of the box among the leaves.
     """
 
     allowed: tuple[Mask | None, ...]
     tail: Floats
     mass: float
-    costs: Floats
     spans: Floats
     cuts: list[Mask]
     position: int = -1
@@ -74,8 +75,8 @@ class Boxes:
     Attributes:
         masses: Probability of each box.
         error: Bound on the log ratio of `masses` to the exact ones, up to a common factor.
-        costs: Expected loss of each candidate symbol, for each box and position.
-        symbols: The candidate symbols of each position.
+        symbols: The symbols that released batches may have at each position.
+        costs: Expected loss of each of them, for each box and position, times the box's mass.
 
     Examples:
         >>> from sfumato.loss import absolute
@@ -89,14 +90,14 @@ class Boxes:
         self, chain: MarkovChain, belief: Belief, width: int, loss: Loss, count: int
     ) -> None:
         self._chain, self._belief, self._width, self._loss = chain, belief, width, loss
-        self.symbols = np.zeros((width, 0), dtype=np.int64)
+        self._at = [self._current(position) for position in range(width)]
         self._nodes: list[_Box] = []
         self._grow(count)
         leaves = [node for node in self._nodes if node.children is None]
         for part, leaf in enumerate(leaves):
             leaf.part = part
         self.masses = np.array([leaf.mass for leaf in leaves])
-        self.costs = np.stack([leaf.costs for leaf in leaves])
+        self.symbols, self.costs = self._priced([leaf.allowed for leaf in leaves])
         self._tails = [leaf.tail for leaf in leaves]
         moves = max(0, belief.axis + width - chain.order)
         contexts = belief.joint.size
@@ -124,8 +125,15 @@ class Boxes:
         return self._chain.following(Belief(joint.reshape(shape), order - 1, drift))
 
     def typical(self) -> Ints:
-        """The best batch of every node of the tree, the largest boxes first, as candidate places."""
-        return np.stack([node.costs.argmin(axis=1) for node in self._nodes])
+        """The best batch of every node of the tree, as places in `symbols`, the root first."""
+        costs: list[Floats] = [np.empty(0)] * len(self._nodes)
+        for place in reversed(range(len(self._nodes))):
+            node = self._nodes[place]
+            if node.children is None:
+                costs[place] = self.costs[node.part]
+            else:
+                costs[place] = costs[node.children[0]] + costs[node.children[1]]
+        return np.stack([cost.argmin(axis=1) for cost in costs])
 
     def _grow(self, count: int) -> None:
         root = self._box((None,) * self._width)
@@ -165,15 +173,23 @@ class Boxes:
 
     def _box(self, allowed: tuple[Mask | None, ...]) -> _Box:
         forward = self._forward(allowed)
-        marginals = self._marginals(allowed, forward)
-        if not self._nodes:
-            self.symbols = np.stack([_candidates(p, self._loss) for p in marginals])
-        costs = np.stack(
-            [_mean_costs(p, self._loss, told) for p, told in zip(marginals, self.symbols, strict=True)]
-        )
-        looked = [_span(p, self._loss) for p in marginals]
+        looked = [_span(p, self._loss) for p in self._marginals(allowed, forward)]
         spans, cuts = np.array([span for span, _ in looked]), [cut for _, cut in looked]
-        return _Box(allowed, forward[-1], float(forward[-1].sum()), costs, spans, cuts)
+        return _Box(allowed, forward[-1], float(forward[-1].sum()), spans, cuts)
+
+    def _priced(self, boxes: list[tuple[Mask | None, ...]]) -> tuple[Ints, Floats]:
+        """Symbols to release at each position, and what each costs in each box, block by block."""
+        everywhere: tuple[Mask | None, ...] = (None,) * self._width
+        whole = self._marginals(everywhere, self._forward(everywhere))
+        symbols = np.stack([_candidates(marginal, self._loss) for marginal in whole])
+        columns = [self._loss.columns(told) for told in symbols]
+        costs = np.empty((len(boxes), *symbols.shape))
+        for start in range(0, len(boxes), _BLOCK):
+            block = boxes[start : start + _BLOCK]
+            found = np.array([self._marginals(box, self._forward(box)) for box in block])
+            for position, losses in enumerate(columns):
+                costs[start : start + len(block), position] = found[:, position] @ losses
+        return symbols, costs
 
     def _forward(self, allowed: tuple[Mask | None, ...]) -> list[Floats]:
         """Weights of contexts at each position, of the batches inside so far."""
@@ -182,19 +198,20 @@ class Boxes:
             if self._carried(position):
                 weights = self._chain.spread(weights)
             if mask is not None:
-                weights = weights * mask[self._current(position)]
+                weights = weights * mask[self._at[position]]
             found.append(weights)
         return found
 
     def _marginals(self, allowed: tuple[Mask | None, ...], forward: list[Floats]) -> list[Floats]:
         """Probability of each symbol at each position, and of being in the box."""
-        size, later, found = self._chain.size, np.ones(self._belief.joint.size), []
+        size, later = self._chain.size, np.ones(self._belief.joint.size)
+        found: list[Floats] = []
         for position in reversed(range(self._width)):
             both = forward[position] * later
-            found.append(np.bincount(self._current(position), both, minlength=size))
+            found.append(np.bincount(self._at[position], both, size).astype(np.float64))
             mask = allowed[position]
             if mask is not None:
-                later = later * mask[self._current(position)]
+                later = later * mask[self._at[position]]
             if self._carried(position):
                 before = forward[position - 1]
                 later = self._chain.expect(later, before, _FAINT * float(before.max()))
@@ -208,7 +225,7 @@ class Boxes:
         """The symbol at a position, for each context."""
         size, order = self._chain.size, self._chain.order
         axis = min(self._belief.axis + position, order - 1)
-        return np.arange(size**order) // size ** (order - 1 - axis) % size
+        return np.asarray(np.arange(size**order) // size ** (order - 1 - axis) % size)
 
 
 def _candidates(marginal: Floats, loss: Loss) -> Ints:
@@ -217,13 +234,6 @@ def _candidates(marginal: Floats, loss: Loss) -> Ints:
         return np.arange(len(loss))
     chosen = centres_of(marginal / marginal.sum(), loss, _SYMBOLS)[0]
     return np.asarray(np.resize(chosen, _SYMBOLS))
-
-
-def _mean_costs(marginal: Floats, loss: Loss, told: Ints) -> Floats:
-    seen = np.flatnonzero(marginal > _FAINT * marginal.max())
-    if loss.measure is None or loss.stored:
-        return np.asarray(marginal[seen] @ loss.matrix[np.ix_(seen, told)])
-    return np.asarray(marginal[seen] @ loss.pairs(seen, told))
 
 
 def _span(marginal: Floats, loss: Loss) -> tuple[float, Mask]:

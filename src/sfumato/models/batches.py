@@ -55,7 +55,8 @@ class BatchBelief:
     @property
     def error(self) -> float:
         """Bound on the log ratio of `masses` to the exact ones, up to a common factor."""
-        return self.drift + (self.joint.shape[0] * self.joint.shape[2] - 1) * UNIT
+        summed = int(self.joint.shape[0] * self.joint.shape[2])
+        return self.drift + (summed - 1) * UNIT
 
     def after(self, likelihood: Floats) -> Belief:
         """Belief about the value after the batch, given the likelihood of each batch."""

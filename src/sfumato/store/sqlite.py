@@ -20,7 +20,7 @@ from sfumato.errors import CorruptData, SfumatoError
 from sfumato.guarantees import LDP, SIP
 from sfumato.streaming.instant import InstantState
 
-VERSION = 1
+VERSION = 2
 _QUESTION_MARKS = 500
 
 _SCHEMA = """
@@ -32,7 +32,7 @@ CREATE TABLE streams (
 CREATE TABLE events (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, place INTEGER NOT NULL,
     stream TEXT NOT NULL, sequence INTEGER NOT NULL, outcome TEXT NOT NULL, released ANY,
-    sip REAL NOT NULL, ldp REAL NOT NULL
+    sip REAL NOT NULL, ldp REAL NOT NULL, batch INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX moments ON events (stream, sequence);
 """
@@ -99,6 +99,11 @@ class SqliteStore:
                     self._database.execute(statement)
                 self._database.execute("INSERT INTO ledger VALUES (?, ?)", (VERSION, plan))
             found = self._database.execute("SELECT version, plan FROM ledger").fetchone()
+            if found is not None and found[0] == 1:
+                # Version 1 knew no batches.
+                self._database.execute("ALTER TABLE events ADD COLUMN batch INTEGER")
+                self._database.execute("UPDATE ledger SET version = ?", (VERSION,))
+                found = (VERSION, found[1])
         if found is None or found[0] != VERSION:
             raise CorruptData(f"{self.path}: a ledger must have version {VERSION}")
         if found[1] != plan:
@@ -171,6 +176,7 @@ class SqliteStore:
                 answer.event.released,
                 answer.event.sip.epsilon,
                 answer.event.ldp.epsilon,
+                answer.event.batch,
             )
             for answer in answers
         ]
@@ -181,7 +187,7 @@ class SqliteStore:
         with self._reported(), self._transaction():
             try:
                 self._database.executemany(
-                    "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                    "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
                 )
             except sqlite3.IntegrityError as problem:
                 raise LedgerMismatch(f"an event was answered before: {problem}") from problem
@@ -215,7 +221,9 @@ class SqliteStore:
         self._database.execute("COMMIT")
 
 
-def _answer(row: tuple[str, str, int, str, int, str, str | int | None, float, float]) -> Answer:
-    id_, source, place, stream, sequence, outcome, released, sip, ldp = row
-    event = Event(stream, sequence, Outcome(outcome), released, SIP(sip), LDP(ldp))
+def _answer(
+    row: tuple[str, str, int, str, int, str, str | int | None, float, float, int | None],
+) -> Answer:
+    id_, source, place, stream, sequence, outcome, released, sip, ldp, batch = row
+    event = Event(stream, sequence, Outcome(outcome), released, SIP(sip), LDP(ldp), batch)
     return Answer(id_, source, place, event)

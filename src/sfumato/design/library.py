@@ -1,0 +1,57 @@
+"""The channel of a batch under a correlation library: on the kept patterns of its length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._numerics import UNIT
+from sfumato.batch_loss import BatchLoss
+from sfumato.design.methods import Method, design
+from sfumato.design.parts import BatchDesign
+from sfumato.models.belief import Belief
+from sfumato.models.library import PatternLibrary
+
+
+class KeptPatterns:
+    """Every batch belongs to the kept pattern that is nearest to it.
+
+    Args:
+        library: The kept patterns.
+        belief: Belief about the next batch.
+        length: Values of the batch, which is public.
+    """
+
+    def __init__(self, library: PatternLibrary, belief: Belief, length: int) -> None:
+        self._library, self._belief, self._length = library, belief, length
+        self._kept = library.of_length(length)
+        masses = belief.joint[self._kept]
+        self.masses: NDArray[np.float64] = masses / masses.sum()
+        self.error: float = belief.error + 2 * UNIT
+
+    def part(self, places: Sequence[int]) -> int:
+        """The kept pattern nearest to a batch."""
+        return int(np.searchsorted(self._kept, self._library.nearest(places)))
+
+    def after(self, likelihood: NDArray[np.float64]) -> Belief:
+        """Belief about the next batch."""
+        return self._library.after(self._belief, self._length, likelihood)
+
+
+def design_kept(
+    library: PatternLibrary,
+    belief: Belief,
+    length: int,
+    loss: BatchLoss,
+    epsilon: float,
+    *,
+    ldp: float | None = None,
+    method: Method = Method.OPTIMAL,
+) -> BatchDesign:
+    """A certified channel for the next batch; its loss is that of the kept patterns."""
+    parts = KeptPatterns(library, belief, length)
+    patterns = library.patterns[library.of_length(length), :length]
+    found = design(method, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
+    return BatchDesign(parts, found, patterns, exact=False)
