@@ -1,8 +1,8 @@
 r"""What it costs to release one batch of values when another is true.
 
 The papers write $D(Q(o), Q(r))$ for a query $Q$ of a whole batch. Most losses add up over the
-positions of the batch (`additive`); a histogram compares how often each value occurs; any other query
-or any function of two batches will do as long as the batches can be listed.
+positions of the batch (`additive`); a histogram compares how often each value occurs; any other
+query or any function of two batches will do as long as the batches can be listed.
 """
 
 from __future__ import annotations

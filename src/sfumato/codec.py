@@ -22,12 +22,13 @@ from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.belief import Belief
 from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
+from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.streaming.instant import InstantState
 
-Storable = Prior | MarkovChain | StreamModel | Policy | InstantState | Event
-Kind = TypeVar("Kind", Prior, MarkovChain, StreamModel, Policy, InstantState, Event)
+Storable = Prior | MarkovChain | PatternLibrary | StreamModel | Policy | InstantState | Event
+Kind = TypeVar("Kind", Prior, MarkovChain, PatternLibrary, StreamModel, Policy, InstantState, Event)
 
 MAGIC = b"sfumato\n"
 VERSION = 1
@@ -66,8 +67,14 @@ class _Chain(msgspec.Struct, frozen=True, tag="markov-chain"):
     background: _Array
 
 
-class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
+class _Library(msgspec.Struct, frozen=True, tag="library"):
+    alphabet: _Alphabet
+    patterns: _Array
     chain: _Chain
+
+
+class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
+    chain: _Chain | _Library
     edges: list[_Array]
     stream: str
     values: tuple[str, ...]
@@ -106,9 +113,10 @@ class _Event(msgspec.Struct, frozen=True, tag="event"):
     released: str | int | None
     sip: float
     ldp: float
+    batch: int | None = None
 
 
-_Body = _Prior | _Chain | _StreamModel | _Policy | _State | _Event
+_Body = _Prior | _Chain | _Library | _StreamModel | _Policy | _State | _Event
 _decoder = msgspec.msgpack.Decoder(_Body)
 _envelope = msgspec.msgpack.Decoder(_Envelope)
 
@@ -173,11 +181,11 @@ def _packed(thing: Storable) -> _Body:
     match thing:
         case Prior():
             return _Prior(_alphabet(thing.alphabet), _array(thing.probabilities))
-        case MarkovChain():
-            return _packed_chain(thing)
+        case MarkovChain() | PatternLibrary():
+            return _packed_model(thing)
         case StreamModel():
             return _StreamModel(
-                _packed_chain(thing.chain),
+                _packed_model(thing.chain),
                 _packed_edges(thing.encoding),
                 thing.stream,
                 thing.values,
@@ -189,7 +197,9 @@ def _packed(thing: Storable) -> _Body:
             return _packed_state(thing)
         case Event():
             outcome, costs = thing.outcome.value, (thing.sip.epsilon, thing.ldp.epsilon)
-            return _Event(thing.stream, thing.sequence, outcome, thing.released, *costs)
+            return _Event(
+                thing.stream, thing.sequence, outcome, thing.released, *costs, thing.batch
+            )
         case _:
             raise InvalidParameter(
                 "thing", type(thing).__name__, "be a model, policy, state or event"
@@ -200,10 +210,10 @@ def _unpacked(body: _Body) -> Storable:
     match body:
         case _Prior():
             return Prior(_float_array(body.probabilities), _read_alphabet(body.alphabet))
-        case _Chain():
-            return _read_chain(body)
+        case _Chain() | _Library():
+            return _read_model(body)
         case _StreamModel():
-            chain = _read_chain(body.chain)
+            chain = _read_model(body.chain)
             encoding = _read_encoding(body.edges, chain.alphabet)
             return StreamModel(chain, encoding, body.stream, body.values, body.transitions)
         case _Policy():
@@ -218,7 +228,22 @@ def _unpacked(body: _Body) -> Storable:
                 body.released,
                 SIP(body.sip),
                 LDP(body.ldp),
+                body.batch,
             )
+
+
+def _packed_model(model: MarkovChain | PatternLibrary) -> _Chain | _Library:
+    if isinstance(model, MarkovChain):
+        return _packed_chain(model)
+    chain = _packed_chain(model.chain)
+    return _Library(_alphabet(model.alphabet), _array(model.patterns), chain)
+
+
+def _read_model(body: _Chain | _Library) -> MarkovChain | PatternLibrary:
+    if isinstance(body, _Chain):
+        return _read_chain(body)
+    patterns = _read_array(body.patterns)
+    return PatternLibrary(_read_alphabet(body.alphabet), patterns, _read_chain(body.chain))
 
 
 def _packed_chain(chain: MarkovChain) -> _Chain:

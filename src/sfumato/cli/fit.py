@@ -30,6 +30,11 @@ def fit(
     ] = None,
     x: Annotated[str | None, typer.Option(help="Column of the first coordinate.")] = None,
     y: Annotated[str | None, typer.Option(help="Column of the second coordinate.")] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Learn patterns of so many successive values and their followers."),
+    ] = None,
+    patterns: Annotated[int, typer.Option(help="Patterns to keep, with --batch.")] = 1000,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -38,11 +43,16 @@ def fit(
     The history is one row per value, in order of time within each stream; rows of different
     streams may be mixed. It is best not the data you are going to release.
 
+    With --batch W the model is a library: which patterns of W values occur, and which pattern
+    follows which. That suits click streams, whose alphabet is too large for a chain of batches;
+    `sfumato release` then releases W values at a time.
+
     \b
     Examples:
       sfumato fit history.csv --stream user --value place -o city.model
       sfumato fit meter.parquet --stream home --value watts --bins 16 -o meter.model
       sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat -o town.model
+      sfumato fit clicks.csv --stream session --value page --batch 3 -o clicks.model
     """
     from sfumato.errors import InvalidParameter
     from sfumato.files import save
@@ -63,6 +73,8 @@ def fit(
             smoothing=smoothing,
             floor=floor,
             cut=cut,
+            batch=batch,
+            patterns=patterns,
             progress=show,
         )
     save(model, output)
@@ -75,6 +87,8 @@ def fit(
         f"{output}: {report.streams:,} streams, {report.rows:,} values, "
         f"{report.symbols:,} symbols, {report.transitions:,} transitions"
     )
+    if report.patterns is not None and report.kept is not None:
+        print(f"{report.patterns:,} patterns, which are {report.kept:.0%} of the batches")
     print(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
     if report.rare:
         some = ", ".join(str(label) for label in report.rare[:8])

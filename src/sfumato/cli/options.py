@@ -34,7 +34,7 @@ Loss = Annotated[
     str,
     typer.Option(
         help="What a wrong value costs: hamming, absolute, squared, euclidean, or a CSV file with "
-        "a matrix (row: true symbol, column: released symbol)."
+        "a matrix (row: true symbol, column: released symbol); of a batch also histogram."
     ),
 ]
 Method = Annotated[
@@ -57,10 +57,11 @@ def load_model(path: str) -> StreamModel:
     from sfumato.errors import InvalidParameter
     from sfumato.files import load
     from sfumato.models.encoding import StreamModel, Symbols
+    from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
 
     model = load(path)
-    if isinstance(model, MarkovChain):
+    if isinstance(model, MarkovChain | PatternLibrary):
         return StreamModel(model, Symbols(model.alphabet))
     if not isinstance(model, StreamModel):
         raise InvalidParameter("--model", path, "hold a chain; fit one with `sfumato fit`")

@@ -29,6 +29,14 @@ def release(
     loss: options.Loss = "hamming",
     method: options.Method = "optimal",
     policy: options.Policy = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Release so many values of a stream together: later, but nearer."),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(help="Release a batch this many seconds after its first value at the latest."),
+    ] = None,
     stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
     value: Annotated[
         str | None, typer.Option(help="Column of values (x,y for a grid); as at `fit`.")
@@ -65,18 +73,25 @@ def release(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Release a table value by value; each output row carries its exact leakage.
+    """Release a table value by value, or in batches; each output row carries its exact leakage.
 
     Output columns: stream, sequence, released, outcome, sip, ldp: never the true value. The rules
     are written beside a file output as OUTPUT.plan.json, for `sfumato audit`. With a ledger, the
     same event again gets the same answer, and a killed run goes on with --resume.
+
+    With --batch W the values of a stream leave W at a time, at the same budget per value but
+    with less loss (`sfumato plan --batch` shows how much). A column `batch` tells where a batch
+    began; its leakage stands at its last value. At the end of the input, or after --wait
+    seconds, what there is of a batch leaves.
 
     \b
     Examples:
       sfumato release live.csv -m city.model --budget 10 --horizon 50 -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --ledger city.ledger -o private.parquet
       sfumato release live.csv -m city.model --epsilon 0.3 --policy city.policy -o private.csv
+      sfumato release live.csv -m city.model --epsilon 0.3 --batch 5 -o private.csv
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
+      tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 --batch 5 --wait 60 -o -
     """
     from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
@@ -94,6 +109,7 @@ def release(
         window=window,
         ldp=ldp,
         loss=loss,
+        batch=batch,
         method=method,
         when_exhausted=when_exhausted,
         when_unknown=when_unknown,
@@ -101,6 +117,8 @@ def release(
         policy=None if kept is None else kept.fingerprint,
     )
     rule = spec.plan(read, kept)
+    if wait is not None and spec.width(read) is None:
+        raise InvalidParameter("--wait", wait, "come with --batch")
     for name, file in (("--model", model), ("--policy", policy)):
         written = (output, str(beside(output)), ledger or output)
         if file is not None and any(same_file(file, other) for other in written):
@@ -119,6 +137,7 @@ def release(
             sink,
             read,
             rule,
+            wait=wait,
             ledger=ledger,
             event=event,
             source_name=source_name,
@@ -137,7 +156,8 @@ def release(
             f"{LDP(report.largest_ldp)} each, in all"
         )
     if report.interrupted:
-        say("sfumato: interrupted; what was answered is complete" + _hint(ledger))
+        held = f", {report.waiting:,} rows waited for their batch" if report.waiting else ""
+        say(f"sfumato: interrupted; what was answered is complete{held}" + _hint(ledger))
         raise typer.Exit(INTERRUPTED)
 
 

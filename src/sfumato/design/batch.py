@@ -19,7 +19,6 @@ from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.leakage.information import batch_leakage
 from sfumato.leakage.local import local_leakage
 from sfumato.loss import Loss
-from sfumato.mechanisms.channel import Channel
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
 

@@ -1,10 +1,10 @@
 r"""Batches too many to list: cut the space of batches into boxes.
 
-A box is a set of batches $C_1 \times \dots \times C_w$, one set of symbols per position. Its probability is exact:
-the forward algorithm carries the belief through the chain and drops, at each position, what lies
-outside. The boxes are the leaves of a tree: the box that contributes most to the loss is cut in two, at
-the position where it is widest, until there are enough of them. The channel acts on boxes, so
-its certificates hold for batches, of which there may be $10^{40}$.
+A box is a set of batches $C_1 \times \dots \times C_w$, one set of symbols per position. Its
+probability is exact: the forward algorithm carries the belief through the chain and drops, at each
+position, what lies outside. The boxes are the leaves of a tree: the box that contributes most to
+the loss is cut in two, at the position where it is widest, until there are enough of them. The
+channel acts on boxes, so its certificates hold for batches, of which there may be $10^{40}$.
 
 Only the utility is approximate: batches of a box share their row, and released batches are
 put together from a few dozen symbols per position.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sfumato import _checks
 from sfumato.accounting.allocation import PerStep
@@ -22,6 +25,7 @@ from sfumato.jobs import Progress
 from sfumato.jobs.fit import stream_name
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
 from sfumato.store.sqlite import LedgerMismatch, SqliteStore
+from sfumato.streaming.batched import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState
 
 _TOLERANCE = 1e-9
@@ -92,7 +96,7 @@ class AuditReport:
 def audit_table(
     released: Table,
     model: StreamModel,
-    plan: InstantPlan,
+    plan: InstantPlan | BatchedPlan,
     *,
     ledger: str | Path | None = None,
     against: Table | None = None,
@@ -106,17 +110,24 @@ def audit_table(
         model: The public model.
         plan: The public rule of the release.
         ledger: Compare with this ledger too.
-        against: The true values, row by row like the released ones; stays on this machine.
-        window: Also report the worst window of this many steps.
+        against: The true values, row by row like the released ones, or for batches, those of each
+            stream in order; stays on this machine.
+        window: Also report the worst window of this many steps; a batch counts in every window
+            that has one of its values.
         progress: Called with the number of rows checked so far.
     """
     if window is not None:
         _checks.count("window", window)
-    audit = _Audit(against.path if against else "", model, plan, window)
     columns = [model.stream, "sequence", "released", "outcome", "sip", "ldp"]
     if isinstance(model.encoding, Grid):
         columns += ["x", "y"]
-    truths = None if against is None else _truths(against, model)
+    truths = None if against is None else _Truths(against, model)
+    audit: _Audit
+    if isinstance(plan, BatchedPlan):
+        audit = _BatchedAudit(model, plan, window, truths)
+        columns.append("batch")
+    else:
+        audit = _InstantAudit(model, plan, window, truths)
     with contextlib.ExitStack() as stack:
         store = None
         if ledger is not None:
@@ -126,67 +137,63 @@ def audit_table(
         for chunk in released.chunks(columns, optional=["event"]):
             for offset in range(len(chunk)):
                 fields = {name: column[offset] for name, column in chunk.columns.items()}
-                audit.row(chunk.first + offset, fields, truths, store)
+                audit.row(_Row(chunk.first + offset, fields), store)
             if progress:
                 progress(chunk.first + len(chunk) - 1)
+        audit.rest(store)
         if store is not None and (missing := store.count() - audit.in_ledger) > 0:
             audit.report.note(audit.report.rows, f"the ledger holds {missing} events more")
-    if against and truths and next(truths, None) is not None:
-        raise BadTable(against.path, None, "the true table must not have more rows")
+    if truths is not None:
+        truths.check_used_up()
     return audit.finished()
 
 
-class _Audit:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the released table."""
+
+    number: int
+    fields: dict[str, Any]
+
+
+class _Audit(ABC):
+    """What audits of values and of batches share."""
+
     def __init__(
-        self, against: str, model: StreamModel, plan: InstantPlan, window: int | None
+        self,
+        model: StreamModel,
+        plan: InstantPlan | BatchedPlan,
+        window: int | None,
+        truths: _Truths | None,
     ) -> None:
-        self._against = against
         self._model = model
         self._plan = plan
         self._width = window
+        self._truths = truths
         self._windows: dict[str, deque[float]] = {}
         self._states: dict[str, InstantState] = {}
         self.report = AuditReport()
         self.in_ledger = 0
-        self._bounds: dict[int, float] = {}
+        self._lengths: dict[str, Counter[int]] = {}
+        self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
         self._loss, self._released = 0.0, 0
 
-    def row(
-        self,
-        row: int,
-        fields: dict[str, Any],
-        truths: Iterator[tuple[str, object]] | None,
-        store: SqliteStore | None,
-    ) -> None:
+    @abstractmethod
+    def row(self, row: _Row, store: SqliteStore | None) -> None:
         """Check one row against what the plan must have done, and the ledger says it did."""
-        self.report.rows += 1
-        stream = str(fields[self._model.stream])
-        truth = None if truths is None else next(truths, ("", None))
-        if truth is not None and truth[0] != stream:
-            rule = "the true table must have the same streams, row by row"
-            raise BadTable(self._against, row, rule)
-        state = self._states.get(stream) or self._plan.begin(stream)
-        entry = self.report.streams.setdefault(stream, StreamAudit())
-        try:
-            told = self._event(stream, fields)
-            if told.sequence != state.sequence:
-                self.report.note(row, f"the sequence number must be {state.sequence}")
-            if told.outcome is not Outcome.RELEASED and self._plan.prepare(state) is not None:
-                self.report.withheld += 1
-            if told.outcome is Outcome.SKIPPED:
-                raise Unreadable("a release never skips a row")
-            due, following = self._plan.observe(state, told.released, told.outcome)
-        except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
-            self.report.note(row, str(problem))
-            return
-        self._compare(row, told, due, "the table")
-        self._check_place(row, told, fields)
+
+    def rest(self, store: SqliteStore | None) -> None:  # noqa: B027 - nothing is left of values
+        """Check what could not be checked before the end of the table."""
+
+    def _state(self, stream: str) -> InstantState:
+        return self._states.get(stream) or self._plan.begin(stream)
+
+    def _fits(self, row: _Row, told: Event, due: Event, store: SqliteStore | None) -> None:
+        """Compare a row, and the ledger, with what was due."""
+        self._compare(row.number, told, due, "the table")
+        self._check_place(row.number, told, row.fields)
         if store is not None:
-            self._compare_ledger(row, due, fields.get("event"), store)
-        if truth is not None:
-            self._realised(state, due, truth[1], entry)
-        self._charge(stream, entry, due, following)
-        self._states[stream] = following
+            self._compare_ledger(row.number, due, row.fields.get("event"), store)
 
     def _event(self, stream: str, fields: dict[str, Any]) -> Event:
         """The row as an event, in the types of the alphabet."""
@@ -201,10 +208,10 @@ class _Audit:
         label = fields["released"]
         if label in (None, ""):
             return Event(stream, sequence, outcome, None, sip, ldp)
-        if isinstance(self._model.chain.alphabet.labels[0], int):
-            label = Symbols(self._model.chain.alphabet).encode(label)
-        if label not in self._model.chain.alphabet:
-            raise UnknownSymbol(self._model.chain.size, "the released value")
+        if isinstance(self._model.alphabet.labels[0], int):
+            label = Symbols(self._model.alphabet).encode(label)
+        if label not in self._model.alphabet:
+            raise UnknownSymbol(len(self._model.alphabet), "the released value")
         return Event(stream, sequence, outcome, label, sip, ldp)
 
     def _compare(self, row: int, told: Event, due: Event, who: str) -> None:
@@ -217,13 +224,13 @@ class _Audit:
 
     def _check_place(self, row: int, told: Event, fields: dict[str, Any]) -> None:
         """In a grid, x and y are the centre of the released cell, or empty."""
-        places = self._model.chain.alphabet.coordinates
+        places = self._model.alphabet.coordinates
         if "x" not in fields or places is None:
             return
         given = [fields[name] for name in ("x", "y")]
         due: list[float | None] = [None, None]
         if told.released is not None:
-            due = places[self._model.chain.alphabet.index(told.released)].tolist()
+            due = places[self._model.alphabet.index(told.released)].tolist()
         read = [None if value in (None, "") else _float(value) for value in given]
         if read != due:
             self.report.note(row, "x and y must be the centre of the released cell")
@@ -238,57 +245,207 @@ class _Audit:
         if id_ is not None and str(id_) != kept.id:
             self.report.note(row, "the event id must be the one in the ledger")
 
-    def _charge(self, stream: str, entry: StreamAudit, due: Event, following: InstantState) -> None:
-        entry.steps += 1
+    def _charge(self, stream: str, due: Sequence[Event], following: InstantState) -> None:
+        """Account for a value, or for the values of a batch."""
+        entry = self.report.streams[stream]
+        entry.steps += len(due)
         entry.sip, entry.ldp = following.ledger.sip, following.ledger.ldp
-        entry.worst_step = max(entry.worst_step, due.sip.epsilon)
+        entry.worst_step = max(entry.worst_step, due[-1].sip.epsilon)
+        self._lengths.setdefault(stream, Counter())[len(due)] += 1
         if self._width:
-            recent = self._windows.setdefault(stream, deque(maxlen=self._width))
-            recent.append(due.sip.epsilon)
-            entry.worst_window = max(entry.worst_window or 0.0, math.fsum(recent))
+            # A batch stands at its last value, and counts in windows that begin in it.
+            longest = getattr(self._plan, "width", 1)
+            recent = self._windows.setdefault(stream, deque(maxlen=self._width + longest - 1))
+            recent.extend(event.sip.epsilon for event in due)
+            reach = self._width + len(due) - 1
+            entry.worst_window = max(entry.worst_window or 0.0, math.fsum(list(recent)[-reach:]))
+        self._states[stream] = following
 
-    def _realised(
-        self,
-        state: InstantState,
-        due: Event,
-        symbol: object,
-        entry: StreamAudit,
-    ) -> None:
-        prepared = self._plan.prepare(state)
-        if due.outcome is not Outcome.RELEASED or prepared is None:
-            return
-        alphabet = self._model.chain.alphabet
-        if symbol not in alphabet:
-            return
-        place, output = alphabet.index(symbol), alphabet.index(due.released)
-        likelihood = prepared.channel.likelihood(output)
-        gained = math.log(likelihood[place] / float(state.belief.marginal @ likelihood))
-        loss = float(self._plan.loss.rows([place])[0, output])
-        entry.gain = (entry.gain or 0.0) + gained
+    def _gained(self, stream: str, gain: float, loss: float, values: int) -> None:
+        """Account for what a release told about the truth, and what it cost."""
+        entry = self.report.streams[stream]
+        entry.gain = (entry.gain or 0.0) + gain
         entry.loss = (entry.loss or 0.0) + loss
-        self._loss, self._released = self._loss + loss, self._released + 1
+        self._loss, self._released = self._loss + loss, self._released + values
 
-    def _composed(self, steps: int) -> float:
+    def _composed(self, stream: str) -> float:
         """Bound that fails with probability `DELTA`; a budget per step only is fixed in advance."""
         if not isinstance(self._plan.budget, PerStep):
             return math.inf
-        if steps not in self._bounds:
-            fixed = [self._plan.budget.sip.epsilon] * steps
-            self._bounds[steps] = composed(fixed, DELTA).epsilon
-        return self._bounds[steps]
+        lengths = tuple(sorted(self._lengths.get(stream, Counter()).items()))
+        if lengths not in self._bounds:
+            each = self._plan.budget.sip.epsilon
+            fixed = [each * length for length, times in lengths for _ in range(times)]
+            self._bounds[lengths] = composed(fixed, DELTA).epsilon if fixed else 0.0
+        return self._bounds[lengths]
 
     def finished(self) -> AuditReport:
-        for entry in self.report.streams.values():
-            entry.composed = min(entry.sip, self._composed(entry.steps))
+        """What was found."""
+        for stream, entry in self.report.streams.items():
+            entry.composed = min(entry.sip, self._composed(stream))
         if self._released:
             self.report.mean_loss = self._loss / self._released
         return self.report
 
 
-def _truths(table: Table, model: StreamModel) -> Iterator[tuple[str, object]]:
-    """Stream and true symbol of each row."""
-    for chunk in table.chunks([model.stream, *model.values]):
-        yield from _chunk_truths(table, chunk, model)
+class _InstantAudit(_Audit):
+    """Row by row."""
+
+    _plan: InstantPlan
+
+    def row(self, row: _Row, store: SqliteStore | None) -> None:
+        self.report.rows += 1
+        stream = str(row.fields[self._model.stream])
+        truth = None if self._truths is None else self._truths.at(stream, row.number)
+        state = self._state(stream)
+        self.report.streams.setdefault(stream, StreamAudit())
+        try:
+            told = self._event(stream, row.fields)
+            if told.sequence != state.sequence:
+                self.report.note(row.number, f"the sequence number must be {state.sequence}")
+            if told.outcome is not Outcome.RELEASED and self._plan.prepare(state) is not None:
+                self.report.withheld += 1
+            if told.outcome is Outcome.SKIPPED:
+                raise Unreadable("a release never skips a row")
+            due, following = self._plan.observe(state, told.released, told.outcome)
+        except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
+            self.report.note(row.number, str(problem))
+            return
+        self._fits(row, told, due, store)
+        if self._truths is not None:
+            self._realised(state, due, truth)
+        self._charge(stream, [due], following)
+
+    def _realised(self, state: InstantState, due: Event, symbol: object) -> None:
+        prepared = self._plan.prepare(state)
+        if due.outcome is not Outcome.RELEASED or prepared is None:
+            return
+        alphabet = self._model.alphabet
+        if symbol not in alphabet:
+            return
+        place, output = alphabet.index(symbol), alphabet.index(due.released)
+        likelihood = prepared.channel.likelihood(output)
+        gained = math.log(likelihood[place] / float(state.belief.marginal @ likelihood))
+        self._gained(state.stream, gained, float(self._plan.loss.rows([place])[0, output]), 1)
+
+
+class _BatchedAudit(_Audit):
+    """Batch by batch: rows of a stream are held until the next batch begins."""
+
+    _plan: BatchedPlan
+
+    def __init__(self, *audit: Any) -> None:
+        super().__init__(*audit)
+        self._held: dict[str, list[tuple[_Row, Event]]] = {}
+
+    def row(self, row: _Row, store: SqliteStore | None) -> None:
+        self.report.rows += 1
+        stream = str(row.fields[self._model.stream])
+        self.report.streams.setdefault(stream, StreamAudit())
+        try:
+            told = self._event(stream, row.fields)
+            batch = _whole(row.fields["batch"])
+        except (UnknownSymbol, Unreadable) as problem:
+            self.report.note(row.number, str(problem))
+            return
+        held = self._held.get(stream, [])
+        if held and (batch != held[0][1].batch or len(held) == self._plan.width):
+            self._check(stream, store)
+        self._held.setdefault(stream, []).append((row, replace(told, batch=batch)))
+
+    def rest(self, store: SqliteStore | None) -> None:
+        for stream in list(self._held):
+            self._check(stream, store)
+
+    def _check(self, stream: str, store: SqliteStore | None) -> None:
+        rows = self._held.pop(stream)
+        first, last = rows[0][0].number, rows[-1][0].number
+        state = self._state(stream)
+        told = [event for _, event in rows]
+        truths = [
+            None if self._truths is None else self._truths.of(stream, row.number) for row, _ in rows
+        ]
+        moments = [state.sequence + offset for offset in range(len(rows))]
+        try:
+            if [event.sequence for event in told] != moments or told[0].batch != moments[0]:
+                raise Unreadable(f"the batch must have the sequence numbers from {moments[0]} on")
+            if len({event.outcome for event in told}) > 1:
+                raise Unreadable("the values of a batch must have one outcome")
+            if told[0].outcome is Outcome.SKIPPED:
+                raise Unreadable("a release never skips a row")
+            if told[0].outcome is not Outcome.RELEASED and self._plan.prepare(state, len(rows)):
+                self.report.withheld += len(rows)
+            labels = [event.released for event in told]
+            due, following = self._plan.observe(state, labels, told[0].outcome)
+        except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
+            where = first if first == last else last
+            self.report.note(where, str(problem))
+            return
+        for (row, event), each in zip(rows, due, strict=True):
+            self._fits(row, event, each, store)
+        if self._truths is not None:
+            self._realised(state, due, truths)
+        self._charge(stream, due, following)
+
+    def _realised(
+        self, state: InstantState, due: Sequence[Event], symbols: Sequence[object]
+    ) -> None:
+        found = self._plan.prepare(state, len(due))
+        places = [self._model.alphabet.place(symbol) for symbol in symbols]
+        if due[0].outcome is not Outcome.RELEASED or found is None or min(places) < 0:
+            return
+        told = self._model.alphabet.indices([event.released for event in due])
+        possible = found.design.channel.outputs
+        output = int(possible[(found.patterns[possible] == told).all(axis=1)][0])
+        likelihood, masses = found.design.channel.likelihood(output), found.parts.masses
+        expected = float(masses @ likelihood / masses.sum())
+        gained = math.log(likelihood[found.parts.part(places)] / expected)
+        loss = self._plan.loss.between(np.array([places, told])).matrix[0, 1]
+        self._gained(state.stream, gained, float(loss), len(due))
+
+
+class _Truths:
+    """The true symbols of each stream, in order; those read ahead are kept."""
+
+    def __init__(self, table: Table, model: StreamModel) -> None:
+        self._path = table.path
+        self._rows = (
+            row
+            for chunk in table.chunks([model.stream, *model.values])
+            for row in _chunk_truths(table, chunk, model)
+        )
+        self._ahead: dict[str, deque[object]] = {}
+
+    def at(self, stream: str, row: int) -> object:
+        """The true symbol of the next row, which must be of that stream."""
+        found = next(self._rows, ("", None))
+        if found[0] != stream:
+            rule = "the true table must have the same streams, row by row"
+            raise BadTable(self._path, row, rule)
+        return found[1]
+
+    def of(self, stream: str, row: int) -> object:
+        """The next true symbol of a stream, wherever it stands."""
+        waiting = self._ahead.setdefault(stream, deque())
+        while not waiting:
+            found = next(self._rows, None)
+            if found is None:
+                rule = "the true table must have the same values of each stream, in order"
+                raise BadTable(self._path, row, rule)
+            self._ahead.setdefault(found[0], deque()).append(found[1])
+        return waiting.popleft()
+
+    def check_used_up(self) -> None:
+        """Refuse a true table with more values than were released."""
+        if next(self._rows, None) is not None or any(self._ahead.values()):
+            raise BadTable(self._path, None, "the true table must not have more rows")
+
+
+def _whole(value: object) -> int:
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    except (ValueError, TypeError):
+        raise Unreadable("batch must be the sequence number at which the batch began") from None
 
 
 def _chunk_truths(table: Table, chunk: Chunk, model: StreamModel) -> Iterator[tuple[str, object]]:

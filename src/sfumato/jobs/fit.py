@@ -29,11 +29,14 @@ from sfumato.models.encoding import (
     text,
 )
 from sfumato.models.fitting import count_transitions, smoothed_parts
+from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 
 Value = TypeVar("Value")
 _RARE = 0.01
 _CONFIDENCE = 0.95
+_FEW_KEPT = 0.5
+"""Share of the batches under which a library is said to keep few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,16 @@ class FitReport:
         streams: Number of streams in the history.
         rows: Number of values.
         symbols: Size of the alphabet.
-        transitions: Number of transitions that were counted.
+        transitions: Number of transitions that were counted; of a library, from batch to batch.
         rare: Symbols that make up less than 1 % of the history, and less than a tenth of an
             even share.
         predictability: Share of the uncertainty about a value that its past takes away, 0 to 1.
         estimation_error: How much the leakage may be misjudged in a typical context because the
             chain is estimated, with 95 % confidence.
         warnings: What a careful user should know.
+        patterns: How many patterns a library keeps; None for a chain.
+        kept: Share of the batches in the history that are kept patterns; the others are taken
+            for the nearest one.
 
     References:
         [LIP, Cor. 7]
@@ -64,6 +70,8 @@ class FitReport:
     predictability: float
     estimation_error: float
     warnings: tuple[str, ...]
+    patterns: int | None = None
+    kept: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +95,11 @@ def fit_table(
     smoothing: float = 0.5,
     floor: float = 1e-6,
     cut: Cut = AS_IT_IS,
+    batch: int | None = None,
+    patterns: int = 1000,
     progress: Progress | None = None,
 ) -> tuple[StreamModel, FitReport]:
-    """Fit a chain to a table with one row per value.
+    """Fit a chain, or a library of patterns, to a table with one row per value.
 
     Args:
         history: The table; rows of different streams may be interleaved.
@@ -99,9 +109,12 @@ def fit_table(
         smoothing: Pseudo-counts per follower that a context has.
         floor: Least probability of any transition.
         cut: How numbers become symbols.
+        batch: Fit a library of patterns of so many successive values.
+        patterns: How many patterns to keep.
         progress: Called with the number of rows read so far.
     """
-    _checks.count("order", order)
+    if _checks.count("order", order) > 1 and batch is not None:
+        raise InvalidParameter("order", order, "be 1 for a library: patterns follow patterns")
     names, paths, raws = _read(history, stream, values, progress)
     try:
         encoding = _encoding(raws, cut, history.path)
@@ -110,12 +123,62 @@ def fit_table(
     codes = _codes(raws, encoding, history.path)
     by_stream = [codes[np.array(path)] for path in paths]
     size = len(encoding.alphabet)
+    if batch is not None:
+        return _fit_library(
+            encoding, by_stream, (stream, values), (batch, patterns), (smoothing, floor)
+        )
     counts = count_transitions(by_stream, size, order)
     chain = MarkovChain(encoding.alphabet, order, *smoothed_parts(counts, order, smoothing, floor))
     moves = int(counts.moves.sum())
     model = StreamModel(chain, encoding, stream, values, moves)
     seen = np.asarray(counts.moves.sum(axis=1)).ravel()
     return model, _report(chain, counts.symbols, seen, len(names), moves)
+
+
+def _fit_library(
+    encoding: Encoding,
+    paths: list[NDArray[np.int64]],
+    columns: tuple[str, tuple[str, ...]],
+    kept: tuple[int, int],
+    smoothing: tuple[float, float],
+) -> tuple[StreamModel, FitReport]:
+    labels, (width, most), (pseudo, floor) = encoding.alphabet.labels, kept, smoothing
+    told = [[labels[place] for place in path] for path in paths]
+    library = PatternLibrary.fit(
+        told, width=width, most=most, alphabet=encoding.alphabet, smoothing=pseudo, floor=floor
+    )
+    batches = [
+        path[start : start + width] for path in paths for start in range(0, len(path), width)
+    ]
+    known = {tuple(row[row >= 0].tolist()) for row in library.patterns}
+    share = sum(tuple(batch.tolist()) in known for batch in batches) / len(batches)
+    moves = len(batches) - len(paths)
+    model = StreamModel(library, encoding, *columns, moves)
+    warnings = []
+    if share < _FEW_KEPT:
+        warnings.append(
+            f"only {share:.0%} of the batches are kept patterns; the others are taken for the "
+            "nearest one, which costs utility: keep more patterns, or take shorter batches"
+        )
+    symbols = np.bincount(np.concatenate(paths), minlength=len(labels))
+    rare = symbols / symbols.sum() < min(_RARE, 0.1 / len(labels))
+    return model, FitReport(
+        streams=len(paths),
+        rows=int(symbols.sum()),
+        symbols=len(labels),
+        transitions=moves,
+        rare=tuple(labels[i] for i in np.flatnonzero(rare)),
+        predictability=predictability(library.chain),
+        estimation_error=math.nan if moves == 0 else _library_error(library, moves),
+        warnings=tuple(warnings),
+        patterns=len(library.patterns),
+        kept=share,
+    )
+
+
+def _library_error(library: PatternLibrary, moves: int) -> float:
+    share = library.chain.stationary()
+    return _estimation_error(len(share), share * moves, share)
 
 
 def _read(

@@ -35,8 +35,8 @@ def compile_for(
     spec.schedule()
     epsilon, ldp = spec.per_step()
     return compile_policy(
-        model.chain,
-        named_loss(spec.loss, model.chain.alphabet),
+        model.single_values,
+        named_loss(spec.loss, model.alphabet),
         epsilon,
         ldp=ldp,
         method=spec.chosen_method(),

@@ -9,9 +9,11 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+import sfumato.batch_loss as batch_losses
 import sfumato.loss as losses
 from sfumato.accounting.allocation import Budget, Horizon, PerStep, Window
 from sfumato.alphabet import Alphabet
+from sfumato.batch_loss import BatchLoss, additive
 from sfumato.design.methods import Method
 from sfumato.design.policy import Policy
 from sfumato.errors import CorruptData, InvalidParameter
@@ -19,6 +21,8 @@ from sfumato.files import write_whole
 from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss
 from sfumato.models.encoding import StreamModel
+from sfumato.models.library import PatternLibrary
+from sfumato.streaming.batched import BatchedPlan
 from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
 
 Choice = TypeVar("Choice", Method, Fallback, Purpose)
@@ -39,7 +43,9 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         horizon: the number of steps it is for, or
         window: the number of successive steps it is for, wherever they begin.
         ldp: Cap on the model-free leakage, over the same steps as the budget.
-        loss: `hamming`, `absolute`, `squared`, `euclidean` or a file with a matrix.
+        loss: `hamming`, `absolute`, `squared`, `euclidean` or a file with a matrix; for batches
+            `histogram` too.
+        batch: Release in batches of this many values; one by one if not given.
         method: How channels are found.
         when_exhausted: What leaves when the budget is gone.
         when_unknown: What leaves for a value outside the alphabet.
@@ -58,6 +64,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     window: int | None = None
     ldp: float | None = None
     loss: str | list[list[float]] = "hamming"
+    batch: int | None = None
     method: str = "optimal"
     when_exhausted: str = "refuse"
     when_unknown: str = "refuse"
@@ -79,23 +86,57 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
                 raise InvalidParameter("budget", "another combination", rule)
 
-    def plan(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan:
+    def plan(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan | BatchedPlan:
         """The plan of a release with this model, and with the policy it names."""
-        if self.policy != (None if policy is None else policy.fingerprint):
-            rule = "be the one the release was made with" if self.policy else "not be given"
-            raise InvalidParameter("policy", "another" if policy else None, rule)
-        if self.model is not None and self.model != model.chain.fingerprint:
-            raise InvalidParameter("model", "another", "be the one the release was made with")
+        if self.width(model) is not None:
+            return self.batched(model, policy)
+        return self.instant(model, policy)
+
+    def width(self, model: StreamModel) -> int | None:
+        """Values of a batch; a library has a width of its own."""
+        own = model.chain.width if isinstance(model.chain, PatternLibrary) else None
+        return own if self.batch is None else self.batch
+
+    def instant(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan:
+        """The plan of a release value by value."""
+        if self.batch is not None:
+            raise InvalidParameter("batch", self.batch, "not be given here: values leave at once")
+        self._check_made_with(model, policy)
         return InstantPlan(
-            model=model.chain,
+            model=model.single_values,
             budget=self.schedule(),
-            loss=named_loss(self.loss, model.chain.alphabet),
+            loss=named_loss(self.loss, model.alphabet),
             method=self.chosen_method(),
             on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
             on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
             purpose=_choice("purpose", Purpose, self.purpose),
             policy=policy,
         )
+
+    def batched(self, model: StreamModel, policy: Policy | None = None) -> BatchedPlan:
+        """The plan of a release batch by batch."""
+        self._check_made_with(model, policy)
+        width = self.width(model)
+        if width is None or policy is not None:
+            what, rule = ("batch", "be given") if width is None else ("policy", "not be given")
+            raise InvalidParameter(what, None, f"{rule} for a release in batches")
+        return BatchedPlan(
+            model=model.chain,
+            budget=self.schedule(),
+            loss=named_batch_loss(self.loss, model.alphabet),
+            width=width,
+            method=self.chosen_method(),
+            on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
+            on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
+            purpose=_choice("purpose", Purpose, self.purpose),
+        )
+
+    def _check_made_with(self, model: StreamModel, policy: Policy | None) -> None:
+        if self.policy != (None if policy is None else policy.fingerprint):
+            rule = "be the one the release was made with" if self.policy else "not be given"
+            raise InvalidParameter("policy", "another" if policy else None, rule)
+        if self.model is not None and self.model != model.chain.fingerprint:
+            raise InvalidParameter("model", "another", "be the one the release was made with")
 
     def chosen_method(self) -> Method:
         """How channels are found."""
@@ -128,6 +169,18 @@ def named_loss(loss: str | list[list[float]], alphabet: Alphabet) -> Loss:
     return losses.matrix(read_matrix(loss), name=Path(loss).name)
 
 
+def named_batch_loss(loss: str | list[list[float]], alphabet: Alphabet) -> BatchLoss:
+    """A loss of batches: that of single values, summed, or the distance of histograms.
+
+    Examples:
+        >>> named_batch_loss("histogram", Alphabet.of_size(3)).name
+        'histogram'
+    """
+    if loss == "histogram":
+        return batch_losses.histogram(alphabet)
+    return additive(named_loss(loss, alphabet))
+
+
 def read_matrix(path: str) -> list[list[float]]:
     """Numbers from a CSV file without a header."""
     try:
@@ -148,7 +201,7 @@ def beside(path: str) -> Path:
 def write_spec(spec: ReleaseSpec, model: StreamModel, path: str) -> None:
     """Write the document beside a released table; a loss from a file is copied into it."""
     loss = spec.loss
-    if isinstance(loss, str) and loss not in _NAMED:
+    if isinstance(loss, str) and loss not in (*_NAMED, "histogram"):
         loss = read_matrix(loss)
     document = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
     write_whole(beside(path), msgspec.json.format(msgspec.json.encode(document), indent=2))

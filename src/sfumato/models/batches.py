@@ -1,9 +1,9 @@
 r"""Belief about the next few values, as one distribution over batches.
 
 The belief about a batch follows from the belief about its first value and the chain,
-$\beta(o) = b(x_1) \prod_i P(x_i \mid x_{i-1})$; and what an output tells about a batch tells through
-its last values alone about everything later. So the state of a stream stays a belief about its next
-value, whatever the length of the batches.
+$\beta(o) = b(x_1) \prod_i P(x_i \mid x_{i-1})$; and what an output tells about a batch tells
+through its last values alone about everything later. So the state of a stream stays a belief about
+its next value, whatever the length of the batches.
 
 References:
     [SIP, Eqs. 20, 21 and 29]

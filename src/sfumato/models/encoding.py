@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato import _checks
 from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter
+from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 
 Raw: TypeAlias = str | int | float | bool | None
@@ -147,21 +148,34 @@ Encoding: TypeAlias = Symbols | Bins | Grid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamModel:
-    """A chain together with how a table is read for it: what `sfumato fit` writes.
+    """A model together with how a table is read for it: what `sfumato fit` writes.
 
     Attributes:
-        chain: What the adversary is assumed to know.
+        chain: What the adversary is assumed to know: a chain of values, or a library of patterns.
         encoding: How raw values become symbols.
         stream: Name of the column that tells streams apart.
         values: Names of the columns that the value comes from.
         transitions: How many transitions the chain was fitted to.
     """
 
-    chain: MarkovChain
+    chain: MarkovChain | PatternLibrary
     encoding: Encoding
     stream: str = "stream"
     values: tuple[str, ...] = ("value",)
     transitions: int = 0
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """The values a stream can take."""
+        return self.chain.alphabet
+
+    @property
+    def single_values(self) -> MarkovChain:
+        """The chain of single values, or a clear error for a library."""
+        if not isinstance(self.chain, MarkovChain):
+            rule = "be a chain of single values: fit it without --batch"
+            raise InvalidParameter("model", "a library of patterns", rule)
+        return self.chain
 
     def __post_init__(self) -> None:
         if self.encoding.alphabet != self.chain.alphabet:

@@ -1,10 +1,10 @@
-r"""A correlation library: patterns of successive values, and which pattern follows which, by counting.
+r"""A correlation library: patterns of successive values, and by counting, which follows which.
 
 For click streams a chain of single values is too poor and one of batches too large: most of the
-$|X|^w$ batches never occur. The library keeps the patterns that occur most, maps every batch to the kept
-pattern nearest to it, and counts which kept pattern follows which. What the adversary knows is then
-a chain of kept patterns with full support, and a release acts on the kept pattern alone, so its
-leakage about the batch is exactly its leakage about the pattern.
+$|X|^w$ batches never occur. The library keeps the patterns that occur most, maps every batch to
+the kept pattern nearest to it, and counts which kept pattern follows which. What the adversary
+knows is then a chain of kept patterns with full support, and a release acts on the kept pattern
+alone, so its leakage about the batch is exactly its leakage about the pattern.
 
 Patterns of every length up to the width are kept, for streams do not end at the end of a batch;
 the length of a batch is public.
@@ -135,7 +135,7 @@ class PatternLibrary:
         return np.flatnonzero((self.patterns >= 0).sum(axis=1) == length)
 
     def nearest(self, batch: Sequence[int]) -> int:
-        """Place of the kept pattern of the same length that differs least; the commonest of those."""
+        """Place of the kept pattern of that length that differs least; the commonest such."""
         return _nearest(self.patterns, tuple(batch))
 
     def after(self, belief: Belief, length: int, likelihood: Floats) -> Belief:

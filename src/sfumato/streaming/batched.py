@@ -1,9 +1,9 @@
 """Release whole batches of values: they wait for each other, and lose less.
 
 `BatchedPlan` is the rule, frozen and public. The state of a stream is that of an instantaneous
-release: the adversary's belief about the next value (or, under a library, the next pattern), the ledger and
-the moment, counted in values; so batches may have different lengths. `BatchedRelease` is a
-small object around the two that keeps values until a batch is complete.
+release: the adversary's belief about the next value (or, under a library, the next pattern), the
+ledger and the moment, counted in values; so batches may have different lengths. `BatchedRelease`
+is a small object around the two that keeps values until a batch is complete.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def run_demo(
     _write(home / "live.csv", live)
     model = _fit(home)
     spec = ReleaseSpec(budget=BUDGET, horizon=DAYS * SLOTS_PER_DAY, loss="euclidean")
-    plan = spec.plan(model)
+    plan = spec.instant(model)
     points = curve(plan, steps=CURVE_STEPS, progress=tell)
     source, output = Table.at(str(home / "live.csv")), Table.at(str(home / "private.csv"))
     (home / "town.ledger").unlink(missing_ok=True)
@@ -74,7 +74,7 @@ def run_demo(
         against=source,
         progress=lambda done: tell(15 * CURVE_STEPS + ROWS + done),
     )
-    published_true = published_walk(model.chain, plan, BUDGET / (DAYS * SLOTS_PER_DAY), 96)
+    published_true = published_walk(model.single_values, plan, BUDGET / (DAYS * SLOTS_PER_DAY), 96)
     pictures = _draw(home, live, points, published_true)
     summary = _summary(model, points, report, published_true)
     summary |= {

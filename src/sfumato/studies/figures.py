@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sfumato.jobs.plan import CurvePoint
+    from sfumato.jobs.widths import WidthForecast
 
 COLOURS = {
     "optimal": "#1b6ca8",
@@ -41,6 +42,23 @@ def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> Non
     axes.set_ylabel(f"expected {loss} loss per value")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def loss_of_widths(rows: Sequence[WidthForecast], loss: str, path: str | Path) -> None:
+    """Expected loss against the length of batches, with the time that a batch takes."""
+    figure, panels = _figure(9.6, 3.8, columns=2)
+    widths = [row.width for row in rows]
+    for axes, values, label in (
+        (panels[0], [row.loss for row in rows], f"expected {loss} loss per value"),
+        (panels[1], [1e3 * row.seconds for row in rows], "milliseconds per batch"),
+    ):
+        axes.plot(widths, values, marker="o", color=COLOURS["optimal"])
+        axes.set_xticks(widths, [str(width) for width in widths])
+        axes.set_xlabel("values that leave together")
+        axes.set_ylabel(label)
+    panels[0].set_ylim(bottom=0)
+    panels[1].set_yscale("log")
     _save(figure, path)
 
 

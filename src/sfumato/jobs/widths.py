@@ -1,0 +1,124 @@
+"""Which length of batch: loss, delay and time side by side, before anything is released."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sfumato import _checks
+from sfumato.errors import InvalidParameter
+from sfumato.jobs import Progress
+from sfumato.models.library import PatternLibrary
+from sfumato.randomness import seeded
+from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.instant import Fallback, Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class WidthForecast:
+    """What batches of one length would do, on average over a simulated stream.
+
+    Attributes:
+        width: Values of a batch.
+        loss: Expected loss per value.
+        gap: How much of it a better channel for the same batches could save at most, per value;
+            None where batches are too many to be listed, so that no bound is known.
+        sip: Leakage per value under the model: that of a batch over its values.
+        ldp: Model-free leakage per value.
+        mean_delay: How many values a value waits for on average.
+        longest_delay: How many values the first of a batch waits for.
+        seconds: Time to find and draw one batch, mean; designs that repeat are found once.
+        slowest: The longest time of one batch.
+        parts: How many parts the channel tells apart, at most.
+        exact: Whether every batch is a part of its own.
+    """
+
+    width: int
+    loss: float
+    gap: float | None
+    sip: float
+    ldp: float
+    mean_delay: float
+    longest_delay: int
+    seconds: float
+    slowest: float
+    parts: int
+    exact: bool
+
+
+def forecast_widths(
+    plan: BatchedPlan,
+    widths: Sequence[int],
+    *,
+    steps: int,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> list[WidthForecast]:
+    """Compare lengths of batches on a stream drawn from the model itself, at equal budget.
+
+    Args:
+        plan: The rule of the release; its own width is put aside.
+        widths: Lengths to compare.
+        steps: How many values to simulate for each.
+        seed: Of the simulation.
+        progress: Called with the number of values done so far, over all widths.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> loss = sf.batch_loss.additive(sf.loss.hamming(chain.alphabet))
+        >>> plan = sf.BatchedPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, width=1)
+        >>> one, three = forecast_widths(plan, [1, 3], steps=30)
+        >>> three.loss < one.loss, three.longest_delay
+        (True, 2)
+    """
+    if isinstance(plan.model, PatternLibrary):
+        raise InvalidParameter("model", "a library of patterns", "be a chain, to compare widths")
+    if not widths or len(set(widths)) != len(widths):
+        raise InvalidParameter("--batch", tuple(widths), "be different whole numbers")
+    rows = []
+    for done, width in enumerate(widths):
+        told = (lambda n, base=done * steps: progress(base + n)) if progress else None
+        rows.append(_forecast(plan, _checks.count("--batch", width), steps, seed, told))
+    return rows
+
+
+def _forecast(
+    plan: BatchedPlan, width: int, steps: int, seed: int, progress: Progress | None
+) -> WidthForecast:
+    simulation = replace(
+        plan, width=width, purpose=Purpose.SIMULATION, on_exhausted=Fallback.SUPPRESS
+    )
+    assert not isinstance(plan.model, PatternLibrary)
+    coins = seeded(seed)
+    path = plan.model.sample(_checks.count("steps", steps), coins)
+    labels = plan.model.alphabet.labels
+    state, times = simulation.begin("plan"), []
+    loss, gap, parts, exact = 0.0, 0.0, 1, True
+    for start in range(0, steps, width):
+        batch = [labels[place] for place in path[start : start + width]]
+        began = time.perf_counter()
+        found = simulation.prepare(state, len(batch))
+        if found is None:
+            break
+        _, state = simulation.step(state, batch, coins)
+        times.append(time.perf_counter() - began)
+        loss, gap = loss + found.design.cost, gap + (found.design.gap or 0.0)
+        parts, exact = max(parts, found.parts.masses.size), exact and found.exact
+        if progress:
+            progress(state.sequence)
+    done = max(state.sequence, 1)
+    return WidthForecast(
+        width=width,
+        loss=loss / done,
+        gap=gap / done if exact else None,
+        sip=state.ledger.sip / done,
+        ldp=state.ledger.ldp / done,
+        mean_delay=(width - 1) / 2,
+        longest_delay=width - 1,
+        seconds=sum(times) / max(len(times), 1),
+        slowest=max(times, default=0.0),
+        parts=parts,
+        exact=exact,
+    )
