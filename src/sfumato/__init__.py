@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sfumato.models.prior import Prior
     from sfumato.randomness import keyed, secure, seeded
     from sfumato.streaming.batched import BatchedPlan, BatchedRelease
+    from sfumato.streaming.batched_fleet import BatchedFleet, BatchStep
     from sfumato.streaming.fleet import FleetStep, InstantFleet
     from sfumato.streaming.instant import (
         Fallback,
@@ -91,6 +92,7 @@ _HOMES = {
     "models.prior": ("Prior",),
     "randomness": ("keyed", "secure", "seeded"),
     "streaming.batched": ("BatchedPlan", "BatchedRelease"),
+    "streaming.batched_fleet": ("BatchStep", "BatchedFleet"),
     "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
 }
@@ -102,6 +104,8 @@ __all__ = [
     "SIP",
     "Alphabet",
     "ApproxDP",
+    "BatchStep",
+    "BatchedFleet",
     "BatchedPlan",
     "BatchedRelease",
     "Belief",

@@ -78,7 +78,10 @@ def test_fit_says_what_the_model_rests_on(tmp_path: Path, suffix: str) -> None:
         "predictability",
         "estimation_error",
         "warnings",
+        "patterns",
+        "kept",
     ]
+    assert report["patterns"] is report["kept"] is None
     assert (report["streams"], report["rows"], report["symbols"]) == (3, 300, 4)
     assert report["transitions"] == 300 - 3
     assert (report["rare"], report["warnings"]) == ([], [])

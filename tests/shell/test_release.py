@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from sfumato.files import load
-from sfumato.jobs import release
+from sfumato.jobs import runs
 from sfumato.jobs.spec import read_spec
 from sfumato.models.encoding import StreamModel
 from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped
@@ -34,6 +34,7 @@ def test_every_row_is_answered_once_within_its_budget(model: Path, tmp_path: Pat
         "largest_sip": pytest.approx(max(sums)),
         "largest_ldp": report["largest_ldp"],
         "interrupted": False,
+        "waiting": 0,
     }
 
 
@@ -93,7 +94,7 @@ def test_the_size_of_a_group_and_the_states_held_change_nothing(
     run = ("release", live, "-m", model, *RULE, "--key-file", key)
     done(*run, "-o", tmp_path / "whole.csv")
     grouped(monkeypatch, size)
-    monkeypatch.setattr(release, "_STATES_HELD", 1)
+    monkeypatch.setattr(runs, "_STATES_HELD", 1)
     done(*run, "-o", tmp_path / "parts.csv")
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 

@@ -76,9 +76,9 @@ class PerStep:
         cap = None if self.ldp is None else _times(self.ldp.epsilon, values)
         return Allowance(_times(self.sip.epsilon, values), cap)
 
-    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        return np.tile(_limits(self), (len(which), 1))
+        return np.tile([_times(limit, values) for limit in _limits(self)], (len(which), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,12 @@ class Horizon:
             None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left, values),
         )
 
-    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         left = (self.steps - ledgers.counts[which])[:, None]
-        share = _all_left(_limits(self), ledgers.spent[which]) / np.maximum(left, 1)
-        share = np.where((left == 1) | np.isinf(share), share, np.nextafter(share, 0.0))
+        whole = _all_left(_limits(self), ledgers.spent[which])
+        share = whole / np.maximum(left, 1) * values
+        share = np.where((left <= values) | np.isinf(share), whole, np.nextafter(share, 0.0))
         return np.where((left > 0) | np.isinf(share), share, 0.0)
 
 
@@ -153,17 +154,18 @@ class Window:
         spent = (charge.ldp for charge in recent)
         return Allowance(sip, _window_share(self.ldp.epsilon, spent, self.width, values))
 
-    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         limits, spent = _limits(self), np.zeros((len(which), 2))
         for place in range(self.memory):
             # Empty places hold 0, which adds nothing.
             spent = sum_up(spent, ledgers.recent[which, place])
-        share = limits / self.width
+        batches = _batches_within(self.width, values)
+        share = limits / batches
         known = np.minimum(ledgers.counts[which], self.memory)[:, None]
         with np.errstate(invalid="ignore"):
-            left_over = np.where(np.isinf(share), np.inf, share * known - spent)
-        wish = share + np.where(left_over > 0, left_over / self.width, left_over)
+            left_over = np.where(np.isinf(share), np.inf, share * -(-known // values) - spent)
+        wish = share + np.where(left_over > 0, left_over / batches, left_over)
         return np.minimum(wish, _all_left(limits, spent))
 
 
@@ -197,9 +199,9 @@ class Geometric:
             None if self.ldp is None else part * _left(self.ldp.epsilon, ledger.ldp),
         )
 
-    def allowances(self, ledgers: Ledgers, which: Ints) -> Floats:
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        return (1 - self.ratio) * _all_left(_limits(self), ledgers.spent[which])
+        return (1 - self.ratio**values) * _all_left(_limits(self), ledgers.spent[which])
 
 
 Budget = PerStep | Horizon | Window | Geometric
@@ -249,13 +251,17 @@ def _even_share(total: float, spent: float, steps_left: int, values: int) -> flo
     return math.nextafter(_left(total, spent) / steps_left * values, 0.0)
 
 
+def _batches_within(width: int, values: int) -> int:
+    """How many batches of this length can have a value in one window."""
+    return 1 + -(-(width - 1) // values)
+
+
 def _window_share(total: float, recent: Iterable[float], width: int, values: int) -> float:
     charges = tuple(recent)
     spent = 0.0
     for charge in charges:
         spent = add_up(spent, charge)
-    # So many batches of this length can have a value in one window.
-    batches = 1 + -(-(width - 1) // values)
+    batches = _batches_within(width, values)
     share = total / batches
     left_over = share * -(-len(charges) // values) - spent
     wish = share + (left_over / batches if left_over > 0 else left_over)

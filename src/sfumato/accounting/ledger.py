@@ -96,10 +96,14 @@ class Ledgers:
         for place, charge in enumerate(reversed(ledger.recent), start=1):
             self.recent[stream, -place] = charge.sip, charge.ldp
 
-    def charge(self, which: NDArray[np.int64], charges: NDArray[np.float64]) -> None:
-        """Add one step to some streams."""
+    def charge(
+        self, which: NDArray[np.int64], charges: NDArray[np.float64], values: int = 1
+    ) -> None:
+        """Add one step to some streams; a batch of several values is charged at the last."""
         from sfumato.kernels.accounts import charge
 
+        for _ in range(values - 1):
+            charge(self.counts, self.spent, self.recent, which, np.zeros(charges.shape))
         charge(self.counts, self.spent, self.recent, which, charges)
 
 

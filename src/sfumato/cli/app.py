@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from sfumato.cli import audit, demo, design, fit, plan, policy, release
+from sfumato.cli import audit, demo, design, fit, plan, policy, release, study
 from sfumato.cli.console import BAD_INPUT, INTERRUPTED, mention_compiling, say
 from sfumato.errors import SfumatoError
 
@@ -71,6 +71,7 @@ for name, command in (
     ("audit", audit.audit),
     ("design", design.design),
     ("demo", demo.demo),
+    ("study", study.study),
 ):
     app.command(name)(guarded(command))
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.design.crowd import MISSED, Crowd, Prepared
 from sfumato.design.methods import Method, design
 from sfumato.design.policy import (
@@ -33,6 +34,7 @@ from sfumato.design.result import Design
 from sfumato.errors import InvalidParameter
 from sfumato.kernels import stepping
 from sfumato.loss import Loss
+from sfumato.models.batches import chain_of_batches
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, categorical, integer_weights, seeded
 
@@ -46,13 +48,16 @@ _CANDIDATES, _CANDIDATES_LARGE, _LARGE = 1, 2, 64
 """Channels that a leaf tries: a second one costs a fifth of the time and saves a fifth of the extra
 loss, which is worth it where mixing loses more, on large alphabets."""
 _CHECKED_PART = 8
+_MOST_BATCHES = 512
+"""Batches that a policy may be compiled for; the chain of batches is a dense matrix."""
 
 
 def compile_policy(
     chain: MarkovChain,
-    loss: Loss,
+    loss: Loss | BatchLoss,
     epsilon: float,
     *,
+    width: int = 1,
     ldp: float | None = None,
     method: Method | str = Method.OPTIMAL,
     tolerance: float = 0.005,
@@ -66,8 +71,9 @@ def compile_policy(
 
     Args:
         chain: What the adversary is assumed to know; full support.
-        loss: What it costs to release one symbol when another is true.
-        epsilon: What a step may leak under the model.
+        loss: What it costs to release one symbol, or one batch, when another is true.
+        epsilon: What a step, or a whole batch, may leak under the model.
+        width: Compile for batches of so many values; a loss of values then adds up.
         ldp: Cap on what it may leak whatever the model.
         method: How channels are found; model-free ones need but one.
         tolerance: A leaf that loses less than this part more than the optimum is not split.
@@ -86,6 +92,13 @@ def compile_policy(
         True
     """
     chosen = Method(method)
+    if isinstance(loss, BatchLoss) or _checks.count("width", width) > 1:
+        batches = listed(chain.size, width) if chain.size**width <= _MOST_BATCHES else None
+        if batches is None:
+            rule = f"have at most {_MOST_BATCHES} batches ({chain.size}**width) to be compiled"
+            raise InvalidParameter("width", width, rule)
+        loss = as_batch_loss(loss, chain.size).between(batches)
+        chain = chain_of_batches(chain, width)
     _check(chain, loss, chosen)
     _checks.positive("tolerance", tolerance)
     _checks.positive("repair_limit", repair_limit)

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._numerics import UNIT
 from sfumato.batch_loss import BatchLoss, listed
 from sfumato.design.methods import Method, design
 from sfumato.design.result import Design
@@ -81,14 +82,66 @@ class Patterns:
 
     def part(self, places: Sequence[int]) -> int:
         """Number of the batch; the first value, or the oldest recalled one, most significant."""
-        code = 0
-        for place in places:
-            code = code * self._size + place
-        return code
+        return _code(places, self._size)
 
     def after(self, likelihood: Floats) -> Belief:
         """Belief about the value after the batch."""
         return self._batch.after(likelihood)
+
+
+class Believed:
+    """Every batch is a part of its own, and the belief is about whole batches already.
+
+    Args:
+        chain: The chain of batches.
+        belief: Belief about the next batch.
+        symbols: How many symbols a value can take.
+    """
+
+    def __init__(self, chain: MarkovChain, belief: Belief, symbols: int) -> None:
+        self._chain, self._belief, self._symbols = chain, belief, symbols
+        self.masses: Floats = belief.marginal
+        self.error: float = belief.error
+
+    def part(self, places: Sequence[int]) -> int:
+        """Number of the batch, the first value most significant."""
+        return _code(places, self._symbols)
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about the next batch."""
+        return self._chain.following(self._belief.weighted(likelihood))
+
+
+class Begun:
+    """The first values of a batch that ends early, under a belief about whole batches.
+
+    Args:
+        chain: How values follow each other.
+        belief: Belief about the next batch.
+        width: Values of a whole batch.
+        length: Values of this one.
+    """
+
+    def __init__(self, chain: MarkovChain, belief: Belief, width: int, length: int) -> None:
+        # The next values that the chain looks back on, jointly; the first of them is current.
+        joint = belief.joint.reshape((chain.size,) * width)
+        later = tuple(range(chain.order, width))
+        summed = chain.size ** (width - chain.order)
+        first = Belief(joint.sum(axis=later), 0, belief.drift + summed * UNIT)
+        self._chain, self._width = chain, width
+        self._patterns = Patterns(chain, first, length)
+        self.masses: Floats = self._patterns.masses
+        self.error: float = self._patterns.error
+
+    def part(self, places: Sequence[int]) -> int:
+        """Number of the batch, the first value most significant."""
+        return self._patterns.part(places)
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about the next whole batch."""
+        ahead = unrolled(self._chain, self._patterns.after(likelihood), self._width)
+        masses = ahead.masses
+        return Belief(masses / masses.sum(), 0, ahead.error + 2 * UNIT)
 
 
 def design_patterns(
@@ -107,3 +160,10 @@ def design_patterns(
     patterns = listed(chain.size, recalled + width)[:, recalled:]
     found = design(method, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
     return BatchDesign(parts, found, patterns, exact=True)
+
+
+def _code(places: Sequence[int], symbols: int) -> int:
+    code = 0
+    for place in places:
+        code = code * symbols + place
+    return code

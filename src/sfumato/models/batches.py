@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._numerics import UNIT
+from sfumato.alphabet import Alphabet
+from sfumato.errors import InvalidParameter
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
 
@@ -87,3 +89,33 @@ def unrolled(chain: MarkovChain, belief: Belief, width: int, recalled: int = 0) 
     asked = size ** (recalled + width)
     shape = (size ** (belief.axis - recalled), asked, size ** max(0, -missing))
     return BatchBelief(chain, joint.reshape(shape), recalled, width, belief, drift)
+
+
+def chain_of_batches(chain: MarkovChain, width: int) -> MarkovChain:
+    """The chain of whole batches: its symbols are the batches of `width` values, in their order.
+
+    Its probabilities are products of `width` others, each off by a few roundings; that is less than
+    what carrying a belief over all batches allows for.
+
+    Examples:
+        >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> chain_of_batches(sticky, 2).transition()[1]
+        array([0.18, 0.02, 0.16, 0.64])
+    """
+    if chain.order > width:
+        raise InvalidParameter("width", width, f"be at least the order of the chain, {chain.order}")
+    size, transition = chain.size, chain.transition()
+    contexts = len(transition)
+    rows, codes = transition, np.arange(contexts)[:, None] * size + np.arange(size)
+    for _ in range(width - 1):
+        rows = (rows[:, :, None] * transition[codes % contexts]).reshape(contexts, -1)
+        codes = (codes[:, :, None] * size + np.arange(size)).reshape(contexts, -1) % size**width
+    last = np.arange(size**width) % contexts
+    return MarkovChain(
+        alphabet=Alphabet.of_size(size**width),
+        order=1,
+        initial=unrolled(chain, chain.first(), width).masses,
+        known=rows[last],
+        backoff=np.zeros(size**width),
+        background=np.full(size**width, 1 / size**width),
+    )

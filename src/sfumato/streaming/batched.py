@@ -24,19 +24,22 @@ from sfumato.accounting.allocation import EXHAUSTED_BELOW, Allowance, Budget, as
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import FREE, Charge, Ledger
 from sfumato.alphabet import Label
-from sfumato.batch_loss import BatchLoss, as_batch_loss
+from sfumato.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.design.batch import LISTED, design_batch
 from sfumato.design.library import design_kept
-from sfumato.design.methods import Method
-from sfumato.design.parts import BatchDesign, Parts
+from sfumato.design.methods import Method, design
+from sfumato.design.parts import BatchDesign, Begun, Believed, Parts
+from sfumato.design.policy import Policy
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss
+from sfumato.models.batches import chain_of_batches
 from sfumato.models.belief import Belief
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, categorical, integer_weights, secure
-from sfumato.streaming.instant import Fallback, InstantState, Purpose
+from sfumato.streaming.compiled import kept_channel
+from sfumato.streaming.instant import Fallback, InstantState, Purpose, check_policy, within
 
 _KEPT_CELLS = 8_000_000
 """How many numbers the designs may hold that a plan keeps for streams that stand alike."""
@@ -59,6 +62,8 @@ class BatchedPlan:
         on_unknown: What leaves for a batch with a value outside the alphabet.
         purpose: `SIMULATION` admits `seeded()` coins; its states are no use to a real release.
         listed: Batches up to which each is a part of its own; beyond, boxes of batches are.
+        policy: Channels compiled for this chain, loss, method and width; a batch then leaks at
+            most what the policy was compiled for. The belief of a state is about whole batches.
         fingerprint: Identifies the plan; states carry it.
     """
 
@@ -72,6 +77,7 @@ class BatchedPlan:
     on_unknown: Fallback = Fallback.REFUSE
     purpose: Purpose = Purpose.RELEASE
     listed: int = LISTED
+    policy: Policy | None = None
     fingerprint: str = field(init=False)
     _chain: MarkovChain = field(init=False, repr=False)
     _designs: Callable[..., BatchDesign] = field(init=False, repr=False)
@@ -86,6 +92,8 @@ class BatchedPlan:
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "_chain", self._looked_back())
+        if self.policy is not None:
+            check_policy(self.policy, self.chain, self.pattern_loss, self.method)
         object.__setattr__(self, "fingerprint", self._digest())
         # Streams that stand alike share a design; it is a pure function of public things.
         held = min(self.listed, len(self.model.alphabet) ** min(self.width, 40))
@@ -93,9 +101,23 @@ class BatchedPlan:
         kept = lru_cache(maxsize=max(4, _KEPT_CELLS // held))(self._solve)
         object.__setattr__(self, "_designs", kept)
 
+    @property
+    def chain(self) -> MarkovChain:
+        """What beliefs are about: values, kept patterns or, with a policy, whole batches."""
+        return self._chain
+
+    @property
+    def pattern_loss(self) -> Loss:
+        """The loss between all whole batches."""
+        return self.loss.between(listed(len(self.model.alphabet), self.width))
+
     def _looked_back(self) -> MarkovChain:
         """The chain, told so that a belief covers all the values that a channel looks at."""
         back = (_checks.count("memory", self.memory) - 1) * self.width
+        if self.policy is not None:
+            if isinstance(self.model, PatternLibrary) or back:
+                raise InvalidParameter("policy", "one", "not be given with a library or memory")
+            return chain_of_batches(self.model, self.width)
         if isinstance(self.model, MarkovChain):
             return self.model if not back else self.model.lifted(max(self.model.order, back + 1))
         if back:
@@ -119,6 +141,7 @@ class BatchedPlan:
             self.on_unknown.value,
             self.purpose.value,
             self.listed,
+            None if self.policy is None else self.policy.fingerprint,
         )
 
     def begin(self, stream: str) -> InstantState:
@@ -133,8 +156,12 @@ class BatchedPlan:
         """The channel of the next batch; None when the budget is gone. Public: needs no value."""
         self.check_own(state)
         length = self._length(self.width if values is None else values)
-        ready = self._ready(state, length, self.budget.allowance(state.ledger, length))
+        ready = self._ready(state, length, self.allowance(state.ledger, length))
         return ready.found if ready and ready.covered else None
+
+    def allowance(self, ledger: Ledger, values: int) -> Allowance:
+        """What the next batch may leak: what the budget says, at most the policy's part."""
+        return within(self.budget.allowance(ledger, values), self.policy)
 
     def step(
         self,
@@ -164,7 +191,7 @@ class BatchedPlan:
             raise InvalidParameter("recalled", f"{len(recalled)} values", rule)
         if randomness.simulated and self.purpose is not Purpose.SIMULATION:
             raise InsecureRandomness("a release")
-        allowance = self.budget.allowance(state.ledger, length)
+        allowance = self.allowance(state.ledger, length)
         ready = self._ready(state, length, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, length, allowance, ready)
@@ -202,7 +229,7 @@ class BatchedPlan:
         length = self._length(len(outputs))
         if outcome is not Outcome.RELEASED:
             return self._observed_silence(state, outputs, outcome)
-        ready = self._ready(state, length, self.budget.allowance(state.ledger, length))
+        ready = self._ready(state, length, self.allowance(state.ledger, length))
         if ready is None or not ready.covered:
             raise InvalidParameter("batch", "a release", "not occur: the budget was gone")
         told = self.model.alphabet.indices(outputs)
@@ -241,6 +268,14 @@ class BatchedPlan:
         """The channel of the next batch and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
+        if self.policy is not None and length == self.width:
+            loss = self.pattern_loss
+            kept = kept_channel(self._chain, loss, self.policy, state, allowance)
+            if kept is not None:
+                parts = Believed(self._chain, state.belief, len(self.model.alphabet))
+                patterns = listed(len(self.model.alphabet), self.width)
+                found = BatchDesign(parts, kept[0], patterns, exact=True)
+                return _Ready(found, kept[1], covered=True, drift=0.0)
         # What rounding does to beliefs and to masses of parts is paid for out of the allowance; in
         # powers of two, so that successive steps ask for the same epsilon.
         spare = 2 * self._rounding(state.belief, length) + 8 * UNIT * allowance.sip
@@ -253,7 +288,7 @@ class BatchedPlan:
             belief.joint.tobytes(), belief.axis, length, self.recalled(state), epsilon, cap
         )
         charge = _charge(found, belief.drift)
-        return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
+        return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp), belief.drift)
 
     def _rounding(self, belief: Belief, length: int) -> float:
         """A bound on `Parts.error` that is known before the parts are."""
@@ -276,6 +311,8 @@ class BatchedPlan:
             return design_kept(
                 self.model, belief, length, self.loss, epsilon, ldp=cap, method=self.method
             )
+        if self.policy is not None:
+            return self._whole(belief, length, epsilon, cap)
         return design_batch(
             self._chain,
             belief,
@@ -287,6 +324,17 @@ class BatchedPlan:
             recalled=recalled,
             most=self.listed,
         )
+
+    def _whole(self, belief: Belief, length: int, epsilon: float, cap: float | None) -> BatchDesign:
+        """The channel under a belief about whole batches that the policy does not cover."""
+        assert isinstance(self.model, MarkovChain)
+        parts: Parts = Believed(self._chain, belief, self.model.size)
+        if length < self.width:
+            parts = Begun(self.model, belief, self.width, length)
+        patterns = listed(self.model.size, length)
+        loss = self.loss.between(patterns)
+        found = design(self.method, parts.masses, loss, epsilon, ldp=cap)
+        return BatchDesign(parts, found, patterns, exact=True)
 
     def _exhausted(
         self, state: InstantState, length: int, allowance: Allowance, refused: _Ready | None
@@ -313,6 +361,11 @@ class BatchedPlan:
         if isinstance(self.model, PatternLibrary):
             kept = self.model.of_length(length)
             belief = self.model.after(belief, length, np.ones(kept.size))
+        elif self.policy is not None and length == self.width:
+            belief = self._chain.following(belief)
+        elif self.policy is not None:
+            begun = Begun(self.model, belief, self.width, length)
+            belief = begun.after(np.ones(begun.masses.size))
         else:
             for _ in range(length):
                 belief = self._chain.following(belief)
@@ -326,7 +379,7 @@ class BatchedPlan:
             silent = self._silent(state, length, Outcome.SKIPPED, None)[1].belief
             return self._moved(state, Outcome.RELEASED, places, FREE, silent, places[-1])
         informed = ready.found.parts.after(ready.found.design.channel.likelihood(output))
-        belief = replace(informed, drift=informed.drift + state.belief.drift)
+        belief = replace(informed, drift=informed.drift + ready.drift)
         return self._moved(state, Outcome.RELEASED, places, ready.charge, belief, places[-1])
 
     def _moved(
@@ -363,11 +416,16 @@ class BatchedPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """The channel of a batch, its price, and whether the allowance covers that."""
+    """The channel of a batch, its price, and whether the allowance covers that.
+
+    Attributes:
+        drift: That of the state's belief, where the parts do not know it.
+    """
 
     found: BatchDesign
     charge: Charge
     covered: bool
+    drift: float
 
 
 class BatchedRelease:
@@ -390,6 +448,7 @@ class BatchedRelease:
         recalled: With a memory of more than one batch, the true values before that state.
         purpose: Name a simulation to use `seeded()` coins.
         listed: Batches up to which each is a part of its own.
+        policy: Channels from `compile_policy(..., width=)`: a batch then takes microseconds.
 
     Examples:
         >>> from sfumato.loss import hamming
@@ -420,6 +479,7 @@ class BatchedRelease:
         recalled: Sequence[object] = (),
         purpose: Purpose | str = Purpose.RELEASE,
         listed: int = LISTED,
+        policy: Policy | None = None,
     ) -> None:
         self.plan = BatchedPlan(
             model=model,
@@ -432,6 +492,7 @@ class BatchedRelease:
             on_unknown=Fallback(on_unknown),
             purpose=Purpose(purpose),
             listed=listed,
+            policy=policy,
         )
         self._randomness = secure() if randomness is None else randomness
         self._state = self.plan.begin(stream) if state is None else state

@@ -16,18 +16,18 @@ from sfumato.design.crowd import EXHAUSTED, MISSED, Crowd
 from sfumato.design.policy import Policy
 from sfumato.design.result import Design
 from sfumato.guarantees import LDP, SIP
+from sfumato.loss import Loss
 from sfumato.models.markov import MarkovChain
 
 if TYPE_CHECKING:
-    from sfumato.streaming.instant import InstantPlan, InstantState
+    from sfumato.streaming.instant import InstantState
 
 
 def kept_channel(
-    plan: InstantPlan, policy: Policy, state: InstantState, allowance: Allowance
+    chain: MarkovChain, loss: Loss, policy: Policy, state: InstantState, allowance: Allowance
 ) -> tuple[Design, Charge] | None:
     """The kept channel for a belief, repaired and certified; None where none will do."""
-    assert isinstance(plan.model, MarkovChain)
-    crowd = Crowd(plan.model, policy.tables, policy.repair_limit, 1)
+    crowd = Crowd(chain, policy.tables, policy.repair_limit, 1)
     crowd.put(0, state.sequence, state.belief)
     ldp = math.inf if allowance.ldp is None else allowance.ldp
     step = crowd.prepare(np.zeros(1, dtype=np.int64), np.array([[allowance.sip, ldp]]))
@@ -35,5 +35,5 @@ def kept_channel(
         return None
     channel = policy.channel(int(step.chosen[0]), int(step.parts[0]), step.blends[0])
     charge = FREE if channel.is_constant else Charge(*step.charges[0].tolist())
-    cost = channel.expected_loss(crowd.marginals()[0], plan.loss)
+    cost = channel.expected_loss(crowd.marginals()[0], loss)
     return Design(channel, cost, None, SIP(charge.sip), LDP(charge.ldp)), charge

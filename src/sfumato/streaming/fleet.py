@@ -1,9 +1,9 @@
-"""Release many streams together: the certified instantaneous release at memory speed.
+"""Release many streams together: certified releases at memory speed.
 
 The state of all streams lies in arrays and one step of all of them is a few compiled loops. What
 the loops do not cover (a value outside the alphabet, a budget that is gone, a belief the
-policy does not cover) goes through `InstantPlan.step`, stream by stream. The answers are
-those that each stream would get alone with the same coins.
+policy does not cover) goes through the plan, stream by stream. The answers are those that each
+stream would get alone with the same coins.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,12 @@ from sfumato.accounting.allocation import EXHAUSTED_BELOW
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import Ledgers
 from sfumato.alphabet import Alphabet, Label
-from sfumato.design.crowd import PREPARED, Crowd
+from sfumato.design.crowd import PREPARED, Crowd, Prepared
 from sfumato.errors import InsecureRandomness, InterruptedStep, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, secure
+from sfumato.streaming.batched import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState, Purpose
 
 Floats = NDArray[np.float64]
@@ -72,41 +74,25 @@ class FleetStep:
             yield Event(stream, sequence, outcome, label, SIP(sip), LDP(ldp))
 
 
-class InstantFleet:
-    """Streams that are released together under one plan with a compiled policy.
+class Fleet:
+    """What fleets of values and of batches share: a crowd, ledgers, and steps that happen or not.
 
-    Args:
-        plan: The rule; with a policy.
-        streams: Names of new streams; or
-        states: where streams stand that were begun before.
-        randomness: Coins; fresh ones from `secure()` unless given.
-        threads: How many threads share the work of a step.
-
-    Examples:
-        >>> import sfumato as sf
-        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
-        >>> loss = sf.loss.hamming(chain.alphabet)
-        >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
-        >>> plan = sf.InstantPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
-        >>> fleet = sf.InstantFleet(plan, ["ann", "bob", "eve"])
-        >>> step = fleet.step([0, 1, 1])
-        >>> len(step.labels()), bool((step.charges[:, 0] <= 0.5).all())
-        (3, True)
+    A batch is a value of the chain of batches; `values` says how many moments it takes.
     """
 
     def __init__(
         self,
-        plan: InstantPlan,
-        streams: Sequence[str] = (),
-        *,
-        states: Sequence[InstantState] = (),
-        randomness: Randomness | None = None,
-        threads: int = 1,
+        plan: InstantPlan | BatchedPlan,
+        chain: MarkovChain,
+        values: int,
+        streams: Sequence[str],
+        states: Sequence[InstantState],
+        randomness: Randomness | None,
+        threads: int,
     ) -> None:
-        if plan.policy is None or not isinstance(plan.model, MarkovChain):
+        if plan.policy is None:
             rule = "have a policy: make one with `compile_policy`"
             raise InvalidParameter("plan", "one without", rule)
-        self.plan = plan
         self._randomness = secure() if randomness is None else randomness
         if self._randomness.simulated and plan.purpose is not Purpose.SIMULATION:
             raise InsecureRandomness("a release")
@@ -114,72 +100,46 @@ class InstantFleet:
         count = _checks.count("streams", len(self.streams))
         if len(set(self.streams)) != count:
             raise InvalidParameter("streams", "a name twice", "be different")
-        policy = plan.policy
+        self._rule, self._policy, self._values = plan, plan.policy, values
         workers = _checks.count("threads", threads)
-        self._crowd = Crowd(plan.model, policy.tables, policy.repair_limit, count, workers)
+        self._crowd = Crowd(chain, self._policy.tables, self._policy.repair_limit, count, workers)
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
         self._lock = threading.Lock()
         self._torn = False
-        self._numbered = plan.model.alphabet.labels == tuple(range(plan.model.size))
+        alphabet = plan.model.alphabet
+        self._numbered = alphabet.labels == tuple(range(len(alphabet)))
         for place, state in enumerate(states):
             self._put(place, state)
 
     def __len__(self) -> int:
         return len(self.streams)
 
-    def step(self, values: Sequence[object] | Ints, which: Ints | None = None) -> FleetStep:
-        """Release one value of every stream, or of some; all of them or, on an error, none.
-
-        Args:
-            values: The true symbols.
-            which: Places of the streams that they belong to, each at most once; all in order if
-                not given.
-
-        Raises:
-            BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
-            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
-            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
-        """
-        with self._lock:
-            return self._step(values, which)
-
-    def _step(self, values: Sequence[object] | Ints, which: Ints | None) -> FleetStep:
-        self._check_whole()
-        streams = self._chosen(which, len(values))
-        places = self._places(values)
+    def _prepared(self, streams: Ints, places: Ints) -> tuple[Prepared, NDArray[np.bool_]]:
+        """The channels of the next step, and which rows they cover."""
         allowed = self._allowed(streams)
         prepared = self._crowd.prepare(streams, allowed)
         quick = (prepared.status == PREPARED) & (places >= 0)
         quick &= (allowed[:, 0] >= EXHAUSTED_BELOW) & (allowed[:, 1] >= EXHAUSTED_BELOW)
-        step = self._blank(streams, whole=which is None)
-        slow = [
-            (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
-            for row in np.flatnonzero(~quick).tolist()
-        ]
-        # Nothing has changed so far: an error above leaves every stream where it was.
-        self._torn = True
-        rows = slice(None) if not slow else quick
-        some = prepared[rows]
-        step.released[rows] = self._crowd.release(some, places[rows], self._words(streams[rows]))
-        step.charges[rows] = some.charges
-        self._last[streams[rows]] = step.released[rows]
-        self._ledgers.charge(streams[rows], some.charges)
-        self._crowd.advance(streams[rows])
-        for row, event, state in slow:
-            self._put(int(streams[row]), state)
-            self._tell(step, row, event)
-        self._torn = False
-        return step
+        return prepared, quick
+
+    def _released(self, streams: Ints, some: Prepared, places: Ints) -> Ints:
+        """Draw for some streams, charge them and move them on; the places that leave."""
+        told = self._crowd.release(some, places, self._words(streams)).copy()
+        self._ledgers.charge(streams, some.charges, self._values)
+        self._crowd.advance(streams)
+        self._crowd.moments[streams] += self._values - 1
+        return told
 
     def skip(self, which: Ints | None = None) -> None:
-        """Let a moment of every stream, or of some, pass without a release."""
+        """Let a moment of every stream, or of some, or a whole batch, pass without a release."""
         with self._lock:
             self._check_whole()
             streams = self._chosen(which, None)
             self._torn = True
             self._crowd.advance(streams)
-            self._ledgers.charge(streams, np.zeros((len(streams), 2)))
+            self._crowd.moments[streams] += self._values - 1
+            self._ledgers.charge(streams, np.zeros((len(streams), 2)), self._values)
             self._torn = False
 
     def state(self, stream: int) -> InstantState:
@@ -187,7 +147,7 @@ class InstantFleet:
         self._check_whole()
         last = int(self._last[stream])
         return InstantState(
-            plan=self.plan.fingerprint,
+            plan=self._rule.fingerprint,
             stream=self.streams[stream],
             sequence=int(self._crowd.moments[stream]),
             belief=self._crowd.belief(stream),
@@ -218,7 +178,7 @@ class InstantFleet:
             raise InterruptedStep
 
     def _put(self, place: int, state: InstantState) -> None:
-        self.plan.check_own(state)
+        self._rule.check_own(state)
         self._crowd.put(place, state.sequence, state.belief)
         self._ledgers[place] = state.ledger
         self._last[place] = -1 if state.last is None else state.last
@@ -241,9 +201,8 @@ class InstantFleet:
         return streams
 
     def _allowed(self, streams: Ints) -> Floats:
-        assert self.plan.policy is not None
-        due = self.plan.budget.allowances(self._ledgers, streams)
-        return np.minimum(due, self.plan.policy.allowed)
+        due = self._rule.budget.allowances(self._ledgers, streams, self._values)
+        return np.minimum(due, self._policy.allowed)
 
     def _words(self, streams: Ints) -> NDArray[np.uint64]:
         if not self._randomness.addressed:
@@ -253,6 +212,96 @@ class InstantFleet:
             at = self._randomness.at(self.streams[stream], int(self._crowd.moments[stream]))
             words[row] = at.words(1)[0]
         return words
+
+    def _numbers(self, values: Sequence[Any] | NDArray[Any]) -> Ints:
+        """Places of symbols, in the shape of the values; -1 for those outside the alphabet."""
+        alphabet = self._rule.model.alphabet
+        given = values if isinstance(values, np.ndarray) else np.empty(0, dtype=object)
+        if self._numbered and isinstance(values, np.ndarray) and given.dtype.kind in "iu":
+            places = given.astype(np.int64)
+            return np.where((places >= 0) & (places < len(alphabet)), places, -1)
+        if isinstance(values, np.ndarray):
+            flat = [alphabet.place(value) for value in given.ravel().tolist()]
+            return np.array(flat, dtype=np.int64).reshape(given.shape)
+        return np.array([alphabet.place(value) for value in values], dtype=np.int64)
+
+
+class InstantFleet(Fleet):
+    """Streams that are released together under one plan with a compiled policy.
+
+    Args:
+        plan: The rule; with a policy.
+        streams: Names of new streams; or
+        states: where streams stand that were begun before.
+        randomness: Coins; fresh ones from `secure()` unless given.
+        threads: How many threads share the work of a step.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> loss = sf.loss.hamming(chain.alphabet)
+        >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
+        >>> plan = sf.InstantPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
+        >>> fleet = sf.InstantFleet(plan, ["ann", "bob", "eve"])
+        >>> step = fleet.step([0, 1, 1])
+        >>> len(step.labels()), bool((step.charges[:, 0] <= 0.5).all())
+        (3, True)
+    """
+
+    def __init__(
+        self,
+        plan: InstantPlan,
+        streams: Sequence[str] = (),
+        *,
+        states: Sequence[InstantState] = (),
+        randomness: Randomness | None = None,
+        threads: int = 1,
+    ) -> None:
+        if not isinstance(plan.model, MarkovChain):
+            raise InvalidParameter("plan", "one without a chain", "have a compiled policy")
+        super().__init__(plan, plan.model, 1, streams, states, randomness, threads)
+        self.plan = plan
+
+    def step(self, values: Sequence[object] | Ints, which: Ints | None = None) -> FleetStep:
+        """Release one value of every stream, or of some; all of them or, on an error, none.
+
+        Args:
+            values: The true symbols.
+            which: Places of the streams that they belong to, each at most once; all in order if
+                not given.
+
+        Raises:
+            BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
+            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
+            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
+        """
+        with self._lock:
+            return self._step(values, which)
+
+    def _step(self, values: Sequence[object] | Ints, which: Ints | None) -> FleetStep:
+        self._check_whole()
+        streams = self._chosen(which, len(values))
+        places = self._numbers(values)
+        if places.ndim != 1:
+            raise InvalidParameter("values", places.shape, "be one row")
+        prepared, quick = self._prepared(streams, places)
+        step = self._blank(streams, whole=which is None)
+        slow = [
+            (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
+            for row in np.flatnonzero(~quick).tolist()
+        ]
+        # Nothing has changed so far: an error above leaves every stream where it was.
+        self._torn = True
+        rows = slice(None) if not slow else quick
+        some = prepared[rows]
+        step.charges[rows] = some.charges
+        step.released[rows] = self._released(streams[rows], some, places[rows])
+        self._last[streams[rows]] = step.released[rows]
+        for row, event, state in slow:
+            self._put(int(streams[row]), state)
+            self._tell(step, row, event)
+        self._torn = False
+        return step
 
     def _blank(self, streams: Ints, *, whole: bool) -> FleetStep:
         names = self.streams if whole else [self.streams[place] for place in streams.tolist()]
@@ -271,13 +320,3 @@ class InstantFleet:
         step.released[row] = alphabet.index(event.released) if known else -1
         step.outcomes[row] = event.outcome  # type: ignore[index]
         step.charges[row] = event.sip.epsilon, event.ldp.epsilon
-
-    def _places(self, values: Sequence[object] | Ints) -> Ints:
-        """Places of the symbols; -1 for values outside the alphabet."""
-        alphabet = self.plan.model.alphabet
-        if self._numbered and isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-            if values.ndim != 1:
-                raise InvalidParameter("values", values.shape, "be one row")
-            places = values.astype(np.int64)
-            return np.where((places >= 0) & (places < len(alphabet)), places, -1)
-        return np.array([alphabet.place(value) for value in values], dtype=np.int64)

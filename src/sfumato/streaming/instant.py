@@ -121,7 +121,7 @@ class InstantPlan:
             )
         as_loss(self.loss, len(self.model.alphabet))
         if self.policy is not None:
-            self._check_policy(self.policy)
+            check_policy(self.policy, self.model, self.loss, self.method)
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "fingerprint", self._digest())
@@ -143,24 +143,6 @@ class InstantPlan:
             None if self.policy is None else self.policy.fingerprint,
         )
 
-    def _check_policy(self, policy: Policy) -> None:
-        made_for = (self.model.fingerprint, self.loss.fingerprint, self.method.value)
-        if not isinstance(self.model, MarkovChain) or made_for != (
-            policy.chain,
-            policy.loss,
-            policy.method,
-        ):
-            rule = "be compiled for this chain, loss and method"
-            raise InvalidParameter("policy", "one made for something else", rule)
-        if policy.size != self.model.size:
-            raise InvalidParameter("policy", policy.size, f"be for {self.model.size} symbols")
-        least = min(self.model.floor**self.model.order, float(self.model.initial.min()))
-        if least < _LEAST_MASS:
-            rule = (
-                f"keep every belief above {_LEAST_MASS:g} to be used with a policy; raise its floor"
-            )
-            raise InvalidParameter("model", f"{least:g}", rule)
-
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
         return InstantState(self.fingerprint, stream, 0, self.model.first(), Ledger())
@@ -173,12 +155,7 @@ class InstantPlan:
 
     def allowance(self, ledger: Ledger) -> Allowance:
         """What the next step may leak: what the budget says, and no more than the policy's part."""
-        due = self.budget.allowance(ledger)
-        if self.policy is None:
-            return due
-        sip, ldp = self.policy.allowed
-        cap = ldp if due.ldp is None else min(due.ldp, ldp)
-        return Allowance(min(due.sip, sip), None if math.isinf(cap) else cap)
+        return within(self.budget.allowance(ledger), self.policy)
 
     def step(
         self, state: InstantState, value: object, randomness: Randomness
@@ -269,7 +246,8 @@ class InstantPlan:
         if self.policy is not None:
             from sfumato.streaming.compiled import kept_channel
 
-            kept = kept_channel(self, self.policy, state, allowance)
+            assert isinstance(self.model, MarkovChain)
+            kept = kept_channel(self.model, self.loss, self.policy, state, allowance)
             if kept is not None:
                 return _Ready(*kept, covered=True)
         found = self._design(state, allowance)
@@ -464,6 +442,33 @@ def _solo(plan: InstantPlan, state: InstantState, randomness: Randomness) -> Sol
     if randomness.simulated and plan.purpose is not Purpose.SIMULATION:
         raise InsecureRandomness("a release")
     return Solo(plan, state)
+
+
+def check_policy(policy: Policy, model: Model, loss: Loss, method: Method) -> None:
+    """Refuse a policy that was compiled for something else, or cannot be used with this model."""
+    made_for = (model.fingerprint, loss.fingerprint, method.value)
+    if not isinstance(model, MarkovChain) or made_for != (
+        policy.chain,
+        policy.loss,
+        policy.method,
+    ):
+        rule = "be compiled for this chain, loss and method, and this length of batch"
+        raise InvalidParameter("policy", "one made for something else", rule)
+    if policy.size != model.size:
+        raise InvalidParameter("policy", policy.size, f"be for {model.size} symbols")
+    least = min(model.floor**model.order, float(model.initial.min()))
+    if least < _LEAST_MASS:
+        rule = f"keep every belief above {_LEAST_MASS:g} to be used with a policy; raise its floor"
+        raise InvalidParameter("model", f"{least:g}", rule)
+
+
+def within(due: Allowance, policy: Policy | None) -> Allowance:
+    """What a step may leak: what is due to it, and no more than its policy was compiled for."""
+    if policy is None:
+        return due
+    sip, ldp = policy.allowed
+    cap = ldp if due.ldp is None else min(due.ldp, ldp)
+    return Allowance(min(due.sip, sip), None if math.isinf(cap) else cap)
 
 
 def _charge(prepared: Design, belief: Belief) -> Charge:

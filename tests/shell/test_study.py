@@ -1,0 +1,62 @@
+import csv
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sfumato.cli.study import STUDIES, sip_figure_5
+from tests.shell.running import call, done, litter
+
+NAME = "sip-figure-5"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study with few budgets and a thin tree."""
+    monkeypatch.setitem(STUDIES, NAME, partial(sip_figure_5, (0.5, 1.5), 6))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_study_writes_numbers_and_a_figure_that_agree(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "folder"
+    printed = done("study", NAME, "-o", home, "--json").document
+    assert printed["files"] == [str(home / f"{NAME}.{suffix}") for suffix in ("csv", "json", "png")]
+    assert sorted(path.name for path in home.iterdir()) == [
+        f"{NAME}.{suffix}" for suffix in ("csv", "json", "png")
+    ]
+    assert litter(home) == []
+    kept = json.loads((home / f"{NAME}.json").read_text(encoding="utf-8"))
+    assert kept == {name: value for name, value in printed.items() if name != "files"}
+    with (home / f"{NAME}.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [{n: str(v) for n, v in record.items()} for record in kept["records"]] == rows
+    assert (home / f"{NAME}.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+@pytest.mark.usefixtures("small")
+def test_a_study_prints_a_table_and_what_follows(tmp_path: Path) -> None:
+    result = done("study", NAME, "-o", tmp_path)
+    assert "curve\t0.5\t1.5" in result.out
+    assert "(a) batches of 5\t" in result.out
+    assert "certified curves leak at most epsilon per value: yes" in result.out
+    assert "the published rule claims 0.5 and leaks up to 1." in result.out
+    assert f"{NAME}.png" in result.err
+    again = done("study", NAME, "-o", tmp_path, "--quiet")
+    assert again.err == ""
+    assert result.out.startswith(again.out)
+
+
+def test_an_unknown_study_names_those_there_are(tmp_path: Path) -> None:
+    home = tmp_path / "none"
+    result = call("study", "sip-figure-55", "-o", home)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"sfumato: NAME must be one of {', '.join(STUDIES)}; got 'sip-figure-55'\n"
+    assert not home.exists()
+
+
+def test_the_help_teaches_every_study() -> None:
+    said = done("study", "--help").out
+    for name in STUDIES:
+        assert f"sfumato study {name}" in said[said.index("Examples:") :]
+        assert name in said[said.index("Studies:") : said.index("Examples:")]
