@@ -23,6 +23,9 @@ def compile_policy(
     ldp: options.Ldp = None,
     loss: options.Loss = "hamming",
     method: options.Method = "optimal",
+    batch: Annotated[
+        int | None, typer.Option(help="For `release --batch`: values that leave together.")
+    ] = None,
     steps: Annotated[
         int | None, typer.Option(help="Simulated steps; more of them cover more beliefs.")
     ] = None,
@@ -66,6 +69,7 @@ def compile_policy(
         window=window,
         ldp=ldp,
         loss=loss,
+        batch=batch,
         method=method,
     )
     with progress("compiling, in percent", 100, quiet or as_json) as show:

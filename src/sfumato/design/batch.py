@@ -1,4 +1,4 @@
-"""The channel of a batch: exact where its patterns can be listed, on parts of them beyond."""
+"""The channel of a batch: exact where its parts can be listed, on boxes of batches beyond."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sfumato.design.methods import Method
 from sfumato.design.parts import BatchDesign, design_patterns
 from sfumato.design.programs import solve_capped
 from sfumato.design.result import Design
+from sfumato.design.tallies import design_tallies, histograms
 from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.leakage.information import batch_leakage
 from sfumato.leakage.local import local_leakage
@@ -73,16 +74,23 @@ def design_batch(
     References:
         [SIP, Eq. 30]
     """
+    if _by_histogram(loss, width, most) and method is Method.OPTIMAL and not recalled:
+        return design_tallies(chain, belief, width, loss, epsilon, ldp=ldp)
     if chain.size ** (recalled + width) <= most:
         return design_patterns(
             chain, belief, width, loss, epsilon, ldp=ldp, method=method, recalled=recalled
         )
     if recalled or method is not Method.OPTIMAL or loss.form is not Form.ADDITIVE:
-        what = "a loss that adds up over positions, method 'optimal' and memory 1"
+        what = "a loss that adds up over positions (or few histograms), 'optimal' and memory 1"
         rule = f"be at most {most} patterns ({chain.size}**width) without {what}"
         raise InvalidParameter("width", width, rule)
     assert loss.each is not None
     return _on_boxes(chain, belief, width, loss.each, epsilon, ldp, boxes)
+
+
+def _by_histogram(loss: BatchLoss, width: int, most: int) -> bool:
+    """Whether histograms are all that counts, and can be listed."""
+    return loss.groups is not None and histograms(int(loss.groups.max()) + 1, width) <= most
 
 
 def _on_boxes(

@@ -54,8 +54,8 @@ class BatchDesign:
         design: The channel with its expected loss and both certificates; its outputs are rows of
             `patterns`.
         patterns: The batches that can be released, one row of symbol places each.
-        exact: Whether every batch is a part of its own, so that the optimum is that of the paper's
-            program.
+        exact: Whether the program over all batches was solved, on patterns or on what the loss
+            looks at, so that `design.gap` is about the best of all channels.
     """
 
     parts: Parts

@@ -9,7 +9,7 @@ from sfumato.design.compiling import compile_policy
 from sfumato.design.policy import Policy
 from sfumato.errors import InvalidParameter
 from sfumato.files import load
-from sfumato.jobs.spec import ReleaseSpec, named_loss
+from sfumato.jobs.spec import ReleaseSpec, named_batch_loss, named_loss
 from sfumato.models.encoding import StreamModel
 
 
@@ -22,7 +22,7 @@ def compile_for(
     steps: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Policy:
-    """Compile a policy for a release: an even share of its budget for every step.
+    """Compile a policy for a release: an even share of its budget for every value or batch.
 
     Args:
         model: The model of the release.
@@ -34,11 +34,14 @@ def compile_for(
     """
     spec.schedule()
     epsilon, ldp = spec.per_step()
+    width = spec.batch or 1
+    loss = named_loss if spec.batch is None else named_batch_loss
     return compile_policy(
         model.single_values,
-        named_loss(spec.loss, model.alphabet),
-        epsilon,
-        ldp=ldp,
+        loss(spec.loss, model.alphabet),
+        epsilon * width,
+        width=width,
+        ldp=None if ldp is None else ldp * width,
         method=spec.chosen_method(),
         tolerance=tolerance,
         max_channels=max_channels,

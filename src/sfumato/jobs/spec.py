@@ -117,9 +117,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """The plan of a release batch by batch."""
         self._check_made_with(model, policy)
         width = self.width(model)
-        if width is None or policy is not None:
-            what, rule = ("batch", "be given") if width is None else ("policy", "not be given")
-            raise InvalidParameter(what, None, f"{rule} for a release in batches")
+        if width is None:
+            raise InvalidParameter("batch", None, "be given for a release in batches")
         return BatchedPlan(
             model=model.chain,
             budget=self.schedule(),
@@ -129,6 +128,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
             on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
             purpose=_choice("purpose", Purpose, self.purpose),
+            policy=policy,
         )
 
     def _check_made_with(self, model: StreamModel, policy: Policy | None) -> None:

@@ -31,7 +31,7 @@ class WidthForecast:
         seconds: Time to find and draw one batch, mean; designs that repeat are found once.
         slowest: The longest time of one batch.
         parts: How many parts the channel tells apart, at most.
-        exact: Whether every batch is a part of its own.
+        exact: Whether the program over all batches was solved, not one on boxes of them.
     """
 
     width: int
