@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sfumato._numerics import UNIT
 from sfumato.design.coarse import centres_of
+from sfumato.design.forward import Forward
 from sfumato.loss import Loss, Measure
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
@@ -62,7 +63,7 @@ class _Box:
     part: int = -1
 
 
-class Boxes:
+class Boxes(Forward):
     """Boxes of batches with exact masses, cut finest where the loss is largest.
 
     Args:
@@ -89,8 +90,8 @@ class Boxes:
     def __init__(
         self, chain: MarkovChain, belief: Belief, width: int, loss: Loss, count: int
     ) -> None:
-        self._chain, self._belief, self._width, self._loss = chain, belief, width, loss
-        self._at = [self._current(position) for position in range(width)]
+        super().__init__(chain, belief, width)
+        self._loss = loss
         self._nodes: list[_Box] = []
         self._grow(count)
         leaves = [node for node in self._nodes if node.children is None]
@@ -99,10 +100,7 @@ class Boxes:
         self.masses = np.array([leaf.mass for leaf in leaves])
         self.symbols, self.costs = self._priced([leaf.allowed for leaf in leaves])
         self._tails = [leaf.tail for leaf in leaves]
-        moves = max(0, belief.axis + width - chain.order)
-        contexts = belief.joint.size
-        self._drift = belief.drift + moves * (6 * chain.size + 16) * UNIT
-        self.error: float = self._drift + contexts * UNIT
+        self.error: float = self._drift + belief.joint.size * UNIT
 
     def part(self, places: Sequence[int]) -> int:
         """The box that a batch lies in."""
@@ -111,18 +109,6 @@ class Boxes:
             first = bool(node.cuts[node.position][places[node.position]])
             node = self._nodes[node.children[0 if first else 1]]
         return node.part
-
-    def after(self, likelihood: Floats) -> Belief:
-        """Belief about the value after the batch, given the likelihood of each box."""
-        joint = np.zeros(self._belief.joint.size)
-        for weight, tail in zip(likelihood, self._tails, strict=True):
-            joint += weight * tail
-        drift = self._drift + (len(self._tails) + 4) * UNIT
-        order, axis = self._chain.order, self._belief.axis + self._width
-        shape = self._belief.joint.shape
-        if axis < order:
-            return Belief((joint / joint.sum()).reshape(shape), axis, drift + 2 * UNIT)
-        return self._chain.following(Belief(joint.reshape(shape), order - 1, drift))
 
     def typical(self) -> Ints:
         """The best batch of every node of the tree, as places in `symbols`, the root first."""
@@ -216,16 +202,6 @@ class Boxes:
                 before = forward[position - 1]
                 later = self._chain.expect(later, before, _FAINT * float(before.max()))
         return found[::-1]
-
-    def _carried(self, position: int) -> bool:
-        """Whether the chain moves on before a position is read."""
-        return position > 0 and self._belief.axis + position >= self._chain.order
-
-    def _current(self, position: int) -> Ints:
-        """The symbol at a position, for each context."""
-        size, order = self._chain.size, self._chain.order
-        axis = min(self._belief.axis + position, order - 1)
-        return np.asarray(np.arange(size**order) // size ** (order - 1 - axis) % size)
 
 
 def _candidates(marginal: Floats, loss: Loss) -> Ints:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato._numerics import UNIT
 from sfumato.batch_loss import BatchLoss
+from sfumato.design.forward import Forward
 from sfumato.design.methods import Method, design
 from sfumato.design.parts import BatchDesign
 from sfumato.models.belief import Belief
@@ -26,7 +27,7 @@ Ints = NDArray[np.int64]
 Counts = tuple[int, ...]
 
 
-class Tallies:
+class Tallies(Forward):
     """Histograms of a batch, with exact masses.
 
     Args:
@@ -48,37 +49,25 @@ class Tallies:
     """
 
     def __init__(self, chain: MarkovChain, belief: Belief, width: int, bars: Ints) -> None:
-        self._chain, self._belief, self._width, self._bars = chain, belief, width, bars
+        super().__init__(chain, belief, width)
+        self._bars = bars
         told: dict[Counts, Floats] = {(0,) * (int(bars.max()) + 1): belief.joint.ravel()}
         for position in range(width):
-            if position and belief.axis + position >= chain.order:
+            if self._carried(position):
                 told = {counts: chain.spread(weights) for counts, weights in told.items()}
-            told = self._counted(told, bars[self._current(position)])
+            told = self._counted(told, bars[self._at[position]])
         self.counts = sorted(told)
         self._tails = [told[counts] for counts in self.counts]
         self._places = {counts: part for part, counts in enumerate(self.counts)}
         self.masses: Floats = np.array([tail.sum() for tail in self._tails])
-        contexts, merged = belief.joint.size, len(next(iter(told)))
-        each = (6 * chain.size + 16 + merged) * UNIT
-        self._drift = belief.drift + width * each
-        self.error: float = self._drift + contexts * UNIT
+        # Batches with the same counts are added up at each position, a bar at a time.
+        self._drift += width * len(self.counts[0]) * UNIT
+        self.error: float = self._drift + belief.joint.size * UNIT
 
     def part(self, places: Sequence[int]) -> int:
         """The histogram of a batch."""
         bars = np.bincount(self._bars[np.array(places)], minlength=len(self.counts[0]))
         return self._places[tuple(bars.tolist())]
-
-    def after(self, likelihood: Floats) -> Belief:
-        """Belief about the value after the batch, given the likelihood of each histogram."""
-        joint = np.zeros(self._belief.joint.size)
-        for weight, tail in zip(likelihood, self._tails, strict=True):
-            joint += weight * tail
-        drift = self._drift + (len(self._tails) + 4) * UNIT
-        order, axis = self._chain.order, self._belief.axis + self._width
-        shape = self._belief.joint.shape
-        if axis < order:
-            return Belief((joint / joint.sum()).reshape(shape), axis, drift + 2 * UNIT)
-        return self._chain.following(Belief(joint.reshape(shape), order - 1, drift))
 
     def patterns(self) -> Ints:
         """A batch with each histogram: the bars in turn, by their first symbols."""
@@ -96,12 +85,6 @@ class Tallies:
                 inside = np.where(current == bar, weights, 0.0)
                 found[more] = found[more] + inside if more in found else inside
         return found
-
-    def _current(self, position: int) -> Ints:
-        """The symbol at a position, for each context."""
-        size, order = self._chain.size, self._chain.order
-        axis = min(self._belief.axis + position, order - 1)
-        return np.asarray(np.arange(size**order) // size ** (order - 1 - axis) % size)
 
 
 def histograms(bars: int, width: int) -> int:
