@@ -7,7 +7,7 @@ query or any function of two batches will do as long as the batches can be liste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -64,14 +64,17 @@ class BatchLoss:
         """The loss between given batches, one row of symbol places each."""
         return self._between(patterns)
 
-    def fingerprint(self, width: int) -> str:
-        """Identifies the loss for batches of up to `width` values."""
+    def fingerprint(self, batches: Callable[[], Iterable[Ints]]) -> str:
+        """Identifies the loss; one of any form by what it says about the batches in question.
+
+        Args:
+            batches: The batches of each length; only asked for where they are needed.
+        """
         if self.each is not None:
             return digest("additive batch loss", self.each.fingerprint)
         if self.groups is not None:
             return digest("histogram batch loss", self.groups)
-        tables = (self.between(listed(self.symbols, w)).fingerprint for w in range(1, width + 1))
-        return digest("batch loss", *tables)
+        return digest("batch loss", *(self.between(some).fingerprint for some in batches()))
 
 
 def listed(symbols: int, width: int) -> Ints:
@@ -97,9 +100,8 @@ def additive(each: Loss) -> BatchLoss:
     """The sum over the positions of a batch of a loss of single values."""
 
     def between(patterns: Ints) -> Loss:
-        if each.measure is Measure.HAMMING:
-            return Loss.between(Measure.HAMMING, patterns)
-        if each.measure in (Measure.ABSOLUTE, Measure.SQUARED) and each.places is not None:
+        summed = each.measure is not Measure.EUCLIDEAN or patterns.shape[1] == 1
+        if each.measure is not None and each.places is not None and summed:
             return Loss.between(each.measure, each.places[patterns].reshape(len(patterns), -1))
         total = np.zeros((len(patterns), len(patterns)))
         for position in patterns.T:
@@ -124,8 +126,13 @@ def histogram(alphabet: Alphabet, groups: Mapping[Label, str] | None = None) -> 
                [0., 0., 2.],
                [2., 2., 0.]])
     """
-    names = [groups[label] if groups else str(label) for label in alphabet.labels]
-    bars = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    bars = np.arange(len(alphabet))
+    if groups is not None:
+        missing = sum(label not in groups for label in alphabet.labels)
+        if missing:
+            raise InvalidParameter("groups", f"{missing} missing", "name a bar for every symbol")
+        names = [groups[label] for label in alphabet.labels]
+        bars = np.unique(names, return_inverse=True)[1].astype(np.int64)
 
     def between(patterns: Ints) -> Loss:
         counts = np.stack([(bars[patterns] == bar).sum(axis=1) for bar in range(bars.max() + 1)])

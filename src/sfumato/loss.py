@@ -70,7 +70,7 @@ class Loss:
         loss = cls.__new__(cls)
         where = _checks.read_only(np.asarray(places, dtype=np.float64))
         loss._set(measure.name.lower(), measure, where, len(where), None)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(loss.bound):
                 raise InvalidParameter("loss", loss.bound, "be finite and nowhere negative")
         return loss

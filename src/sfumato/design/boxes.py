@@ -31,8 +31,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_SYMBOLS, _BLOCK = 96, 16
-"""Symbols per position that released batches are made of; boxes priced together."""
+_SYMBOLS = 96
+"""Symbols per position that released batches are made of."""
 _FAINT = 1e-12
 """Contexts with a smaller part of a box are left out of expected losses (never of masses)."""
 _LEAST_MASS = 1e-12
@@ -164,17 +164,17 @@ class Boxes(Forward):
         return _Box(allowed, forward[-1], float(forward[-1].sum()), spans, cuts)
 
     def _priced(self, boxes: list[tuple[Mask | None, ...]]) -> tuple[Ints, Floats]:
-        """Symbols to release at each position, and what each costs in each box, block by block."""
+        """Symbols to release at each position, and what each costs in each box."""
+        from sfumato.kernels.groups import weighted_sum
+
         everywhere: tuple[Mask | None, ...] = (None,) * self._width
         whole = self._marginals(everywhere, self._forward(everywhere))
         symbols = np.stack([_candidates(marginal, self._loss) for marginal in whole])
         columns = [self._loss.columns(told) for told in symbols]
         costs = np.empty((len(boxes), *symbols.shape))
-        for start in range(0, len(boxes), _BLOCK):
-            block = boxes[start : start + _BLOCK]
-            found = np.array([self._marginals(box, self._forward(box)) for box in block])
-            for position, losses in enumerate(columns):
-                costs[start : start + len(block), position] = found[:, position] @ losses
+        for place, box in enumerate(boxes):
+            for position, marginal in enumerate(self._marginals(box, self._forward(box))):
+                costs[place, position] = weighted_sum(marginal, columns[position])
         return symbols, costs
 
     def _forward(self, allowed: tuple[Mask | None, ...]) -> list[Floats]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato._numerics import UNIT
 from sfumato.batch_loss import BatchLoss
 from sfumato.design.methods import Method, design
 from sfumato.design.parts import BatchDesign
@@ -20,24 +19,24 @@ class KeptPatterns:
 
     Args:
         library: The kept patterns.
-        belief: Belief about the next batch.
+        belief: Belief about the pattern of the last batch.
         length: Values of the batch, which is public.
     """
 
     def __init__(self, library: PatternLibrary, belief: Belief, length: int) -> None:
-        self._library, self._belief, self._length = library, belief, length
+        self._library, self._length = library, length
         self._kept = library.of_length(length)
-        masses = belief.joint[self._kept]
-        self.masses: NDArray[np.float64] = masses / masses.sum()
-        self.error: float = belief.error + 2 * UNIT
+        self.masses: NDArray[np.float64]
+        self.error: float
+        self.masses, self.error = library.ahead(belief, length)
 
     def part(self, places: Sequence[int]) -> int:
         """The kept pattern nearest to a batch."""
         return int(np.searchsorted(self._kept, self._library.nearest(places)))
 
     def after(self, likelihood: NDArray[np.float64]) -> Belief:
-        """Belief about the next batch."""
-        return self._library.after(self._belief, self._length, likelihood)
+        """Belief about the pattern of this batch."""
+        return self._library.after(self.masses, self._length, likelihood, self.error)
 
 
 def design_kept(

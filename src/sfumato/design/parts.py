@@ -9,7 +9,7 @@ values of $g$; every pattern may be its own part, or many may share one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,8 @@ from sfumato._numerics import UNIT
 from sfumato.batch_loss import BatchLoss, listed
 from sfumato.design.methods import Method, design
 from sfumato.design.result import Design
+from sfumato.leakage.information import batch_leakage
+from sfumato.leakage.local import local_leakage
 from sfumato.models.batches import unrolled
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
@@ -157,8 +159,14 @@ def design_patterns(
 ) -> BatchDesign:
     """The channel on all batches: the program of the paper, solved and certified."""
     parts = Patterns(chain, belief, width, recalled)
-    patterns = listed(chain.size, recalled + width)[:, recalled:]
-    found = design(method, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
+    whole = listed(chain.size, recalled + width)[:, recalled:]
+    found = design(method, parts.masses, loss.between(whole), epsilon, ldp=ldp)
+    patterns = listed(chain.size, width)
+    if recalled:
+        # Outputs that differ in what is recalled alone are one batch to everybody.
+        channel = found.channel.merged((found.channel.outputs % len(patterns)).tolist())
+        sip, limit = batch_leakage(channel, parts.masses), local_leakage(channel)
+        found = replace(found, channel=channel, sip=sip, ldp=limit)
     return BatchDesign(parts, found, patterns, exact=True)
 
 

@@ -81,3 +81,16 @@ def group_sums(belief: Floats, columns: Floats, groups: Ints, count: int) -> tup
         for y in range(row.size):
             total[y] += share * row[y]
     return mass, sums
+
+
+@njit(cache=True)
+def weighted_sum(weights: Floats, columns: Floats) -> Floats:
+    """Sum of the rows, each times its weight; rows of no weight cost nothing."""
+    total = np.zeros(columns.shape[1])
+    for x in range(weights.size):
+        share = weights[x]
+        if share > 0.0:
+            row = columns[x]
+            for y in range(row.size):
+                total[y] += share * row[y]
+    return total

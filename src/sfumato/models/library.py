@@ -6,8 +6,9 @@ the kept pattern nearest to it, and counts which kept pattern follows which. Wha
 knows is then a chain of kept patterns with full support, and a release acts on the kept pattern
 alone, so its leakage about the batch is exactly its leakage about the pattern.
 
-Patterns of every length up to the width are kept, for streams do not end at the end of a batch;
-the length of a batch is public.
+Patterns of every length up to the width are kept, for streams do not end at the end of a batch. The
+length of a batch is public and comes from outside: which patterns follow which is learnt for each
+length by itself, so that a length tells nothing about the patterns before it.
 
 References:
     [SIP, Sec. VI-B]
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -42,7 +43,8 @@ class PatternLibrary:
     Attributes:
         alphabet: The values a stream can take.
         patterns: One row of symbol places per kept pattern; -1 after the end of a short one.
-        chain: A chain on the rows of `patterns`, full support.
+        chain: A chain on the rows of `patterns`, full support; what it says about the length of
+            the next pattern is not used.
 
     Examples:
         >>> clicks = [["home", "news", "home", "news"], ["home", "shop", "home", "news", "shop"]]
@@ -56,6 +58,7 @@ class PatternLibrary:
     alphabet: Alphabet
     patterns: Ints
     chain: MarkovChain
+    _reached: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         patterns = np.array(self.patterns, dtype=np.int64)
@@ -74,6 +77,18 @@ class PatternLibrary:
             raise InvalidParameter("patterns", "one twice", "be different")
         patterns.setflags(write=False)
         object.__setattr__(self, "patterns", patterns)
+        object.__setattr__(self, "_reached", self._lengths_after())
+
+    def _lengths_after(self) -> Floats:
+        """What the chain says about the length of the next pattern, after each and at first."""
+        chain, found = self.chain, np.empty((len(self.patterns) + 1, self.width))
+        for length in range(1, self.width + 1):
+            kept = self.of_length(length)
+            inside = np.zeros(len(self.patterns))
+            inside[kept] = 1.0
+            found[:-1, length - 1] = chain.expect(inside, np.ones(len(self.patterns)))
+            found[-1, length - 1] = chain.initial[kept].sum()
+        return _checks.read_only(found)
 
     @classmethod
     def fit(
@@ -127,8 +142,10 @@ class PatternLibrary:
         return self.chain.full_support
 
     def first(self) -> Belief:
-        """Belief about the pattern of the first batch."""
-        return self.chain.first()
+        """Belief about the pattern before the first batch: there was none, which has a last place."""
+        none = np.zeros(len(self.patterns) + 1)
+        none[-1] = 1.0
+        return Belief(none)
 
     def of_length(self, length: int) -> Ints:
         """Places of the kept patterns of a length."""
@@ -138,12 +155,32 @@ class PatternLibrary:
         """Place of the kept pattern of that length that differs least; the commonest such."""
         return _nearest(self.patterns, tuple(batch))
 
-    def after(self, belief: Belief, length: int, likelihood: Floats) -> Belief:
-        """Belief about the next batch, after one of a known length and the likelihood of each."""
-        joint = np.zeros(len(self.patterns))
-        kept = self.of_length(length)
-        joint[kept] = belief.joint[kept] * likelihood
-        return self.chain.following(Belief(joint, 0, belief.drift + 4 * UNIT))
+    def ahead(self, belief: Belief, length: int) -> tuple[Floats, float]:
+        """Probabilities of the kept patterns of a length, and a bound on their error as a log ratio.
+
+        Args:
+            belief: Belief about the last pattern.
+            length: Values of the next batch.
+        """
+        weights = belief.joint / self._reached[:, length - 1]
+        spread = self.chain.spread(weights[:-1]) + weights[-1] * self.chain.initial
+        masses = spread[self.of_length(length)]
+        # Each row is divided by a sum, multiplied, and added to the others.
+        error = belief.drift + (8 * len(self.patterns) + 32) * UNIT
+        return masses / masses.sum(), error
+
+    def after(self, masses: Floats, length: int, likelihood: Floats, drift: float) -> Belief:
+        """Belief about the pattern of a batch of a known length, given the likelihood of each.
+
+        Args:
+            masses: Probabilities of the kept patterns of that length.
+            length: Values of the batch.
+            likelihood: That of what was released, for each of them.
+            drift: The bound on the error of `masses`.
+        """
+        joint = np.zeros(len(self.patterns) + 1)
+        joint[self.of_length(length)] = masses * likelihood
+        return Belief(joint / joint.sum(), 0, drift + 6 * UNIT)
 
 
 def _cut(path: list[int], width: int) -> list[tuple[int, ...]]:

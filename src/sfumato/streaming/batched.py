@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._digest import digest
@@ -48,6 +48,8 @@ _KEPT_CELLS = 8_000_000
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchedPlan:
     """The rule of a batched release: what each batch does, as a pure function.
+
+    Under a library the belief of a state is about the pattern of the last batch.
 
     Attributes:
         model: What the adversary is assumed to know; full support.
@@ -133,7 +135,7 @@ class BatchedPlan:
             1,
             self.model.fingerprint,
             repr(self.budget),
-            self.loss.fingerprint(self.width),
+            self.loss.fingerprint(self._batches),
             self.width,
             self.memory,
             self.method.value,
@@ -144,9 +146,27 @@ class BatchedPlan:
             None if self.policy is None else self.policy.fingerprint,
         )
 
+    def _batches(self) -> Iterator[NDArray[np.int64]]:
+        """The batches of each length that a loss is asked about."""
+        for length in range(1, self.width + 1):
+            if isinstance(self.model, PatternLibrary):
+                yield self.model.patterns[self.model.of_length(length), :length]
+            elif self.model.size**self.width <= self.listed:
+                yield listed(self.model.size, length)
+            else:
+                rule = f"have at most {self.listed} batches for a loss of this form"
+                raise InvalidParameter("width", self.width, rule)
+
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
-        return InstantState(self.fingerprint, stream, 0, self._chain.first(), Ledger())
+        return InstantState(self.fingerprint, stream, 0, self._first(), Ledger())
+
+    def _first(self) -> Belief:
+        if isinstance(self.model, PatternLibrary):
+            return self.model.first()
+        first, more = self._chain.first(), self._chain.initial.size // self.model.initial.size
+        # Probabilities of more values than the model has are products, each off by some roundings.
+        return first if more == 1 else replace(first, drift=8 * more * UNIT)
 
     def recalled(self, state: InstantState) -> int:
         """How many past values the channel of the next batch looks at."""
@@ -305,12 +325,13 @@ class BatchedPlan:
         cap: float | None,
     ) -> BatchDesign:
         # A design is shared by beliefs with other histories: their drift is charged on top.
-        shape = (self._chain.size,) * self._chain.order
-        belief = Belief(np.frombuffer(joint, dtype=np.float64).reshape(shape), axis)
+        held = np.frombuffer(joint, dtype=np.float64)
         if isinstance(self.model, PatternLibrary):
+            last = Belief(held)
             return design_kept(
-                self.model, belief, length, self.loss, epsilon, ldp=cap, method=self.method
+                self.model, last, length, self.loss, epsilon, ldp=cap, method=self.method
             )
+        belief = Belief(held.reshape((self._chain.size,) * self._chain.order), axis)
         if self.policy is not None:
             return self._whole(belief, length, epsilon, cap)
         return design_batch(
@@ -359,8 +380,8 @@ class BatchedPlan:
         """A batch that tells nothing."""
         belief = state.belief
         if isinstance(self.model, PatternLibrary):
-            kept = self.model.of_length(length)
-            belief = self.model.after(belief, length, np.ones(kept.size))
+            masses, error = self.model.ahead(belief, length)
+            belief = self.model.after(masses, length, np.ones(masses.size), error)
         elif self.policy is not None and length == self.width:
             belief = self._chain.following(belief)
         elif self.policy is not None:
@@ -508,11 +529,11 @@ class BatchedRelease:
         On an error the value is not taken, and those that waited go on waiting.
         """
         with self._lock:
+            if self.plan.on_unknown is Fallback.REFUSE and value not in self.plan.model.alphabet:
+                raise UnknownSymbol(len(self.plan.model.alphabet))
             batch = [*self._waiting, value]
             if len(batch) == self.plan.width:
                 return self._release(batch)
-            if self.plan.on_unknown is Fallback.REFUSE and value not in self.plan.model.alphabet:
-                raise UnknownSymbol(len(self.plan.model.alphabet))
             self._waiting = batch
             return ()
 
@@ -530,10 +551,11 @@ class BatchedRelease:
     def skip(self) -> tuple[Event, ...]:
         """Let a moment pass without a release; what waits must be flushed first."""
         with self._lock:
-            if self._waiting or self.plan.memory > 1:
-                raise InvalidParameter(
-                    "skip", f"{len(self._waiting)} values waiting", "come between batches"
-                )
+            if self.plan.memory > 1:
+                raise InvalidParameter("memory", self.plan.memory, "be 1 to skip a moment")
+            if self._waiting:
+                what = f"{len(self._waiting)} values"
+                raise InvalidParameter("waiting", what, "be flushed before a moment is skipped")
             events, self._state = self.plan.skip(self._state)
             return events
 

@@ -103,6 +103,7 @@ class Fleet:
         self._rule, self._policy, self._values = plan, plan.policy, values
         workers = _checks.count("threads", threads)
         self._crowd = Crowd(chain, self._policy.tables, self._policy.repair_limit, count, workers)
+        self._crowd.drifts[:] = plan.begin("").belief.drift
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
         self._lock = threading.Lock()
