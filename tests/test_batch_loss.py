@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from sfumato import Alphabet, BatchedPlan, PatternLibrary, PerStep, loss
 from sfumato import batch_loss as batch_losses
@@ -159,10 +160,14 @@ def test_losses_that_differ_have_other_fingerprints() -> None:
         batch_losses.query(LINE, lambda batch: float(batch[-1]) if len(batch) > 2 else 0.0),
     ]
     for width in (1, 2, 3):
-        marks = [one.fingerprint(width) for one in losses]
+
+        def batches(most: int = width) -> list[NDArray[np.int64]]:
+            return [listed(len(LINE), length) for length in range(1, most + 1)]
+
+        marks = [one.fingerprint(batches) for one in losses]
         assert len(set(marks)) == len(marks)
         same = batch_losses.query(LINE, lambda batch: 1.0 * int(batch[0]))
-        assert same.fingerprint(width) == half.fingerprint(width)
+        assert same.fingerprint(batches) == half.fingerprint(batches)
 
 
 def test_a_loss_of_single_values_adds_up() -> None:
@@ -221,6 +226,6 @@ def test_a_query_with_too_many_batches_is_refused_before_they_are_listed() -> No
         return float(len(set(batch)))
 
     chain = MarkovChain.from_matrix(np.full((16, 16), 1 / 16))
-    with pytest.raises(SfumatoError, match="at most 4096 patterns"):
+    with pytest.raises(SfumatoError, match="at most 4096 batches"):
         plan = BatchedPlan(chain, PerStep(SIP(0.5)), batch_losses.query(chain.alphabet, answer), 4)
         plan.prepare(plan.begin("s"))

@@ -146,7 +146,8 @@ def forward(model: StreamModel, epsilon: float, truth: list[str], told: list[str
     size = len(labels)
     right = math.exp(epsilon) / (size - 1 + math.exp(epsilon))
     channel = np.where(np.eye(size) > 0, right, (1 - right) / (size - 1))
-    transition, weight, gain = model.chain.transition(), model.chain.initial, 0.0
+    chain = model.single_values
+    transition, weight, gain = chain.transition(), chain.initial, 0.0
     for true, output in zip(truth, told, strict=True):
         likelihood = channel[:, labels.index(output)]
         share = float(weight @ likelihood)

@@ -112,8 +112,8 @@ def test_a_chain_counts_within_streams_only(tmp_path: Path) -> None:
     done("fit", table(tmp_path / "still.csv", still), *FIT, "-o", tmp_path / "still.model")
     model = load(tmp_path / "still.model")
     assert isinstance(model, StreamModel)
-    assert model.chain.transition()[0, 0] > 0.95
-    assert model.chain.transition()[1, 1] > 0.95
+    assert model.single_values.transition()[0, 0] > 0.95
+    assert model.single_values.transition()[1, 1] > 0.95
 
 
 def test_a_small_history_is_warned_about(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_a_higher_order_needs_a_longer_history(tmp_path: Path) -> None:
     assert errors[0]["estimation_error"] < errors[1]["estimation_error"]
     model = load(tmp_path / "m")
     assert isinstance(model, StreamModel)
-    assert model.chain.order == 2
-    assert model.chain.transition().shape == (16, 4)
+    assert model.single_values.order == 2
+    assert model.single_values.transition().shape == (16, 4)
     assert errors[1]["transitions"] == 300 - 6
 
 

@@ -142,7 +142,7 @@ class PatternLibrary:
         return self.chain.full_support
 
     def first(self) -> Belief:
-        """Belief about the pattern before the first batch: there was none, which has a last place."""
+        """Belief about the pattern before the first batch: none, which has the last place."""
         none = np.zeros(len(self.patterns) + 1)
         none[-1] = 1.0
         return Belief(none)
@@ -156,7 +156,7 @@ class PatternLibrary:
         return _nearest(self.patterns, tuple(batch))
 
     def ahead(self, belief: Belief, length: int) -> tuple[Floats, float]:
-        """Probabilities of the kept patterns of a length, and a bound on their error as a log ratio.
+        """Probabilities of the kept patterns of a length, and a bound on their error.
 
         Args:
             belief: Belief about the last pattern.
