@@ -1,8 +1,8 @@
 """What batches cost and save: `make bench`, or this file alone with a size as its argument.
 
 Budgets are equal per value: a batch of w values may leak w times what one value may. Times are
-those of the processor; ratios are to the instantaneous release, to HiGHS on the same program, and to a
-fleet of single values, each in the same run.
+those of the processor; ratios are to the instantaneous release, to HiGHS on the same program, and
+to a fleet of single values, each in the same run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from chains import Case, binary, grid, ring
@@ -47,15 +48,14 @@ def growth_of_listed() -> None:
         for width in widths:
             size = case.chain.size**width
             budget = EPSILON * width
-            run = lambda w=width, e=budget: design_batch(case.chain, belief, w, loss, e)
+            run = partial(design_batch, case.chain, belief, width, loss, budget)
             run()
             spent, found = min((timed(run) for _ in range(3)), key=lambda pair: pair[0])
             assert isinstance(found, BatchDesign)
             ratio = ""
             if 16 <= size <= 256:
                 table = loss.between(found.patterns).matrix
-                masses = found.parts.masses
-                peer, _ = timed(lambda m=masses, t=table, e=budget: solve_transport(m, t, e))
+                peer, _ = timed(partial(solve_transport, found.parts.masses, table, budget))
                 ratio = f"{peer / spent:,.0f}"
             gap = (found.design.gap or 0.0) / found.design.cost
             print(
@@ -145,8 +145,8 @@ def fleets() -> None:
         values = rng.integers(2, size=(streams, width))
         for _ in range(8):
             fleet.step(values)
-        spent = min(timed(lambda: [fleet.step(values) for _ in range(4)])[0] for _ in range(5))
-        each = 1e6 * spent / 4 / streams / width
+        spent = min(timed(partial(fleet.step, values))[0] for _ in range(20))
+        each = 1e6 * spent / streams / width
         alone = alone or each
         print(
             f"| {case.name} | {width} | {policy.channels} | {policy.report.extra_loss:.2%} | "

@@ -28,12 +28,16 @@ Ints = NDArray[np.int64]
 
 LISTED = 4096
 """Batches up to which each is a part of its own."""
-_BOXES, _CAPPED = 192, 32
-_OUTPUTS, _MOST = 48, 128
+_BOXES, _MOST_BOXES, _CAPPED = 192, 1024, 32
+"""Boxes for small and for large budgets, and where the model-free leakage is capped."""
+_QUICK = 20_000
+"""Contexts times values up to which a box is cheap, and twice as many are made."""
+_OUTPUTS, _MOST_OUTPUTS = 48, 256
 """Released batches to choose from, for small and for large budgets."""
 _ROUGH, _FINE = 0.02, 0.002
 """Relative gaps at which the first and the last solve stop."""
-_NOTHING = 1e-9
+_NOTHING, _GENEROUS = 1e-9, 8.0
+"""A budget below the first buys nothing; from a factor of the second the closed form is tried."""
 
 
 def design_batch(
@@ -47,7 +51,7 @@ def design_batch(
     method: Method = Method.OPTIMAL,
     recalled: int = 0,
     most: int = LISTED,
-    boxes: int = _BOXES,
+    boxes: int | None = None,
 ) -> BatchDesign:
     """A certified channel for the next `width` values.
 
@@ -61,7 +65,7 @@ def design_batch(
         method: How the channel is found, where batches are listed.
         recalled: Past values that the channel looks at, too.
         most: Batches up to which each is a part of its own.
-        boxes: How many boxes to make beyond that.
+        boxes: How many boxes to make beyond that; more for larger budgets, if not given.
 
     Examples:
         >>> from sfumato.batch_loss import additive
@@ -100,12 +104,15 @@ def _on_boxes(
     each: Loss,
     epsilon: float,
     ldp: float | None,
-    count: int,
+    count: int | None,
 ) -> BatchDesign:
     # A model-free leakage of twice the budget holds anyway.
     active = ldp if ldp is not None and ldp < 2 * epsilon else None
-    boxes = Boxes(chain, belief, width, each, count if active is None else min(count, _CAPPED))
-    outputs = int(np.clip(3 * math.exp(min(epsilon, 10.0)), _OUTPUTS, _MOST))
+    k = math.exp(min(epsilon, 10.0))
+    least = _BOXES if belief.joint.size * width > _QUICK else 2 * _BOXES
+    wanted = count or int(np.clip(8 * k, least, _MOST_BOXES))
+    boxes = Boxes(chain, belief, width, each, wanted if active is None else min(wanted, _CAPPED))
+    outputs = int(np.clip(3 * k, _OUTPUTS, _MOST_OUTPUTS))
     told = np.unique(boxes.typical()[:outputs], axis=0)
     if min(epsilon, epsilon if ldp is None else ldp) < _NOTHING:
         return _finished(boxes, np.ones((len(boxes.masses), 1)), told[:1], epsilon, ldp)
@@ -113,7 +120,23 @@ def _on_boxes(
         rows = _solve(boxes, told, epsilon, active, _ROUGH)
         told = np.unique(np.concatenate([told, _best(boxes, rows)]), axis=0)
     rows = _solve(boxes, told, epsilon, active, _FINE)
-    return _finished(boxes, rows, told, epsilon, ldp)
+    found = _finished(boxes, rows, told, epsilon, ldp)
+    if k <= _GENEROUS or active is not None:
+        return found
+    other = _finished(boxes, *_closed_form(boxes, epsilon), epsilon, ldp)
+    return min(found, other, key=lambda one: one.design.cost)
+
+
+def _closed_form(boxes: Boxes, epsilon: float) -> tuple[Floats, Ints]:
+    """Where every group has the mass 1/(k+1), the best channel keeps it or forgets it.
+
+    A large budget allows more groups than a solver likes; this needs none.
+    """
+    k = math.exp(epsilon)
+    groups, told = boxes.grouped(1 / (k + 1))
+    mass = np.bincount(groups, boxes.masses / boxes.masses.sum())
+    kept = np.tile(mass / k, (mass.size, 1)) + (1 - 1 / k) * np.eye(mass.size)
+    return kept[groups], told
 
 
 def _losses(boxes: Boxes, told: Ints) -> Floats:

@@ -121,6 +121,33 @@ class Boxes(Forward):
                 costs[place] = costs[node.children[0]] + costs[node.children[1]]
         return np.stack([cost.argmin(axis=1) for cost in costs])
 
+    def grouped(self, least: float) -> tuple[Ints, Ints]:
+        """Boxes put together, by the tree, into groups of at least a mass, if all have it.
+
+        Returns:
+            The group of each box, and the best batch of each group, as places in `symbols`.
+        """
+        groups = np.empty(len(self.masses), dtype=np.int64)
+        best: list[Ints] = []
+        pending = [0]
+        while pending:
+            node = self._nodes[pending.pop()]
+            heavy = node.children is not None and all(
+                self._nodes[child].mass >= least for child in node.children
+            )
+            if heavy and node.children is not None:
+                pending += node.children
+                continue
+            inside = self._leaves(node)
+            groups[inside] = len(best)
+            best.append(self.costs[inside].sum(axis=0).argmin(axis=1))
+        return groups, np.stack(best)
+
+    def _leaves(self, node: _Box) -> list[int]:
+        if node.children is None:
+            return [node.part]
+        return [part for child in node.children for part in self._leaves(self._nodes[child])]
+
     def _grow(self, count: int) -> None:
         root = self._box((None,) * self._width)
         self._nodes.append(root)

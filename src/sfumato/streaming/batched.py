@@ -83,6 +83,7 @@ class BatchedPlan:
     fingerprint: str = field(init=False)
     _chain: MarkovChain = field(init=False, repr=False)
     _designs: Callable[..., BatchDesign] = field(init=False, repr=False)
+    _whole_batches: tuple[NDArray[np.int64], Loss] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.model.full_support:
@@ -95,7 +96,9 @@ class BatchedPlan:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "_chain", self._looked_back())
         if self.policy is not None:
-            check_policy(self.policy, self.chain, self.pattern_loss, self.method)
+            patterns = listed(len(self.model.alphabet), self.width)
+            object.__setattr__(self, "_whole_batches", (patterns, self.loss.between(patterns)))
+            check_policy(self.policy, self.chain, self._whole_batches[1], self.method)
         object.__setattr__(self, "fingerprint", self._digest())
         # Streams that stand alike share a design; it is a pure function of public things.
         held = min(self.listed, len(self.model.alphabet) ** min(self.width, 40))
@@ -107,11 +110,6 @@ class BatchedPlan:
     def chain(self) -> MarkovChain:
         """What beliefs are about: values, kept patterns or, with a policy, whole batches."""
         return self._chain
-
-    @property
-    def pattern_loss(self) -> Loss:
-        """The loss between all whole batches."""
-        return self.loss.between(listed(len(self.model.alphabet), self.width))
 
     def _looked_back(self) -> MarkovChain:
         """The chain, told so that a belief covers all the values that a channel looks at."""
@@ -289,11 +287,10 @@ class BatchedPlan:
         if allowance.exhausted:
             return None
         if self.policy is not None and length == self.width:
-            loss = self.pattern_loss
+            patterns, loss = self._whole_batches
             kept = kept_channel(self._chain, loss, self.policy, state, allowance)
             if kept is not None:
                 parts = Believed(self._chain, state.belief, len(self.model.alphabet))
-                patterns = listed(len(self.model.alphabet), self.width)
                 found = BatchDesign(parts, kept[0], patterns, exact=True)
                 return _Ready(found, kept[1], covered=True, drift=0.0)
         # What rounding does to beliefs and to masses of parts is paid for out of the allowance; in
