@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from sfumato.models.markov import MarkovChain
     from sfumato.models.prior import Prior
     from sfumato.randomness import keyed, secure, seeded
-    from sfumato.streaming.batched import BatchedPlan, BatchedRelease
+    from sfumato.streaming.batched import BatchedRelease
     from sfumato.streaming.batched_fleet import BatchedFleet, BatchStep
+    from sfumato.streaming.batched_plan import BatchedPlan
     from sfumato.streaming.fleet import FleetStep, InstantFleet
     from sfumato.streaming.instant import (
         Fallback,
@@ -91,8 +92,9 @@ _HOMES = {
     "models.markov": ("MarkovChain",),
     "models.prior": ("Prior",),
     "randomness": ("keyed", "secure", "seeded"),
-    "streaming.batched": ("BatchedPlan", "BatchedRelease"),
+    "streaming.batched": ("BatchedRelease",),
     "streaming.batched_fleet": ("BatchStep", "BatchedFleet"),
+    "streaming.batched_plan": ("BatchedPlan",),
     "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
 }

@@ -17,7 +17,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import SIP
 from sfumato.loss import hamming
 from sfumato.models.markov import MarkovChain
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantState
 from sfumato.studies.sip_batches import (
     CERTIFIED,

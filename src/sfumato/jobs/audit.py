@@ -25,7 +25,7 @@ from sfumato.jobs import Progress
 from sfumato.jobs.fit import stream_name
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
 from sfumato.store.sqlite import LedgerMismatch, SqliteStore
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState
 
 _TOLERANCE = 1e-9

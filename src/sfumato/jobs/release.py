@@ -21,7 +21,7 @@ from sfumato.jobs.spec import beside
 from sfumato.models.encoding import Grid, StreamModel
 from sfumato.randomness import Randomness, secure
 from sfumato.store.sqlite import Answer, SqliteStore
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan
 
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")

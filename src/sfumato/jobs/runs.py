@@ -20,7 +20,7 @@ from sfumato.jobs.fit import stream_name
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.randomness import Randomness
 from sfumato.store.sqlite import Answer, SqliteStore
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.fleet import InstantFleet
 from sfumato.streaming.instant import Fallback, InstantPlan, InstantState
 

@@ -22,7 +22,7 @@ from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss
 from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
 
 Choice = TypeVar("Choice", Method, Fallback, Purpose)

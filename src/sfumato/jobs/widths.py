@@ -11,7 +11,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.jobs import Progress
 from sfumato.models.library import PatternLibrary
 from sfumato.randomness import seeded
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import Fallback, Purpose
 
 

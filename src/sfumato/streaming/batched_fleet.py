@@ -14,7 +14,7 @@ from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.randomness import Randomness
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.fleet import Fleet
 from sfumato.streaming.instant import InstantState
 

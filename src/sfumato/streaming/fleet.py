@@ -26,7 +26,7 @@ from sfumato.errors import InsecureRandomness, InterruptedStep, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, secure
-from sfumato.streaming.batched import BatchedPlan
+from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState, Purpose
 
 Floats = NDArray[np.float64]
