@@ -84,7 +84,11 @@ def listed(symbols: int, width: int) -> Ints:
         >>> listed(2, 2).tolist()
         [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
-    return np.indices((symbols,) * width).reshape(width, -1).T.astype(np.int64)
+    codes = np.arange(symbols**width)
+    table = np.empty((codes.size, width), dtype=np.int64)
+    for position in reversed(range(width)):
+        codes, table[:, position] = np.divmod(codes, symbols)
+    return table
 
 
 def as_batch_loss(loss: BatchLoss | Loss | ArrayLike, symbols: int) -> BatchLoss:

@@ -251,7 +251,7 @@ def test_what_boxes_cannot_do_is_refused(wrong: str) -> None:
     process, belief, _ = setting(3, 1, 0, 1)
     chain = chain_of(process)
     made = LOSSES["query" if wrong == "loss" else "hamming"][0](chain.alphabet)
-    with pytest.raises(InvalidParameter, match="be at most 10 patterns"):
+    with pytest.raises(InvalidParameter, match="at most 10 batches"):
         design_batch(
             chain,
             belief,

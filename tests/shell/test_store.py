@@ -237,7 +237,7 @@ def test_the_ledger_of_another_plan_is_refused_and_left_alone(path: Path) -> Non
     with SqliteStore(path, PLAN.fingerprint) as store:
         store.commit([answer], [state])
     before = path.read_bytes()
-    with pytest.raises(LedgerMismatch, match="begun with another model, budget, loss or method"):
+    with pytest.raises(LedgerMismatch, match="begun with another model, budget, loss, method or"):
         SqliteStore(path, "another fingerprint")
     assert path.read_bytes() == before
     with SqliteStore(path, PLAN.fingerprint) as store:

@@ -71,8 +71,8 @@ class PerStep:
         """How many past charges must be known one by one."""
         return 0
 
-    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
-        """What the next step may leak, or the next `values` steps if they are one batch."""
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
         cap = None if self.ldp is None else _times(self.ldp.epsilon, values)
         return Allowance(_times(self.sip.epsilon, values), cap)
 
@@ -103,8 +103,8 @@ class Horizon:
         """How many past charges must be known one by one."""
         return 0
 
-    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
-        """What the next step may leak, or the next `values` steps if they are one batch."""
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
         left = self.steps - ledger.count
         return Allowance(
             _even_share(self.sip.epsilon, ledger.sip, left, values),
@@ -144,15 +144,16 @@ class Window:
         """How many past charges must be known one by one."""
         return self.width - 1
 
-    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
-        """What the next step may leak, or the next `values` steps if they are one batch."""
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
         recent = ledger.recent[-self.memory :] if self.memory else ()
         spent = (charge.sip for charge in recent)
-        sip = _window_share(self.sip.epsilon, spent, self.width, values)
+        shape = (self.width, values, longest or values)
+        sip = _window_share(self.sip.epsilon, spent, *shape)
         if self.ldp is None:
             return Allowance(sip, None)
         spent = (charge.ldp for charge in recent)
-        return Allowance(sip, _window_share(self.ldp.epsilon, spent, self.width, values))
+        return Allowance(sip, _window_share(self.ldp.epsilon, spent, *shape))
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
@@ -161,11 +162,13 @@ class Window:
             # Empty places hold 0, which adds nothing.
             spent = sum_up(spent, ledgers.recent[which, place])
         batches = _batches_within(self.width, values)
-        share = limits / batches
+        each = limits / batches / values
         known = np.minimum(ledgers.counts[which], self.memory)[:, None]
         with np.errstate(invalid="ignore"):
-            left_over = np.where(np.isinf(share), np.inf, share * -(-known // values) - spent)
-        wish = share + np.where(left_over > 0, left_over / batches, left_over)
+            left_over = np.where(np.isinf(each), np.inf, each * known - spent)
+            behind = np.minimum(0.0, each * (known + values - 1) - spent)
+            behind = np.where(np.isinf(each), 0.0, behind)
+        wish = each * values + np.where(left_over > 0, left_over / batches, behind)
         return np.minimum(wish, _all_left(limits, spent))
 
 
@@ -191,8 +194,8 @@ class Geometric:
         """How many past charges must be known one by one."""
         return 0
 
-    def allowance(self, ledger: Ledger, values: int = 1) -> Allowance:
-        """What the next step may leak, or the next `values` steps if they are one batch."""
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
         part = 1 - self.ratio**values
         return Allowance(
             part * _left(self.sip.epsilon, ledger.sip),
@@ -256,13 +259,21 @@ def _batches_within(width: int, values: int) -> int:
     return 1 + -(-(width - 1) // values)
 
 
-def _window_share(total: float, recent: Iterable[float], width: int, values: int) -> float:
+def _window_share(
+    total: float, recent: Iterable[float], width: int, values: int, longest: int
+) -> float:
+    """An even share of a window, in which every batch counts that has a value there.
+
+    A value gets the same part whatever the length of its batch, so that the window never runs dry:
+    the batches of the last `width - 1` values have less than `width - 1 + longest` values.
+    """
     charges = tuple(recent)
     spent = 0.0
     for charge in charges:
         spent = add_up(spent, charge)
-    batches = _batches_within(width, values)
-    share = total / batches
-    left_over = share * -(-len(charges) // values) - spent
-    wish = share + (left_over / batches if left_over > 0 else left_over)
+    batches = _batches_within(width, longest)
+    each = total / batches / longest
+    left_over = each * len(charges) - spent
+    behind = min(0.0, each * (len(charges) + longest - 1) - spent)
+    wish = each * values + (left_over / batches if left_over > 0 else behind)
     return min(wish, _left(total, spent))

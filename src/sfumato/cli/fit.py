@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from sfumato.jobs.fit import Cut
 
 
+_PATTERNS = 1000
+
+
 def fit(
     history: Annotated[str, typer.Argument(help="CSV, JSON lines, Parquet or Arrow; - for stdin.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Where the model goes.")],
@@ -34,7 +37,9 @@ def fit(
         int | None,
         typer.Option(help="Learn patterns of so many successive values and their followers."),
     ] = None,
-    patterns: Annotated[int, typer.Option(help="Patterns to keep, with --batch.")] = 1000,
+    patterns: Annotated[
+        int | None, typer.Option(help="Patterns to keep, with --batch; 1,000 if not given.")
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -64,6 +69,8 @@ def fit(
     if same_file(history, output):
         raise InvalidParameter("--output", output, "not be the history")
     values, cut = _values(value, grid, x, y, bins)
+    if patterns is not None and batch is None:
+        raise InvalidParameter("--patterns", patterns, "come with --batch")
     with progress("fitting", table.count(), quiet or as_json) as show:
         model, report = fit_table(
             table,
@@ -74,7 +81,7 @@ def fit(
             floor=floor,
             cut=cut,
             batch=batch,
-            patterns=patterns,
+            patterns=_PATTERNS if patterns is None else patterns,
             progress=show,
         )
     save(model, output)

@@ -118,7 +118,7 @@ def _compare_widths(
     from sfumato.jobs.widths import forecast_widths
 
     words = batch.split(",")
-    if not all(word.strip().isdigit() for word in words):
+    if not all(word.strip().isdecimal() and word.isascii() for word in words):
         raise InvalidParameter("--batch", batch, "be whole numbers, as 1,2,3,5,10")
     widths = [int(word) for word in words]
     rule = msgspec.structs.replace(spec, batch=max(widths)).batched(model)

@@ -79,8 +79,8 @@ def release(
     are written beside a file output as OUTPUT.plan.json, for `sfumato audit`. With a ledger, the
     same event again gets the same answer, and a killed run goes on with --resume.
 
-    With --batch W the values of a stream leave W at a time, at the same budget per value but
-    with less loss (`sfumato plan --batch` shows how much). A column `batch` tells where a batch
+    With --batch W the values of a stream leave W at a time, at the same budget per value and as a
+    rule with less loss (see `sfumato plan --batch`). A column `batch` tells where a batch
     began; its leakage stands at its last value. At the end of the input, or after --wait
     seconds, what there is of a batch leaves.
 

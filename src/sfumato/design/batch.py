@@ -78,18 +78,28 @@ def design_batch(
     References:
         [SIP, Eq. 30]
     """
+    check_design(chain.size, width, loss, method=method, recalled=recalled, most=most)
     if _by_histogram(loss, width, most) and method is Method.OPTIMAL and not recalled:
         return design_tallies(chain, belief, width, loss, epsilon, ldp=ldp)
     if chain.size ** (recalled + width) <= most:
         return design_patterns(
             chain, belief, width, loss, epsilon, ldp=ldp, method=method, recalled=recalled
         )
-    if recalled or method is not Method.OPTIMAL or loss.form is not Form.ADDITIVE:
-        what = "a loss that adds up over positions (or few histograms), 'optimal' and memory 1"
-        rule = f"be at most {most} patterns ({chain.size}**width) without {what}"
-        raise InvalidParameter("width", width, rule)
     assert loss.each is not None
     return _on_boxes(chain, belief, width, loss.each, epsilon, ldp, boxes)
+
+
+def check_design(
+    size: int, width: int, loss: BatchLoss, *, method: Method, recalled: int, most: int
+) -> None:
+    """Refuse batches that can neither be listed nor be put into boxes or histograms."""
+    if size ** (recalled + width) <= most:
+        return
+    few = _by_histogram(loss, width, most) or loss.form is Form.ADDITIVE
+    if recalled or method is not Method.OPTIMAL or not few:
+        what = "a loss that adds up over positions (or few histograms), 'optimal' and memory 1"
+        rule = f"give at most {most} batches ({size}**width) without {what}"
+        raise InvalidParameter("the length of a batch", width, rule)
 
 
 def _by_histogram(loss: BatchLoss, width: int, most: int) -> bool:

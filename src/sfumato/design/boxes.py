@@ -127,26 +127,30 @@ class Boxes(Forward):
         Returns:
             The group of each box, and the best batch of each group, as places in `symbols`.
         """
+        # Children stand behind their parents: one pass backwards collects what is in each node.
+        inside_of: list[list[int]] = [[] for _ in self._nodes]
+        for place in reversed(range(len(self._nodes))):
+            node = self._nodes[place]
+            if node.children is None:
+                inside_of[place] = [node.part]
+            else:
+                inside_of[place] = [part for child in node.children for part in inside_of[child]]
         groups = np.empty(len(self.masses), dtype=np.int64)
         best: list[Ints] = []
         pending = [0]
         while pending:
-            node = self._nodes[pending.pop()]
+            place = pending.pop()
+            node = self._nodes[place]
             heavy = node.children is not None and all(
                 self._nodes[child].mass >= least for child in node.children
             )
             if heavy and node.children is not None:
                 pending += node.children
                 continue
-            inside = self._leaves(node)
+            inside = inside_of[place]
             groups[inside] = len(best)
             best.append(self.costs[inside].sum(axis=0).argmin(axis=1))
         return groups, np.stack(best)
-
-    def _leaves(self, node: _Box) -> list[int]:
-        if node.children is None:
-            return [node.part]
-        return [part for child in node.children for part in self._leaves(self._nodes[child])]
 
     def _grow(self, count: int) -> None:
         root = self._box((None,) * self._width)

@@ -92,7 +92,7 @@ def compile_policy(
         True
     """
     chosen = Method(method)
-    if isinstance(loss, BatchLoss) or _checks.count("width", width) > 1:
+    if _checks.count("width", width) > 1 or isinstance(loss, BatchLoss):
         batches = listed(chain.size, width) if chain.size**width <= _MOST_BATCHES else None
         if batches is None:
             rule = f"have at most {_MOST_BATCHES} batches ({chain.size}**width) to be compiled"

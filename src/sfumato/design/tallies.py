@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Counts = tuple[int, ...]
 
+_LEAST_MASS = 1e-30
+"""Histograms of less than this part of the likeliest one share the part of a neighbour."""
+
 
 class Tallies(Forward):
     """Histograms of a batch, with exact masses.
@@ -37,7 +40,7 @@ class Tallies(Forward):
         bars: The bar that each symbol is counted in.
 
     Attributes:
-        counts: The histogram of each part.
+        counts: The histogram of each part; those that hardly ever occur belong to a neighbour's.
         masses: Its probability.
         error: Bound on the log ratio of `masses` to the exact ones, up to a common factor.
 
@@ -56,12 +59,14 @@ class Tallies(Forward):
             if self._carried(position):
                 told = {counts: chain.spread(weights) for counts, weights in told.items()}
             told = self._counted(told, bars[self._at[position]])
-        self.counts = sorted(told)
-        self._tails = [told[counts] for counts in self.counts]
-        self._places = {counts: part for part, counts in enumerate(self.counts)}
-        self.masses: Floats = np.array([tail.sum() for tail in self._tails])
+        self.counts, self._places = _kept(told)
+        tails = [np.zeros(belief.joint.size) for _ in self.counts]
+        for counts, part in self._places.items():
+            tails[part] += told[counts]
+        self._tails = tails
+        self.masses: Floats = np.array([tail.sum() for tail in tails])
         # Batches with the same counts are added up at each position, a bar at a time.
-        self._drift += width * len(self.counts[0]) * UNIT
+        self._drift += (width * len(self.counts[0]) + len(told)) * UNIT
         self.error: float = self._drift + belief.joint.size * UNIT
 
     def part(self, places: Sequence[int]) -> int:
@@ -85,6 +90,18 @@ class Tallies(Forward):
                 inside = np.where(current == bar, weights, 0.0)
                 found[more] = found[more] + inside if more in found else inside
         return found
+
+
+def _kept(told: dict[Counts, Floats]) -> tuple[list[Counts], dict[Counts, int]]:
+    """Histograms that are parts, and the part of every one: next to nothing goes to a neighbour."""
+    masses = {counts: float(weights.sum()) for counts, weights in told.items()}
+    least = _LEAST_MASS * max(masses.values())
+    kept = sorted(counts for counts, mass in masses.items() if mass >= least)
+    table = np.array(kept)
+    places = {counts: part for part, counts in enumerate(kept)}
+    for counts in told.keys() - places.keys():
+        places[counts] = int(np.abs(table - np.array(counts)).sum(axis=1).argmin())
+    return kept, places
 
 
 def histograms(bars: int, width: int) -> int:

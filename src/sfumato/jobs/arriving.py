@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from sfumato.formats.readers import CHUNK_ROWS, Chunk
 from sfumato.jobs.interrupt import Interruptible
 
-_GROUP_SECONDS = 0.25
+_GROUP_SECONDS, _LONGEST_TICK = 0.25, 3600.0
 
 
 def groups(chunks: Iterator[Chunk | None], stop: Interruptible) -> Iterator[Chunk | None]:
@@ -66,7 +66,8 @@ def with_ticks(
         found: Chunk | BaseException | None = None
         try:
             with stop.waiting():
-                found = arrived.get(timeout=patience())
+                due = patience()
+                found = arrived.get(timeout=None if due is None else min(due, _LONGEST_TICK))
         except queue.Empty:
             yield None
             continue

@@ -217,6 +217,8 @@ class _Audit(ABC):
     def _compare(self, row: int, told: Event, due: Event, who: str) -> None:
         if told.released != due.released or told.outcome is not due.outcome:
             self.report.note(row, f"{who} must say what was released, and nothing else")
+        if told.batch != due.batch:
+            self.report.note(row, f"{who} must say that the batch began at {due.batch}")
         for name in ("sip", "ldp"):
             said, true = getattr(told, name).epsilon, getattr(due, name).epsilon
             if not math.isclose(said, true, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):

@@ -143,6 +143,8 @@ def _fit_library(
     smoothing: tuple[float, float],
 ) -> tuple[StreamModel, FitReport]:
     labels, (width, most), (pseudo, floor) = encoding.alphabet.labels, kept, smoothing
+    _checks.count("--batch", width)
+    _checks.count("--patterns", most, at_least=width)
     told = [[labels[place] for place in path] for path in paths]
     library = PatternLibrary.fit(
         told, width=width, most=most, alphabet=encoding.alphabet, smoothing=pseudo, floor=floor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from sfumato import _checks
 from sfumato.design.compiling import compile_policy
 from sfumato.design.policy import Policy
 from sfumato.errors import InvalidParameter
@@ -34,7 +35,7 @@ def compile_for(
     """
     spec.schedule()
     epsilon, ldp = spec.per_step()
-    width = spec.batch or 1
+    width = 1 if spec.batch is None else _checks.count("--batch", spec.batch)
     loss = named_loss if spec.batch is None else named_batch_loss
     return compile_policy(
         model.single_values,

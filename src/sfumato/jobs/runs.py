@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -286,8 +287,9 @@ class BatchedRun(Run):
     def flush(self, waited: float = 0.0) -> list[Answer]:
         """Release some batches that began so many seconds ago, shorter than they should be."""
         now = time.monotonic()
-        due = [stream for stream, one in self._batches.items() if now - one.began >= waited]
-        due = due[:_FLUSHED]
+        # Those that began first stand first.
+        oldest = islice(self._batches.items(), _FLUSHED)
+        due = [name for name, _ in takewhile(lambda one: now - one[1].began >= waited, oldest)]
         released: _Leaving = {}
         moved: dict[str, InstantState] = {}
         try:
@@ -301,10 +303,8 @@ class BatchedRun(Run):
 
     def patience(self, wait: float) -> float | None:
         """Seconds until a row will have waited for too long; None while nothing waits."""
-        if not self._batches:
-            return None
-        began = min(one.began for one in self._batches.values())
-        return max(0.0, began + wait - time.monotonic())
+        oldest = next(iter(self._batches.values()), None)
+        return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
 
     def _release(
         self, rows: dict[str, _Row], released: _Leaving, moved: dict[str, InstantState]

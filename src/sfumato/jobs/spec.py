@@ -11,6 +11,7 @@ import numpy as np
 
 import sfumato.batch_loss as batch_losses
 import sfumato.loss as losses
+from sfumato import _checks
 from sfumato.accounting.allocation import Budget, Horizon, PerStep, Window
 from sfumato.alphabet import Alphabet
 from sfumato.batch_loss import BatchLoss, additive
@@ -95,7 +96,11 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def width(self, model: StreamModel) -> int | None:
         """Values of a batch; a library has a width of its own."""
         own = model.chain.width if isinstance(model.chain, PatternLibrary) else None
-        return own if self.batch is None else self.batch
+        if self.batch is None:
+            return own
+        if own not in (None, _checks.count("--batch", self.batch)):
+            raise InvalidParameter("--batch", self.batch, f"be that of the library, {own}")
+        return self.batch
 
     def instant(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan:
         """The plan of a release value by value."""

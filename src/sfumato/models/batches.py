@@ -84,8 +84,8 @@ def unrolled(chain: MarkovChain, belief: Belief, width: int, recalled: int = 0) 
         transition = chain.transition()
         for _ in range(missing):
             joint = (joint.reshape(-1, len(transition))[:, :, None] * transition).ravel()
-            # The mixed row is off by four roundings, the product by one.
-            drift += 6 * UNIT
+            # A row may be off by its sum, an entry by four roundings, the product by one.
+            drift += (4 * size + 6) * UNIT
     asked = size ** (recalled + width)
     shape = (size ** (belief.axis - recalled), asked, size ** max(0, -missing))
     return BatchBelief(chain, joint.reshape(shape), recalled, width, belief, drift)
@@ -94,8 +94,9 @@ def unrolled(chain: MarkovChain, belief: Belief, width: int, recalled: int = 0) 
 def chain_of_batches(chain: MarkovChain, width: int) -> MarkovChain:
     """The chain of whole batches: its symbols are the batches of `width` values, in their order.
 
-    Its probabilities are products of `width` others, each off by a few roundings; that is less than
-    what carrying a belief over all batches allows for.
+    Its probabilities are products of `width` others, each off by at most `4 * size + 6` roundings.
+    Carrying a belief over all batches allows for `6 * size**width + 16`, of which sums need
+    `size**width + 4`: the rest is more than `width * (4 * size + 6)`.
 
     Examples:
         >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])

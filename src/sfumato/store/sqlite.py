@@ -99,17 +99,17 @@ class SqliteStore:
                     self._database.execute(statement)
                 self._database.execute("INSERT INTO ledger VALUES (?, ?)", (VERSION, plan))
             found = self._database.execute("SELECT version, plan FROM ledger").fetchone()
-            if found is not None and found[0] == 1:
+            if found == (1, plan):
                 # Version 1 knew no batches.
                 self._database.execute("ALTER TABLE events ADD COLUMN batch INTEGER")
                 self._database.execute("UPDATE ledger SET version = ?", (VERSION,))
                 found = (VERSION, found[1])
-        if found is None or found[0] != VERSION:
+        if found is None or found[0] not in (1, VERSION):
             raise CorruptData(f"{self.path}: a ledger must have version {VERSION}")
         if found[1] != plan:
             raise LedgerMismatch(
-                f"{self.path}: this ledger was begun with another model, budget, loss or method, "
-                "or one of the two is a simulation; use a ledger of its own"
+                f"{self.path}: this ledger was begun with another model, budget, loss, method or "
+                "length of batch, or one of the two is a simulation; use a ledger of its own"
             )
 
     def __enter__(self) -> Self:

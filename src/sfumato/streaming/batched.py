@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -26,6 +27,8 @@ from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, secure
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import Fallback, InstantState, Purpose
+
+_At: TypeAlias = tuple[InstantState, tuple[object, ...], tuple[object, ...]]
 
 
 class BatchedRelease:
@@ -96,11 +99,11 @@ class BatchedRelease:
             policy=policy,
         )
         self._randomness = secure() if randomness is None else randomness
-        self._state = self.plan.begin(stream) if state is None else state
-        self.plan.check_own(self._state)
-        # True values live here alone, never in a state: those that wait, and those recalled.
-        self._waiting: list[object] = []
-        self._recalled = list(recalled)
+        begun = self.plan.begin(stream) if state is None else state
+        self.plan.check_own(begun)
+        # True values live here alone, never in a state: those that wait, and those recalled. The
+        # three change together or, when Ctrl-C breaks in, not at all.
+        self._at: _At = (begun, (), tuple(recalled))
         self._lock = threading.Lock()
 
     def add(self, value: object) -> tuple[Event, ...]:
@@ -111,16 +114,17 @@ class BatchedRelease:
         with self._lock:
             if self.plan.on_unknown is Fallback.REFUSE and value not in self.plan.model.alphabet:
                 raise UnknownSymbol(len(self.plan.model.alphabet))
-            batch = [*self._waiting, value]
+            state, waiting, recalled = self._at
+            batch = (*waiting, value)
             if len(batch) == self.plan.width:
                 return self._release(batch)
-            self._waiting = batch
+            self._at = state, batch, recalled
             return ()
 
     def flush(self) -> tuple[Event, ...]:
         """Release the values that wait as a shorter batch; at the end, or when time is up."""
         with self._lock:
-            return self._release(self._waiting) if self._waiting else ()
+            return self._release(self._at[1]) if self.waiting else ()
 
     def over(self, values: Iterable[object]) -> Iterator[Event]:
         """Release many values as they come, and the last of them as a shorter batch."""
@@ -133,24 +137,24 @@ class BatchedRelease:
         with self._lock:
             if self.plan.memory > 1:
                 raise InvalidParameter("memory", self.plan.memory, "be 1 to skip a moment")
-            if self._waiting:
-                what = f"{len(self._waiting)} values"
+            if self.waiting:
+                what = f"{self.waiting} values"
                 raise InvalidParameter("waiting", what, "be flushed before a moment is skipped")
-            events, self._state = self.plan.skip(self._state)
+            events, state = self.plan.skip(self.state)
+            self._at = state, (), ()
             return events
 
-    def _release(self, batch: list[object]) -> tuple[Event, ...]:
-        events, state = self.plan.step(self._state, batch, self._randomness, self._recalled)
-        kept = self.plan.recalled(state)
-        self._recalled = [*self._recalled, *batch][-kept:] if kept else []
-        self._waiting = []
-        self._state = state
+    def _release(self, batch: tuple[object, ...]) -> tuple[Event, ...]:
+        state, _, recalled = self._at
+        events, following = self.plan.step(state, batch, self._randomness, recalled)
+        kept = self.plan.recalled(following)
+        self._at = following, (), (*recalled, *batch)[-kept:] if kept else ()
         return events
 
     @property
     def waiting(self) -> int:
         """How many values wait for their batch to be complete."""
-        return len(self._waiting)
+        return len(self._at[1])
 
     @property
     def state(self) -> InstantState:
@@ -158,9 +162,9 @@ class BatchedRelease:
 
         Values that wait are not in it.
         """
-        return self._state
+        return self._at[0]
 
     @property
     def ledger(self) -> Ledger:
         """What was spent so far."""
-        return self._state.ledger
+        return self.state.ledger

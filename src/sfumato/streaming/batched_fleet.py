@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import _checks
 from sfumato.accounting.events import Event, Outcome
 from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter
@@ -148,6 +149,8 @@ class BatchedFleet(Fleet):
 
     def flush(self, stream: int, values: Sequence[object]) -> tuple[Event, ...]:
         """Release a shorter batch of one stream, at its end or when time is up."""
+        if _checks.count("stream", stream, at_least=0) >= len(self):
+            raise InvalidParameter("stream", stream, f"be the place of one of {len(self)}")
         with self._lock:
             events, state = self.plan.step(self.state(stream), values, self._randomness)
             self._torn = True
@@ -181,7 +184,7 @@ class BatchedFleet(Fleet):
 
 
 def _rows(values: Sequence[Sequence[Any]], width: int) -> NDArray[Any]:
-    if any(len(row) != width for row in values):
+    if any(not isinstance(row, Sized) or len(row) != width for row in values):
         rule = f"have {width} values for each stream; flush shorter batches"
         raise InvalidParameter("values", "rows of other lengths", rule)
     table = np.empty((len(values), width), dtype=object)

@@ -85,6 +85,7 @@ class BatchedPlan:
             )
         as_batch_loss(self.loss, len(self.model.alphabet))
         _checks.count("width", self.width)
+        _checks.count("memory", self.memory)
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "_outlook", self._looked_at())
@@ -151,7 +152,7 @@ class BatchedPlan:
 
     def allowance(self, ledger: Ledger, values: int) -> Allowance:
         """What the next batch may leak: what the budget says, at most the policy's part."""
-        return within(self.budget.allowance(ledger, values), self.policy)
+        return within(self.budget.allowance(ledger, values, self.width), self.policy)
 
     def step(
         self,
@@ -246,8 +247,16 @@ class BatchedPlan:
     def check_own(self, state: InstantState) -> None:
         """Refuse a state that another plan made."""
         if state.plan != self.fingerprint:
-            rule = "come from this model, budget, loss, method and width"
+            rule = "come from this model, budget, loss, method and length of batch"
             raise InvalidParameter("state", "that of another plan", rule)
+        joint, drift = state.belief.joint, state.belief.drift
+        first = self._outlook.first().joint
+        if joint.shape != first.shape or not 0 <= drift < math.inf:
+            raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
+        _checks.probabilities("belief", joint.ravel())
+        if first.min() > 0 and joint.min() < _checks.MIN_PROBABILITY:
+            rule = f"be at least {_checks.MIN_PROBABILITY:g}: every value has a floor"
+            raise InvalidParameter("belief", "less", rule)
 
     def _length(self, values: int) -> int:
         if _checks.count("values", values) > self.width:

@@ -13,10 +13,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import _checks
 from sfumato._numerics import UNIT
 from sfumato.batch_loss import BatchLoss, listed
-from sfumato.design.batch import design_batch
+from sfumato.design.batch import check_design, design_batch
 from sfumato.design.library import design_kept
 from sfumato.design.methods import Method, design
 from sfumato.design.parts import BatchDesign, Begun, Believed, Parts
@@ -87,7 +86,8 @@ class OfValues:
         method: Method,
         most: int,
     ) -> None:
-        back = (_checks.count("memory", memory) - 1) * width
+        back = (memory - 1) * width
+        check_design(model.size, width, loss, method=method, recalled=back, most=most)
         self.chain = model.lifted(max(model.order, back + 1)) if back else model
         self._more = self.chain.order - model.order
         self._loss, self._width, self._method, self._most = loss, width, method, most
@@ -95,7 +95,7 @@ class OfValues:
     def first(self) -> Belief:
         """Belief before the first value."""
         # Probabilities of more values than the model has are products, each off by some roundings.
-        return replace(self.chain.first(), drift=8 * self._more * UNIT)
+        return replace(self.chain.first(), drift=self._more * (4 * self.chain.size + 8) * UNIT)
 
     def passed(self, belief: Belief, length: int) -> Belief:
         """Belief after a batch that told nothing."""
@@ -175,7 +175,7 @@ class OfBatches:
     def first(self) -> Belief:
         """Belief before the first value."""
         # Probabilities of batches are products, each off by some roundings.
-        return replace(self.chain.first(), drift=8 * self._width * UNIT)
+        return replace(self.chain.first(), drift=self._width * (4 * self._model.size + 8) * UNIT)
 
     def passed(self, belief: Belief, length: int) -> Belief:
         """Belief after a batch that told nothing."""
