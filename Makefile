@@ -43,6 +43,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
 	$(BIN)/python benchmarks/tables.py > $(RESULTS)/tables.md
+	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
 	$(BIN)/python benchmarks/figure.py
 
 soak: $(VENV)/.ready

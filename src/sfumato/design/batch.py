@@ -36,8 +36,11 @@ _OUTPUTS, _MOST_OUTPUTS = 48, 256
 """Released batches to choose from, for small and for large budgets."""
 _ROUGH, _FINE = 0.02, 0.002
 """Relative gaps at which the first and the last solve stop."""
-_NOTHING, _GENEROUS = 1e-9, 8.0
-"""A budget below the first buys nothing; from a factor of the second the closed form is tried."""
+_NOTHING, _GENEROUS, _SOLVED = 1e-9, 8.0, 6.0
+"""A budget below the first buys nothing; from a factor of the second the closed form is tried, and
+beyond a budget of the third, where a solver would need thousands of outputs, nothing else."""
+_UNUSED = 1e-6
+"""Outputs of less probability are given up."""
 
 
 def design_batch(
@@ -120,15 +123,19 @@ def _on_boxes(
     active = ldp if ldp is not None and ldp < 2 * epsilon else None
     k = math.exp(min(epsilon, 10.0))
     least = _BOXES if belief.joint.size * width > _QUICK else 2 * _BOXES
-    wanted = count or int(np.clip(8 * k, least, _MOST_BOXES))
+    most = _MOST_BOXES if epsilon > _SOLVED else _MOST_BOXES // 2
+    wanted = count or int(np.clip(8 * k, least, most))
     boxes = Boxes(chain, belief, width, each, wanted if active is None else min(wanted, _CAPPED))
     outputs = int(np.clip(3 * k, _OUTPUTS, _MOST_OUTPUTS))
     told = np.unique(boxes.typical()[:outputs], axis=0)
     if min(epsilon, epsilon if ldp is None else ldp) < _NOTHING:
         return _finished(boxes, np.ones((len(boxes.masses), 1)), told[:1], epsilon, ldp)
+    if epsilon > _SOLVED and active is None:
+        return _finished(boxes, *_closed_form(boxes, epsilon), epsilon, ldp)
     for _ in range(2):
         rows = _solve(boxes, told, epsilon, active, _ROUGH)
-        told = np.unique(np.concatenate([told, _best(boxes, rows)]), axis=0)
+        used = boxes.masses @ rows > _UNUSED
+        told = np.unique(np.concatenate([told[used], _best(boxes, rows[:, used])]), axis=0)
     rows = _solve(boxes, told, epsilon, active, _FINE)
     found = _finished(boxes, rows, told, epsilon, ldp)
     if k <= _GENEROUS or active is not None:
@@ -170,8 +177,7 @@ def _solve(boxes: Boxes, told: Ints, epsilon: float, ldp: float | None, toleranc
 
 def _best(boxes: Boxes, rows: Floats) -> Ints:
     """For each output, the batch that is the best guess after it."""
-    used = rows[:, boxes.masses @ rows > 1e-6]
-    return np.asarray(np.tensordot(used.T, boxes.costs, axes=1).argmin(axis=2))
+    return np.asarray(np.tensordot(rows.T, boxes.costs, axes=1).argmin(axis=2))
 
 
 def _finished(
@@ -181,7 +187,7 @@ def _finished(
     merged, kept = without_dust(rows, share, _losses(boxes, told), np.arange(len(told)))
     channel = certified(merged, boxes.masses, epsilon, ldp=ldp, outputs=kept)
     # The best guess after each output is released in its stead: that tells nothing more.
-    guesses = np.tensordot(channel.probabilities.T, boxes.costs, axes=1).argmin(axis=2)
+    guesses = _best(boxes, channel.probabilities)
     patterns, names = np.unique(guesses, axis=0, return_inverse=True)
     channel = channel.merged(names.ravel().tolist())
     cost = share @ (channel.probabilities * _losses(boxes, patterns)[:, channel.outputs]).sum(
