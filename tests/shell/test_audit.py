@@ -367,7 +367,7 @@ def test_another_plan_is_found_out(
     ledger = released.with_name("city.ledger")
     kept = call("audit", released, "-m", model, "--plan", other, "--ledger", ledger)
     assert kept.code == 2
-    assert "another model, budget, loss or method" in kept.err
+    assert "another model, budget, loss, method or length of batch" in kept.err
 
 
 def test_an_audit_needs_the_rules_of_the_release(model: Path, released: Path) -> None:
