@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.accounting.ledger import Ledger
     from sfumato.alphabet import Alphabet
     from sfumato.codec import from_bytes, to_bytes
+    from sfumato.design.bounded_prior import bounded_prior
     from sfumato.design.certified import certified
     from sfumato.design.closed_form import (
         calibrated_randomized_response,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sfumato.errors import SfumatoError
     from sfumato.files import load, save
     from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
+    from sfumato.leakage.bounded import bounded_leakage
     from sfumato.leakage.information import (
         batch_leakage,
         information_leakage,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.prior import Prior
+    from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
     from sfumato.randomness import keyed, secure, seeded
     from sfumato.streaming.batched import BatchedRelease
     from sfumato.streaming.batched_fleet import BatchedFleet, BatchStep
@@ -66,6 +69,7 @@ _HOMES = {
     "accounting.ledger": ("Ledger",),
     "alphabet": ("Alphabet",),
     "codec": ("from_bytes", "to_bytes"),
+    "design.bounded_prior": ("bounded_prior",),
     "design.certified": ("certified",),
     "design.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
     "design.compiling": ("compile_policy",),
@@ -78,6 +82,7 @@ _HOMES = {
     "errors": ("SfumatoError",),
     "files": ("load", "save"),
     "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
+    "leakage.bounded": ("bounded_leakage",),
     "leakage.information": (
         "batch_leakage",
         "information_leakage",
@@ -91,6 +96,7 @@ _HOMES = {
     "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),
     "models.prior": ("Prior",),
+    "models.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
     "randomness": ("keyed", "secure", "seeded"),
     "streaming.batched": ("BatchedRelease",),
     "streaming.batched_fleet": ("BatchStep", "BatchedFleet"),
@@ -131,6 +137,9 @@ __all__ = [
     "PerStep",
     "Policy",
     "Prior",
+    "PriorBall",
+    "PriorBox",
+    "PriorList",
     "PureDP",
     "Purpose",
     "SequenceTable",
@@ -139,6 +148,8 @@ __all__ = [
     "Window",
     "batch_leakage",
     "batch_loss",
+    "bounded_leakage",
+    "bounded_prior",
     "calibrated_randomized_response",
     "certified",
     "compile_policy",

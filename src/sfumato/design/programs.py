@@ -13,6 +13,7 @@ times its share. HiGHS solves this form much faster than the textbook one.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,10 +134,23 @@ def _solve(
     equal: sparse.csr_array,
     target: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, prices = minimum(cost, below, limit, equal, target)
+    return np.maximum(x, 0.0), prices
+
+
+def minimum(
+    cost: NDArray[np.float64],
+    below: sparse.csr_array,
+    limit: NDArray[np.float64],
+    equal: sparse.csr_array,
+    target: NDArray[np.float64],
+    bounds: Sequence[tuple[float | None, float | None]] = ((0, None),),
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Solve a linear program; return the variables and the prices of the equations."""
     scale = float(np.abs(cost).max()) or 1.0
     result = linprog(
-        cost / scale, below, limit, equal, target, method="highs", options=dict(_OPTIONS)
+        cost / scale, below, limit, equal, target, bounds, method="highs", options=dict(_OPTIONS)
     )
     if result.status != 0 or result.x is None:
         raise SolverFailed(f"the linear program was not solved: {result.message}")
-    return np.maximum(result.x, 0.0), np.asarray(result.eqlin.marginals) * scale
+    return np.asarray(result.x), np.asarray(result.eqlin.marginals) * scale
