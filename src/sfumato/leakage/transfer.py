@@ -1,0 +1,111 @@
+r"""A mechanism made for one prior, used under another: how far its leakage can move.
+
+The output marginals under two priors differ by at most the largest ratio of the priors, so
+leakages do too: $|L(P_1) - L(P_2)| \le \max_x |\ln P_1(x)/P_2(x)| \le \ln(1 + \Delta/c)$ with
+$\Delta$ the total variation and $c$ the least probability in either.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato import _checks
+from sfumato._numerics import UNIT, up
+from sfumato.guarantees import LIP
+from sfumato.leakage.relations import ldp_from_lip
+
+
+def total_variation(prior: ArrayLike, other: ArrayLike) -> float:
+    """The most that the probability of any event differs.
+
+    Examples:
+        >>> total_variation([0.5, 0.5], [0.7, 0.3])
+        0.2
+
+    References:
+        [LIP, Def. 7]
+    """
+    first = _checks.probabilities("prior", prior)
+    return 0.5 * float(np.abs(first - _checks.probabilities("other", other, first.size)).sum())
+
+
+def transfer_gap(prior: ArrayLike, *others: ArrayLike) -> float:
+    r"""The most by which the leakage of any mechanism differs under other priors.
+
+    $$\eta = \ln\left(1 + \frac{\max_i D_{TV}(P, P_i)}{\min\{P_{\min}, \min_i P_{i,\min}\}}\right)$$
+
+    Examples:
+        >>> transfer_gap([0.5, 0.5], [0.6, 0.4])
+        0.2231436
+
+    References:
+        [LIP, Lem. 3 and Cor. 8]
+    """
+    first = _checks.belief("prior", prior)
+    rest = [_checks.belief("others", other, first.size) for other in others]
+    apart = max((total_variation(first, other) for other in rest), default=0.0)
+    least = min(float(one.min()) for one in (first, *rest))
+    return up(math.log1p(apart / least) + 8 * UNIT) if apart else 0.0
+
+
+def transferred(guarantee: LIP, prior: ArrayLike, other: ArrayLike) -> LIP:
+    """What a pure guarantee under one prior is worth under another: the best of two bounds.
+
+    The gap between the priors is added, or the model-free leakage is taken that the guarantee
+    implies, which holds under any prior.
+
+    Examples:
+        >>> transferred(LIP(1.0), [0.5, 0.5], [0.52, 0.48]).epsilon
+        1.0408220
+        >>> transferred(LIP(1.0), [0.5, 0.5], [0.9, 0.1]).epsilon
+        1.4898801
+
+    References:
+        [LIP, Eq. 12]
+    """
+    near = up(guarantee.epsilon + transfer_gap(prior, other))
+    return LIP(min(near, ldp_from_lip(LIP(guarantee.epsilon), prior).epsilon))
+
+
+def transfer_radius(guarantee: LIP, prior: ArrayLike, least: float) -> float:
+    r"""The total variation up to which adding the gap is the better of the two bounds.
+
+    $$c\,(e^{L - \epsilon} - 1)$$
+
+    where $c$ is `least`, a bound on the probabilities of both priors, and $L$ the model-free
+    leakage that the guarantee implies. (The paper's corollary lacks a logarithm.)
+
+    Examples:
+        >>> transfer_radius(LIP(1.0), [0.5, 0.5], least=0.4)
+        0.2528483
+
+    References:
+        [LIP, Cor. 6]
+    """
+    room = ldp_from_lip(LIP(guarantee.epsilon), prior).epsilon - guarantee.epsilon
+    return _checks.proper_fraction("least", least) * math.expm1(room)
+
+
+def estimation_gap(samples: int, symbols: int, least: float, failure: float) -> float:
+    r"""The same gap for a prior that was estimated, with a probability of failure.
+
+    $$\eta = \ln\left(1 + \frac{\bar\Delta}{2c}\right), \qquad
+      \bar\Delta = \sqrt{\tfrac2n (|\mathcal X| - \ln\beta)}$$
+
+    where $n$ is `samples`, $c$ is `least`, a bound on the probabilities of the true and of the
+    estimated prior, and $\beta$ is `failure`.
+
+    Examples:
+        >>> estimation_gap(10_000, 2, least=0.3, failure=0.01)
+        0.0588128
+
+    References:
+        [LIP, Cor. 7]
+    """
+    count, size = _checks.count("samples", samples), _checks.count("symbols", symbols)
+    beta = _checks.proper_fraction("failure", failure)
+    apart = math.sqrt(2 / count * (size - math.log(beta)))
+    return math.log1p(apart / (2 * _checks.proper_fraction("least", least)))
