@@ -14,11 +14,9 @@ from sfumato.design.grouped import Balance, balanced
 from sfumato.design.methods import Method
 from sfumato.design.parts import BatchDesign, design_patterns
 from sfumato.design.programs import solve_capped
-from sfumato.design.result import Design
+from sfumato.design.result import measured
 from sfumato.design.tallies import design_tallies, histograms
 from sfumato.errors import InvalidParameter, SolverFailed
-from sfumato.leakage.information import batch_leakage
-from sfumato.leakage.local import local_leakage
 from sfumato.loss import Loss
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
@@ -190,9 +188,6 @@ def _finished(
     guesses = _best(boxes, channel.probabilities)
     patterns, names = np.unique(guesses, axis=0, return_inverse=True)
     channel = channel.merged(names.ravel().tolist())
-    cost = share @ (channel.probabilities * _losses(boxes, patterns)[:, channel.outputs]).sum(
-        axis=1
-    )
     released = np.take_along_axis(boxes.symbols, patterns.T, axis=1).T
-    sip, limit = batch_leakage(channel, boxes.masses), local_leakage(channel)
-    return BatchDesign(boxes, Design(channel, float(cost), None, sip, limit), released, exact=False)
+    found = measured(channel, boxes.masses, _losses(boxes, patterns))
+    return BatchDesign(boxes, found, released, exact=False)

@@ -256,7 +256,7 @@ class _Audit(ABC):
         self._lengths.setdefault(stream, Counter())[len(due)] += 1
         if self._width:
             # A batch stands at its last value, and counts in windows that begin in it.
-            longest = getattr(self._plan, "width", 1)
+            longest = self._plan.width if isinstance(self._plan, BatchedPlan) else 1
             recent = self._windows.setdefault(stream, deque(maxlen=self._width + longest - 1))
             recent.extend(event.sip.epsilon for event in due)
             reach = self._width + len(due) - 1

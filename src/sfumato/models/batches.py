@@ -32,9 +32,9 @@ class BatchBelief:
     Attributes:
         chain: How values follow each other.
         joint: Axes: values before those asked about, the values asked about, later ones.
-        recalled: How many past values are among those asked about.
         width: How many values the batch has.
         before: The belief it was made from.
+        drift: Bound on the rounding error of `joint`, as a log ratio.
 
     Examples:
         >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
@@ -44,7 +44,6 @@ class BatchBelief:
 
     chain: MarkovChain
     joint: Floats
-    recalled: int
     width: int
     before: Belief
     drift: float
@@ -88,7 +87,7 @@ def unrolled(chain: MarkovChain, belief: Belief, width: int, recalled: int = 0) 
             drift += (4 * size + 6) * UNIT
     asked = size ** (recalled + width)
     shape = (size ** (belief.axis - recalled), asked, size ** max(0, -missing))
-    return BatchBelief(chain, joint.reshape(shape), recalled, width, belief, drift)
+    return BatchBelief(chain, joint.reshape(shape), width, belief, drift)
 
 
 def chain_of_batches(chain: MarkovChain, width: int) -> MarkovChain:

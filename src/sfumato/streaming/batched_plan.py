@@ -23,16 +23,23 @@ from sfumato.alphabet import Label
 from sfumato.batch_loss import BatchLoss, as_batch_loss
 from sfumato.design.batch import LISTED
 from sfumato.design.methods import Method
-from sfumato.design.parts import BatchDesign, Parts
+from sfumato.design.parts import BatchDesign
 from sfumato.design.policy import Policy
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.belief import Belief
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
-from sfumato.randomness import Randomness, categorical, integer_weights
+from sfumato.randomness import Randomness
 from sfumato.streaming.compiled import kept_channel
-from sfumato.streaming.instant import Fallback, InstantState, Purpose, check_policy, within
+from sfumato.streaming.instant import (
+    Fallback,
+    InstantState,
+    Purpose,
+    check_policy,
+    drawn_from,
+    within,
+)
 from sfumato.streaming.outlooks import OfBatches, OfPatterns, OfValues, Outlook, Task
 
 _KEPT_CELLS = 8_000_000
@@ -76,6 +83,7 @@ class BatchedPlan:
     policy: Policy | None = None
     fingerprint: str = field(init=False)
     _outlook: Outlook = field(init=False, repr=False)
+    _first: Belief = field(init=False, repr=False)
     _designs: Callable[[Task], BatchDesign] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +97,7 @@ class BatchedPlan:
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "_outlook", self._looked_at())
+        object.__setattr__(self, "_first", self._outlook.first())
         if self.policy is not None:
             assert isinstance(self._outlook, OfBatches)
             check_policy(self.policy, self.chain, self._outlook.loss, self.method)
@@ -137,7 +146,7 @@ class BatchedPlan:
 
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
-        return InstantState(self.fingerprint, stream, 0, self._outlook.first(), Ledger())
+        return InstantState(self.fingerprint, stream, 0, self._first, Ledger())
 
     def recalled(self, state: InstantState) -> int:
         """How many past values the channel of the next batch looks at."""
@@ -194,7 +203,7 @@ class BatchedPlan:
         elif self.on_unknown is Fallback.REFUSE:
             raise UnknownSymbol(len(self.model.alphabet))
         elif self.on_unknown is Fallback.SUBSTITUTE:
-            part = _drawn_from(parts, coins)
+            part = drawn_from(parts.masses / parts.masses.sum(), coins)
         else:
             return self._withheld(state, length, self.on_unknown)
         output = int(ready.found.design.channel.draw(part, coins.words(1))[0])
@@ -250,7 +259,7 @@ class BatchedPlan:
             rule = "come from this model, budget, loss, method and length of batch"
             raise InvalidParameter("state", "that of another plan", rule)
         joint, drift = state.belief.joint, state.belief.drift
-        first = self._outlook.first().joint
+        first = self._first.joint
         if joint.shape != first.shape or not 0 <= drift < math.inf:
             raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
         _checks.probabilities("belief", joint.ravel())
@@ -381,9 +390,3 @@ def _charge(found: BatchDesign, drift: float) -> Charge:
     ldp = found.design.ldp.epsilon
     sip = up(found.design.sip.epsilon + up(2 * (found.parts.error + drift)))
     return Charge(min(sip, ldp), ldp)
-
-
-def _drawn_from(parts: Parts, coins: Randomness) -> int:
-    masses = parts.masses / parts.masses.sum()
-    cumulative = integer_weights(masses[None, :]).cumsum(axis=1)
-    return int(categorical(cumulative, np.zeros(1, dtype=np.int64), coins.words(1))[0])

@@ -217,14 +217,13 @@ class Fleet:
     def _numbers(self, values: Sequence[Any] | NDArray[Any]) -> Ints:
         """Places of symbols, in the shape of the values; -1 for those outside the alphabet."""
         alphabet = self._rule.model.alphabet
-        given = values if isinstance(values, np.ndarray) else np.empty(0, dtype=object)
-        if self._numbered and isinstance(values, np.ndarray) and given.dtype.kind in "iu":
-            places = given.astype(np.int64)
+        if not isinstance(values, np.ndarray):
+            return np.array([alphabet.place(value) for value in values], dtype=np.int64)
+        if self._numbered and values.dtype.kind in "iu":
+            places = values.astype(np.int64)
             return np.where((places >= 0) & (places < len(alphabet)), places, -1)
-        if isinstance(values, np.ndarray):
-            flat = [alphabet.place(value) for value in given.ravel().tolist()]
-            return np.array(flat, dtype=np.int64).reshape(given.shape)
-        return np.array([alphabet.place(value) for value in values], dtype=np.int64)
+        flat = [alphabet.place(value) for value in values.ravel().tolist()]
+        return np.array(flat, dtype=np.int64).reshape(values.shape)
 
 
 class InstantFleet(Fleet):

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._digest import digest
@@ -187,7 +187,7 @@ class InstantPlan:
                 case Fallback.REFUSE:
                     raise
                 case Fallback.SUBSTITUTE:
-                    place = _drawn_from(state.belief, coins)
+                    place = drawn_from(state.belief.marginal, coins)
                 case fallback:
                     return self._withheld(state, fallback)
         output = int(ready.design.channel.draw(place, coins.words(1))[0])
@@ -479,6 +479,7 @@ def _charge(prepared: Design, belief: Belief) -> Charge:
     return Charge(min(sip, prepared.ldp.epsilon), prepared.ldp.epsilon)
 
 
-def _drawn_from(belief: Belief, coins: Randomness) -> int:
-    cumulative = integer_weights(belief.marginal[None, :]).cumsum(axis=1)
+def drawn_from(masses: NDArray[np.float64], coins: Randomness) -> int:
+    """A symbol, or a part of batches, as the adversary expects it: one that tells him nothing."""
+    cumulative = integer_weights(masses[None, :]).cumsum(axis=1)
     return int(categorical(cumulative, np.zeros(1, dtype=np.int64), coins.words(1))[0])
