@@ -79,7 +79,8 @@ def shown_down(value: float, digits: int = 6) -> str:
 def _shown(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)
-    short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    # The shortest text of a float stands for it: 0.1 is shown as 0.1, and read back as itself.
+    short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
     # Through a float for its neat form, except where floats are too coarse to hold the digits.
     return f"{float(short):.{digits}g}" if value == 0 or abs(value) > 1e-300 else str(short)
 

@@ -85,11 +85,17 @@ class SIP(_Additive):
 class LIP(_Approximate):
     r"""Local information privacy of one release under one prior.
 
+    $$P(y \in S \mid x) \le e^\epsilon P(y \in S) + \delta, \qquad
+      P(y \in S) \le e^\epsilon P(y \in S \mid x) + \delta$$
+
+    for every value and every set of outputs. (The paper's Definition 5 lets the first line fail
+    by $e^\epsilon\delta$; its Corollaries 3 and 9 mean what is written here.)
+
     Two releases of the same value do **not** add up under this notion (the prior moves between
     them); measure the second against the moved belief and use `SIP`.
 
     References:
-        [LIP, Def. 5]
+        [LIP, Def. 5 and Cor. 9]
     """
 
     __slots__ = ()

@@ -111,17 +111,17 @@ def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
 
 
 def approximate_ldp_from_lip(guarantee: LIP) -> LDP:
-    r"""$(2\epsilon, 2 e^\epsilon \delta)$-LDP follows from $(\epsilon, \delta)$-LIP.
+    r"""$(2\epsilon, (e^\epsilon + 1)\,\delta)$-LDP follows from $(\epsilon, \delta)$-LIP.
 
-    The paper states $(e^\epsilon + 1)\,\delta$, which its own definition does not give: see
-    `docs/errata.md`.
+    That is from LIP as it is meant here, with both divergences at most $\delta$. The paper's
+    Definition 5 is weaker and gives $2 e^\epsilon \delta$ only: see `docs/errata.md`.
 
     References:
         [LIP, Cor. 3]
     """
     if guarantee.delta == 0.0 or guarantee.epsilon > _LARGEST:
         return LDP(2 * guarantee.epsilon, 1.0 if guarantee.delta else 0.0)
-    delta = 2 * math.exp(guarantee.epsilon) * guarantee.delta
+    delta = (math.exp(guarantee.epsilon) + 1) * guarantee.delta
     return LDP(2 * guarantee.epsilon, min(1.0, up(delta * (1 + 8 * UNIT))))
 
 

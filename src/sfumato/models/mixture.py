@@ -1,0 +1,178 @@
+r"""A prior for numbers: a mixture of normal distributions, of which one normal is the simplest.
+
+Any smooth density is near a mixture of few normals, and what is released through Gaussian noise
+then has a mixture again as its distribution: the same one with wider components.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from sfumato import _checks
+from sfumato._digest import digest
+from sfumato.errors import InvalidParameter
+
+Floats = NDArray[np.float64]
+
+_HALVINGS = 120
+_RELATIVE_WIDTH = 1e-3
+"""A component is at least so wide, as a part of the spread of all values: a spike on a repeated
+value would promise a certainty that no history supports."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianMixture:
+    """Weighted normal distributions.
+
+    Attributes:
+        weights: Probability of each component.
+        means: Their means.
+        deviations: Their standard deviations.
+
+    Examples:
+        >>> heights = GaussianMixture([0.5, 0.5], [165.0, 178.0], [6.0, 7.0])
+        >>> float(heights.cumulative(171.0)), heights.quantile(0.9)
+        (0.5, 183.91165)
+    """
+
+    weights: Floats
+    means: Floats
+    deviations: Floats
+
+    def __init__(self, weights: ArrayLike, means: ArrayLike, deviations: ArrayLike) -> None:
+        shares = _checks.probabilities("weights", weights)
+        object.__setattr__(self, "weights", _checks.read_only(shares / shares.sum()))
+        for name, values in (("means", means), ("deviations", deviations)):
+            vector = np.asarray(values, dtype=np.float64)
+            if vector.shape != shares.shape or not np.all(np.isfinite(vector)):
+                rule = f"be {shares.size} finite numbers, one per component"
+                raise InvalidParameter(name, vector.shape, rule)
+            object.__setattr__(self, name, _checks.read_only(vector))
+        if self.deviations.min() <= 0:
+            least = float(self.deviations.min())
+            raise InvalidParameter("deviations", least, "be greater than 0")
+
+    @classmethod
+    def normal(cls, mean: float, deviation: float) -> Self:
+        """One normal distribution.
+
+        Examples:
+            >>> GaussianMixture.normal(0.0, 5.0).quantile(0.975)
+            9.79982
+        """
+        return cls([1.0], [mean], [deviation])
+
+    @classmethod
+    def fit(cls, values: ArrayLike, *, most: int = 8, components: int | None = None) -> Self:
+        """Fit by expectation maximisation, with as many components as the BIC asks for.
+
+        The starts are fixed, so the same values give the same mixture.
+
+        Args:
+            values: A history of numbers; finite, at least two different ones.
+            most: Largest number of components to try.
+            components: Take exactly so many instead.
+
+        Examples:
+            >>> rng = np.random.default_rng(1)
+            >>> values = np.concatenate([rng.normal(0, 1, 400), rng.normal(9, 1, 600)])
+            >>> GaussianMixture.fit(values).weights.round(2)
+            array([0.4, 0.6])
+        """
+        history = np.asarray(values, dtype=np.float64).ravel()
+        if not np.all(np.isfinite(history)) or np.unique(history).size < 2:
+            rule = "be finite, and at least two different ones"
+            raise InvalidParameter("values", f"{history.size} numbers", rule)
+        centre, spread = float(history.mean()), float(history.std())
+        if not np.isfinite(spread):
+            raise InvalidParameter("values", "a wider range", "have a finite variance")
+        scaled = ((history - centre) / spread)[:, None]
+        tried = (
+            range(1, min(_checks.count("most", most), np.unique(history).size) + 1)
+            if components is None
+            else [_checks.count("components", components)]
+        )
+        best = min((_fitted(scaled, count) for count in tried), key=lambda one: one.bic(scaled))
+        order = np.argsort(best.means_.ravel(), kind="stable")
+        return cls(
+            best.weights_[order],
+            centre + spread * best.means_.ravel()[order],
+            spread * np.sqrt(best.covariances_.ravel()[order]),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the mixture."""
+        return digest("gaussian mixture", self.weights, self.means, self.deviations)
+
+    def density(self, points: ArrayLike) -> Floats:
+        """The density at some points."""
+        return np.asarray(np.exp(self.log_density(points)))
+
+    def log_density(self, points: ArrayLike) -> Floats:
+        """Its logarithm, which does not vanish far from all components."""
+        standard = self._standard(points)
+        logs = -0.5 * standard**2 - np.log(self.deviations) - 0.5 * np.log(2 * np.pi)
+        return np.asarray(special.logsumexp(logs, axis=-1, b=self.weights))
+
+    def cumulative(self, points: ArrayLike) -> Floats:
+        """The probability of values up to some points."""
+        return np.asarray(special.ndtr(self._standard(points)) @ self.weights)
+
+    def between(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """The probability of some intervals, right also where it is tiny."""
+        left, right = self._standard(low), self._standard(high)
+        # Beyond the mean, differences of upper tails keep the digits that those of lower ones lose.
+        mirrored = left > 0
+        upper, lower = np.where(mirrored, -left, right), np.where(mirrored, -right, left)
+        return np.asarray((special.ndtr(upper) - special.ndtr(lower)) @ self.weights)
+
+    def masses(self, edges: ArrayLike) -> Floats:
+        """The probability of each cell between edges; the outer cells take what lies beyond."""
+        cuts = np.array(edges, dtype=np.float64)
+        cuts[0], cuts[-1] = -np.inf, np.inf
+        return self.between(cuts[:-1], cuts[1:])
+
+    def quantile(self, probability: float) -> float:
+        """The point below which a value lies with the given probability."""
+        share = _checks.proper_fraction("probability", probability)
+        far = 40 * self.deviations
+        low, high = float((self.means - far).min()), float((self.means + far).max())
+        for _ in range(_HALVINGS):
+            middle = 0.5 * low + 0.5 * high
+            if self.cumulative(middle) < share:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def blurred(self, noise: float) -> GaussianMixture:
+        """The distribution after independent normal noise of a standard deviation."""
+        wider = np.hypot(self.deviations, _checks.positive("noise", noise))
+        return GaussianMixture(self.weights, self.means, wider)
+
+    def component(self, place: int) -> GaussianMixture:
+        """One of the components, alone."""
+        return GaussianMixture.normal(float(self.means[place]), float(self.deviations[place]))
+
+    def _standard(self, points: ArrayLike) -> Floats:
+        """Distance of each point from each mean, in deviations; components along the last axis."""
+        places = np.asarray(points, dtype=np.float64)[..., None]
+        return np.asarray((places - self.means) / self.deviations)
+
+
+def _fitted(scaled: Floats, components: int) -> Any:
+    try:
+        from sklearn import mixture
+    except ImportError:
+        rule = "have scikit-learn installed: pip install 'sfumato[learn]'"
+        raise InvalidParameter("prior", "a mixture to be fitted", rule) from None
+    model = mixture.GaussianMixture(
+        components, n_init=3, random_state=0, max_iter=1000, reg_covar=_RELATIVE_WIDTH**2
+    )
+    return model.fit(scaled)
