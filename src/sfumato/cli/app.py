@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from sfumato.cli import audit, demo, design, fit, plan, policy, release, study
+from sfumato.cli import audit, demo, design, fit, plan, policy, privatize, release, study
 from sfumato.cli.console import BAD_INPUT, INTERRUPTED, mention_compiling, say
 from sfumato.errors import SfumatoError
 
@@ -29,6 +29,8 @@ app = typer.Typer(
       sfumato plan --model city.model --budget 10 --horizon 50
       sfumato release live.csv --model city.model --budget 10 --horizon 50 -o private.csv
       sfumato audit private.csv --model city.model
+
+    One column of a table, once: sfumato privatize survey.csv -c answer --epsilon 1 -o private.csv
 
     No data at hand? `sfumato demo` shows all of it on a small made-up town.
 
@@ -70,6 +72,7 @@ for name, command in (
     ("release", release.release),
     ("audit", audit.audit),
     ("design", design.design),
+    ("privatize", privatize.privatize),
     ("demo", demo.demo),
     ("study", study.study),
 ):

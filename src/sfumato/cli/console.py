@@ -21,15 +21,16 @@ def say(message: str) -> None:
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object; infinite numbers become the text "inf", which JSON lacks."""
-    print(json.dumps(_finite(document), indent=2, ensure_ascii=False))
+    print(json.dumps(finite(document), indent=2, ensure_ascii=False))
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The same with texts for infinite numbers, which JSON lacks."""
     match value:
         case dict():
-            return {str(key): _finite(item) for key, item in value.items()}
+            return {str(key): finite(item) for key, item in value.items()}
         case list() | tuple():
-            return [_finite(item) for item in value]
+            return [finite(item) for item in value]
         case float() if not math.isfinite(value):
             return str(value)
         case _:

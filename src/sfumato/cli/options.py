@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
+    from sfumato.randomness import Randomness
 
 Model = Annotated[
     str,
@@ -66,3 +67,21 @@ def load_model(path: str) -> StreamModel:
     if not isinstance(model, StreamModel):
         raise InvalidParameter("--model", path, "hold a chain; fit one with `sfumato fit`")
     return model
+
+
+def coins(key_file: str | None, seed: int | None) -> Randomness | None:
+    """Coins from a secret or a seed; None, which means secure ones, if neither is given."""
+    import os
+    from pathlib import Path
+
+    from sfumato.cli.console import say
+    from sfumato.errors import InvalidParameter
+    from sfumato.randomness import keyed, seeded
+
+    if key_file is not None and seed is not None:
+        raise InvalidParameter("--seed", seed, "not come with --key-file")
+    if key_file is not None:
+        if os.stat(key_file).st_mode & 0o077:
+            say(f"warning: {key_file} can be read by others")
+        return keyed(Path(key_file).read_bytes())
+    return None if seed is None else seeded(seed)

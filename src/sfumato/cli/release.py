@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,6 @@ from sfumato.cli.console import INTERRUPTED, print_json, progress, say
 
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
-    from sfumato.randomness import Randomness
 
 
 def release(
@@ -141,7 +139,7 @@ def release(
             ledger=ledger,
             event=event,
             source_name=source_name,
-            randomness=_coins(key_file, seed),
+            randomness=options.coins(key_file, seed),
             progress=show,
             remark=None if quiet or resume or event else say,
         )
@@ -170,16 +168,3 @@ def _renamed(model: StreamModel, stream: str | None, value: str | None) -> Strea
 
     names = model.values if value is None else tuple(value.split(","))
     return replace(model, stream=stream or model.stream, values=names)
-
-
-def _coins(key_file: str | None, seed: int | None) -> Randomness | None:
-    from sfumato.errors import InvalidParameter
-    from sfumato.randomness import keyed, seeded
-
-    if key_file is not None and seed is not None:
-        raise InvalidParameter("--seed", seed, "not come with --key-file")
-    if key_file is not None:
-        if os.stat(key_file).st_mode & 0o077:
-            say(f"warning: {key_file} can be read by others")
-        return keyed(Path(key_file).read_bytes())
-    return None if seed is None else seeded(seed)

@@ -90,7 +90,8 @@ def least_noise(
         belief,
         LIP(budget, allowed),
     )
-    return _noise_design(noise, lattice, np.full(lattice.count, scale), belief, allowed)
+    scales = np.full(lattice.count, scale)
+    return _noise_design(noise, lattice, scales, belief, LIP(budget, allowed))
 
 
 def least_noise_each(
@@ -159,10 +160,12 @@ def sampling(
         return Channel.from_probabilities(kept * np.eye(size) + (1 - kept) * share)
 
     hidden = _least_factor(rows, (UNIT, 1.0), belief, LIP(budget, allowed))
-    return _number_design(rows(hidden), lattice, None, belief, allowed)
+    return _number_design(rows(hidden), lattice, None, belief, LIP(budget, allowed))
 
 
-def optimal_number(lattice: Lattice, prior: ArrayLike, epsilon: float) -> NumberDesign:
+def optimal_number(
+    lattice: Lattice, prior: ArrayLike, epsilon: float, *, ldp: float | None = None
+) -> NumberDesign:
     """No additive noise at all: the channel of least expected absolute error within the budget.
 
     It is pure, and tells few different outputs: more would tell more than they are worth.
@@ -178,7 +181,8 @@ def optimal_number(lattice: Lattice, prior: ArrayLike, epsilon: float) -> Number
     """
     belief, budget, _ = _arguments(lattice, prior, epsilon, 0.0)
     loss = Loss.between(Measure.ABSOLUTE, lattice.points[:, None])
-    return _number_design(optimal(belief, loss, budget).channel, lattice, None, belief, 0.0)
+    channel = optimal(belief, loss, budget, ldp=ldp).channel
+    return _number_design(channel, lattice, None, belief, LIP(budget))
 
 
 def guessed(design: NumberDesign, prior: ArrayLike) -> NumberDesign:
@@ -198,7 +202,7 @@ def guessed(design: NumberDesign, prior: ArrayLike) -> NumberDesign:
     posterior = belief[:, None] * design.channel.probabilities
     guesses = (posterior.T @ _distances(design.lattice)).argmin(axis=1)
     channel = design.channel.merged(guesses.tolist())
-    return _number_design(channel, design.lattice, design.scales, belief, design.lip.delta)
+    return _number_design(channel, design.lattice, design.scales, belief, design.lip)
 
 
 def sampling_rate(epsilon: float, delta: float) -> float:
@@ -233,8 +237,8 @@ def local_noise(
         100.0
     """
     belief, budget, allowed = _arguments(lattice, prior, epsilon, delta)
-    scale = local_scale(noise, lattice.width, budget, allowed)
-    return _noise_design(noise, lattice, np.full(lattice.count, scale), belief, allowed)
+    scales = np.full(lattice.count, local_scale(noise, lattice.width, budget, allowed))
+    return _noise_design(noise, lattice, scales, belief, LIP(budget, allowed))
 
 
 def local_scale(noise: Noise, width: float, epsilon: float, delta: float) -> float:
@@ -347,27 +351,32 @@ def _stretched(
         factor = _least_factor(made, (0.5, 1.0), belief, budget)
     except SolverFailed:
         return None
-    return _noise_design(noise, lattice, factor * scales, belief, budget.delta)
+    return _noise_design(noise, lattice, factor * scales, belief, budget)
 
 
 def _noise_design(
-    noise: Noise, lattice: Lattice, scales: Floats, belief: Floats, delta: float
+    noise: Noise, lattice: Lattice, scales: Floats, belief: Floats, budget: LIP
 ) -> NumberDesign:
     channel = Channel.from_probabilities(lattice.noisy(noise, scales))
-    return _number_design(channel, lattice, _checks.read_only(scales), belief, delta)
+    return _number_design(channel, lattice, _checks.read_only(scales), belief, budget)
 
 
 def _number_design(
-    channel: Channel, lattice: Lattice, scales: Floats | None, belief: Floats, delta: float
+    channel: Channel, lattice: Lattice, scales: Floats | None, belief: Floats, budget: LIP
 ) -> NumberDesign:
+    lip = leakage_within(channel, belief, budget.delta)
+    # Halving ends a hair above the least level; a budget that is kept is none the less kept.
+    if lip.epsilon > budget.epsilon:
+        kept = approximate_leakage(channel, belief, budget.epsilon).delta <= budget.delta
+        lip = budget if kept else lip
     per_point = (channel.probabilities * _distances(lattice)[:, channel.outputs]).sum(axis=1)
     return NumberDesign(
         channel=channel,
         lattice=lattice,
         scales=scales,
         cost=float(belief @ per_point / belief.sum()),
-        lip=leakage_within(channel, belief, delta),
-        ldp=local_leakage_within(channel, delta),
+        lip=lip,
+        ldp=local_leakage_within(channel, budget.delta),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -222,14 +222,14 @@ def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
         return Grid.covering(xs, ys, cut.columns, cut.rows)
     if cut.bins is not None:
         return Bins.covering(_numbers(raws[0], source), cut.bins)
-    return Symbols.of(_each(raws[0], text, source))
+    return Symbols.of(read_each(raws[0], text, source))
 
 
 def _numbers(column: list[Raw], source: str) -> list[float]:
-    return _each(column, number, source)
+    return read_each(column, number, source)
 
 
-def _each(column: list[Raw], read: Callable[[Raw], Value], source: str) -> list[Value]:
+def read_each(column: Sequence[Raw], read: Callable[[Raw], Value], source: str) -> list[Value]:
     """Read every value of a column, or name the row that breaks the rule."""
     found: list[Value] = []
     try:

@@ -17,8 +17,10 @@ from sfumato import _checks
 from sfumato._numerics import expected_error, log_up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
+from sfumato.leakage.bounded import bounded_lip_from_ldp, ldp_from_bounded_lip
 from sfumato.leakage.relations import ldp_from_lip, lip_from_ldp
 from sfumato.mechanisms.channel import Channel
+from sfumato.models.prior_sets import PriorSet
 
 _MOST_CELLS = 20_000_000
 
@@ -112,3 +114,29 @@ def linked(channel: Channel, secrets: ArrayLike) -> Channel:
     """
     rows = _checks.row_stochastic("secrets", secrets, channel.size)
     return Channel.from_probabilities(rows @ channel.probabilities, channel.outputs)
+
+
+def repeated_bound_of_set(guarantees: Sequence[LIP], priors: PriorSet) -> LIP:
+    r"""A bound on the leakage of independent releases of one value, under every prior of a set.
+
+    $$\ln\left(p + (1 - p) \exp \sum_k \min\left\{2\epsilon_k,
+      \ln\frac{e^{\epsilon_k} - 1 + q}{q}\right\}\right)$$
+
+    where $p$ is the least probability of a symbol under any prior of the set, and $q$ that
+    under the prior for which it is largest.
+
+    Args:
+        guarantees: That of each release, under every prior of the set.
+        priors: What the adversary may believe.
+
+    Examples:
+        >>> from sfumato.models.prior_sets import PriorList
+        >>> pair = PriorList([[0.5, 0.5], [0.2, 0.8]])
+        >>> repeated_bound_of_set([LIP(0.5), LIP(0.5)], pair).epsilon
+        1.4867263
+
+    References:
+        [LIP, Cor. 4]
+    """
+    free = (ldp_from_bounded_lip(guarantee, priors) for guarantee in guarantees)
+    return bounded_lip_from_ldp(sum(free, start=LDP(0.0)), priors)

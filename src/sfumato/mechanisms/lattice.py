@@ -94,6 +94,11 @@ class Lattice:
         points = self.points
         return np.asarray(0.5 * points[1:] + 0.5 * points[:-1])
 
+    @property
+    def cuts(self) -> Floats:
+        """The same with the outer ends, at infinity: beyond the last points all is clamped."""
+        return np.concatenate([[-np.inf], self.edges, [np.inf]])
+
     def places(self, values: ArrayLike) -> Ints:
         """The place of the nearest point for each value, clamped to the interval.
 
@@ -134,8 +139,7 @@ class Lattice:
                    [0.11156508, 0.19170025, 0.69673467]])
         """
         each = self.scaled(scales)
-        cuts = np.concatenate([[-np.inf], self.edges, [np.inf]])
-        reduced = (cuts - self.points[:, None]) / each[:, None]
+        reduced = (self.cuts - self.points[:, None]) / each[:, None]
         left, right = reduced[:, :-1], reduced[:, 1:]
         # Right of the point, differences of upper tails keep the digits of small masses.
         mirrored = left > 0

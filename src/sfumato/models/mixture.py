@@ -169,10 +169,13 @@ class GaussianMixture:
 def _fitted(scaled: Floats, components: int) -> Any:
     try:
         from sklearn import mixture
+        from threadpoolctl import threadpool_limits
     except ImportError:
         rule = "have scikit-learn installed: pip install 'sfumato[learn]'"
         raise InvalidParameter("prior", "a mixture to be fitted", rule) from None
     model = mixture.GaussianMixture(
-        components, n_init=3, random_state=0, max_iter=1000, reg_covar=_RELATIVE_WIDTH**2
+        components, n_init=2, random_state=0, max_iter=1000, reg_covar=_RELATIVE_WIDTH**2
     )
-    return model.fit(scaled)
+    # The matrices are thin: threads of their own would only wait for each other.
+    with threadpool_limits(1):
+        return model.fit(scaled)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sfumato.jobs.plan import CurvePoint
+    from sfumato.jobs.privatize import Spread
     from sfumato.jobs.widths import WidthForecast
     from sfumato.studies.sip_batches import BatchPoint
 
@@ -125,6 +126,7 @@ _BATCH_CURVES = (
 )
 _BATCH_TITLES = {"a": "(a) independent bits", "b": "(b) bits that stay with probability .9"}
 _LEAST_SHOWN = 3e-4
+_FEW_LABELS = 24
 _ALIKE = ("instantaneous", "calibrated", "published")
 
 
@@ -190,7 +192,38 @@ def _published_line(axes: Any, points: Sequence[BatchPoint]) -> None:
         axes.text(0.98, 0.96, said, fontsize=8, color=colour, **place)
 
 
-def _sums(values: Sequence[float]) -> list[float]:
+def prior_and_released(spread: Spread, column: str, path: str | Path) -> None:
+    """What is known of a column, and what was told of it.
+
+    Shares of symbols; of numbers the shares up to each point, since few points may be told.
+    """
+    figure, axes = _figure(6.8, 3.8)
+    curves = [
+        ("prior", COLOURS["truth"], spread.prior),
+        ("released", COLOURS["optimal"], spread.released),
+    ]
+    if isinstance(spread.places, tuple):
+        places = range(len(spread.places))
+        for shift, (name, colour, shares) in zip((-0.2, 0.2), curves, strict=True):
+            axes.bar([place + shift for place in places], shares, 0.4, color=colour, label=name)
+        if spread.expected is not None:
+            where = [place + 0.2 for place in places]
+            colour = COLOURS["calibrated"]
+            axes.scatter(where, spread.expected, s=14, color=colour, label="released, expected")
+        crowded = len(spread.places) > _FEW_LABELS
+        axes.set_xticks(places, spread.places, rotation=90 if crowded else 0, fontsize=8)
+        axes.set_ylabel("share of the values")
+    else:
+        for name, colour, shares in curves:
+            axes.step(spread.places, _sums(shares), where="post", color=colour, label=name)
+        axes.set_ylabel("share of the values up to here")
+        axes.set_ylim(0, 1.02)
+    axes.set_xlabel(column)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def _sums(values: Iterable[float]) -> list[float]:
     total, sums = 0.0, []
     for value in values:
         total += value

@@ -1,0 +1,320 @@
+"""The one-shot mechanisms by name, each ready to draw and with its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, assert_never
+
+import numpy as np
+
+from sfumato import _checks
+from sfumato._digest import digest
+from sfumato.design import numbers
+from sfumato.design.bounded_prior import bounded_prior
+from sfumato.design.methods import Method
+from sfumato.design.methods import design as design_by
+from sfumato.design.numbers import NumberDesign
+from sfumato.errors import InvalidParameter
+from sfumato.guarantees import LDP, LIP
+from sfumato.jobs import Progress
+from sfumato.jobs.known import Floats, Ints, Known
+from sfumato.jobs.spec import named_loss
+from sfumato.mechanisms.channel import Channel
+from sfumato.mechanisms.frequency import KaryResponse, Reporting, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms.lattice import Lattice, Noise
+from sfumato.randomness import Randomness
+
+_BLOCK = 4096
+"""Rows drawn together, so that memory does not grow with the table."""
+
+
+class Mechanism(StrEnum):
+    """How a column is released.
+
+    Examples:
+        >>> Mechanism("laplace-each")
+        <Mechanism.LAPLACE_EACH: 'laplace-each'>
+    """
+
+    OPTIMAL = "optimal"
+    CALIBRATED = "calibrated"
+    CONTEXT_FREE = "context-free"
+    PUBLISHED = "published"
+    RANDOMIZED_RESPONSE = "randomized-response"
+    UNARY_ENCODING = "unary-encoding"
+    SUBSET_SELECTION = "subset-selection"
+    GAUSSIAN = "gaussian"
+    GAUSSIAN_EACH = "gaussian-each"
+    GAUSSIAN_LOCAL = "gaussian-local"
+    LAPLACE = "laplace"
+    LAPLACE_EACH = "laplace-each"
+    LAPLACE_LOCAL = "laplace-local"
+    SAMPLING = "sampling"
+
+
+_FOR_SYMBOLS = {
+    Mechanism.OPTIMAL: Method.OPTIMAL,
+    Mechanism.CALIBRATED: Method.CALIBRATED,
+    Mechanism.CONTEXT_FREE: Method.CONTEXT_FREE,
+    Mechanism.PUBLISHED: Method.PUBLISHED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What was drawn.
+
+    Attributes:
+        values: What leaves, one for each row.
+        shares: How often each place was released.
+        frequencies: Estimated shares of the symbols among the true values, with standard errors.
+    """
+
+    values: list[Any]
+    shares: Floats
+    frequencies: dict[str, tuple[float, float]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneShot:
+    """A mechanism for a column, ready to draw.
+
+    Attributes:
+        lip: Largest exact leakage under the priors.
+        ldp: Largest exact leakage whatever the prior.
+        loss: What errors are measured by.
+        cost: Expected loss of a value; None where a report is no single value.
+        nothing: Expected loss of the best fixed answer.
+        expected: Distribution of the outputs; None for reports.
+        fingerprint: Identifies mechanism and labels.
+        draw: From places, coins and the names of rows to what leaves.
+    """
+
+    lip: LIP
+    ldp: LDP
+    loss: str
+    cost: float | None
+    nothing: float
+    expected: Floats | None
+    fingerprint: str
+    draw: Callable[[Ints, Randomness, Sequence[str]], Released] = field(repr=False)
+
+
+def one_shot(
+    mechanism: Mechanism,
+    known: Known,
+    budget: LIP,
+    *,
+    loss: str | None = None,
+    ldp: float | None = None,
+    progress: Progress | None = None,
+) -> OneShot:
+    """Make a mechanism for what is known of a column.
+
+    Args:
+        mechanism: Which.
+        known: Possible values and priors.
+        budget: Leakage allowed under the prior.
+        loss: What a wrong symbol costs.
+        ldp: Cap on the leakage whatever the prior.
+        progress: Told for how many people a mechanism was made.
+    """
+    if ldp is not None and mechanism is not Mechanism.OPTIMAL:
+        raise InvalidParameter("ldp", ldp, "go with the optimal mechanism")
+    if known.within is not None and mechanism is not Mechanism.OPTIMAL:
+        raise InvalidParameter("mechanism", mechanism.value, "be optimal for a set of priors")
+    if isinstance(known.where, Lattice):
+        if loss not in (None, "absolute"):
+            raise InvalidParameter("loss", loss, "be absolute for numbers")
+        return _for_numbers(mechanism, known, known.where, budget, ldp)
+    if budget.delta:
+        raise InvalidParameter("delta", budget.delta, "be 0 for symbols: the guarantee is pure")
+    if mechanism in _REPORTS:
+        return _reporting(mechanism, known, budget.epsilon, loss)
+    if mechanism not in _FOR_SYMBOLS:
+        raise InvalidParameter("mechanism", mechanism.value, "be for symbols, or kind be numbers")
+    return _for_symbols(_FOR_SYMBOLS[mechanism], known, budget.epsilon, loss, ldp, progress)
+
+
+def _for_numbers(
+    mechanism: Mechanism, known: Known, lattice: Lattice, budget: LIP, ldp: float | None
+) -> OneShot:
+    prior = known.priors[0]
+    made = _number_design(mechanism, lattice, prior, budget, ldp)
+    distances = np.abs(lattice.points[:, None] - lattice.points)
+    labels = [float(point) for point in lattice.points]
+    channels = [made.channel]
+    return OneShot(
+        lip=made.lip,
+        ldp=made.ldp,
+        loss="absolute",
+        cost=made.cost,
+        nothing=float((prior @ distances).min()),
+        expected=_expected(channels, known.priors),
+        fingerprint=_fingerprint(channels, labels),
+        draw=_drawing(channels, labels),
+    )
+
+
+def _number_design(
+    mechanism: Mechanism, lattice: Lattice, prior: Floats, budget: LIP, ldp: float | None
+) -> NumberDesign:
+    arguments = (lattice, prior, budget.epsilon, budget.delta)
+    match mechanism:
+        case Mechanism.OPTIMAL:
+            return numbers.optimal_number(lattice, prior, budget.epsilon, ldp=ldp)
+        case Mechanism.SAMPLING:
+            return numbers.sampling(*arguments)
+        case Mechanism.GAUSSIAN:
+            return numbers.least_noise(Noise.GAUSSIAN, *arguments)
+        case Mechanism.LAPLACE:
+            return numbers.least_noise(Noise.LAPLACE, *arguments)
+        case Mechanism.GAUSSIAN_EACH:
+            return numbers.least_noise_each(Noise.GAUSSIAN, *arguments)
+        case Mechanism.LAPLACE_EACH:
+            return numbers.least_noise_each(Noise.LAPLACE, *arguments)
+        case Mechanism.GAUSSIAN_LOCAL:
+            if budget.delta == 0:
+                raise InvalidParameter("delta", 0.0, "be positive for gaussian-local")
+            return numbers.local_noise(Noise.GAUSSIAN, *arguments)
+        case Mechanism.LAPLACE_LOCAL:
+            return numbers.local_noise(Noise.LAPLACE, *arguments)
+        case (
+            Mechanism.CALIBRATED
+            | Mechanism.CONTEXT_FREE
+            | Mechanism.PUBLISHED
+            | Mechanism.RANDOMIZED_RESPONSE
+            | Mechanism.UNARY_ENCODING
+            | Mechanism.SUBSET_SELECTION
+        ):
+            raise InvalidParameter("mechanism", mechanism.value, "be for numbers")
+        case _:
+            assert_never(mechanism)
+
+
+def _for_symbols(
+    method: Method,
+    known: Known,
+    epsilon: float,
+    loss: str | None,
+    ldp: float | None,
+    progress: Progress | None,
+) -> OneShot:
+    costs = named_loss(loss or "hamming", known.alphabet)
+    # People with equal priors share a channel.
+    different, owner = np.unique(known.priors, axis=0, return_inverse=True)
+    found = []
+    for place, prior in enumerate(different):
+        if known.within is not None:
+            found.append(bounded_prior(known.within, costs, epsilon, ldp=ldp))
+        else:
+            found.append(design_by(method, prior, costs, epsilon, ldp=ldp))
+        if progress:
+            progress(place + 1)
+    owners = owner.ravel()
+    channels = [found[place].channel for place in owners]
+    labels = list(known.alphabet.labels)
+    guesses = np.concatenate([(known.priors @ costs.columns([j])) for j in range(len(labels))], 1)
+    return OneShot(
+        lip=LIP(max(one.sip.epsilon for one in found)),
+        ldp=LDP(max(one.ldp.epsilon for one in found)),
+        loss=costs.name,
+        cost=float(np.mean([found[place].cost for place in owners])),
+        nothing=float(guesses.min(axis=1).mean()),
+        expected=_expected(channels, known.priors),
+        fingerprint=_fingerprint([one.channel for one in found], labels),
+        draw=_drawing(channels, labels),
+    )
+
+
+_REPORTS: dict[Mechanism, Callable[[int, float], Reporting]] = {
+    Mechanism.RANDOMIZED_RESPONSE: KaryResponse.at,
+    Mechanism.UNARY_ENCODING: UnaryEncoding.at,
+    Mechanism.SUBSET_SELECTION: SubsetSelection.at,
+}
+
+
+def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | None) -> OneShot:
+    """Reports of sets of symbols, made for estimating frequencies."""
+    labels = list(known.alphabet.labels)
+    costs = named_loss(loss or "hamming", known.alphabet).matrix
+    made = _REPORTS[mechanism](len(labels), _checks.epsilon("epsilon", epsilon))
+    single = mechanism is Mechanism.RANDOMIZED_RESPONSE
+    true, other = made.shown
+    mean = known.mean
+    kept = (true - other) * np.eye(len(labels)) + other
+
+    def draw(places: Ints, coins: Randomness, names: Sequence[str]) -> Released:
+        report = made.simulate  # whether coins may be guessed was settled by the caller
+        if coins.addressed:
+            rows = [report([x], coins.at(n, 0)) for x, n in zip(places, names, strict=True)]
+            told = np.concatenate(rows)
+        else:
+            told = report(places, coins)
+        estimates = made.estimate(told)
+        errors = [
+            made.variance(min(1.0, max(0.0, float(share))), places.size) ** 0.5
+            for share in estimates
+        ]
+        chosen = [[labels[place] for place in np.flatnonzero(row)] for row in told]
+        values = [row[0] for row in chosen] if single else [_listed(row) for row in chosen]
+        shares = told.sum(axis=0) / max(1, told.sum())
+        pairs = zip(labels, estimates, errors, strict=True)
+        return Released(
+            values, np.asarray(shares), {str(n): (float(f), float(e)) for n, f, e in pairs}
+        )
+
+    return OneShot(
+        lip=LIP(max(made.leakage(prior).epsilon for prior in np.unique(known.priors, axis=0))),
+        ldp=made.local,
+        loss=loss or "hamming",
+        cost=float(mean @ (kept * costs).sum(axis=1)) if single else None,
+        nothing=float((mean @ costs).min()),
+        expected=mean @ kept if single else None,
+        fingerprint=digest("reports", mechanism.value, repr(made), *map(repr, labels)),
+        draw=draw,
+    )
+
+
+def _listed(row: list[Any]) -> str:
+    """A set of symbols as one text cell."""
+    return "|".join(str(label) for label in row)
+
+
+def _expected(channels: Sequence[Channel], priors: Floats) -> Floats:
+    total = np.zeros(priors.shape[1])
+    for channel, prior in zip(channels, priors, strict=True):
+        total[channel.outputs] += prior @ channel.probabilities
+    return np.asarray(total / total.sum())
+
+
+def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any]) -> str:
+    parts = [part for channel in channels for part in (channel.weights, channel.outputs)]
+    return digest("channels", *parts, *map(repr, labels))
+
+
+def _drawing(
+    channels: Sequence[Channel], labels: Sequence[Any]
+) -> Callable[[Ints, Randomness, Sequence[str]], Released]:
+    """Draws each value through the one channel, or each through its own."""
+
+    def draw(places: Ints, coins: Randomness, names: Sequence[str]) -> Released:
+        if coins.addressed:
+            words = np.array([coins.at(name, 0).word() for name in names], dtype=np.uint64)
+        else:
+            words = coins.words(places.size)
+        if len(channels) == 1:
+            blocks = [slice(start, start + _BLOCK) for start in range(0, places.size, _BLOCK)]
+            parts = [channels[0].draw(places[block], words[block]) for block in blocks]
+        else:
+            parts = [
+                channel.draw(places[row : row + 1], words[row : row + 1])
+                for row, channel in enumerate(channels)
+            ]
+        told = np.concatenate(parts)
+        shares = np.bincount(told, minlength=len(labels)) / told.size
+        return Released([labels[place] for place in told], shares)
+
+    return draw
