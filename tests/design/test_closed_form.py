@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.design.closed_form import (
+    binary,
     calibrated_randomized_response,
     published,
     randomized_response,
@@ -128,3 +129,32 @@ def test_refuses_a_loss_that_is_none(rule: Rule, entry: float) -> None:
         rule(belief, np.array([[0.0, entry], [1.0, 0.0]]), 1.0)
     with pytest.raises(InvalidParameter, match="loss must be 2 by 2"):
         rule(belief, 1 - np.eye(3), 1.0)
+
+
+@given(st.floats(0.001, 0.999), st.floats(0.01, 6.0), st.floats(0.1, 10.0))
+def test_the_binary_rule_is_the_optimum_and_keeps_the_budget(
+    mass: float, epsilon: float, dear: float
+) -> None:
+    belief, loss = np.array([mass, 1 - mass]), np.array([[0.0, dear], [1.0, 0.0]])
+    found = binary(belief, loss, epsilon)
+    assert within(found.channel.weights, belief.tolist(), epsilon)
+    assert found.cost == pytest.approx(optimal(belief, loss, epsilon).cost, rel=1e-7, abs=1e-9)
+
+
+@given(st.floats(0.001, 0.5), st.floats(0.01, 6.0))
+def test_the_binary_rule_costs_what_its_formulas_say(mass: float, epsilon: float) -> None:
+    k = math.exp(epsilon)
+    if mass >= 1 / (k + 1):
+        cost = 2 * mass * (1 - mass) / k
+    elif mass > 1 / (2 * k):
+        cost = (1 - mass * (k - 1)) / (k + 1)
+    else:
+        cost = mass
+    for belief in ([mass, 1 - mass], [1 - mass, mass]):
+        found = binary(belief, [[0, 1], [1, 0]], epsilon)
+        assert found.cost == pytest.approx(cost, rel=1e-9)
+
+
+def test_the_binary_rule_is_for_two_symbols() -> None:
+    with pytest.raises(InvalidParameter, match="belief must be about two symbols"):
+        binary([0.2, 0.3, 0.5], 1 - np.eye(3), 1.0)

@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import LIP, Channel
+from sfumato.design.optimal import optimal
 from sfumato.errors import InvalidParameter
 from sfumato.leakage.information import information_leakage
-from sfumato.leakage.relations import ldp_from_lip_closed_form
+from sfumato.leakage.relations import ldp_from_lip, ldp_from_lip_closed_form
 from sfumato.leakage.transfer import (
+    estimated,
     estimation_gap,
     total_variation,
     transfer_gap,
@@ -100,3 +102,26 @@ def test_equal_priors_have_no_gap_and_nonsense_is_refused() -> None:
         transfer_gap([0.5, 0.5], [0.2, 0.3, 0.5])
     with pytest.raises(InvalidParameter):
         estimation_gap(0, 2, 0.3, 0.1)
+
+
+@pytest.mark.parametrize("samples", [50, 400, 5000])
+def test_an_estimate_alone_bounds_the_leakage_under_the_truth(
+    samples: int, rng: np.random.Generator
+) -> None:
+    prior, failure, trials = np.array([0.5, 0.3, 0.2]), 0.1, 300
+    failed = 0
+    for _ in range(trials):
+        estimate = rng.multinomial(samples, prior) / samples
+        channel = optimal(estimate, 1 - np.eye(3), 1.0).channel
+        told = information_leakage(channel, estimate)
+        true = information_leakage(channel, prior).epsilon
+        bound = estimated(told, estimate, samples, failure).epsilon
+        assert bound <= ldp_from_lip(told, estimate).epsilon
+        failed += true > bound
+    assert failed <= failure * trials
+
+
+def test_few_samples_leave_the_model_free_leakage() -> None:
+    told, estimate = LIP(1.0), [0.9, 0.1]
+    assert estimated(told, estimate, 20, 0.01) == LIP(ldp_from_lip(told, estimate).epsilon)
+    assert estimated(told, estimate, 10**8, 0.01).epsilon == pytest.approx(1.0, abs=2e-3)

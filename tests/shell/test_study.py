@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.cli.study import STUDIES, sip_figure_5
+from sfumato.studies.catalogue import STUDIES, sip_figure_5
 from tests.shell.running import call, done, litter
 
 NAME = "sip-figure-5"

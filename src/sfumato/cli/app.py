@@ -10,7 +10,18 @@ from typing import Any
 
 import typer
 
-from sfumato.cli import audit, demo, design, fit, plan, policy, privatize, release, study
+from sfumato.cli import (
+    audit,
+    demo,
+    design,
+    fit,
+    implied,
+    plan,
+    policy,
+    privatize,
+    release,
+    study,
+)
 from sfumato.cli.console import BAD_INPUT, INTERRUPTED, mention_compiling, say
 from sfumato.errors import SfumatoError
 
@@ -72,6 +83,7 @@ for name, command in (
     ("release", release.release),
     ("audit", audit.audit),
     ("design", design.design),
+    ("implied", implied.implied),
     ("privatize", privatize.privatize),
     ("demo", demo.demo),
     ("study", study.study),

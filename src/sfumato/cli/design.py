@@ -42,7 +42,7 @@ def design(
     from sfumato.errors import InvalidParameter
     from sfumato.jobs.spec import named_loss
 
-    prior = _belief(belief)
+    prior = read_belief("--belief", belief)
     if method not in list(Method):
         raise InvalidParameter("--method", method, f"be one of {', '.join(Method)}")
     table_of = named_loss(loss, Alphabet.of_size(prior.size))
@@ -77,7 +77,8 @@ def design(
     )
 
 
-def _belief(text: str) -> NDArray[np.float64]:
+def read_belief(option: str, text: str) -> NDArray[np.float64]:
+    """Numbers from an option, or from the file it names."""
     import numpy as np
 
     from sfumato.errors import InvalidParameter
@@ -86,4 +87,4 @@ def _belief(text: str) -> NDArray[np.float64]:
     try:
         return np.array([float(part) for part in source.replace(",", " ").split()])
     except ValueError:
-        raise InvalidParameter("--belief", "other text", "be numbers or a file of them") from None
+        raise InvalidParameter(option, "other text", "be numbers or a file of them") from None

@@ -17,7 +17,7 @@ from scipy import sparse
 from sfumato import _checks
 from sfumato.design.programs import minimum
 from sfumato.design.result import Design, measured
-from sfumato.errors import SolverFailed
+from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.guarantees import SIP
 from sfumato.leakage.bounded import bounded_leakage
 from sfumato.leakage.local import local_leakage
@@ -62,6 +62,30 @@ def bounded_prior(
     found = measured(channel, priors.nominal, table)
     worst = SIP(bounded_leakage(channel, priors).epsilon)
     return Design(channel, found.cost, None, worst, found.ldp)
+
+
+def published_interval(low: float, high: float, epsilon: float) -> Channel:
+    r"""The paper's rule for a bit with $P(1) \in [a, b]$, for comparison only.
+
+    $$q_{01} = \frac{b}{b - a + e^\epsilon}, \qquad q_{10} = \frac{1 - a}{b - a + e^\epsilon}$$
+
+    It ignores one side of its own constraint; `bounded_leakage` says what it really leaks.
+
+    Examples:
+        >>> from sfumato.models.prior_sets import PriorBox
+        >>> rule = published_interval(0.0, 0.5, 1.0)
+        >>> bounded_leakage(rule, PriorBox([0.5, 0.0], [1.0, 0.5])).epsilon
+        1.4898801
+
+    References:
+        [LIP, Sec. IV-B]
+    """
+    least, most = _checks.fraction("low", low), _checks.fraction("high", high)
+    if least > most:
+        raise InvalidParameter("low", low, "be at most high")
+    spread = most - least + math.exp(_checks.epsilon("epsilon", epsilon))
+    wrong, missed = most / spread, (1 - least) / spread
+    return Channel.from_probabilities([[1 - wrong, wrong], [missed, 1 - missed]])
 
 
 def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -> Channel:

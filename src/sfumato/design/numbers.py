@@ -270,6 +270,27 @@ def local_scale(noise: Noise, width: float, epsilon: float, delta: float) -> flo
     return high
 
 
+def prior_laplace_scale(width: float, epsilon: float, least: float) -> float:
+    r"""The published scale of Laplace noise for a discrete prior: valid, by way of LDP.
+
+    $$b = \frac{\Delta}{\ln\frac{e^\epsilon - p}{1 - p}}$$
+
+    where $p$ is `least`, the smallest prior probability. The paper's second branch,
+    $\Delta/\epsilon$ once $\epsilon \ge \ln(1/p)$, is never needed: it is only larger.
+    `least_noise` finds the exact least scale.
+
+    Examples:
+        >>> prior_laplace_scale(1.0, 1.0, 0.25)
+        0.8394865
+
+    References:
+        [LIP, Thm. 6]
+    """
+    mass = _checks.proper_fraction("least", least)
+    told = math.log1p(math.expm1(_checks.epsilon("epsilon", epsilon)) / (1 - mass))
+    return _checks.positive("width", width) / told * (1 + 16 * UNIT)
+
+
 def classical_scale(width: float, epsilon: float, delta: float) -> float:
     r"""The textbook scale of Gaussian noise, $\Delta\sqrt{2\ln(1.25/\delta)}/\epsilon$.
 

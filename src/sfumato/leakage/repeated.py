@@ -71,8 +71,8 @@ def repeated_bound(guarantees: Sequence[LIP], prior: ArrayLike) -> LIP:
     References:
         [LIP, Thm. 4]
     """
-    free = sum(ldp_from_lip(guarantee, prior).epsilon for guarantee in guarantees)
-    return lip_from_ldp(LDP(math.nextafter(free, math.inf)), prior)
+    free = sum((ldp_from_lip(guarantee, prior) for guarantee in guarantees), start=LDP(0.0))
+    return lip_from_ldp(free, prior)
 
 
 def correlated_bound(guarantees: Sequence[LIP], priors: Sequence[ArrayLike], least: float) -> LIP:
@@ -94,10 +94,10 @@ def correlated_bound(guarantees: Sequence[LIP], priors: Sequence[ArrayLike], lea
     if len(guarantees) != len(priors):
         raise InvalidParameter("priors", len(priors), f"be one per guarantee, {len(guarantees)}")
     pairs = zip(guarantees, priors, strict=True)
-    free = math.nextafter(sum(ldp_from_lip(one, prior).epsilon for one, prior in pairs), math.inf)
+    free = sum((ldp_from_lip(one, prior) for one, prior in pairs), start=LDP(0.0))
     mass = _checks.proper_fraction("least", least)
     # The rarest sequence against all others together: two symbols of these probabilities.
-    return lip_from_ldp(LDP(free), np.array([mass, 1 - mass]) if mass < 0.5 else [0.5, 0.5])
+    return lip_from_ldp(free, np.array([mass, 1 - mass]) if mass < 0.5 else [0.5, 0.5])
 
 
 def linked(channel: Channel, secrets: ArrayLike) -> Channel:

@@ -50,7 +50,9 @@ What the text says, with $k = e^\epsilon$:
 - 10, Eq. 26 has no $\alpha_\epsilon$ but 0 on an unbounded output: where scales differ, the
   quotient of the tails grows without limit. With three outputs some are valid: up to .58
   at $\epsilon = .25$, 2.08 at 1, 5.29 at 4. Their errors are .831, .524, .160; scales that need
-  not have this form reach .830, .382, .082; the optimum .617, .342, .016.
+  not have this form reach .830, .382, .082; the optimum .617, .342, .016. Those scales do not
+  follow the density: from $\epsilon = .4$ on the value in the middle has the least noise, not the
+  most probable one.
 
 References:
     [LIP, Fig. 7], [LIP, Fig. 8], [LIP, Fig. 9], [LIP, Fig. 10], [LIP, Sec. IV-C]
@@ -76,6 +78,7 @@ from sfumato.design.numbers import (
     local_noise,
     local_scale,
     optimal_number,
+    prior_laplace_scale,
     sampling_rate,
 )
 from sfumato.leakage.approximate import approximate_leakage, leakage_within, local_leakage_within
@@ -104,7 +107,7 @@ THREE_MASSES = (1 / 3 + SKEW / 2, 1 / 3, 1 / 3 - SKEW / 2)
 """The prior of Fig. 10."""
 SWITCH = -math.log(THREE_MASSES[2])
 """Where Eq. 25 changes its branch."""
-_HALVINGS, _OUTPUTS = 40, 8001
+_HALVINGS, _OUTPUTS = 30, 8001
 _FAR = 9.0
 """Deviations of the widest noise beyond which outputs are not integrated over."""
 
@@ -346,20 +349,6 @@ def line_scale(epsilon: float) -> float:
     return _least(enough, 1e-2)
 
 
-def published_scale(epsilon: float) -> float:
-    """The first branch of Eq. 25, which is valid for every epsilon.
-
-    Examples:
-        >>> published_scale(1.0)
-        1.700745
-
-    References:
-        [LIP, Eq. 25]
-    """
-    rarest = min(THREE_MASSES)
-    return THREE.width / math.log((math.exp(epsilon) - rarest) / (1 - rarest))
-
-
 def largest_constant(epsilon: float) -> float:
     """The largest constant with which Eq. 26 keeps the budget on three outputs.
 
@@ -444,7 +433,8 @@ def _gaussian_errors(
 
 
 def _three_values(epsilon: float) -> Iterator[Point]:
-    local, published = THREE.width / epsilon, published_scale(epsilon)
+    local = THREE.width / epsilon
+    published = prior_laplace_scale(THREE.width, epsilon, min(THREE_MASSES))
     one = least_noise(Noise.LAPLACE, THREE, THREE_MASSES, epsilon)
     each = least_noise_each(Noise.LAPLACE, THREE, THREE_MASSES, epsilon)
     constant = largest_constant(epsilon)

@@ -72,11 +72,13 @@ def _outage(axes: Any, lines: Lines) -> None:
             f"LDP, {level}, classical, not proven",
             ":",
             colour,
-            "the same where it is not proven",
+            f"its formula at {level}, not proven",
         )
     axes.set_yscale("log")
-    axes.set_ylim(1e-8, 3)
-    _finish(axes, "8: Gaussian noise 10, prior N(0, 5²), ΔX = 20", "δ", place="lower left")
+    axes.set_ylim(1e-8, 1e4)  # room for the legend
+    _powers(axes, -8)
+    title = "8: Gaussian noise 10, prior N(0, 5²), ΔX = 20"
+    _finish(axes, title, "δ", place="upper right", columns=2)
 
 
 def _scales(axes: Any, lines: Lines) -> None:
@@ -108,8 +110,9 @@ def _true_deltas(axes: Any, lines: Lines) -> None:
         _plot(axes, own, curve, style, colour, words, marker="o")
     axes.axhline(DELTA, color=_DARK, linewidth=0.8, linestyle=":", label="claimed")
     axes.set_yscale("log")
-    axes.set_ylim(3e-5, 30)  # room for the legend
-    _finish(axes, "9b: the δ that these scales have", "δ", place="upper right")
+    axes.set_ylim(3e-5, 1)
+    _powers(axes, -4)
+    _finish(axes, "9b: the δ that these scales have", "δ", place="center")
 
 
 def _gaussian_errors(axes: Any, lines: Lines) -> None:
@@ -125,7 +128,7 @@ def _gaussian_errors(axes: Any, lines: Lines) -> None:
     axes.plot([], [], "--", color=_DARK, label="the same, then the best guess")
     _plot(axes, lines, "optimal, δ = 0", "-", _GREEN, "optimal channel, δ = 0", marker="o")
     _plot(axes, lines, "say nothing", ":", _DARK, "the best constant")
-    axes.set_ylim(0, 17)  # room for the legend
+    axes.set_ylim(0, 15)  # room for the legend
     _finish(axes, "9c: errors on the lattice", _ERROR, place="upper right", columns=2)
 
 
@@ -160,8 +163,8 @@ def _laplace_errors(axes: Any, lines: Lines) -> None:
     ):
         _plot(axes, lines, curve, style, colour, words)
     axes.axvline(SWITCH, color=_GREY, linewidth=0.8, linestyle=":")
-    axes.set_ylim(bottom=0)
-    _finish(axes, "10b: their errors, three outputs", _ERROR)
+    axes.set_ylim(0, 1.1)  # room for the legend
+    _finish(axes, "10b: their errors, three outputs", _ERROR, place="upper right", columns=2)
 
 
 def _constants(axes: Any, lines: Lines) -> None:
@@ -198,6 +201,11 @@ def _plot(
 
 def _plain_ticks(axes: Any, values: Sequence[float]) -> None:
     axes.set_yticks(values, [f"{value:g}" for value in values])
+    axes.minorticks_off()
+
+
+def _powers(axes: Any, least: int) -> None:
+    axes.set_yticks([10.0**power for power in range(least, 1)])
     axes.minorticks_off()
 
 
