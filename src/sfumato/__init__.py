@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sfumato.errors import SfumatoError
     from sfumato.files import load, save
     from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
+    from sfumato.jobs.privatize import Privatizer, privatize
     from sfumato.leakage.bounded import bounded_leakage
     from sfumato.leakage.information import (
         batch_leakage,
@@ -45,8 +46,10 @@ if TYPE_CHECKING:
     from sfumato.leakage.sequences import SequenceTable, tabulate
     from sfumato.mechanisms.channel import Channel
     from sfumato.models.belief import Belief
+    from sfumato.models.features import FeaturePrior
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
+    from sfumato.models.mixture import GaussianMixture
     from sfumato.models.prior import Prior
     from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
     from sfumato.randomness import keyed, secure, seeded
@@ -82,6 +85,7 @@ _HOMES = {
     "errors": ("SfumatoError",),
     "files": ("load", "save"),
     "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
+    "jobs.privatize": ("Privatizer", "privatize"),
     "leakage.bounded": ("bounded_leakage",),
     "leakage.information": (
         "batch_leakage",
@@ -93,8 +97,10 @@ _HOMES = {
     "leakage.sequences": ("SequenceTable", "tabulate"),
     "mechanisms.channel": ("Channel",),
     "models.belief": ("Belief",),
+    "models.features": ("FeaturePrior",),
     "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),
+    "models.mixture": ("GaussianMixture",),
     "models.prior": ("Prior",),
     "models.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
     "randomness": ("keyed", "secure", "seeded"),
@@ -122,7 +128,9 @@ __all__ = [
     "Disclosure",
     "Event",
     "Fallback",
+    "FeaturePrior",
     "FleetStep",
+    "GaussianMixture",
     "Geometric",
     "Horizon",
     "InstantFleet",
@@ -140,6 +148,7 @@ __all__ = [
     "PriorBall",
     "PriorBox",
     "PriorList",
+    "Privatizer",
     "PureDP",
     "Purpose",
     "SequenceTable",
@@ -164,6 +173,7 @@ __all__ = [
     "local_leakage",
     "loss",
     "optimal",
+    "privatize",
     "published",
     "randomized_response",
     "save",

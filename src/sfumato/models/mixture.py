@@ -118,7 +118,8 @@ class GaussianMixture:
         """Its logarithm, which does not vanish far from all components."""
         standard = self._standard(points)
         logs = -0.5 * standard**2 - np.log(self.deviations) - 0.5 * np.log(2 * np.pi)
-        return np.asarray(special.logsumexp(logs, axis=-1, b=self.weights))
+        highest = logs.max(axis=-1, keepdims=True)
+        return np.asarray(np.log(np.exp(logs - highest) @ self.weights) + highest[..., 0])
 
     def cumulative(self, points: ArrayLike) -> Floats:
         """The probability of values up to some points."""
