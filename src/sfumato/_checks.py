@@ -72,6 +72,22 @@ def count(name: str, value: int, *, at_least: int = 1) -> int:
     return int(value)
 
 
+def numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return finite numbers as floats, or say that they must be; none is quoted.
+
+    Examples:
+        >>> numbers("values", [1, 2.5])
+        array([1. , 2.5])
+    """
+    try:
+        given = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter(name, "something else", "be finite numbers") from None
+    if not np.all(np.isfinite(given)):
+        raise InvalidParameter(name, "something else", "be finite numbers")
+    return given
+
+
 def read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a read-only copy that nobody else can write to."""
     copy = np.array(array, dtype=np.float64, order="C")

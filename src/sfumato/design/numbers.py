@@ -221,7 +221,7 @@ def sampling_rate(epsilon: float, delta: float) -> float:
     References:
         [LIP, Prop. 2]
     """
-    budget = _checks.leakage("epsilon", epsilon)
+    budget = min(_checks.leakage("epsilon", epsilon), 700.0)
     allowed, shrink = _checks.fraction("delta", delta), math.exp(-budget)
     return min(1.0, allowed / shrink, 1 - shrink + allowed * shrink)
 
@@ -237,6 +237,8 @@ def local_noise(
         100.0
     """
     belief, budget, allowed = _arguments(lattice, prior, epsilon, delta)
+    if noise is Noise.GAUSSIAN and allowed == 0.0:
+        raise InvalidParameter("delta", delta, "be positive: unbounded Gaussian noise is not pure")
     scales = np.full(lattice.count, local_scale(noise, lattice.width, budget, allowed))
     return _noise_design(noise, lattice, scales, belief, LIP(budget, allowed))
 
@@ -254,6 +256,9 @@ def local_scale(noise: Noise, width: float, epsilon: float, delta: float) -> flo
     References:
         [Balle2018, Alg. 1]
     """
+    _checks.positive("width", width)
+    _checks.positive("epsilon", epsilon)
+    _checks.fraction("delta", delta)
     if noise is Noise.LAPLACE:
         return width / epsilon
     if delta == 0.0:

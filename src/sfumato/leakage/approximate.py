@@ -26,6 +26,8 @@ from sfumato.randomness import BITS
 
 _HALVINGS = 50
 _WHOLE = 2.0**BITS
+_LARGEST = 700.0
+"""Beyond this e**epsilon leaves the floats; the delta at a smaller level is an upper bound."""
 
 
 def approximate_leakage(channel: Channel, belief: ArrayLike, epsilon: float) -> LIP:
@@ -55,7 +57,7 @@ def deltas(channel: Channel, belief: ArrayLike, epsilon: float) -> NDArray[np.fl
     mean = prior @ weights / prior.sum()
     # Everything that is subtracted is rounded down, the rest up.
     error = expected_error(channel.size)
-    k = math.exp(level) * (1 - 8 * UNIT)
+    k = math.exp(min(level, _LARGEST)) * (1 - 8 * UNIT)
     above = np.maximum(weights - (k * (1 - error)) * mean, 0).sum(axis=1)
     below = np.maximum((1 + error) * mean - (k * (1 - 2 * UNIT)) * weights, 0).sum(axis=1)
     outward = 1 + (weights.shape[1] + 8) * UNIT
@@ -76,7 +78,7 @@ def approximate_local_leakage(channel: Channel, epsilon: float) -> LDP:
     level = _checks.leakage("epsilon", epsilon)
     if local_leakage(channel).epsilon <= level:
         return LDP(level, 0.0)
-    k = math.exp(level) * (1 - 8 * UNIT)
+    k = math.exp(min(level, _LARGEST)) * (1 - 8 * UNIT)
     found = largest_pair_delta(channel.weights.astype(np.float64) / _WHOLE, k)
     return LDP(level, min(1.0, up(found * (1 + (channel.weights.shape[1] + 8) * UNIT))))
 
@@ -96,9 +98,9 @@ def leakage_within(channel: Channel, belief: ArrayLike, delta: float) -> LIP:
     if allowed == 1.0:
         return LIP(0.0, 1.0)
     # Where a ratio is infinite, so is the pure level: any larger delta has a finite one.
-    low, high = 0.0, min(high, _checks.MAX_EPSILON)
+    pure, low, high = high, 0.0, min(high, _checks.MAX_EPSILON)
     if approximate_leakage(channel, belief, high).delta > allowed:
-        return LIP(math.inf, allowed)
+        return LIP(pure, allowed)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if approximate_leakage(channel, belief, middle).delta > allowed:

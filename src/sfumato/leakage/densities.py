@@ -32,6 +32,10 @@ Floats = NDArray[np.float64]
 
 _HALVINGS = 110
 _POINTS = 1001
+_FAR = 40.0
+"""Standard deviations beyond which a normal distribution has no mass in floats."""
+_LARGEST = 700.0
+"""Beyond this e**epsilon leaves the floats; the delta at a smaller level is an upper bound."""
 
 
 def gaussian_divergence(
@@ -98,7 +102,8 @@ def swapped_divergence(divergence: float, epsilon: float) -> float:
     References:
         [LIP, Prop. 3]
     """
-    return math.exp(epsilon) * divergence - math.expm1(epsilon)
+    level = min(_checks.leakage("epsilon", epsilon), _LARGEST)
+    return math.exp(level) * divergence - math.expm1(level)
 
 
 def gaussian_deltas(
@@ -121,22 +126,18 @@ def gaussian_deltas(
     References:
         [LIP, Cor. 9 and Thm. 5]
     """
-    deviation = _checks.positive("noise", noise)
-    level = _checks.leakage("epsilon", epsilon)
-    values = np.atleast_1d(np.asarray(points, dtype=np.float64))
-    marginal = prior.blurred(deviation)
-    lowest = _lowest(prior, values, deviation)
-    reach = np.ptp(np.append(marginal.means, values)) + 40 * float(marginal.deviations.max())
-    k = math.exp(level)
+    ratios = _LogRatios(prior, _checks.positive("noise", noise), points)
+    level = min(_checks.leakage("epsilon", epsilon), _LARGEST)
+    lowest = ratios.lowest()
     # The ratio is below 1/k between these two (one point, if nowhere) and above k outside those.
-    near = [_crossing(marginal, values, deviation, lowest, s * reach, -level) for s in (-1, 1)]
-    far = [_crossing(marginal, values, deviation, lowest, s * reach, level) for s in (-1, 1)]
-    above = _given(values, deviation, *near) - k * marginal.between(*near)
-    outside = [
-        marginal.between(-np.inf, far[0]) + marginal.between(far[1], np.inf),
-        _given(values, deviation, -np.inf, far[0]) + _given(values, deviation, far[1], np.inf),
-    ]
-    return np.asarray(np.maximum(np.maximum(above, outside[0] - k * outside[1]), 0.0))
+    near = [ratios.crossing(lowest, way, -level) for way in (-1, 1)]
+    far = [ratios.crossing(lowest, way, level) for way in (-1, 1)]
+    k = math.exp(level)
+    above = ratios.given(*near) - k * ratios.overall(*near)
+    everywhere = np.full_like(lowest, np.inf)
+    overall = ratios.overall(-everywhere, far[0]) + ratios.overall(far[1], everywhere)
+    given = ratios.given(-everywhere, far[0]) + ratios.given(far[1], everywhere)
+    return np.asarray(np.maximum(np.maximum(above, overall - k * given), 0.0))
 
 
 def largest_gaussian_delta(
@@ -212,55 +213,67 @@ def classical_gaussian_delta(sensitivity: float, noise: float, epsilon: float) -
     return min(1.0, 1.25 * math.exp(-0.5 * (_checks.leakage("epsilon", epsilon) * ratio) ** 2))
 
 
-def _given(values: Floats, deviation: float, low: ArrayLike, high: ArrayLike) -> Floats:
-    """The probability of an interval of outputs given each true value."""
-    standard = GaussianMixture.normal(0.0, deviation)
-    return standard.between(np.asarray(low) - values, np.asarray(high) - values)
+class _LogRatios:
+    r"""The log ratio of the output's density overall to that given each value.
 
-
-def _log_ratio(marginal: GaussianMixture, values: Floats, noise: float, outputs: Floats) -> Floats:
-    """The convex log ratio of the output's density overall to that given each value."""
-    given = -0.5 * ((outputs - values) / noise) ** 2 - math.log(noise) - 0.5 * math.log(2 * math.pi)
-    return np.asarray(marginal.log_density(outputs) - given)
-
-
-def _lowest(prior: GaussianMixture, values: Floats, noise: float) -> Floats:
-    """The outputs at which the log ratios are least, by halving on their slopes."""
-    marginal = prior.blurred(noise)
-    variance = marginal.deviations**2
-    # Each component alone turns at one of these, so their sum turns between them.
-    turning = values[:, None] + (values[:, None] - prior.means) * (noise / prior.deviations) ** 2
-    low, high = turning.min(axis=1), turning.max(axis=1)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        standard = (middle[:, None] - marginal.means) / marginal.deviations
-        logs = -0.5 * standard**2 - np.log(marginal.deviations)
-        share = special.softmax(logs + np.log(np.maximum(marginal.weights, 1e-300)), axis=1)
-        pull = share * (middle[:, None] - marginal.means) / variance
-        slope = (middle - values) / noise**2 - pull.sum(axis=1)
-        low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
-    return np.asarray(0.5 * (low + high))
-
-
-def _crossing(
-    marginal: GaussianMixture,
-    values: Floats,
-    noise: float,
-    start: Floats,
-    reach: float,
-    level: float,
-) -> Floats:
-    """Where the log ratio crosses a level, going one way from its least point.
-
-    The least point itself, where it lies above the level already.
+    With $u$ the output's distance from the value in units of the noise, a component of variance
+    $s^2$ and $m$ below the value gives a parabola, $\frac{s^2}{2v} u^2 - \frac{m\sigma}{v} u -
+    \frac{m^2}{2v} - \frac12 \ln(1 + s^2/\sigma^2)$ with $v = s^2 + \sigma^2$; the log of the
+    weighted sum of their exponentials is convex, too.
     """
-    inner, outer = start, start + reach
-    while np.any(short := _log_ratio(marginal, values, noise, outer) <= level):
-        outer = np.where(short, outer + (outer - start), outer)
-        if not np.all(np.isfinite(outer)):
-            break
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (inner + outer)
-        over = _log_ratio(marginal, values, noise, middle) > level
-        inner, outer = np.where(over, inner, middle), np.where(over, middle, outer)
-    return np.asarray(inner)
+
+    def __init__(self, prior: GaussianMixture, noise: float, points: ArrayLike) -> None:
+        values = np.atleast_1d(_checks.numbers("points", points))
+        below = values[:, None] - prior.means
+        wide = np.hypot(prior.deviations, noise)
+        narrow, shift = prior.deviations / wide, below / wide
+        self._weights = prior.weights
+        self._square = 0.5 * narrow**2
+        self._line = -shift * (noise / wide)
+        self._height = -0.5 * shift**2 - np.log(wide / noise)
+        self._shift, self._scale = shift, noise / wide
+        # Beyond this neither density has any mass left.
+        self._reach = _FAR * float((1 / self._scale).max()) + float(np.abs(below / noise).max())
+
+    def at(self, places: Floats) -> Floats:
+        """The log ratios, each at its own place."""
+        logs = self._logs(places)
+        highest = logs.max(axis=1, keepdims=True)
+        return np.asarray(np.log(np.exp(logs - highest) @ self._weights) + highest[:, 0])
+
+    def _logs(self, places: Floats) -> Floats:
+        here = places[:, None]
+        return np.asarray((self._square * here + self._line) * here + self._height)
+
+    def lowest(self) -> Floats:
+        """Where the log ratios are least, by halving on their slopes."""
+        low = np.full(len(self._line), -self._reach)
+        high = -low
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            share = special.softmax(self._logs(middle) + np.log(self._weights), axis=1)
+            slope = (share * (2 * self._square * middle[:, None] + self._line)).sum(axis=1)
+            low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
+        return np.asarray(0.5 * (low + high))
+
+    def crossing(self, start: Floats, way: int, level: float) -> Floats:
+        """Where a log ratio crosses a level, going one way from its least point.
+
+        The least point itself, where it lies above the level already.
+        """
+        inner, outer = start, np.full_like(start, way * self._reach)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (inner + outer)
+            over = self.at(middle) > level
+            inner, outer = np.where(over, inner, middle), np.where(over, middle, outer)
+        return inner
+
+    def given(self, low: Floats, high: Floats) -> Floats:
+        """The probability of an interval of outputs given each value."""
+        return GaussianMixture.normal(0.0, 1.0).between(low, high)
+
+    def overall(self, low: Floats, high: Floats) -> Floats:
+        """The same whatever the value."""
+        ends = [(end[:, None] * self._scale + self._shift) for end in (low, high)]
+        parts = GaussianMixture.normal(0.0, 1.0).between(*ends)
+        return np.asarray(parts @ self._weights)

@@ -14,6 +14,7 @@ the value itself, since everything that is released depends on the value through
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self, assert_never
@@ -65,7 +66,7 @@ class Lattice:
     count: int
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+        if not (self.low < self.high and math.isfinite(self.high - self.low)):
             rule = "be finite, the first less than the second"
             raise InvalidParameter("interval", (self.low, self.high), rule)
         if _checks.count("count", self.count, at_least=2) > MOST_POINTS:
@@ -105,14 +106,12 @@ class Lattice:
         Raises:
             InvalidParameter: If a value is no finite number; it is not quoted.
         """
-        given = np.asarray(values, dtype=np.float64)
-        if not np.all(np.isfinite(given)):
-            raise InvalidParameter("values", "another", "be finite numbers")
+        given = _checks.numbers("values", values)
         return np.searchsorted(self.edges, given, side="right").astype(np.int64)
 
     def outside(self, values: ArrayLike) -> int:
         """How many of the values are clamped."""
-        given = np.asarray(values, dtype=np.float64)
+        given = _checks.numbers("values", values)
         return int(np.count_nonzero((given < self.low) | (given > self.high)))
 
     def scaled(self, scales: ArrayLike) -> Floats:
@@ -150,9 +149,9 @@ class Lattice:
     @classmethod
     def covering(cls, values: ArrayLike, count: int) -> Self:
         """The lattice over the range of some values."""
-        given = np.asarray(values, dtype=np.float64)
-        if given.size == 0 or not np.all(np.isfinite(given)):
-            raise InvalidParameter("values", f"{given.size} of them", "be finite numbers")
+        given = _checks.numbers("values", values)
+        if np.unique(given).size < 2:
+            raise InvalidParameter("values", "fewer", "be at least two different numbers")
         return cls(float(given.min()), float(given.max()), count)
 
 

@@ -20,7 +20,7 @@ from sfumato.errors import InvalidParameter
 Floats = NDArray[np.float64]
 
 _HALVINGS = 120
-_RELATIVE_WIDTH = 1e-3
+_RELATIVE_WIDTH = 1e-2
 """A component is at least so wide, as a part of the spread of all values: a spike on a repeated
 value would promise a certainty that no history supports."""
 
@@ -46,13 +46,14 @@ class GaussianMixture:
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, deviations: ArrayLike) -> None:
         shares = _checks.probabilities("weights", weights)
-        object.__setattr__(self, "weights", _checks.read_only(shares / shares.sum()))
+        kept = shares > 0  # a component without weight is none
+        object.__setattr__(self, "weights", _checks.read_only(shares[kept] / shares.sum()))
         for name, values in (("means", means), ("deviations", deviations)):
-            vector = np.asarray(values, dtype=np.float64)
-            if vector.shape != shares.shape or not np.all(np.isfinite(vector)):
-                rule = f"be {shares.size} finite numbers, one per component"
+            vector = _checks.numbers(name, values)
+            if vector.shape != shares.shape:
+                rule = f"be {shares.size} numbers, one per component"
                 raise InvalidParameter(name, vector.shape, rule)
-            object.__setattr__(self, name, _checks.read_only(vector))
+            object.__setattr__(self, name, _checks.read_only(vector[kept]))
         if self.deviations.min() <= 0:
             least = float(self.deviations.min())
             raise InvalidParameter("deviations", least, "be greater than 0")
@@ -84,18 +85,22 @@ class GaussianMixture:
             >>> GaussianMixture.fit(values).weights.round(2)
             array([0.4, 0.6])
         """
-        history = np.asarray(values, dtype=np.float64).ravel()
-        if not np.all(np.isfinite(history)) or np.unique(history).size < 2:
-            rule = "be finite, and at least two different ones"
+        history = _checks.numbers("values", values).ravel()
+        different = np.unique(history).size
+        if different < 2:
+            rule = "be at least two different ones"
             raise InvalidParameter("values", f"{history.size} numbers", rule)
-        centre, spread = float(history.mean()), float(history.std())
-        if not np.isfinite(spread):
-            raise InvalidParameter("values", "a wider range", "have a finite variance")
+        if components is not None and _checks.count("components", components) > different:
+            raise InvalidParameter("components", components, "be no more than different values")
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            centre, spread = float(history.mean()), float(history.std())
+        if not (np.isfinite(spread) and spread > np.finfo(np.float64).tiny):
+            raise InvalidParameter("values", "a range", "have a variance that floats can hold")
         scaled = ((history - centre) / spread)[:, None]
         tried = (
-            range(1, min(_checks.count("most", most), np.unique(history).size) + 1)
+            range(1, min(_checks.count("most", most), different) + 1)
             if components is None
-            else [_checks.count("components", components)]
+            else [components]
         )
         best = min((_fitted(scaled, count) for count in tried), key=lambda one: one.bic(scaled))
         order = np.argsort(best.means_.ravel(), kind="stable")
