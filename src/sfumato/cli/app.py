@@ -21,6 +21,7 @@ from sfumato.cli import (
     privatize,
     release,
     study,
+    temporal,
 )
 from sfumato.cli.console import BAD_INPUT, INTERRUPTED, mention_compiling, say
 from sfumato.errors import SfumatoError
@@ -76,19 +77,29 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run_guarded
 
 
-for name, command in (
-    ("fit", fit.fit),
-    ("plan", plan.plan),
-    ("compile", policy.compile_policy),
-    ("release", release.release),
-    ("audit", audit.audit),
-    ("design", design.design),
-    ("implied", implied.implied),
-    ("privatize", privatize.privatize),
-    ("demo", demo.demo),
-    ("study", study.study),
-):
-    app.command(name)(guarded(command))
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "fit": fit.fit,
+    "plan": plan.plan,
+    "compile": policy.compile_policy,
+    "release": release.release,
+    "audit": audit.audit,
+    "design": design.design,
+    "implied": implied.implied,
+    "privatize": privatize.privatize,
+    "demo": demo.demo,
+    "study": study.study,
+}
+_OVER_TIME: dict[str, Callable[..., None]] = {
+    "leakage": temporal.leakage,
+    "allocate": temporal.allocate,
+    "fit": temporal.fit,
+    "plot": temporal.plot,
+}
+over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
+for group, commands in ((app, _COMMANDS), (over_time, _OVER_TIME)):
+    for name, command in commands.items():
+        group.command(name)(guarded(command))
+app.add_typer(over_time, name="temporal")
 
 
 def run() -> int:

@@ -35,6 +35,8 @@ Matrix: TypeAlias = "ArrayLike | sparse.sparray"
 
 MOST_ALPHA = 700.0
 """Beyond this e**alpha leaves the floats; the loss then grows with alpha."""
+_MOST_ROWS = 5000
+"""Rows up to which a sparse matrix is written out."""
 _FAR = 1e250
 """Slopes of the hull beyond this belong to entries that are as good as 0."""
 
@@ -115,9 +117,12 @@ class LossFunction:
             >>> LossFunction.of_any([[[0.8, 0.2], [0.0, 1.0]], [[0.5, 0.5], [0.4, 0.6]]])(1.0)
             0.8648397
         """
-        tables = [_rows(matrix) for matrix in matrices]
-        if not tables:
+        if not matrices:
             raise InvalidParameter("matrices", 0, "be at least one")
+        for matrix in matrices:
+            if isinstance(matrix, sparse.sparray) and (pair := strangers(matrix)):
+                return cls([1.0], [0.0], [pair])
+        tables = [_rows(matrix) for matrix in matrices]
         corners = [corner for table in tables for corner in _hull(table)]
         return cls._from_corners(corners, max(_error(table) for table in tables))
 
@@ -256,9 +261,36 @@ _Corner = tuple[float, float, int, int]
 
 
 def _rows(matrix: Matrix) -> Floats:
-    table = matrix.toarray() if isinstance(matrix, sparse.sparray) else matrix
+    table = matrix
+    if isinstance(matrix, sparse.sparray):
+        if matrix.shape[0] > _MOST_ROWS:
+            rule = f"have at most {_MOST_ROWS} rows, unless two of them share no column"
+            raise InvalidParameter("matrix", matrix.shape, rule)
+        table = matrix.toarray()
     rows = _checks.row_stochastic("matrix", table)
     return np.ascontiguousarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def strangers(matrix: sparse.sparray) -> tuple[int, int] | None:
+    """Two rows of a sparse matrix that share no column, if there are any.
+
+    Rows that share a column with a row are found from the columns' own lists, so that the usual
+    case of a large map, where most rows are strangers, is settled by the first row.
+
+    Examples:
+        >>> strangers(sparse.csr_array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+        (0, 2)
+    """
+    rows, columns = sparse.csr_array(matrix), sparse.csc_array(matrix)
+    rows.eliminate_zeros()
+    columns.eliminate_zeros()
+    for place in range(rows.shape[0]):
+        met = np.zeros(rows.shape[0], dtype=np.bool_)
+        for column in rows.indices[rows.indptr[place] : rows.indptr[place + 1]]:
+            met[columns.indices[columns.indptr[column] : columns.indptr[column + 1]]] = True
+        if not met.all():
+            return place, int(np.flatnonzero(~met)[0])
+    return None
 
 
 def _error(rows: Floats) -> float:

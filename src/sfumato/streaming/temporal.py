@@ -1,13 +1,14 @@
-"""Counts of a population, moment by moment, so that no moment leaks more than alpha."""
+"""Any mechanism with a budget, moment by moment, so that no moment leaks more than alpha."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato.accounting.temporal import TemporalAccount
@@ -18,6 +19,7 @@ from sfumato.guarantees import TemporalDP
 from sfumato.leakage.over_time import TemporalLeakage
 from sfumato.leakage.temporal import LossFunction
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.frequency import KaryResponse
 from sfumato.randomness import Randomness, secure
 from sfumato.streaming.instant import Purpose
 
@@ -26,9 +28,126 @@ _MOVED = 2
 """A person who moves leaves one cell of a histogram and enters another."""
 
 
+class Mechanism(Protocol):
+    """One release: what it leaks of the value of one person, and how it is drawn."""
+
+    @property
+    def epsilon(self) -> float:
+        """Its leakage, pure, exact or rounded up."""
+
+    def __call__(self, value: Any, randomness: Randomness) -> Any:
+        """Draw a release of a value."""
+
+
+Maker = Callable[[float], Mechanism]
+"""Makes a mechanism for a budget; what it leaks in fact may be less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of the values of many people, with two-sided geometric noise.
+
+    Attributes:
+        alphabet: The values a person can have.
+        noise: What is added to every count.
+
+    Examples:
+        >>> make = Histogram.of(Alphabet("ab"))
+        >>> make(0.5).epsilon <= 0.5, make(0.5)(["a", "b", "b"], secure()).shape
+        (True, (2,))
+    """
+
+    alphabet: Alphabet
+    noise: DiscreteLaplace
+
+    @classmethod
+    def of(cls, alphabet: Alphabet) -> Maker:
+        """Histograms of people's values, for any budget."""
+        return lambda budget: cls(alphabet, DiscreteLaplace.at(budget / _MOVED))
+
+    @property
+    def epsilon(self) -> float:
+        """For one person who has another value."""
+        return self.noise.leakage(_MOVED).epsilon
+
+    def __call__(self, value: Sequence[object], randomness: Randomness) -> Ints:
+        """The noisy counts; unbiased whole numbers, maybe negative.
+
+        Raises:
+            UnknownSymbol: If a value is not in the alphabet; it is not quoted.
+        """
+        places = self.alphabet.indices(list(value))
+        counts = np.bincount(places, minlength=len(self.alphabet))
+        return np.asarray(counts + self.noise.draw(len(self.alphabet), randomness))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One person's own value by k-ary randomised response.
+
+    Attributes:
+        alphabet: The values.
+        response: The mechanism.
+    """
+
+    alphabet: Alphabet
+    response: KaryResponse
+
+    @classmethod
+    def of(cls, alphabet: Alphabet) -> Maker:
+        """Responses for any budget."""
+        return lambda budget: cls(alphabet, KaryResponse.at(len(alphabet), budget))
+
+    @property
+    def epsilon(self) -> float:
+        """Whatever the value."""
+        return self.response.local.epsilon
+
+    def __call__(self, value: object, randomness: Randomness) -> str | int:
+        """A released symbol."""
+        report = self.response.simulate([self.alphabet.index(value)], randomness)
+        return self.alphabet.labels[int(np.flatnonzero(report[0])[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A measurement of OpenDP, or anything with `map` and a call; it brings its own coins.
+
+    Attributes:
+        measurement: The measurement.
+        distance: How far apart two databases are that differ in one person's value.
+
+    Examples:
+        >>> class Exact:
+        ...     def map(self, distance): return 0.5 * distance
+        ...     def __call__(self, value): return value
+        >>> Measurement(Exact(), 1).epsilon
+        0.5
+    """
+
+    measurement: Any
+    distance: Any
+
+    @classmethod
+    def of(cls, build: Callable[[float], Any], distance: Any) -> Maker:
+        """Measurements for any budget: `build` makes one for an epsilon."""
+        return lambda budget: cls(build(budget), distance)
+
+    @property
+    def epsilon(self) -> float:
+        """What the measurement itself says."""
+        return _checks.leakage(
+            "measurement.map(distance)", float(self.measurement.map(self.distance))
+        )
+
+    def __call__(self, value: Any, randomness: Randomness) -> Any:
+        """Invoke the measurement."""
+        return self.measurement(value)
+
+
 @dataclass(frozen=True, slots=True)
 class TemporalPlan:
-    """The rule of a release of histograms.
+    """The rule of a sequence of releases.
 
     Attributes:
         backward: Loss function of the backward matrix, the worst over all people.
@@ -55,22 +174,23 @@ class TemporalPlan:
         return finite_budgets(self.backward, self.forward, self.alpha, self.steps)
 
 
-@dataclass(slots=True)
 class TemporalRelease:
-    """Noisy histograms of the values of many people, one for each moment.
+    """Releases of any mechanism under correlation.
 
-    Every count gets two-sided geometric noise. What is charged is the exact leakage of the noise
-    that is drawn, and the account knows at any time what every past moment leaks by now.
+    What is charged is the exact leakage of the mechanism that is drawn from, and the account knows
+    at any time what every past moment leaks by now.
 
     Args:
         plan: The rule.
-        alphabet: The values a person can have.
+        make: Makes the mechanism of a moment: `Histogram.of`, `Answer.of`, `Measurement.of`, or
+            any function from a budget to a `Mechanism`.
         randomness: Source of coins; secure if not given.
         purpose: A simulation may use seeded coins; a release may not.
 
     Examples:
         >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
-        >>> release = TemporalRelease(TemporalPlan(chain, chain, alpha=1.0), Alphabet("ab"))
+        >>> plan = TemporalPlan(chain, chain, alpha=1.0)
+        >>> release = TemporalRelease(plan, Histogram.of(Alphabet("ab")))
         >>> told = [release(["a", "b", "b", "a", "b"]) for _ in range(4)]
         >>> release.leakage.event <= TemporalDP(1.0)
         True
@@ -79,24 +199,24 @@ class TemporalRelease:
         [TPL, Fig. 1 and Alg. 8]
     """
 
-    plan: TemporalPlan
-    alphabet: Alphabet
-    randomness: Randomness = field(default_factory=secure, repr=False)
-    purpose: Purpose = Purpose.RELEASE
-    _account: TemporalAccount = field(init=False, repr=False)
-    _online: OnlineBudget | None = field(init=False, repr=False)
-    _budgets: NDArray[np.float64] | None = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.randomness.simulated and self.purpose is not Purpose.SIMULATION:
+    def __init__(
+        self,
+        plan: TemporalPlan,
+        make: Maker,
+        *,
+        randomness: Randomness | None = None,
+        purpose: Purpose = Purpose.RELEASE,
+    ) -> None:
+        self._coins = secure() if randomness is None else randomness
+        if self._coins.simulated and purpose is not Purpose.SIMULATION:
             raise InsecureRandomness("a temporal release")
-        plan = self.plan
+        self.plan = plan
+        self._make = make
         self._account = TemporalAccount(plan.backward, plan.forward)
-        endless = plan.steps is None
-        self._online = (
-            OnlineBudget.begin(plan.backward, plan.forward, plan.alpha) if endless else None
-        )
-        self._budgets = None if endless else plan.budgets
+        self._budgets = None if plan.steps is None else plan.budgets
+        self._online = None
+        if plan.steps is None:
+            self._online = OnlineBudget.begin(plan.backward, plan.forward, plan.alpha)
 
     @property
     def leakage(self) -> TemporalLeakage:
@@ -108,49 +228,36 @@ class TemporalRelease:
         """The largest of them."""
         return self.leakage.event if len(self._account) else TemporalDP(0.0)
 
-    def __call__(self, values: Sequence[object]) -> Ints:
-        """Release the histogram of the values that people have at this moment.
+    def __call__(self, value: Any) -> Any:
+        """Release the value of this moment.
 
         Raises:
-            UnknownSymbol: If a value is not in the alphabet; it is not quoted.
-            BudgetExceeded: If all releases that were planned have happened.
+            BudgetExceeded: If all releases that were planned have happened, or the mechanism leaks
+                more than the budget it was made for; nothing was drawn.
         """
-        places = self.alphabet.indices(list(values))
-        return self.release_counts(np.bincount(places, minlength=len(self.alphabet)))
-
-    def release_counts(self, counts: ArrayLike) -> Ints:
-        """The same from counts; unbiased whole numbers, maybe negative."""
-        true = np.asarray(counts)
-        if true.shape != (len(self.alphabet),) or true.dtype.kind not in "iu" or true.min() < 0:
-            rule = f"be {len(self.alphabet)} whole numbers of at least 0, one for each symbol"
-            raise InvalidParameter("counts", true.shape, rule)
-        noise = DiscreteLaplace.at(self._budget() / _MOVED)
-        charge = noise.leakage(_MOVED).epsilon
-        sequence = len(self._account)
-        drawn = noise.draw(true.size, self.randomness.at("histogram", sequence))
-        self._account.charge(charge)
-        if self._online is not None:
-            self._online = self._online.spend(charge)
-        return np.asarray(true.astype(np.int64) + drawn)
+        sequence, budget = len(self._account), self._budget()
+        mechanism = self._make(budget)
+        charge = mechanism.epsilon
+        if charge > budget:
+            raise BudgetExceeded("temporal", sequence, TemporalDP(charge), TemporalDP(budget))
+        # Charged before anything is drawn: an interrupted release is one that happened.
+        self._charge(charge)
+        return mechanism(value, self._coins.at("temporal", sequence))
 
     def skip(self) -> None:
-        """A moment at which nothing is released; later ones may get more."""
-        if self._online is None:
-            raise InvalidParameter("steps", self.plan.steps, "not be given, to skip moments")
-        self._account.charge(0.0)
-        self._online = self._online.spend(0.0)
+        """A moment at which nothing is released; later ones of an endless stream may get more."""
+        self._budget()
+        self._charge(0.0)
+
+    def _charge(self, epsilon: float) -> None:
+        self._account.charge(epsilon)
+        if self._online is not None:
+            self._online = self._online.spend(epsilon)
 
     def _budget(self) -> float:
         if self._online is not None:
             return self._online.offered
         if self._budgets is None or len(self._account) >= self._budgets.size:
             left = TemporalDP(max(0.0, self.plan.alpha - self.spent.alpha))
-            raise BudgetExceeded("histogram", len(self._account), TemporalDP(math.inf), left)
+            raise BudgetExceeded("temporal", len(self._account), TemporalDP(math.inf), left)
         return float(self._budgets[len(self._account)])
-
-
-def laplace_error(epsilons: ArrayLike) -> float:
-    """Mean absolute error of a count under two-sided geometric noise, over all releases."""
-    budgets = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
-    ratios = np.exp(-np.maximum([_checks.positive("epsilons", b) for b in budgets], 0) / _MOVED)
-    return float(np.mean(2 * ratios / (1 - ratios**2)))

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from sfumato.jobs.plan import CurvePoint
     from sfumato.jobs.privatize import Spread
     from sfumato.jobs.widths import WidthForecast
+    from sfumato.leakage.over_time import TemporalLeakage
+    from sfumato.leakage.temporal import LossFunction
     from sfumato.studies.sip_batches import BatchPoint
 
 COLOURS = {
@@ -220,6 +222,36 @@ def prior_and_released(spread: Spread, column: str, path: str | Path) -> None:
         axes.set_ylim(0, 1.02)
     axes.set_xlabel(column)
     axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def leakage_of_moments(
+    told: TemporalLeakage, losses: Sequence[LossFunction], path: str | Path
+) -> None:
+    """What every release leaks of its moment, and how leakage carries over to the next one."""
+    figure, panels = _figure(9.6, 3.8, columns=2)
+    times = range(1, len(told.epsilons) + 1)
+    for name, values, colour, style in (
+        ("by itself", told.epsilons, "#9a9a9a", ":"),
+        ("through the past (BPL)", told.backward, COLOURS["optimal"], "-"),
+        ("through the future (FPL)", told.forward, COLOURS["calibrated"], "-"),
+        ("through both (TPL)", told.total, COLOURS["published"], "-"),
+    ):
+        panels[0].plot(times, values, style, color=colour, label=name)
+    panels[0].set_xlabel("release")
+    panels[0].set_ylabel("leakage of its moment (nats)")
+    most = 1.25 * float(told.total.max())
+    levels = [most * step / 200 for step in range(201)]
+    panels[1].plot(levels, levels, ":", color="#bbbbbb", label="all of it")
+    for name, loss, colour in zip(
+        ("backward", "forward"), losses, (COLOURS["optimal"], COLOURS["calibrated"]), strict=True
+    ):
+        panels[1].plot(levels, [loss(level) for level in levels], color=colour, label=name)
+    panels[1].set_xlabel("leakage of a moment (nats)")
+    panels[1].set_ylabel("of which told of the moment beside it")
+    for axes in panels:
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 

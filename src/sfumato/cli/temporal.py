@@ -1,0 +1,238 @@
+"""`sfumato temporal`: what a DP mechanism really leaks over time, and budgets that hold."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, progress, say, table
+
+Backward = Annotated[
+    str | None,
+    typer.Option(help="Matrix from a value to the one before it: a CSV file, or a fitted model."),
+]
+Forward = Annotated[
+    str | None, typer.Option(help="Matrix from a value to the next one: a CSV file, or a model.")
+]
+Epsilon = Annotated[
+    str, typer.Option(help="Budget of every release by itself, or a file with one for each.")
+]
+Steps = Annotated[int | None, typer.Option(help="Number of releases.")]
+
+HELP = """What releases of a DP mechanism really leak under correlation, and budgets that hold.
+
+A mechanism that is epsilon-DP at each moment tells of a moment also through the releases before
+and after it. Matrices are CSV files without a header: row = the value that is known.
+
+\b
+  sfumato temporal fit history.csv --stream user --value place -o town
+  sfumato temporal leakage --backward town.backward.csv --forward town.forward.csv \\
+      --epsilon 0.1 --steps 50
+  sfumato temporal allocate --alpha 1 --backward town.backward.csv --forward town.forward.csv
+  sfumato temporal plot --backward town.backward.csv --forward town.forward.csv \\
+      --epsilon 0.1 --steps 50 -o town.png
+"""
+
+
+def leakage(
+    epsilon: Epsilon,
+    backward: Backward = None,
+    forward: Forward = None,
+    steps: Steps = None,
+    window: Annotated[
+        int | None, typer.Option(help="Also the leakage of any so many moments together.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Leakage of every release: through the past (BPL), the future (FPL) and both (TPL).
+
+    Without a matrix nothing is known of that direction. The suprema say what the leakage tends to
+    if releases go on with the largest of the budgets; "inf" if it grows for ever.
+
+    \b
+    Examples:
+      sfumato temporal leakage --backward back.csv --forward forth.csv --epsilon 0.1 --steps 10
+      sfumato temporal leakage --backward city.model --epsilon budgets.csv --json
+    """
+    from sfumato.jobs.temporal import read_epsilons
+    from sfumato.leakage.over_time import temporal_leakage
+
+    losses = _losses(backward, forward)
+    budgets = read_epsilons(epsilon, steps)
+    told = temporal_leakage(budgets, *losses)
+    most = float(budgets.max())
+    suprema = [loss.supremum(most) for loss in losses]
+    if as_json:
+        document: dict[str, Any] = {
+            "epsilon": told.epsilons.tolist(),
+            "bpl": told.backward.tolist(),
+            "fpl": told.forward.tolist(),
+            "tpl": told.total.tolist(),
+            "sup_backward": _or_null(suprema[0]),
+            "sup_forward": _or_null(suprema[1]),
+            "event": told.event.alpha,
+            "user": told.user.alpha,
+        }
+        if window is not None:
+            document["window"] = told.window(window).alpha
+        print_json(document)
+        return
+    table(
+        "leakage of each release, in nats",
+        ["release", "by itself", "past (BPL)", "future (FPL)", "both (TPL)"],
+        [
+            [str(place + 1), *(f"{value:.6g}" for value in row)]
+            for place, row in enumerate(
+                zip(told.epsilons, told.backward, told.forward, told.total, strict=True)
+            )
+        ],
+    )
+    print(
+        f"any single moment: {told.event.alpha:.6g}; a person's whole stream: {told.user.alpha:.6g}"
+    )
+    if window is not None:
+        print(f"any {window} moments together: {told.window(window).alpha:.6g}")
+    print(
+        f"for ever at {most:g}: past {_shown(suprema[0])}, future {_shown(suprema[1])}, "
+        f"both {_shown(sum(suprema) - most)}"
+    )
+
+
+def allocate(
+    alpha: Annotated[float, typer.Option(help="What no moment may leak more than.")],
+    backward: Backward = None,
+    forward: Forward = None,
+    steps: Steps = None,
+    least_noise: Annotated[
+        bool, typer.Option("--least-noise", help="Budgets of least total variance; with --steps.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Budgets with which no moment leaks more than alpha, for ever and for a known number.
+
+    `constant` is for releases without end. In a sequence of known length the first and the last may
+    have more: `first`, `middle`, `last`.
+
+    \b
+    Examples:
+      sfumato temporal allocate --alpha 1 --backward back.csv --forward forth.csv --json
+      sfumato temporal allocate --alpha 1 --backward back.csv --forward forth.csv --steps 10
+      sfumato temporal allocate --alpha 1 --forward city.model --steps 10 --least-noise
+    """
+    from sfumato.accounting import temporal_budgets as budgets
+    from sfumato.errors import InvalidParameter
+
+    losses = _losses(backward, forward)
+    if least_noise and steps is None:
+        raise InvalidParameter("--least-noise", True, "come with --steps")
+    stranger = any(loss.disjoint is not None for loss in losses)
+    if stranger and steps is None:
+        budgets.allocate(*losses, alpha)  # says which rows, and why
+    document: dict[str, Any] = {}
+    if not stranger:
+        found = budgets.allocate(*losses, alpha)
+        document |= {"constant": found.constant, "first": found.first}
+        document |= {"middle": found.middle, "last": found.last}
+    if steps is not None:
+        make = budgets.least_noise_budgets if least_noise else budgets.finite_budgets
+        each = make(*losses, alpha, steps)
+        document["budgets"] = each.tolist()
+        document["variance"] = budgets.noise_variance(each) / steps
+        if stranger or steps == 1:
+            document |= {"constant": min(each), "first": each[0], "last": each[-1]}
+            document["middle"] = each[len(each) // 2]
+    if as_json:
+        print_json(document)
+        return
+    for name in ("constant", "first", "middle", "last"):
+        print(f"{name} {document[name]:.6g}")
+    if steps is not None:
+        print(f"mean variance of Laplace noise for a count: {document['variance']:.6g}")
+        rows = [[str(place + 1), f"{each:.6g}"] for place, each in enumerate(document["budgets"])]
+        table("budget of each release", ["release", "epsilon"], rows)
+
+
+def fit(
+    history: Annotated[str, typer.Argument(metavar="TABLE", help="Recorded streams.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="PREFIX of the two files that are written.")
+    ],
+    stream: Annotated[str, typer.Option(help="Column that tells streams apart.")] = "stream",
+    value: Annotated[str, typer.Option(help="Column of the value.")] = "value",
+    smoothing: Annotated[
+        float, typer.Option(help="Added to every count: the larger, the weaker the correlation.")
+    ] = 0.5,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Backward and forward matrix from recorded streams, as PREFIX.backward.csv and .forward.csv.
+
+    Without smoothing, values that never followed each other exclude each other, and no constant
+    budget lasts.
+
+    \b
+    Examples:
+      sfumato temporal fit history.csv --stream user --value place -o town
+    """
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.temporal import fit_matrices, write_matrix
+
+    source = Table.at(history)
+    with progress("reading", source.count(), quiet or as_json) as show:
+        alphabet, backward, forward = fit_matrices(
+            source, stream=stream, value=value, smoothing=smoothing, progress=show
+        )
+    files = [f"{output}.backward.csv", f"{output}.forward.csv"]
+    for file, matrix in zip(files, (backward, forward), strict=True):
+        write_matrix(Path(file), matrix)
+    if as_json:
+        print_json({"files": files, "symbols": list(alphabet.labels)})
+    elif not quiet:
+        say(f"{len(alphabet)} values; written: {', '.join(files)}")
+
+
+def plot(
+    epsilon: Epsilon,
+    output: Annotated[str, typer.Option("--output", "-o", help="The picture (PNG or SVG).")],
+    backward: Backward = None,
+    forward: Forward = None,
+    steps: Steps = None,
+) -> None:
+    """Picture of the leakage of every release, and of the loss functions behind it.
+
+    \b
+    Examples:
+      sfumato temporal plot --backward back.csv --forward forth.csv --epsilon 0.1 \\
+          --steps 50 -o leakage.png
+    """
+    from sfumato.jobs.temporal import read_epsilons
+    from sfumato.leakage.over_time import temporal_leakage
+    from sfumato.studies.figures import leakage_of_moments
+
+    losses = _losses(backward, forward)
+    told = temporal_leakage(read_epsilons(epsilon, steps), *losses)
+    leakage_of_moments(told, losses, output)
+
+
+def _losses(backward: str | None, forward: str | None) -> tuple[Any, Any]:
+    from sfumato.errors import InvalidParameter
+    from sfumato.jobs.temporal import read_loss
+
+    if backward is None and forward is None:
+        raise InvalidParameter("--backward", None, "be given, or --forward, or both")
+    return (
+        read_loss("--backward", backward, backward=True),
+        read_loss("--forward", forward, backward=False),
+    )
+
+
+def _or_null(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else "grows for ever"
