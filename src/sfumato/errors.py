@@ -30,6 +30,7 @@ class InvalidParameter(SfumatoError, ValueError):
     Attributes:
         name: The parameter, as the caller spelled it.
         value: What was given.
+        rule: What must hold.
 
     Examples:
         >>> raise InvalidParameter("epsilon", -1.0, "be finite and greater than 0")
@@ -40,6 +41,7 @@ class InvalidParameter(SfumatoError, ValueError):
     def __init__(self, name: str, value: object, rule: str) -> None:
         self.name = name
         self.value = value
+        self.rule = rule
         super().__init__(f"{name} must {rule}; got {_SHORT.repr(value)}")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.studies import lip_discrete, lip_numbers
 from sfumato.studies.catalogue import STUDIES, sip_figure_5
 from tests.shell.running import call, done, litter
 
@@ -60,3 +61,21 @@ def test_the_help_teaches_every_study() -> None:
     for name in STUDIES:
         assert f"sfumato study {name}" in said[said.index("Examples:") :]
         assert name in said[said.index("Studies:") : said.index("Examples:")]
+
+
+def test_the_figures_of_lip_come_from_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Few budgets and repetitions; the numbers themselves are tested with the papers.
+    few = partial(lip_numbers.figure_9, epsilons=(1.0, 3.0))
+    monkeypatch.setattr(lip_numbers, "figure_9", few)
+    monkeypatch.setattr(lip_discrete, "figure_6", partial(lip_discrete.figure_6, repetitions=20))
+    monkeypatch.setattr(lip_numbers, "figure_10", partial(lip_numbers.figure_10, (1.0, 2.0)))
+    printed = done("study", "lip-figures", "-o", tmp_path, "--json").document
+    names = ["lip-figures.csv", "lip-figures.json", "lip-figures.png", "lip-figures-numbers.png"]
+    assert [Path(file).name for file in printed["files"]] == names
+    assert {record["figure"][:2].rstrip("abc") for record in printed["records"]} == {
+        "2", "4", "5", "6", "7", "8", "9", "10",
+    }  # fmt: skip
+    assert any("Cor. 10 claim delta 1e-4; at epsilon 1 it is 0.194" in f for f in printed["facts"])
+    assert litter(tmp_path) == []

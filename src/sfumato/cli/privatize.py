@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +13,8 @@ from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say, table
 
 if TYPE_CHECKING:
-    from sfumato.jobs.privatize import Certificate
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.privatize import Certificate, Privatized
 
 
 def privatize(
@@ -86,7 +89,8 @@ def privatize(
 
     Numbers are clamped to an interval and stand on evenly spaced points of it; so do the
     outputs. Running this again draws fresh noise and tells more about everyone: an output that
-    exists is not overwritten, unless --key-file makes the answers the same.
+    exists is not overwritten, unless --key-file makes the answers the same. With --id a key is
+    for one value of each person; use another key for a later wave.
 
     \b
     Mechanisms for symbols:
@@ -95,7 +99,7 @@ def privatize(
       context-free         least loss without a prior
       published            the paper's closed form; refused where it does not keep its budget
       randomized-response  k-ary randomised response, without a prior; estimates frequencies
-      unary-encoding       sets of symbols, a|b|c, without a prior; estimates frequencies
+      unary-encoding       sets of symbols, as JSON lists, without a prior; estimates frequencies
       subset-selection     the same with sets of one size
 
     \b
@@ -118,28 +122,29 @@ def privatize(
       sfumato privatize salaries.csv -c gross --epsilon 2 --delta 1e-4 --mechanism gaussian-each \\
           --range 0:200000 -o private.csv
     """
-    from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
-    from sfumato.jobs.columns import read_columns, write_columns
+    from sfumato.jobs.columns import read_columns
     from sfumato.jobs.known import feature_names
     from sfumato.jobs.privatize import privatize as release_column
+    from sfumato.jobs.release import same_file
     from sfumato.streaming.instant import Purpose
 
     kept = _names(keep)
     sink = Table.at(output)
-    if not sink.is_standard and key_file is None and Path(output).exists():
-        rule = "not exist: a second release tells more about everyone (or give --key-file)"
-        raise InvalidParameter("--output", output, rule)
+    _check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
     ends = None if interval is None else _interval(interval)
     learnt = [column, *feature_names(prior)]
     read = Table.at(source)
     with progress("reading", read.count(), quiet or as_json) as show:
         named = [] if identity is None else [identity]
         rows = read_columns(read, [*learnt, *kept, *named], show)
-    records = None if history is None else read_columns(Table.at(history), learnt)
+    records: Any = None if history is None else read_columns(Table.at(history), learnt)
+    if history is not None and same_file(source, history):
+        records = rows
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
-    with progress("designing", None, quiet or as_json) as show:
+    files = {"frame": source, "history": history or source}
+    with _named_options(files), progress("designing", None, quiet or as_json) as show:
         done = release_column(
             rows,
             column,
@@ -162,18 +167,102 @@ def privatize(
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
             progress=show,
         )
-    write_columns(sink, done.frame)
     document = _document(done.certificate)
-    if not sink.is_standard:
-        _write_certificate(output, document)
-    if plot is not None:
-        from sfumato.studies.figures import prior_and_released
-
-        prior_and_released(done.spread, column, plot)
+    _write(done, sink, document, plot, keyed=key_file is not None)
     if as_json and not sink.is_standard:
         print_json({"output": output, **document})
     elif not quiet:
-        _tell(done.certificate, to_error=sink.is_standard)
+        _tell(done, to_error=sink.is_standard)
+
+
+_PICTURES = (".png", ".svg", ".pdf")
+_OPTIONS = {"kind": "--as", "identity": "--id", "interval": "--range", "count": "--points"}
+
+
+def _check_files(output: str, plot: str | None, inputs: list[str | None], *, keyed: bool) -> None:
+    """What would fail after the draw is refused before it."""
+    from sfumato.errors import InvalidParameter
+    from sfumato.jobs.release import same_file
+
+    if output != "-" and not keyed and Path(output).exists():
+        rule = "not exist: a second release tells more about everyone (or give --key-file)"
+        raise InvalidParameter("--output", output, rule)
+    for file in (output, plot, _beside(output)):
+        if file is None or file == "-":
+            continue
+        if any(given is not None and same_file(given, file) for given in inputs):
+            raise InvalidParameter("--output", file, "be a file of its own")
+    if plot is not None and Path(plot).suffix.lower() not in _PICTURES:
+        raise InvalidParameter("--plot", plot, f"end in {', '.join(_PICTURES)}")
+    for option, file in (("--plot", plot), ("--output", _beside(output))):
+        if file is not None and (Path(file).is_dir() or not Path(file).parent.is_dir()):
+            raise InvalidParameter(option, file, "name a file in a folder that exists")
+
+
+@contextmanager
+def _named_options(files: dict[str, str]) -> Iterator[None]:
+    """Problems with the names of files and options instead of those of the Python call."""
+    from sfumato.errors import InvalidParameter
+    from sfumato.formats.problems import BadTable
+
+    try:
+        yield
+    except BadTable as problem:
+        raise BadTable(
+            files.get(problem.source, problem.source), problem.row, problem.rule
+        ) from None
+    except InvalidParameter as problem:
+        name = _OPTIONS.get(problem.name, problem.name)
+        raise InvalidParameter(name, problem.value, problem.rule) from None
+
+
+def _beside(output: str) -> str:
+    return f"{output}.certificate.json"
+
+
+def _write(
+    done: Privatized, sink: Table, document: dict[str, Any], plot: str | None, *, keyed: bool
+) -> None:
+    """Picture and certificate first, the column last: if anything fails, nothing was released."""
+    import json
+
+    from sfumato.cli.console import finite
+    from sfumato.files import write_whole
+    from sfumato.jobs.columns import write_columns
+
+    if keyed and not sink.is_standard and Path(sink.path).exists():
+        _check_same(sink.path, done.certificate.fingerprint)
+    written: list[Path] = []
+    try:
+        if plot is not None:
+            from sfumato.studies.figures import prior_and_released
+
+            prior_and_released(done.spread, done.certificate.column, plot)
+            written.append(Path(plot))
+        if not sink.is_standard:
+            text = json.dumps(finite(document), indent=2, ensure_ascii=False)
+            write_whole(_beside(sink.path), f"{text}\n".encode())
+            written.append(Path(_beside(sink.path)))
+        write_columns(sink, done.frame)
+    except BaseException:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _check_same(output: str, fingerprint: str) -> None:
+    """An output may be written over by the mechanism that wrote it alone."""
+    import json
+
+    from sfumato.errors import InvalidParameter
+
+    try:
+        before = json.loads(Path(_beside(output)).read_text(encoding="utf-8")).get("fingerprint")
+    except (OSError, ValueError, AttributeError):
+        before = None
+    if before != fingerprint:
+        rule = "not exist, or come from the same mechanism: other answers tell more about everyone"
+        raise InvalidParameter("--output", output, rule)
 
 
 def _names(text: str | None) -> list[str]:
@@ -199,17 +288,8 @@ def _document(certificate: Certificate) -> dict[str, Any]:
     return document | {"delta": certificate.lip.delta}
 
 
-def _write_certificate(output: str, document: dict[str, Any]) -> None:
-    import json
-
-    from sfumato.cli.console import finite
-    from sfumato.files import write_whole
-
-    text = json.dumps(finite(document), indent=2, ensure_ascii=False)
-    write_whole(f"{output}.certificate.json", f"{text}\n".encode())
-
-
-def _tell(certificate: Certificate, *, to_error: bool) -> None:
+def _tell(done: Privatized, *, to_error: bool) -> None:
+    certificate = done.certificate
     lines = [
         f"{certificate.rows:,} values of {certificate.column!r} through {certificate.mechanism}",
         f"leakage: {certificate.lip} under the prior ({certificate.prior}), "
@@ -220,8 +300,7 @@ def _tell(certificate: Certificate, *, to_error: bool) -> None:
         lines.append(f"{told} {certificate.cost:.6g}; saying nothing {certificate.nothing:.6g}")
     if certificate.interval is not None:
         low, high = certificate.interval
-        outside = f"{certificate.clamped:,} values were outside and clamped"
-        lines.append(f"{certificate.size} points from {low:g} to {high:g}; {outside}")
+        lines.append(f"{certificate.size} points from {low:g} to {high:g}")
     for line in lines:
         say(line) if to_error else print(line)
     if certificate.frequencies is not None and not to_error:
@@ -233,5 +312,7 @@ def _tell(certificate: Certificate, *, to_error: bool) -> None:
                 for name, (share, error) in certificate.frequencies.items()
             ],
         )
+    if done.clamped:
+        say(f"note: {done.clamped:,} values were clamped (told to you, not in the certificate)")
     for remark in certificate.remarks:
         say(f"note: {remark}")

@@ -41,7 +41,7 @@ def study(
     \b
     Examples:
       sfumato study sip-figure-5
-      sfumato study sip-figure-5 --output figures --json
+      sfumato study lip-figures --output figures --json
     """
     from pathlib import Path
 

@@ -11,6 +11,7 @@ class BadTable(SfumatoError):
     Attributes:
         source: The file, or `-` for standard input.
         row: Number of the data row, counted from 1; None when the whole table is meant.
+        rule: What must hold.
 
     Examples:
         >>> raise BadTable("live.csv", 7, "column 'cell' must not be empty")
@@ -21,5 +22,6 @@ class BadTable(SfumatoError):
     def __init__(self, source: str, row: int | None, rule: str) -> None:
         self.source = source
         self.row = row
+        self.rule = rule
         place = source if row is None else f"{source}, row {row}"
         super().__init__(f"{place}: {rule}")

@@ -18,7 +18,7 @@ from sfumato.formats.readers import Table
 
 Record = Sequence[str | int | float | None]
 Columns = Mapping[str, type]
-"""Names of the columns, in order, and what they hold: `str`, `int` or `float`."""
+"""Names of the columns, in order, and what they hold: `str`, `int`, `float` or `bool`."""
 
 
 class Output:
@@ -126,7 +126,7 @@ class _Columnar:
         import pyarrow.ipc
         import pyarrow.parquet
 
-        kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+        kinds = {bool: pa.bool_(), str: pa.string(), int: pa.int64(), float: pa.float64()}
         self._schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
         if format == "parquet":
             self._writer: Any = pyarrow.parquet.ParquetWriter(path, self._schema)

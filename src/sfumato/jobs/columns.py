@@ -38,8 +38,10 @@ def write_columns(table: Table, columns: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _kind(cells: Sequence[Any]) -> type:
-    """The narrowest of whole numbers, numbers and text that holds all cells."""
+    """The narrowest of booleans, whole numbers, numbers and text that holds all cells."""
     kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {bool}:
+        return bool
     if kinds <= {int}:
         return int
     return float if kinds <= {int, float} else str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -92,7 +93,7 @@ class Known:
         """The same with the priors of the people of a table."""
         if self.predictor is None:
             return self
-        told = {name: _column(columns, name, source) for name in self.features}
+        told = {name: _typed(_column(columns, name, source)) for name in self.features}
         return replace(self, priors=self.predictor.priors(told))
 
     def places(self, values: Sequence[Raw], source: str) -> Ints:
@@ -192,6 +193,8 @@ def _symbols(values: Sequence[Raw], prior: AnyPrior, reading: Reading, source: s
                 raise InvalidParameter("prior", prior.size, rule)
             return Known(where, _full(prior.nominal), "a set of priors", within=prior)
         case Mapping():
+            if len({isinstance(label, str) for label in prior}) > 1:
+                raise InvalidParameter("prior", "both", "name words or whole numbers, not both")
             given = _checks.probabilities("prior", list(prior.values()))
             return Known(Symbols(Alphabet(prior)), _full(given), "given")
         case _:
@@ -271,7 +274,16 @@ def _for_features(
     where = reading.symbols(values, source)
     places = Known(where, np.empty((0, 0)), "").places(values, source)
     labels = [where.alphabet.labels[place] for place in places]
-    return where, names, {name: _column(records, name, source) for name in names}, labels
+    features = {name: _typed(_column(records, name, source)) for name in names}
+    return where, names, features, labels
+
+
+def _typed(cells: Sequence[Raw]) -> Sequence[Raw]:
+    """Numbers where all texts of a column are: a CSV file holds nothing but text."""
+    given = [cell for cell in cells if cell is not None and cell != ""]
+    if not given or not all(isinstance(cell, str) and _is_number(cell) for cell in given):
+        return cells
+    return [None if cell is None or cell == "" else float(cell) for cell in cells]
 
 
 def feature_names(prior: AnyPrior) -> tuple[str, ...]:
@@ -293,7 +305,7 @@ def _public(names: Sequence[str]) -> str:
 
 def read_prior(path: str) -> Prior:
     """A prior from a file: what `sfumato.save` wrote, or a table `value,probability`."""
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         rule = "be estimate, mixture, features:COLUMNS or a file"
         raise InvalidParameter("prior", path, rule)
     if Path(path).suffix.lower() != ".csv":

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato._digest import digest
@@ -241,6 +243,7 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
     labels = list(known.alphabet.labels)
     costs = named_loss(loss or "hamming", known.alphabet).matrix
     made = _REPORTS[mechanism](len(labels), _checks.epsilon("epsilon", epsilon))
+    address = digest("reports", mechanism.value, repr(made), *map(repr, labels))
     single = mechanism is Mechanism.RANDOMIZED_RESPONSE
     true, other = made.shown
     mean = known.mean
@@ -249,7 +252,8 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
     def draw(places: Ints, coins: Randomness, names: Sequence[str]) -> Released:
         report = made.simulate  # whether coins may be guessed was settled by the caller
         if coins.addressed:
-            rows = [report([x], coins.at(n, 0)) for x, n in zip(places, names, strict=True)]
+            pairs = zip(places, names, strict=True)
+            rows = [report([place], coins.at(f"{address} {name}", 0)) for place, name in pairs]
             told = np.concatenate(rows)
         else:
             told = report(places, coins)
@@ -261,10 +265,8 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
         chosen = [[labels[place] for place in np.flatnonzero(row)] for row in told]
         values = [row[0] for row in chosen] if single else [_listed(row) for row in chosen]
         shares = told.sum(axis=0) / max(1, told.sum())
-        pairs = zip(labels, estimates, errors, strict=True)
-        return Released(
-            values, np.asarray(shares), {str(n): (float(f), float(e)) for n, f, e in pairs}
-        )
+        found = zip(map(str, labels), estimates.tolist(), errors, strict=True)
+        return Released(values, np.asarray(shares), {name: (f, e) for name, f, e in found})
 
     return OneShot(
         lip=LIP(max(made.leakage(prior).epsilon for prior in np.unique(known.priors, axis=0))),
@@ -273,14 +275,14 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
         cost=float(mean @ (kept * costs).sum(axis=1)) if single else None,
         nothing=float((mean @ costs).min()),
         expected=mean @ kept if single else None,
-        fingerprint=digest("reports", mechanism.value, repr(made), *map(repr, labels)),
+        fingerprint=address,
         draw=draw,
     )
 
 
 def _listed(row: list[Any]) -> str:
-    """A set of symbols as one text cell."""
-    return "|".join(str(label) for label in row)
+    """A set of symbols as one cell: a list in JSON, so that no symbol can be taken for two."""
+    return msgspec.json.encode(row).decode()
 
 
 def _expected(channels: Sequence[Channel], priors: Floats) -> Floats:
@@ -301,10 +303,7 @@ def _drawing(
     """Draws each value through the one channel, or each through its own."""
 
     def draw(places: Ints, coins: Randomness, names: Sequence[str]) -> Released:
-        if coins.addressed:
-            words = np.array([coins.at(name, 0).word() for name in names], dtype=np.uint64)
-        else:
-            words = coins.words(places.size)
+        words = _words(channels, labels, coins, names)
         if len(channels) == 1:
             blocks = [slice(start, start + _BLOCK) for start in range(0, places.size, _BLOCK)]
             parts = [channels[0].draw(places[block], words[block]) for block in blocks]
@@ -318,3 +317,15 @@ def _drawing(
         return Released([labels[place] for place in told], shares)
 
     return draw
+
+
+def _words(
+    channels: Sequence[Channel], labels: Sequence[Any], coins: Randomness, names: Sequence[str]
+) -> NDArray[np.uint64]:
+    """A coin for each row; an addressed one depends on its name and its own channel alone."""
+    if not coins.addressed:
+        return coins.words(len(names))
+    prints = {id(channel): _fingerprint([channel], labels) for channel in channels}
+    own = [prints[id(channels[row if len(channels) > 1 else 0])] for row in range(len(names))]
+    found = [coins.at(f"{mark} {name}", 0).word() for mark, name in zip(own, names, strict=True)]
+    return np.array(found, dtype=np.uint64)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from sfumato import _checks
@@ -13,10 +13,13 @@ from sfumato.errors import InsecureRandomness, InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs import Progress
+from sfumato.jobs.fit import read_each
+from sfumato.jobs.frames import columns_of, framed
 from sfumato.jobs.known import (
     AnyPrior,
     Columns,
     Floats,
+    Ints,
     Kind,
     Known,
     Reading,
@@ -26,8 +29,8 @@ from sfumato.jobs.known import (
 )
 from sfumato.jobs.one_shot import Mechanism, OneShot, Released, one_shot
 from sfumato.mechanisms.lattice import Lattice
-from sfumato.models.encoding import Raw, number
-from sfumato.models.prior_sets import PriorBall, PriorBox
+from sfumato.models.encoding import Raw, number, text
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorSet
 from sfumato.randomness import Randomness, secure
 from sfumato.streaming.instant import Purpose
 
@@ -53,7 +56,7 @@ class Certificate:
         prior: Where the prior comes from.
         size: Number of symbols, or of points that stand for numbers.
         interval: The numbers that are told apart; None for symbols.
-        clamped: How many values lay outside of it.
+        fingerprint: Identifies the mechanism.
         remarks: What a careful user should know.
         frequencies: Unbiased estimates of the shares of the symbols and their standard errors, for
             mechanisms that are made for it.
@@ -70,7 +73,7 @@ class Certificate:
     prior: str
     size: int
     interval: tuple[float, float] | None
-    clamped: int
+    fingerprint: str
     remarks: tuple[str, ...]
     frequencies: dict[str, tuple[float, float]] | None
 
@@ -100,11 +103,14 @@ class Privatized:
         frame: The released column and those that were to be kept, of the kind of frame that came.
         certificate: What it promises and costs.
         spread: Distributions before and after, for a picture.
+        clamped: How many values lay outside the interval: for whoever holds the data, not for
+            the receiver.
     """
 
     frame: Any
     certificate: Certificate
     spread: Spread = field(repr=False)
+    clamped: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,11 +163,12 @@ class Privatizer:
         points: int = POINTS,
         radius: float | None = None,
         ratio: float | None = None,
+        source: str = _FRAME,
     ) -> Privatizer:
         """Learn what is known from a frame of records; the arguments are those of `privatize`."""
         reading = _reading(kind, values, interval, points)
-        records = _columns(frame, [column, *feature_names(prior)])
-        known = _within(know(column, records, prior, reading, _FRAME), radius, ratio)
+        records = columns_of(frame, [column, *feature_names(prior)], source)
+        known = _within(know(column, records, prior, reading, source), radius, ratio)
         budget = LIP(_checks.epsilon("epsilon", epsilon), delta)
         chosen = _choice("mechanism", Mechanism, mechanism)
         # What is made for people waits until their features are known.
@@ -182,22 +189,39 @@ class Privatizer:
         coins = _coins(randomness, purpose, identity)
         if self.column in keep:
             raise InvalidParameter("keep", self.column, "not name the column that is released")
+        if len(set(keep)) != len(keep):
+            raise InvalidParameter("keep", list(keep), "name every column once")
         ids = [] if identity is None else [identity]
-        table = _columns(frame, [self.column, *self.known.features, *keep, *ids])
+        table = columns_of(frame, [self.column, *self.known.features, *keep, *ids], _FRAME)
         known = self.known.of_people(table, _FRAME)
         made = self.made
         if made is None:
             made = _made(self.mechanism, known, self.budget, self.loss, self.ldp, progress)
         places = known.places(table[self.column], _FRAME)
-        name = digest("privatize", self.column, made.fingerprint)
-        rows = range(places.size) if identity is None else _names(table[identity], identity)
-        told = made.draw(places, coins, [f"{name} {row}" for row in rows])
-        values = table[self.column]
+        told = made.draw(places, coins, self._addresses(places, table, identity))
+        outside = 0
+        if isinstance(known.where, Lattice):
+            outside = known.where.outside([number(value) for value in table[self.column]])
         return Privatized(
-            frame=_framed(frame, self.column, told.values, keep),
-            certificate=_certificate(self.column, self.mechanism, known, made, values, told),
+            frame=framed(frame, keep, self.column, told.values),
+            certificate=_certificate(self.column, self.mechanism, known, made, places.size, told),
             spread=_spread(known, made, told),
+            clamped=outside,
         )
+
+    def _addresses(self, places: Ints, table: Columns, identity: str | None) -> list[str]:
+        """Where the coins of each row are.
+
+        Without names of the rows, the whole column is part of the address: the same column gets the
+        same answers again, and any other one independent coins.
+        """
+        if identity is None:
+            content = digest(places)
+            return [f"{self.column} {content} {row}" for row in range(places.size)]
+        names = read_each(table[identity], text, _FRAME)
+        if len(set(names)) != len(names):
+            raise BadTable(_FRAME, None, f"column {identity!r} must name each row once")
+        return [f"{self.column} named {name}" for name in names]
 
 
 def privatize(
@@ -226,7 +250,8 @@ def privatize(
     """Release one column of a table once, each value through a certified mechanism.
 
     Releasing the same column again tells more about everyone: keep what was released. With
-    `keyed` coins the same row gets the same answer again.
+    `keyed` coins the same column gets the same answers again, or, with `identity`, the same
+    person: then a key is for one value of each person, and a later one needs another key.
 
     Args:
         frame: A polars or pandas frame or a pyarrow table (anything that narwhals reads), or a
@@ -247,7 +272,7 @@ def privatize(
         interval: The numbers that are told apart; others are clamped to its ends.
         points: How many points stand for the interval.
         radius: The prior is only known up to this total variation.
-        ratio: The prior is only known up to this factor.
+        ratio: The prior is only known up to this factor, at least 1.
         history: Public records of the same kind to learn the prior from; else the frame itself.
         keep: Columns that leave as they are.
         identity: Column that names the rows, for keyed coins; else the row number.
@@ -265,11 +290,13 @@ def privatize(
     References:
         [LIP, Sec. IV and Sec. V]
     """
-    if history is None and feature_names(prior):
-        reading = _reading(kind, values, interval, points)
+    past = None if history is frame else history
+    if past is None and feature_names(prior):
+        if radius is not None or ratio is not None:
+            raise InvalidParameter("prior", "features", "not come with radius or ratio")
         fitted = Privatizer(
             column,
-            _within(_known_each(frame, column, str(prior), reading), radius, ratio),
+            _known_each(frame, column, str(prior), _reading(kind, values, interval, points)),
             _choice("mechanism", Mechanism, mechanism),
             LIP(_checks.epsilon("epsilon", epsilon), delta),
             loss,
@@ -277,7 +304,7 @@ def privatize(
         )
     else:
         fitted = Privatizer.fit(
-            frame if history is None else history,
+            frame if past is None else past,
             column,
             epsilon=epsilon,
             delta=delta,
@@ -291,9 +318,10 @@ def privatize(
             points=points,
             radius=radius,
             ratio=ratio,
+            source=_FRAME if past is None else "history",
         )
-    if history is None and isinstance(prior, str) and not Path(prior).is_file():
-        fitted = replace(fitted, known=_own(fitted.known))
+    if past is None:
+        fitted = replace(fitted, known=_own(fitted.known, prior, values))
     return fitted.transform(
         frame,
         keep=keep,
@@ -305,16 +333,24 @@ def privatize(
 
 
 def _known_each(frame: Any, column: str, prior: str, reading: Reading) -> Known:
-    table = _columns(frame, [column, *feature_names(prior)])
+    table = columns_of(frame, [column, *feature_names(prior)], _FRAME)
     return know_each(column, table, prior, reading, _FRAME)
 
 
-def _own(known: Known) -> Known:
-    remark = (
-        "the prior was learnt from this very column: the guarantee is against an adversary who "
-        "knows that prior already; learn it from public records (history) to be safe"
-    )
-    return replace(known, remarks=(*known.remarks, remark))
+def _own(known: Known, prior: AnyPrior, values: Sequence[Raw] | None) -> Known:
+    """What was learnt from the very column that is released is said to be."""
+    remarks = []
+    if prior in ("estimate", "mixture") or feature_names(prior):
+        remarks.append(
+            "the prior was learnt from this very column: the guarantee is against an adversary who "
+            "knows that prior already; learn it from public records (history) to be safe"
+        )
+    elif isinstance(prior, PriorSet) and values is None:
+        remarks.append(
+            "the possible symbols were read off this very column: which ones occur is told; give "
+            "them (values) to be safe"
+        )
+    return replace(known, remarks=(*known.remarks, *remarks))
 
 
 def _coins(randomness: Randomness | None, purpose: Purpose, identity: str | None) -> Randomness:
@@ -332,6 +368,10 @@ def _reading(
     interval: tuple[float, float] | None,
     points: int,
 ) -> Reading:
+    if interval is not None:
+        ends = () if isinstance(interval, str) else tuple(interval)
+        if len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
+            raise InvalidParameter("interval", "something else", "be two numbers, low and high")
     return Reading(
         None if kind is None else _choice("kind", Kind, kind),
         None if values is None else tuple(values),
@@ -355,14 +395,6 @@ def _made(
     return made
 
 
-def _names(cells: Sequence[Raw], column: str) -> list[str]:
-    """Names of the rows, each its own."""
-    names = [str(cell) for cell in cells]
-    if len(set(names)) != len(names):
-        raise BadTable(_FRAME, None, f"column {column!r} must name each row once")
-    return names
-
-
 def _within(known: Known, radius: float | None, ratio: float | None) -> Known:
     if radius is None and ratio is None:
         return known
@@ -371,8 +403,10 @@ def _within(known: Known, radius: float | None, ratio: float | None) -> Known:
     if len(known.priors) != 1 or known.within is not None or known.kind is Kind.NUMBERS:
         raise InvalidParameter("radius" if ratio is None else "ratio", "given", "go with symbols")
     prior = known.priors[0]
-    near = PriorBall(prior, radius) if radius is not None else PriorBox.near(prior, ratio or 1.0)
-    return replace(known, within=near)
+    if radius is not None:
+        return replace(known, within=PriorBall(prior, radius))
+    factor = _checks.finite("ratio", 1.0 if ratio is None else ratio, at_least=1.0)
+    return replace(known, within=PriorBox.near(prior, math.log(factor)))
 
 
 def _certificate(
@@ -380,15 +414,14 @@ def _certificate(
     mechanism: Mechanism,
     known: Known,
     made: OneShot,
-    values: Sequence[Raw],
+    rows: int,
     told: Released,
 ) -> Certificate:
     where = known.where
-    numbers = isinstance(where, Lattice)
     return Certificate(
         column=column,
         mechanism=mechanism.value,
-        rows=len(values),
+        rows=rows,
         lip=made.lip,
         ldp=made.ldp,
         loss=made.loss,
@@ -397,9 +430,9 @@ def _certificate(
         prior=known.source,
         size=known.priors.shape[1],
         interval=(where.low, where.high) if isinstance(where, Lattice) else None,
-        clamped=where.outside([number(v) for v in values]) if isinstance(where, Lattice) else 0,
+        fingerprint=made.fingerprint,
         remarks=known.remarks,
-        frequencies=None if numbers else told.frequencies,
+        frequencies=told.frequencies,
     )
 
 
@@ -417,39 +450,3 @@ def _choice(name: str, kind: Any, value: str) -> Any:
     if value not in list(kind):
         raise InvalidParameter(name, value, f"be one of {', '.join(kind)}")
     return kind(value)
-
-
-def _columns(frame: Any, names: Sequence[str]) -> Columns:
-    """The columns of any frame as plain lists."""
-    import narwhals as nw
-
-    if isinstance(frame, Mapping):
-        table: Any = frame
-        there = list(frame)
-    else:
-        try:
-            table = nw.from_native(frame, eager_only=True)
-        except TypeError:
-            rule = "be a frame of polars or pandas, a pyarrow table, or a mapping of columns"
-            raise InvalidParameter(_FRAME, type(frame).__name__, rule) from None
-        there = table.columns
-    for name in names:
-        if name not in there:
-            raise BadTable(_FRAME, None, f"the table must have a column {name!r}")
-    return {
-        name: list(table[name]) if isinstance(frame, Mapping) else table[name].to_list()
-        for name in names
-    }
-
-
-def _framed(frame: Any, column: str, values: list[Any], keep: Sequence[str]) -> Any:
-    """What leaves, as the kind of frame that came."""
-    import narwhals as nw
-
-    if isinstance(frame, Mapping):
-        return {**{name: list(frame[name]) for name in keep}, column: values}
-    native = nw.from_native(frame, eager_only=True)
-    told = nw.new_series(column, values, backend=native.implementation)
-    if not keep:
-        return told.to_frame().to_native()
-    return native.select(*keep).with_columns(told).to_native()

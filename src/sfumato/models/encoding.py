@@ -209,9 +209,13 @@ def text(value: Raw) -> str:
         return str(int(value)) if value.is_integer() else repr(value)
     if not isinstance(value, str | int):
         raise Unreadable("must be a text or a number")
-    if str(value).lower() == "nan":
+    try:
+        word = str(value)
+    except ValueError:  # a whole number of thousands of digits
+        raise Unreadable("must have fewer digits") from None
+    if word.lower() == "nan":
         raise Unreadable("must not be missing")
-    return str(value)
+    return word
 
 
 def _is_whole(word: str) -> bool:

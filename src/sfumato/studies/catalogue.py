@@ -113,7 +113,7 @@ def lip_figures() -> Study:
             columns=["figure and curve", "first x", "y", "last x", "y"],
             rows=_ends([*discrete, *numbers]),
             records=[asdict(point) for point in (*discrete, *numbers)],
-            facts=[],
+            facts=_lip_facts([*discrete, *numbers]),
             pictures={
                 "": partial(lip_discrete_drawings.draw, discrete),
                 "-numbers": partial(lip_numbers_drawings.draw, numbers),
@@ -121,6 +121,40 @@ def lip_figures() -> Study:
         )
 
     return Study(_LIP_FIGURES, run)
+
+
+def _lip_facts(points: list[Point]) -> list[str]:
+    curves: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        curves.setdefault((point.figure, point.curve), []).append(point)
+
+    def near(figure: str, curve: str, x: float) -> Point:
+        return min(curves[figure, curve], key=lambda point: abs(point.x - x))
+
+    last = curves["6a", "Eq. 19, median"][-1]
+    bound = curves["6a", "η + ε"][-1]
+    cut = near("9b", "Cor. 10, prior cut", 1.0)
+    errors = {
+        name: near("9c", name, 3.0)
+        for name in ("optimal, δ = 0", "own scales", "one scale", "say nothing")
+    }
+    told = ", ".join(f"{name} {point.y:.3g}" for name, point in errors.items())
+    worse = [
+        point.x
+        for point in curves["7a", "Unif(0, 1), Prop. 2"]
+        if point.y > near("7a", "Unif(0, 1), say nothing", point.x).y
+    ]
+    laplace = [near("10b", name, 1.0) for name in ("Eq. 25, first branch", "own scales", "optimal")]
+    return [
+        f"6a: the rule of Eq. 19 leaks {last.y:.3f} where {bound.y:.3f} is promised "
+        f"({last.x:,.0f} samples)",
+        f"7a: sampling is worse than telling one constant up to epsilon {max(worse):.2f} "
+        "(uniform values)",
+        f"9b: the scales of Cor. 10 claim delta 1e-4; at epsilon {cut.x:g} it is {cut.y:.3f}",
+        f"9c: mean error at epsilon {errors['one scale'].x:g}: {told}",
+        f"10b: mean error at epsilon {laplace[0].x:g}: Eq. 25 {laplace[0].y:.3f}, own scales "
+        f"{laplace[1].y:.3f}, optimal {laplace[2].y:.3f}",
+    ]
 
 
 def _ends(points: list[Point]) -> list[list[str]]:

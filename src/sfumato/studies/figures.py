@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.errors import InvalidParameter
+
 if TYPE_CHECKING:
     from sfumato.jobs.plan import CurvePoint
     from sfumato.jobs.privatize import Spread
@@ -264,8 +266,10 @@ def _sums(values: Iterable[float]) -> list[float]:
 
 
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
-    import matplotlib.figure
-
+    try:
+        import matplotlib.figure
+    except ImportError:
+        raise InvalidParameter("picture", None, "have matplotlib installed to be drawn") from None
     figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, columns)
     for one in axes if columns > 1 else [axes]:

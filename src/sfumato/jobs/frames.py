@@ -1,0 +1,89 @@
+"""Frames of any kind as plain columns, and back: polars, pandas, pyarrow, mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import InvalidParameter
+from sfumato.formats.problems import BadTable
+from sfumato.models.encoding import Raw
+
+
+def columns_of(frame: Any, names: Sequence[str], source: str) -> dict[str, list[Raw]]:
+    """Some columns as plain lists; what is missing is None.
+
+    Args:
+        frame: Anything that narwhals reads, or a mapping of columns.
+        names: The columns.
+        source: What messages call the frame.
+
+    Examples:
+        >>> columns_of({"x": np.array([1, 2]), "y": "ab"}, ["x"], "frame")
+        {'x': [1, 2]}
+    """
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidParameter("column", type(name).__name__, "be the name of a column, a text")
+    if isinstance(frame, Mapping):
+        there, cells = list(frame), _of_mapping(frame)
+    else:
+        there, cells = _of_native(frame, source)
+    for name in names:
+        if name not in there:
+            raise BadTable(source, None, f"the table must have a column {name!r}")
+    found = {name: cells(name) for name in dict.fromkeys(names)}
+    if len({len(column) for column in found.values()}) > 1:
+        raise BadTable(source, None, "columns must be equally long")
+    if any(len(column) == 0 for column in found.values()):
+        raise BadTable(source, None, "the table must have at least one row")
+    return found
+
+
+def _of_mapping(frame: Mapping[str, Any]) -> Any:
+    def cells(name: str) -> list[Raw]:
+        return [cell.item() if isinstance(cell, np.generic) else cell for cell in list(frame[name])]
+
+    return cells
+
+
+def _of_native(frame: Any, source: str) -> tuple[list[str], Any]:
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame, eager_only=True)
+        there = table.columns
+    except nw.exceptions.NarwhalsError:
+        raise BadTable(source, None, "column names must be distinct texts") from None
+    except TypeError:
+        rule = "be a frame of polars or pandas, a pyarrow table, or a mapping of columns"
+        raise InvalidParameter(source, type(frame).__name__, rule) from None
+    if len(set(there)) != len(there):
+        raise BadTable(source, None, "column names must be distinct texts")
+
+    def cells(name: str) -> list[Raw]:
+        column = table[name]
+        missing = column.is_null().to_list()
+        pairs = zip(column.to_list(), missing, strict=True)
+        return [None if gone else cell for cell, gone in pairs]
+
+    return there, cells
+
+
+def framed(frame: Any, kept: Sequence[str], column: str, values: list[Any]) -> Any:
+    """Kept columns and a new one, as the kind of frame that came.
+
+    Nothing else of it leaves: no index, no metadata.
+    """
+    import narwhals as nw
+
+    if isinstance(frame, Mapping):
+        return {**{name: list(frame[name]) for name in kept}, column: values}
+    native = nw.from_native(frame, eager_only=True)
+    told = nw.new_series(column, values, backend=native.implementation)
+    if not kept:
+        return told.to_frame().to_native()
+    columns = {name: nw.maybe_reset_index(native[name]) for name in kept}
+    return nw.from_dict({**columns, column: told}).to_native()

@@ -1,0 +1,481 @@
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from sfumato.jobs.one_shot import Mechanism
+from tests.shell.running import COMMAND, ENVIRONMENT, PATIENCE, Result, call, done, litter, spawn
+from tests.shell.tables import FORMATS, read, write
+
+NAMES = ["id", "answer", "age", "income", "street"]
+TOKEN = "raw-value-that-nobody-may-read"
+
+
+def survey(rows: int = 120, seed: int = 1) -> list[tuple[object, ...]]:
+    """People with an answer, an age, an income and a street that is nobody's business."""
+    rng = random.Random(seed)
+    return [
+        (
+            f"p{row}",
+            rng.choice(["yes", "no", "no", "maybe"]),
+            rng.randrange(20, 29),
+            round(rng.gauss(50, 12), 2),
+            TOKEN,
+        )
+        for row in range(rows)
+    ]
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    return write(tmp_path / "survey.csv", NAMES, survey())
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def refused(result: Result, *words: object) -> None:
+    """Exit code 2, one line that says what must hold, and nothing on standard output."""
+    assert (result.code, result.out) == (2, ""), result.err
+    assert result.err.startswith("sfumato: ")
+    assert len(result.err.splitlines()) == 1
+    assert TOKEN not in result.err
+    for word in words:
+        assert str(word) in result.err
+
+
+def answer(people: Path, output: Path, *options: object) -> tuple[object, ...]:
+    return ("privatize", people, "-c", "answer", "--epsilon", 1, "-o", output, *options)
+
+
+# Help --------------------------------------------------------------------------------------------
+
+
+def test_help_teaches_every_mechanism_by_name_and_the_job_by_example() -> None:
+    result = done("privatize", "--help")
+    assert result.out.startswith("Usage: sfumato privatize ")
+    words = result.out.replace(",", " ").split()
+    assert [name.value for name in Mechanism if name.value not in words] == []
+    assert "sfumato privatize survey.csv -c answer" in result.out
+    for option in ("--key-file", "--history", "--keep", "--id", "--as", "--range", "--values"):
+        assert option in result.out
+    assert "INSECURE" in result.out
+    assert "sfumato privatize" in done("--help").out
+
+
+@pytest.mark.parametrize("missing", ["-c", "--epsilon", "-o"])
+def test_a_call_without_what_it_needs_ends_with_exit_code_2(tmp_path: Path, missing: str) -> None:
+    given = {"-c": "answer", "--epsilon": 1, "-o": tmp_path / "private.csv"}
+    options = [part for name, value in given.items() if name != missing for part in (name, value)]
+    result = call("privatize", tmp_path / "survey.csv", *options)
+    assert (result.code, result.out) == (2, "")
+    assert files(tmp_path) == set()
+
+
+# Tables ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("into", FORMATS)
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_format_comes_in_and_goes_out(
+    tmp_path: Path, key: Path, suffix: str, into: str
+) -> None:
+    source = write(tmp_path / f"survey.{suffix}", NAMES, survey())
+    output = tmp_path / f"private.{into}"
+    found = done(*answer(source, output, "--keep", "id", "--key-file", key, "--json")).document
+    told = read(output)
+    assert [list(row) for row in told] == [["id", "answer"]] * 120
+    assert [row["id"] for row in told] == [f"p{row}" for row in range(120)]
+    assert {row["answer"] for row in told} <= {"yes", "no", "maybe"}
+    assert (found["rows"], found["size"], found["mechanism"]) == (120, 3, "optimal")
+    assert litter(tmp_path) == []
+
+
+def test_every_format_gives_the_same_answers(tmp_path: Path, key: Path) -> None:
+    for column in ("answer", "age", "income"):
+        answers, certificates = set(), set()
+        for suffix in FORMATS:
+            source = write(tmp_path / f"survey.{suffix}", NAMES, survey())
+            output = tmp_path / f"{column}-from-{suffix}.csv"
+            options = ("-c", column, "--epsilon", 1, "-o", output, "--key-file", key)
+            done("privatize", source, *options)
+            answers.add(output.read_bytes())
+            certificates.add(Path(f"{output}.certificate.json").read_bytes())
+        assert len(answers) == len(certificates) == 1
+
+
+def test_only_the_column_leaves_unless_others_are_kept(people: Path, tmp_path: Path) -> None:
+    done(*answer(people, tmp_path / "alone.csv"))
+    done(*answer(people, tmp_path / "kept.csv", "--keep", "age, id"))
+    assert list(read(tmp_path / "alone.csv")[0]) == ["answer"]
+    assert list(read(tmp_path / "kept.csv")[0]) == ["age", "id", "answer"]
+    for path in tmp_path.glob("*.c*"):
+        assert path == people or TOKEN not in path.read_text()
+
+
+def test_a_table_may_come_through_a_pipe_and_leave_through_one(people: Path) -> None:
+    result = spawn(*answer(Path("-"), Path("-"), "--keep", "id"), stdin=people.read_bytes())
+    lines = result.out.splitlines()
+    assert result.code == 0, result.err
+    assert lines[0] == "id,answer"
+    assert [line.split(",")[0] for line in lines[1:]] == [f"p{row}" for row in range(120)]
+    assert "leakage: LIP(" in result.err
+
+
+def test_standard_output_holds_the_table_and_nothing_else(people: Path) -> None:
+    for options in ((), ("--quiet",), ("--json",), ("--mechanism", "randomized-response")):
+        result = done(*answer(people, Path("-"), *options))
+        assert len(result.out.splitlines()) == 121
+        assert (result.err == "") == ("--quiet" in options)
+
+
+def test_a_reader_that_goes_away_is_no_drama(tmp_path: Path) -> None:
+    source = write(tmp_path / "survey.csv", NAMES, survey(rows=20_000))
+    command = [*COMMAND, *map(str, answer(source, Path("-"), "--keep", "id", "--quiet"))]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(PATIENCE) == 2
+    assert said == b""
+    assert files(tmp_path) == {"survey.csv"}
+
+
+# Certificate -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "context-free", "unary-encoding"])
+def test_the_certificate_beside_the_output_is_what_json_says(
+    people: Path, tmp_path: Path, mechanism: str
+) -> None:
+    output = tmp_path / "private.csv"
+    found = done(*answer(people, output, "--mechanism", mechanism, "--json")).document
+    written = json.loads(Path(f"{output}.certificate.json").read_text())
+    assert found == {"output": str(output), **written}
+    assert written["lip"] <= 1.0
+    assert written["delta"] == 0.0
+    assert (written["frequencies"] is None) == (mechanism != "unary-encoding")
+    assert files(tmp_path) == {"survey.csv", "private.csv", "private.csv.certificate.json"}
+
+
+def test_a_delta_stands_in_the_certificate(people: Path, tmp_path: Path) -> None:
+    options = ("--epsilon", 1, "--delta", 0.001, "--range", "0:100", "--points", 21)
+    given = ("-c", "income", "-o", tmp_path / "private.csv", "--mechanism", "gaussian")
+    found = done("privatize", people, *given, *options, "--json").document
+    assert found["delta"] == 0.001
+    assert (found["lip"] <= 1, found["interval"], found["size"]) == (True, [0, 100], 21)
+
+
+def test_a_person_is_told_what_it_promises_and_a_quiet_one_nothing(
+    people: Path, tmp_path: Path
+) -> None:
+    told = done(*answer(people, tmp_path / "a.csv"))
+    assert "120 values of 'answer' through optimal" in told.out
+    assert "under the prior (estimated frequencies)" in told.out
+    assert "note: the prior was learnt from this very column" in told.err
+    quiet = done(*answer(people, tmp_path / "b.csv", "--quiet"))
+    assert (quiet.out, quiet.err) == ("", "")
+    counted = done(*answer(people, tmp_path / "c.csv", "--mechanism", "subset-selection"))
+    assert "estimated share of each symbol" in counted.out
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("column", ["answer", "income"])
+def test_a_picture_is_drawn(people: Path, tmp_path: Path, column: str, suffix: str) -> None:
+    picture = tmp_path / f"picture.{suffix}"
+    output = ("-o", tmp_path / "private.csv", "--plot", picture)
+    done("privatize", people, "-c", column, "--epsilon", 1, *output)
+    head = picture.read_bytes()[:200]
+    assert head.startswith(b"\x89PNG") if suffix == "png" else b"<?xml" in head
+
+
+# Once --------------------------------------------------------------------------------------------
+
+
+def test_an_output_that_exists_is_not_drawn_again(people: Path, tmp_path: Path) -> None:
+    output = tmp_path / "private.csv"
+    done(*answer(people, output))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    refused(call(*answer(people, output)), "--output must not exist", output)
+    refused(call(*answer(people, output, "--seed", 1)), "--output must not exist")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_key_gives_the_same_answers_again(people: Path, tmp_path: Path, key: Path) -> None:
+    output = tmp_path / "private.csv"
+    done(*answer(people, output, "--key-file", key))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done(*answer(people, output, "--key-file", key))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    done(*answer(people, tmp_path / "fresh.csv"))
+    assert (tmp_path / "fresh.csv").read_bytes() != output.read_bytes()
+
+
+def test_names_of_rows_make_the_order_indifferent(tmp_path: Path, key: Path) -> None:
+    history = write(tmp_path / "history.csv", NAMES, survey(seed=9))
+    rows = survey()
+    found = []
+    for place, order in enumerate([rows, rows[::-1], rows[10:50]]):
+        source = write(tmp_path / f"{place}.csv", NAMES, order)
+        output = tmp_path / f"private-{place}.csv"
+        options = ("--history", history, "--key-file", key, "--id", "id", "--keep", "id")
+        done(*answer(source, output, *options))
+        found.append({row["id"]: row["answer"] for row in read(output)})
+    assert found[0] == found[1]
+    assert found[2].items() <= found[0].items()
+
+
+def test_a_key_that_others_can_read_or_is_short_is_complained_about(
+    people: Path, tmp_path: Path, key: Path
+) -> None:
+    key.chmod(0o644)
+    said = done(*answer(people, tmp_path / "private.csv", "--key-file", key))
+    assert f"warning: {key} can be read by others" in said.err
+    key.write_bytes(b"short")
+    key.chmod(0o600)
+    refused(call(*answer(people, tmp_path / "b.csv", "--key-file", key)), "16 bytes")
+    refused(call(*answer(people, tmp_path / "b.csv", "--key-file", tmp_path / "no.key")), "no.key")
+    both = call(*answer(people, tmp_path / "b.csv", "--key-file", key, "--seed", 1))
+    assert both.code == 2
+    assert not (tmp_path / "b.csv").exists()
+
+
+def test_a_seed_is_warned_about_and_repeats_itself(people: Path, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        result = done(*answer(people, tmp_path / name, "--seed", 5))
+        assert "warning: --seed makes guessable coins" in result.err
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+# Knowledge ---------------------------------------------------------------------------------------
+
+
+def test_public_records_take_the_place_of_the_table(people: Path, tmp_path: Path) -> None:
+    history = write(tmp_path / "history.parquet", NAMES, survey(seed=9))
+    output = tmp_path / "private.csv"
+    found = done(*answer(people, output, "--history", history, "--json")).document
+    assert found["remarks"] == []
+
+
+def test_a_prior_may_stand_in_a_file(people: Path, tmp_path: Path) -> None:
+    prior = tmp_path / "known.csv"
+    prior.write_text("value,probability\nyes,0.25\nno,0.5\nmaybe,0.2\nnever,0.05\n")
+    found = done(*answer(people, tmp_path / "a.csv", "--prior", prior, "--json")).document
+    assert (found["prior"], found["size"], found["remarks"]) == ("given", 4, [])
+    prior.write_text("value,probability\nyes,0.5\nno,0.5\n")
+    refused(call(*answer(people, tmp_path / "b.csv", "--prior", prior)), "the 2 symbols")
+
+
+def test_values_may_be_listed_and_the_way_to_read_them_chosen(people: Path, tmp_path: Path) -> None:
+    listed = ("--values", "yes, no,maybe,never")
+    assert done(*answer(people, tmp_path / "a.csv", *listed, "--json")).document["size"] == 4
+    given = ("privatize", people, "-c", "age", "--epsilon", 1, "--json")
+    symbols = done(*given, "-o", tmp_path / "b.csv").document
+    numbers = done(*given, "-o", tmp_path / "c.csv", "--as", "numbers").document
+    assert (symbols["size"], symbols["interval"]) == (9, None)
+    assert numbers["interval"] is not None
+    assert {row["age"] for row in read(tmp_path / "b.csv")} <= {str(age) for age in range(20, 29)}
+
+
+def test_features_give_everyone_a_prior_of_his_own(tmp_path: Path) -> None:
+    source = write(tmp_path / "survey.parquet", NAMES, survey(rows=40))
+    history = write(tmp_path / "history.parquet", NAMES, survey(rows=60, seed=9))
+    options = ("--prior", "features:age,income", "--history", history, "--json")
+    found = done(*answer(source, tmp_path / "private.csv", *options)).document
+    assert found["prior"] == "features age, income"
+    assert found["lip"] <= 1.0
+    assert list(read(tmp_path / "private.csv")[0]) == ["answer"]
+
+
+def test_without_scikit_learn_features_say_what_to_install(people: Path, tmp_path: Path) -> None:
+    missing = mock.patch(
+        "sfumato.models.features.import_module", side_effect=ImportError("no sklearn")
+    )
+    with missing:
+        result = call(*answer(people, tmp_path / "private.csv", "--prior", "features:age"))
+    refused(result, "scikit-learn must be installed", "pip install 'sfumato[learn]'")
+    assert files(tmp_path) == {"survey.csv"}
+
+
+# Refusals ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--mechanism", "magic"), ("mechanism must be one of optimal, ", "'magic'")),
+        (("--mechanism", "laplace"), ("mechanism must",)),
+        (("--as", "colours"), ("must be one of symbols, numbers", "'colours'")),
+        (("--range", "5"), ("--range must be LOW:HIGH", "'5'")),
+        (("--range", "a:b"), ("--range must be LOW:HIGH",)),
+        (("--range", "1:2:3"), ("--range must be LOW:HIGH",)),
+        (("--range", "9:1", "--column", "income"), ("the first less than the second",)),
+        (("--range", "nan:1", "--column", "income"), ("must be finite",)),
+        (("--as", "numbers"), ("row 1: the value must be a number",)),
+        (("--epsilon", "0"), ("epsilon must be", "0.0")),
+        (("--epsilon", "nan"), ("epsilon must be",)),
+        (("--delta", "0.1"), ("delta must be 0 for symbols",)),
+        (("--prior", "unheard-of"), ("prior must be estimate, mixture", "'unheard-of'")),
+        (("--prior", "mixture"), ("row 1: the value must be a number",)),
+        (("--history", "no-such.csv"), ("no-such.csv",)),
+        (("--column", "nobody"), ("must have a column 'nobody'",)),
+        (("--keep", "nobody"), ("must have a column 'nobody'",)),
+        (("--keep", "answer"), ("keep must not name the column that is released",)),
+        (("--values", "yes,no"), ("the 2 symbols of the alphabet",)),
+        (("--id", "id"), ("must come with keyed coins",)),
+        (("--loss", "absolute"), ("for a loss that measures distance",)),
+        (("--ldp", "1", "--mechanism", "calibrated"), ("ldp must go with the optimal",)),
+        (("--radius", "0.1", "--ratio", "1.1"), ("radius must not come with ratio",)),
+        (("--points", "1", "--range", "0:9", "--column", "income"), ("at least 2",)),
+        (("--mechanism", "published", "--epsilon", "0.01"), ("nothing was released",)),
+    ],
+)
+def test_a_refusal_says_what_must_hold_and_leaves_nothing(
+    people: Path, tmp_path: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    refused(call(*answer(people, tmp_path / "private.csv", *options)), *words)
+    assert files(tmp_path) == {"survey.csv"}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_missing_value_is_named_by_its_row(tmp_path: Path, suffix: str) -> None:
+    rows = survey(rows=8)
+    rows[4] = ("p4", "" if suffix == "csv" else None, 20, 1.5, TOKEN)
+    source = write(tmp_path / f"survey.{suffix}", NAMES, rows)
+    refused(call(*answer(source, tmp_path / "private.csv")), "row 5: the value must not be empty")
+    assert files(tmp_path) == {source.name}
+
+
+@pytest.mark.parametrize("content", [b"", b"id,answer\n", b"answer\nyes,no\n", b"\xff\xfe"])
+def test_a_broken_table_leaves_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "survey.csv").write_bytes(content)
+    refused(call(*answer(tmp_path / "survey.csv", tmp_path / "private.csv")))
+    assert files(tmp_path) == {"survey.csv"}
+
+
+def test_a_folder_that_does_not_exist_is_refused(people: Path, tmp_path: Path) -> None:
+    refused(call(*answer(people, tmp_path / "nowhere" / "private.csv")))
+    refused(call(*answer(tmp_path / "nobody.csv", tmp_path / "private.csv")), "nobody.csv")
+    assert files(tmp_path) == {"survey.csv"}
+
+
+def test_a_failure_leaves_the_earlier_release_as_it_was(
+    people: Path, tmp_path: Path, key: Path
+) -> None:
+    output = tmp_path / "private.csv"
+    done(*answer(people, output, "--key-file", key))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    refused(call(*answer(people, output, "--key-file", key, "--values", "yes,no")))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# What once slipped through -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changed", [("--epsilon", 2), ("--mechanism", "calibrated"), ("seen",)])
+def test_a_key_does_not_overwrite_an_output_with_other_answers(
+    people: Path, tmp_path: Path, key: Path, changed: tuple[object, ...]
+) -> None:
+    # The help promises it: not overwritten, unless the key makes the answers the same.
+    output = tmp_path / "private.csv"
+    done(*answer(people, output, "--key-file", key, "--id", "id"))
+    before = output.read_bytes()
+    options = changed
+    if changed == ("seen",):
+        # One more row moves the estimate, and with it the coins of everyone.
+        write(people, NAMES, [*survey(), ("new", "yes", 20, 1.5, TOKEN)])
+        options = ()
+    result = call(*answer(people, output, "--key-file", key, "--id", "id", *options))
+    kept = len(before) <= len(output.read_bytes()) and output.read_bytes().startswith(before)
+    assert result.code == 2 or kept
+
+
+def obstacles(folder: Path) -> dict[str, tuple[object, ...]]:
+    """What may fail after the column was drawn."""
+    return {
+        "picture of no kind": ("--plot", folder / "picture.xyz"),
+        "picture nowhere": ("--plot", folder / "nowhere" / "picture.png"),
+        "certificate taken": (),
+        "no matplotlib": ("--plot", folder / "picture.png"),
+    }
+
+
+@pytest.mark.parametrize(
+    "obstacle", ["picture of no kind", "picture nowhere", "certificate taken", "no matplotlib"]
+)
+def test_whatever_fails_at_the_end_is_one_line_and_leaves_no_release(
+    people: Path, tmp_path: Path, obstacle: str
+) -> None:
+    # Who tries again without deleting is refused; who deletes draws fresh noise.
+    output = tmp_path / "private.csv"
+    if obstacle == "certificate taken":
+        Path(f"{output}.certificate.json").mkdir()
+    hidden: dict[str, Any] = {"matplotlib.figure": None} if obstacle == "no matplotlib" else {}
+    with mock.patch.dict("sys.modules", hidden):
+        result = call(*answer(people, output, *obstacles(tmp_path)[obstacle]))
+    refused(result)
+    assert not output.exists()
+
+
+def test_a_bad_row_is_named_with_its_file(people: Path, tmp_path: Path) -> None:
+    rows = survey(rows=8)
+    rows[4] = ("p4", "", 20, 1.5, TOKEN)
+    broken = write(tmp_path / "broken.csv", NAMES, rows)
+    refused(call(*answer(broken, tmp_path / "private.csv")), f"{broken}, row 5")
+    fine = call(*answer(people, tmp_path / "private.csv", "--history", broken))
+    refused(fine, f"{broken}, row 5")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--as", "colours"), "--as"),
+        (("--id", "id"), "--id"),
+        (("--range", "9:1", "--column", "income"), "--range"),
+        (("--points", "1", "--range", "0:9", "--column", "income"), "--points"),
+    ],
+)
+def test_a_refusal_names_the_option(
+    people: Path, tmp_path: Path, options: tuple[str, ...], named: str
+) -> None:
+    refused(call(*answer(people, tmp_path / "private.csv", *options)), named)
+
+
+def test_features_are_the_same_numbers_in_every_format(tmp_path: Path) -> None:
+    # In CSV all cells are text, and so the numbers of a feature are taken for categories.
+    costs = set()
+    for suffix in ("csv", "parquet"):
+        source = write(tmp_path / f"survey.{suffix}", NAMES, survey(rows=40))
+        history = write(tmp_path / f"history.{suffix}", NAMES, survey(rows=60, seed=9))
+        options = ("--prior", "features:income", "--history", history, "--json")
+        costs.add(done(*answer(source, tmp_path / f"from-{suffix}.csv", *options)).document["cost"])
+    assert len(costs) == 1
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "arrow"])
+def test_kept_columns_leave_as_they_are(tmp_path: Path, suffix: str) -> None:
+    kept = [True, False, True, None]
+    whole = [2**60 + 1, 3, 4, 5]
+    rows = list(zip("abab", kept, whole, strict=True))
+    source = write(tmp_path / f"survey.{suffix}", ["answer", "flag", "number"], rows)
+    output = tmp_path / f"private.{suffix}"
+    done(*answer(source, output, "--keep", "flag,number"))
+    told = read(output)
+    assert [row["number"] for row in told] == whole
+    assert [row["flag"] for row in told] == kept
+
+
+def test_an_output_that_is_the_table_itself_is_refused(people: Path, key: Path) -> None:
+    before = people.read_bytes()
+    result = call(*answer(people, people, "--key-file", key))
+    assert result.code == 2
+    assert people.read_bytes() == before
