@@ -44,6 +44,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
 	$(BIN)/python benchmarks/tables.py > $(RESULTS)/tables.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
+	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md
 	$(BIN)/python benchmarks/figure.py
 
 soak: $(VENV)/.ready

@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato._numerics import up
+from sfumato._numerics import add_up, up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import TemporalDP
 from sfumato.leakage.temporal import LossFunction, checked_budgets
+from sfumato.models.backward import backward_matrix
+from sfumato.models.markov import MarkovChain
 
 Floats = NDArray[np.float64]
 Losses = LossFunction | Sequence[LossFunction]
 """One loss function for all steps, or one for each step from one moment to the next."""
+_MOST_TUPLES = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,3 +140,62 @@ def _accumulated(epsilons: Floats, losses: Losses) -> Floats:
         carried = loss(found[-1])
         found.append(up(carried + float(epsilon)) if carried else float(epsilon))
     return np.array(found)
+
+
+def chain_leakage(chain: MarkovChain, epsilons: ArrayLike) -> TemporalLeakage:
+    r"""The same for a stationary chain of any order.
+
+    At order $m$ the $m$ values before a moment say all that the past says of it. What releases
+    leak of such a tuple is bounded by the sum of the budgets of its own moments and what
+    carries over from the tuple before it, $m$ steps earlier; and what carries over from a
+    tuple to the value beside it is again a loss function.
+
+    Examples:
+        >>> from sfumato.models.markov import MarkovChain
+        >>> told = chain_leakage(MarkovChain.from_matrix([[0.8, 0.2], [0.1, 0.9]]), [0.1] * 5)
+        >>> told.event.alpha
+        0.3402023
+
+    References:
+        [TPL, Sec. 3.1]
+    """
+    given = checked_budgets(epsilons)
+    told = _through_past(chain, given)
+    later = _through_past(chain.reversed(), given[::-1])[::-1]
+    return TemporalLeakage.joined(given, told, later)
+
+
+def _through_past(chain: MarkovChain, epsilons: Floats) -> Floats:
+    """Leakage of each moment through the releases up to it."""
+    size, order = chain.size, chain.order
+    if size**order > _MOST_TUPLES:
+        raise InvalidParameter("chain", size**order, f"have at most {_MOST_TUPLES} contexts")
+    share = chain.stationary().ravel()
+    forward = chain.transition()
+    beside = LossFunction.of(backward_matrix(forward, share))
+    if order == 1:
+        return beside.accumulated(epsilons)
+    between = LossFunction.of(backward_matrix(_steps(forward, size, order), share))
+    tuples: list[float] = []
+    found: list[float] = []
+    for place, epsilon in enumerate(epsilons.tolist()):
+        found.append(_plus(beside(tuples[-1]) if tuples else 0.0, epsilon))
+        carried = between(tuples[place - order]) if place >= order else 0.0
+        tuples.append(_plus(carried, *epsilons[max(0, place - order + 1) : place + 1].tolist()))
+    return np.array(found)
+
+
+def _steps(forward: Floats, size: int, order: int) -> Floats:
+    """From tuples of values to the next tuples that share none with them."""
+    lifted = np.zeros((size**order, size**order))
+    for place, row in enumerate(forward):
+        start = (place * size) % size**order
+        lifted[place, start : start + size] = row
+    return np.asarray(np.linalg.matrix_power(lifted, order))
+
+
+def _plus(*terms: float) -> float:
+    total = 0.0
+    for term in terms:
+        total = add_up(total, term)
+    return total
