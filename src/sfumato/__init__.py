@@ -43,7 +43,9 @@ if TYPE_CHECKING:
         sequence_leakage,
     )
     from sfumato.leakage.local import local_leakage
+    from sfumato.leakage.over_time import temporal_leakage
     from sfumato.leakage.sequences import SequenceTable, tabulate
+    from sfumato.leakage.temporal import LossFunction
     from sfumato.mechanisms.channel import Channel
     from sfumato.models.belief import Belief
     from sfumato.models.features import FeaturePrior
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
         InstantState,
         Purpose,
     )
+    from sfumato.streaming.temporal import TemporalPlan, TemporalRelease
 
 _HOMES = {
     "accounting.allocation": ("Geometric", "Horizon", "PerStep", "Window"),
@@ -94,7 +97,9 @@ _HOMES = {
         "sequence_leakage",
     ),
     "leakage.local": ("local_leakage",),
+    "leakage.over_time": ("temporal_leakage",),
     "leakage.sequences": ("SequenceTable", "tabulate"),
+    "leakage.temporal": ("LossFunction",),
     "mechanisms.channel": ("Channel",),
     "models.belief": ("Belief",),
     "models.features": ("FeaturePrior",),
@@ -109,6 +114,7 @@ _HOMES = {
     "streaming.batched_plan": ("BatchedPlan",),
     "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
+    "streaming.temporal": ("TemporalPlan", "TemporalRelease"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -138,6 +144,7 @@ __all__ = [
     "InstantRelease",
     "InstantState",
     "Ledger",
+    "LossFunction",
     "MarkovChain",
     "Method",
     "Outcome",
@@ -154,6 +161,8 @@ __all__ = [
     "SequenceTable",
     "SfumatoError",
     "TemporalDP",
+    "TemporalPlan",
+    "TemporalRelease",
     "Window",
     "batch_leakage",
     "batch_loss",
@@ -181,6 +190,7 @@ __all__ = [
     "seeded",
     "sequence_leakage",
     "tabulate",
+    "temporal_leakage",
     "to_bytes",
 ]
 
