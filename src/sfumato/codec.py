@@ -26,9 +26,29 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.streaming.instant import InstantState
+from sfumato.streaming.realtime import RealtimeState
 
-Storable = Prior | MarkovChain | PatternLibrary | StreamModel | Policy | InstantState | Event
-Kind = TypeVar("Kind", Prior, MarkovChain, PatternLibrary, StreamModel, Policy, InstantState, Event)
+Storable = (
+    Prior
+    | MarkovChain
+    | PatternLibrary
+    | StreamModel
+    | Policy
+    | InstantState
+    | RealtimeState
+    | Event
+)
+Kind = TypeVar(
+    "Kind",
+    Prior,
+    MarkovChain,
+    PatternLibrary,
+    StreamModel,
+    Policy,
+    InstantState,
+    RealtimeState,
+    Event,
+)
 
 MAGIC = b"sfumato\n"
 VERSION = 1
@@ -116,7 +136,13 @@ class _Event(msgspec.Struct, frozen=True, tag="event"):
     batch: int | None = None
 
 
-_Body = _Prior | _Chain | _Library | _StreamModel | _Policy | _State | _Event
+class _Realtime(msgspec.Struct, frozen=True, tag="realtime-state"):
+    method: str
+    time: int
+    arrays: dict[str, _Array]
+
+
+_Body = _Prior | _Chain | _Library | _StreamModel | _Policy | _State | _Realtime | _Event
 _decoder = msgspec.msgpack.Decoder(_Body)
 _envelope = msgspec.msgpack.Decoder(_Envelope)
 
@@ -195,6 +221,9 @@ def _packed(thing: Storable) -> _Body:
             return _packed_policy(thing)
         case InstantState():
             return _packed_state(thing)
+        case RealtimeState():
+            arrays = {name: _array(array) for name, array in thing.arrays.items()}
+            return _Realtime(thing.method, thing.time, arrays)
         case Event():
             outcome, costs = thing.outcome.value, (thing.sip.epsilon, thing.ldp.epsilon)
             return _Event(
@@ -220,6 +249,9 @@ def _unpacked(body: _Body) -> Storable:
             return _read_policy(body)
         case _State():
             return _read_state(body)
+        case _Realtime():
+            kept = {name: _float_array(array) for name, array in body.arrays.items()}
+            return RealtimeState(body.method, body.time, kept)
         case _Event():
             return Event(
                 body.stream,

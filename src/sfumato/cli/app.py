@@ -12,6 +12,7 @@ import typer
 
 from sfumato.cli import (
     audit,
+    compare,
     demo,
     design,
     fit,
@@ -19,6 +20,7 @@ from sfumato.cli import (
     plan,
     policy,
     privatize,
+    realtime,
     release,
     study,
     temporal,
@@ -86,6 +88,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "design": design.design,
     "implied": implied.implied,
     "privatize": privatize.privatize,
+    "compare": compare.compare,
+    "realtime": realtime.realtime,
     "demo": demo.demo,
     "study": study.study,
 }

@@ -132,7 +132,7 @@ def privatize(
     kept = _names(keep)
     sink = Table.at(output)
     _check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
-    ends = None if interval is None else _interval(interval)
+    ends = None if interval is None else read_interval(interval)
     learnt = [column, *feature_names(prior)]
     read = Table.at(source)
     with progress("reading", read.count(), quiet or as_json) as show:
@@ -269,7 +269,8 @@ def _names(text: str | None) -> list[str]:
     return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _interval(text: str) -> tuple[float, float]:
+def read_interval(text: str) -> tuple[float, float]:
+    """Two numbers from LOW:HIGH."""
     from sfumato.errors import InvalidParameter
 
     try:

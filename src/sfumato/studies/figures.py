@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from sfumato.errors import InvalidParameter
 if TYPE_CHECKING:
     from sfumato.jobs.plan import CurvePoint
     from sfumato.jobs.privatize import Spread
+    from sfumato.jobs.series import Outcome
     from sfumato.jobs.widths import WidthForecast
     from sfumato.leakage.over_time import TemporalLeakage
     from sfumato.leakage.temporal import LossFunction
@@ -254,6 +255,35 @@ def leakage_of_moments(
     for axes in panels:
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+_UNITS = {"user level": "#1b6ca8", "w-event level": "#e07b39", "event level": "#9a9a9a"}
+
+
+def compared_methods(
+    outcomes: Sequence[Outcome],
+    series: Sequence[float],
+    examples: Mapping[str, Any],
+    path: str | Path,
+) -> None:
+    """Errors of all methods, and one release of the best one that is online and at user level."""
+    figure, panels = _figure(11.0, 4.2, columns=2)
+    ranked = list(outcomes)[::-1]
+    names = [one.method + ("*" if one.helped else "") for one in ranked]
+    colours = [_UNITS[one.unit] for one in ranked]
+    panels[0].barh(names, [one.rmse for one in ranked], color=colours)
+    panels[0].set_xscale("log")
+    panels[0].set_xlabel("root mean squared error")
+    for unit, colour in _UNITS.items():
+        panels[0].barh([names[0]], [0], color=colour, label=unit)
+    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
+    panels[1].plot(series, color=COLOURS["truth"], linewidth=0.9, label="true series")
+    best = next((o for o in outcomes if o.online and o.unit == "user level"), outcomes[0])
+    told = examples[best.method]
+    panels[1].plot(told, color=COLOURS["optimal"], linewidth=1.1, label=f"released ({best.method})")
+    panels[1].set_xlabel("moment")
+    panels[1].legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 

@@ -1,0 +1,102 @@
+"""`sfumato realtime`: a series of numbers, value by value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, progress, say
+
+
+def realtime(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A table; one row per moment.")],
+    sensitivity: Annotated[
+        float, typer.Option(help="The most that one person can change any value.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="Budget of the whole series.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Released values; - for stdout.")],
+    value: Annotated[str, typer.Option(help="Column of the values.")] = "value",
+    delta: Annotated[float, typer.Option(help="Budget of approximate methods.")] = 1e-6,
+    method: Annotated[str, typer.Option(help="See `sfumato compare --help`.")] = "realtime",
+    window: Annotated[int, typer.Option(help="Values protected together by bd and ba.")] = 10,
+    interval: Annotated[
+        str | None, typer.Option("--range", help="LOW:HIGH; values outside are clamped to it.")
+    ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(help="Secret for coins that depend on the moment alone: the same again."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
+    ] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Release a series of numbers with differential privacy for the whole of it.
+
+    The guarantee is for a person who can change every value by at most the sensitivity, and is
+    computed from the noise that is drawn. Methods that were tuned on the true series are
+    refused. An output that exists is not overwritten: a second release tells more.
+
+    \b
+    Examples:
+      sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6 -o out.csv
+      sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --method bd --window 24 \\
+          -o out.csv
+    """
+    import numpy as np
+
+    from sfumato.cli.privatize import read_interval
+    from sfumato.errors import InvalidParameter
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.columns import read_columns, write_columns
+    from sfumato.jobs.fit import read_each
+    from sfumato.jobs.series import METHODS, Setting
+    from sfumato.models.encoding import number
+    from sfumato.randomness import secure
+    from sfumato.streaming.instant import Purpose
+
+    if method not in METHODS:
+        raise InvalidParameter("--method", method, f"be one of {', '.join(METHODS)}")
+    if METHODS[method].helped:
+        raise InvalidParameter("--method", method, "not be tuned on the true series")
+    sink = Table.at(output)
+    if not sink.is_standard and Path(output).exists():
+        raise InvalidParameter("--output", output, "not exist: a second release tells more")
+    read = Table.at(source)
+    with progress("reading", read.count(), quiet or as_json) as show:
+        cells = read_columns(read, [value], show)[value]
+    series = np.array(read_each(cells, number, source))
+    outside = 0
+    if interval is not None:
+        low, high = read_interval(interval)
+        outside = int(np.count_nonzero((series < low) | (series > high)))
+        series = np.clip(series, low, high)
+    setting = Setting(sensitivity, epsilon, delta, epsilon, series.size, window)
+    made = METHODS[method].make(setting)
+    coins = options.coins(key_file, seed) or secure()
+    if seed is not None:
+        say("warning: --seed makes guessable coins; treat the output as a simulation")
+    purpose = Purpose.RELEASE if seed is None else Purpose.SIMULATION
+    told = made.release(series, coins, purpose)
+    write_columns(sink, {value: told.tolist()})
+    guarantee = made.guarantee
+    if as_json and not sink.is_standard:
+        print_json(
+            {
+                "output": output,
+                "method": method,
+                "values": series.size,
+                "unit": made.unit.value,
+                "epsilon": guarantee.epsilon,
+                "delta": guarantee.delta,
+            }
+        )
+    elif not quiet:
+        say(f"{series.size:,} values by {method}: {guarantee}, {made.unit.value}")
+    if outside and not quiet:
+        say(f"note: {outside:,} values were clamped (told to you alone)")

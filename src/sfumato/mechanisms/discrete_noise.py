@@ -1,0 +1,182 @@
+r"""Other noises on a lattice: discrete Gaussian and binomial, from tables of integer weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from sfumato import _checks
+from sfumato._numerics import up
+from sfumato.errors import InvalidParameter
+from sfumato.mechanisms.series_noise import drawn_from, on_lattice, series_lattice
+from sfumato.randomness import BITS, Randomness, integer_weights
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_TAIL = 9.5
+_MOST_CELLS = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianNoise:
+    r"""Whole numbers with probabilities proportional to $e^{-k^2/2\sigma^2}$, times a step.
+
+    Attributes:
+        step: Distance of the points of the lattice.
+        steps: How many steps two values may be apart.
+        deviation: The $\sigma$, in steps.
+
+    Examples:
+        >>> noise = DiscreteGaussianNoise.at(sensitivity=1.0, deviation=4.0)
+        >>> noise.concentrated, noise.variance  # 1 / (2 * 16)
+        (0.03125, 16.0)
+
+    References:
+        [Canonne2020, Def. 1]
+    """
+
+    step: float
+    steps: int
+    deviation: float
+    _cumulative: Ints = field(repr=False)
+
+    @classmethod
+    def at(cls, sensitivity: float, deviation: float) -> DiscreteGaussianNoise:
+        """The noise of a given deviation, for values that far apart."""
+        size = _checks.positive("deviation", deviation)
+        step, steps = series_lattice(sensitivity, size)
+        return cls(step, steps, size / step, _discrete_table(size / step))
+
+    @property
+    def concentrated(self) -> float:
+        """Concentrated differential privacy (zCDP) of one release, rounded up.
+
+        References:
+            [Canonne2020, Thm. 4]
+        """
+        return up(0.5 * (self.steps / self.deviation) ** 2 * (1 + 2.0**-50))
+
+    @property
+    def slack(self) -> float:
+        """Total variation between what is sampled and the noise itself, at most."""
+        return (self._cumulative.size + 4) * 2.0 ** -(BITS - 2) + 2.0**-50
+
+    @property
+    def variance(self) -> float:
+        """Variance of what is added, about: on a fine lattice it is that of the normal."""
+        return (self.step * self.deviation) ** 2
+
+    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
+        """Values with noise, one draw each."""
+        places = on_lattice(values, self.step)
+        drawn = drawn_from(self._cumulative, places.size, randomness)
+        return self.step * (places + drawn.reshape(places.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class BinomialNoise:
+    r"""Sums of fair coins, centred: $N + m \sim \text{Binomial}(2m, \tfrac12)$, times a step.
+
+    Attributes:
+        step: Distance of the points of the lattice.
+        steps: How many steps two values may be apart: a whole number, also after weighting.
+        trials: The $m$; the variance is half of it, in squared steps.
+
+    Examples:
+        >>> noise = BinomialNoise.at(sensitivity=1.0, variance=100.0)
+        >>> noise.delta(0.3) < noise.published_delta(0.3)
+        True
+
+    References:
+        [RTR, App. A.3]
+    """
+
+    step: float
+    steps: int
+    trials: int
+    _cumulative: Ints = field(repr=False)
+
+    @classmethod
+    def at(cls, sensitivity: float, variance: float) -> BinomialNoise:
+        """The noise of at least a given variance, for values that far apart."""
+        size = _checks.positive("variance", variance)
+        step, steps = series_lattice(sensitivity, math.sqrt(size))
+        trials = math.ceil(2 * size / step**2)
+        return cls(step, steps, trials, _binomial_table(trials))
+
+    @property
+    def slack(self) -> float:
+        """Total variation between what is sampled and the noise itself, at most."""
+        return (self._cumulative.size + 4) * 2.0 ** -(BITS - 2) + 2.0**-50
+
+    @property
+    def variance(self) -> float:
+        """Variance of what is added."""
+        return self.step**2 * self.trials / 2
+
+    def delta(self, epsilon: float) -> float:
+        """The exact delta of one release, rounded up."""
+        level = min(_checks.leakage("epsilon", epsilon), 700.0)
+        reach = min(self.trials, 1 + math.ceil(45 * math.sqrt(self.trials / 2)) + self.steps)
+        places = np.arange(-reach, reach + 1)
+        here = np.exp(_log_binomial(places, self.trials))
+        there = np.exp(_log_binomial(places + self.steps, self.trials))
+        found = float(np.maximum(here - math.exp(level) * there, 0).sum())
+        return min(1.0, up(found * (1 + 1e-10) + (1 + math.exp(level)) * self.slack))
+
+    def published_delta(self, epsilon: float) -> float:
+        """The bound of the paper, with the whole-number sensitivity it needs.
+
+        References:
+            [RTR, Lem. A.4]
+        """
+        level = _checks.positive("epsilon", epsilon)
+        share = (2 * self.trials + 1) / (math.exp(level / self.steps) + 1)
+        if not 1 <= self.steps + share <= self.trials + 1:
+            return 1.0
+        return math.exp(-((self.trials - self.steps + 1 - share) ** 2) / self.trials)
+
+    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
+        """Values with noise, one draw each."""
+        places = on_lattice(values, self.step)
+        drawn = drawn_from(self._cumulative, places.size, randomness)
+        return self.step * (places + drawn.reshape(places.shape))
+
+
+def _log_binomial(places: Ints, trials: int) -> Floats:
+    inside = np.abs(places) <= trials
+    near = np.where(inside, places, 0)
+    logs = (
+        special.gammaln(2 * trials + 1)
+        - special.gammaln(trials + near + 1)
+        - special.gammaln(trials - near + 1)
+        - 2 * trials * math.log(2)
+    )
+    return np.where(inside, logs, -np.inf)
+
+
+@lru_cache(maxsize=64)
+def _discrete_table(deviation: float) -> Ints:
+    reach = math.ceil(_TAIL * deviation)
+    return _table(np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2))
+
+
+@lru_cache(maxsize=64)
+def _binomial_table(trials: int) -> Ints:
+    reach = min(trials, math.ceil(_TAIL * math.sqrt(trials / 2)) + 1)
+    return _table(np.exp(_log_binomial(np.arange(-reach, reach + 1), trials)))
+
+
+def _table(shares: Floats) -> Ints:
+    """Running sums of integer weights of whole numbers around 0."""
+    if shares.size > _MOST_CELLS:
+        raise InvalidParameter("deviation", shares.size, "be smaller against the sensitivity")
+    cumulative = integer_weights((shares / shares.sum())[None, :])[0].cumsum()
+    cumulative.setflags(write=False)
+    return np.asarray(cumulative)

@@ -1,0 +1,295 @@
+r"""Real-time release of a series: measure with noise, and tell the best estimate so far.
+
+The paper releases $x_t = (1 - w_t)\,\hat z_t + w_t z_t + n_t$ with an estimate $\hat z_t$ from
+earlier releases. Since the estimate is known to everybody, that is a function of the measurement
+$z_t + n_t / w_t$: all privacy is in the measurements, and everything else is free. So a release
+is a schedule of measurements and a filter of them, and the whole history may be used as well
+as one lag.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import _checks
+from sfumato._digest import digest
+from sfumato.accounting.series import GaussianOdometer, gaussian_ratio
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.guarantees import ApproxDP, PureDP
+from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
+from sfumato.randomness import Randomness
+from sfumato.streaming.filters import (
+    Estimate,
+    Filter,
+    filter_arrays,
+    learned,
+    resume_filter,
+)
+from sfumato.streaming.schedules import constant
+from sfumato.streaming.series import SeriesMethod, checked_series
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 256
+"""Times that many series go forward together, so that memory does not grow with their length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Realtime(SeriesMethod):
+    """Measurements with noise and an estimate from all of them.
+
+    Attributes:
+        sensitivity: The most that one person can change any value of the series.
+        noises: The noise of each measurement; None where nothing is measured.
+        estimate: Begins the filter.
+        weights: Weight of the measurement at each time, for rules that use one.
+        delta: That of the guarantee; 0 for Laplace noise.
+
+    Examples:
+        >>> from sfumato.randomness import seeded
+        >>> from sfumato.streaming.instant import Purpose
+        >>> method = Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=100)
+        >>> method.guarantee <= ApproxDP(1.0, 1e-6)
+        True
+        >>> method.release(np.zeros(100), seeded(1), Purpose.SIMULATION).shape
+        (100,)
+
+    References:
+        [RTR, Alg. 2]
+    """
+
+    name: ClassVar[str] = "realtime"
+
+    sensitivity: float
+    noises: tuple[GaussianNoise | LaplaceNoise | None, ...] = field(repr=False)
+    estimate: Estimate = field(default_factory=learned, repr=False)
+    weights: Floats = field(default_factory=lambda: np.ones(1), repr=False)
+    delta: float = 0.0
+
+    @classmethod
+    def gaussian(
+        cls,
+        sensitivity: float,
+        *,
+        epsilon: float,
+        delta: float,
+        length: int | None = None,
+        schedule: ArrayLike | None = None,
+        weight: float = 1.0,
+        estimate: Estimate | None = None,
+    ) -> Realtime:
+        """Gaussian noise, as much as the exact curve of all measurements together asks for.
+
+        Args:
+            sensitivity: The most that one person can change any value.
+            epsilon: Budget of the whole series.
+            delta: Budget of the whole series.
+            length: Number of values; with a schedule it is that of the schedule.
+            schedule: How precisely each value is measured, relative to the others; 0 for not at
+                all. The same for all if not given.
+            weight: Weight of a measurement in the published rule, in (0, 1].
+            estimate: The filter; the learned bank if not given.
+        """
+        shares = _schedule(length, schedule)
+        allowed = _checks.proper_fraction("delta", delta)
+        total = math.sqrt(float(np.square(shares).sum()))
+        # What rounding of the noise may add to delta is settled with a rough ratio first.
+        rough = _noises(sensitivity, shares, total / gaussian_ratio(epsilon, allowed))
+        slack = sum(noise.slack for noise in rough if noise is not None)
+        scale = total / gaussian_ratio(epsilon, allowed, 2 * slack)
+        noises = _noises(sensitivity, shares, scale * (1 + 2.0**-40))
+        weights = np.where(shares > 0, _weight(weight), 0.0)
+        return cls(sensitivity, noises, estimate or learned(), weights, allowed)
+
+    @classmethod
+    def laplace(
+        cls,
+        sensitivity: float,
+        *,
+        epsilon: float,
+        length: int | None = None,
+        schedule: ArrayLike | None = None,
+        weight: float = 1.0,
+        estimate: Estimate | None = None,
+    ) -> Realtime:
+        """Laplace noise, pure: the budgets of the measurements add up."""
+        shares = _schedule(length, schedule)
+        each = _checks.epsilon("epsilon", epsilon) * shares / shares.sum() * (1 - 2.0**-40)
+        made = {part: LaplaceNoise.at(sensitivity, part) for part in set(each.tolist()) if part > 0}
+        noises = tuple(made.get(part) for part in each.tolist())
+        weights = np.where(shares > 0, _weight(weight), 0.0)
+        return cls(sensitivity, noises, estimate or learned(), weights)
+
+    @property
+    def guarantee(self) -> PureDP | ApproxDP:
+        """For a person who may be in every value: user level."""
+        used = [noise for noise in self.noises if noise is not None]
+        if all(isinstance(noise, LaplaceNoise) for noise in used):
+            return sum(
+                (noise.leakage for noise in used if isinstance(noise, LaplaceNoise)), PureDP(0.0)
+            )
+        odometer = GaussianOdometer(math.inf, self.delta)
+        for noise in used:
+            if isinstance(noise, LaplaceNoise):
+                raise InvalidParameter("noises", "both kinds", "be of one kind")
+            odometer = replace(
+                odometer,
+                squares=math.nextafter(odometer.squares + noise.ratio**2 * (1 + 1e-15), math.inf),
+                slack=odometer.slack + noise.slack,
+            )
+        return odometer.spent
+
+    @property
+    def variances(self) -> Floats:
+        """Variance of the noise of each measurement; infinite where there is none."""
+        return np.array([math.inf if n is None else n.variance for n in self.noises])
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the method: a state goes on under the one it was begun with."""
+        scales = [0.0 if noise is None else math.sqrt(noise.variance) for noise in self.noises]
+        kind = type(next(noise for noise in self.noises if noise is not None)).__name__
+        numbers = np.array([self.sensitivity, self.delta, *scales])
+        return digest("realtime", kind, self.estimate.name, numbers, self.weights)
+
+    def begin(self, randomness: Randomness) -> RunningSeries:
+        """Begin one series."""
+        return RunningSeries(self, self.estimate.begin(1), randomness)
+
+    def resume(self, state: RealtimeState, randomness: Randomness) -> RunningSeries:
+        """Go on with a series from a stored state.
+
+        Raises:
+            InvalidParameter: If the state was begun with another method.
+        """
+        if state.method != self.fingerprint:
+            raise InvalidParameter("state.method", "another", "be the one it was begun with")
+        running = resume_filter(self.estimate, 1, state.arrays)
+        return RunningSeries(self, running, randomness, state.time)
+
+    def release_many(self, table: ArrayLike, randomness: Randomness) -> Floats:
+        """Release many series at once, time by series; the same guarantee for each of them.
+
+        Coins are drawn for all series of a moment together, so the answers are not those of the
+        same series alone.
+        """
+        values = _checks.numbers("table", table)
+        if values.ndim != 2 or not 0 < len(values) <= len(self.noises):
+            rule = f"have 1 to {len(self.noises)} rows, one for each time"
+            raise InvalidParameter("table", values.shape, rule)
+        running = self.estimate.begin(values.shape[1])
+        variances = self.variances
+        parts = []
+        for start in range(0, len(values), _BLOCK):
+            block = slice(start, min(start + _BLOCK, len(values)))
+            measured = self._measured(start, values[block], randomness)
+            noise = np.where(np.isfinite(variances[block]), variances[block], 1.0)
+            parts.append(running.update(measured, self.weights[block], noise))
+        return np.concatenate(parts)
+
+    def _measured(self, start: int, values: Floats, randomness: Randomness) -> Floats:
+        """Measurements at some successive times, time by series."""
+        used = self.noises[start : start + len(values)]
+        if not randomness.addressed and used[0] is not None and len(set(map(id, used))) == 1:
+            return used[0].perturb(values, randomness)
+        rows = []
+        for time, (noise, row) in enumerate(zip(used, values, strict=True), start=start):
+            if noise is None:
+                rows.append(np.full(row.shape, np.nan))
+            else:
+                rows.append(noise.perturb(row, randomness.at("series", time)))
+        return np.stack(rows)
+
+    def _released(self, values: Floats, randomness: Randomness) -> Floats:
+        return self.release_many(values[:, None], randomness)[:, 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealtimeState:
+    """All that the next step of a series needs: a function of what was released.
+
+    Attributes:
+        method: Fingerprint of the method.
+        time: Values released so far.
+        arrays: What the filter remembers.
+    """
+
+    method: str
+    time: int
+    arrays: dict[str, Floats]
+
+
+@dataclass(slots=True)
+class RunningSeries:
+    """One series on its way.
+
+    Attributes:
+        method: How it is released.
+        filter: What is known of it.
+        randomness: Source of coins.
+        time: Values released so far.
+    """
+
+    method: Realtime
+    filter: Filter
+    randomness: Randomness
+    time: int = 0
+
+    @property
+    def state(self) -> RealtimeState:
+        """Where it is, to be stored; its size does not grow."""
+        return RealtimeState(self.method.fingerprint, self.time, filter_arrays(self.filter))
+
+    def step(self, value: float) -> float:
+        """Release one value.
+
+        Raises:
+            BudgetExceeded: If all values that the budget is for were released.
+        """
+        method = self.method
+        if self.time >= len(method.noises):
+            left = PureDP(0.0)
+            raise BudgetExceeded("series", self.time, method.guarantee, left)
+        given = checked_series([value])
+        measured = method._measured(self.time, given[None, :], self.randomness)
+        noise = method.noises[self.time]
+        variance = np.array([1.0 if noise is None else noise.variance])
+        weight = method.weights[self.time : self.time + 1]
+        self.time += 1
+        return float(self.filter.update(measured, weight, variance)[0, 0])
+
+
+def _schedule(length: int | None, schedule: ArrayLike | None) -> Floats:
+    if schedule is None:
+        if length is None:
+            raise InvalidParameter("length", None, "be given, or a schedule")
+        return constant(length)
+    shares = _checks.numbers("schedule", schedule)
+    if shares.ndim != 1 or shares.size == 0 or shares.min() < 0 or shares.max() <= 0:
+        raise InvalidParameter(
+            "schedule", shares.shape, "be numbers of at least 0, not all of them 0"
+        )
+    if length is not None and length != shares.size:
+        raise InvalidParameter("length", length, f"be {shares.size}, as long as the schedule")
+    return shares
+
+
+def _noises(sensitivity: float, shares: Floats, scale: float) -> tuple[GaussianNoise | None, ...]:
+    """The noise of each measurement; equal ones are one."""
+    made = {
+        share: GaussianNoise.at(sensitivity, sensitivity * scale / share)
+        for share in set(shares.tolist())
+        if share > 0
+    }
+    return tuple(made.get(share) for share in shares.tolist())
+
+
+def _weight(weight: float) -> float:
+    if not 0 < weight <= 1:
+        raise InvalidParameter("weight", weight, "lie in (0, 1]")
+    return float(weight)

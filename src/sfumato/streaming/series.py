@@ -1,0 +1,79 @@
+"""Real-valued series: what every method of releasing one has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import _checks
+from sfumato.errors import InsecureRandomness, InvalidParameter
+from sfumato.guarantees import ApproxDP, PureDP
+from sfumato.randomness import Randomness
+from sfumato.streaming.instant import Purpose
+
+Floats = NDArray[np.float64]
+
+
+class Unit(StrEnum):
+    """Whose data are protected together."""
+
+    USER = "user level"
+    EVENT = "event level"
+    WINDOW = "w-event level"
+
+
+class Releasing(Protocol):
+    """A series that is being released, value by value."""
+
+    def step(self, value: float) -> float:
+        """Release one value: the true one goes in, the private one comes out."""
+
+
+class SeriesMethod(ABC):
+    """A way to release a series of numbers, for a stated sensitivity of every value.
+
+    Attributes:
+        name: What tables and commands call it.
+        unit: Whose data are protected together.
+        online: Whether each value leaves when it comes; else the whole series is needed first.
+    """
+
+    name: ClassVar[str]
+    unit: ClassVar[Unit] = Unit.USER
+    online: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> PureDP | ApproxDP:
+        """What the whole series promises, computed from the noise that is drawn."""
+
+    @abstractmethod
+    def begin(self, randomness: Randomness) -> Releasing:
+        """Begin a series; offline methods refuse."""
+
+    def release(
+        self,
+        series: ArrayLike,
+        randomness: Randomness,
+        purpose: Purpose = Purpose.RELEASE,
+    ) -> Floats:
+        """Release a whole series; online methods look at one value at a time."""
+        if randomness.simulated and purpose is not Purpose.SIMULATION:
+            raise InsecureRandomness("a release of a series")
+        return self._released(checked_series(series), randomness)
+
+    def _released(self, values: Floats, randomness: Randomness) -> Floats:
+        releasing = self.begin(randomness)
+        return np.array([releasing.step(float(value)) for value in values])
+
+
+def checked_series(series: ArrayLike) -> Floats:
+    """A series of finite numbers, or what must hold; no value is quoted."""
+    values = _checks.numbers("series", series)
+    if values.ndim != 1 or values.size == 0:
+        raise InvalidParameter("series", values.shape, "be a list of at least one number")
+    return values
