@@ -89,6 +89,14 @@ def allocate(backward: LossFunction, forward: LossFunction, alpha: float) -> Tem
         return up(both) - epsilon <= level
 
     constant = _largest(kept, level)
+    if constant == 0.0:
+        steepest = max((backward, forward), key=lambda loss: loss(level))
+        one, other = steepest.pairs[0]
+        raise InvalidParameter(
+            "backward" if steepest is backward else "forward",
+            f"rows {one} and {other} with almost none in common",
+            "have no two rows that all but exclude each other: no constant budget is left",
+        )
     middle = constant
     before, after = backward.supremum(constant), forward.supremum(constant)
     first = _largest(lambda e: e <= before and up(e + forward(after)) <= level, before)
@@ -112,9 +120,11 @@ def finite_budgets(
     length, level = _checks.count("steps", steps), _checks.positive("alpha", alpha)
     if length == 1:
         return np.array([level])
-    if backward.disjoint is not None or forward.disjoint is not None:
-        return _scaled(np.full(length, level / length), backward, forward, level)
-    return _scaled(allocate(backward, forward, level).of_length(length), backward, forward, level)
+    try:
+        each = allocate(backward, forward, level).of_length(length)
+    except InvalidParameter:
+        each = np.full(length, level / length)  # one secret, told so many times
+    return _scaled(each, backward, forward, level)
 
 
 def least_noise_budgets(

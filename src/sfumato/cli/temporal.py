@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato._numerics import shown_down, shown_up
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say, table
 
@@ -64,6 +65,7 @@ def leakage(
     losses = _losses(backward, forward)
     budgets = read_epsilons(epsilon, steps)
     told = temporal_leakage(budgets, *losses)
+    together = None if window is None else told.window(window).alpha
     most = float(budgets.max())
     suprema = [loss.supremum(most) for loss in losses]
     if as_json:
@@ -77,15 +79,15 @@ def leakage(
             "event": told.event.alpha,
             "user": told.user.alpha,
         }
-        if window is not None:
-            document["window"] = told.window(window).alpha
+        if together is not None:
+            document["window"] = together
         print_json(document)
         return
     table(
         "leakage of each release, in nats",
         ["release", "by itself", "past (BPL)", "future (FPL)", "both (TPL)"],
         [
-            [str(place + 1), *(f"{value:.6g}" for value in row)]
+            [str(place + 1), *(shown_up(float(value)) for value in row)]
             for place, row in enumerate(
                 zip(told.epsilons, told.backward, told.forward, told.total, strict=True)
             )
@@ -132,27 +134,29 @@ def allocate(
     stranger = any(loss.disjoint is not None for loss in losses)
     if stranger and steps is None:
         budgets.allocate(*losses, alpha)  # says which rows, and why
-    document: dict[str, Any] = {}
-    if not stranger:
-        found = budgets.allocate(*losses, alpha)
+    found = None if stranger else budgets.allocate(*losses, alpha)
+    document: dict[str, Any] = dict.fromkeys(("constant", "first", "middle", "last"))
+    if found is not None:
         document |= {"constant": found.constant, "first": found.first}
         document |= {"middle": found.middle, "last": found.last}
     if steps is not None:
         make = budgets.least_noise_budgets if least_noise else budgets.finite_budgets
         each = make(*losses, alpha, steps)
+        document |= {"first": each[0], "last": each[-1]}
+        document["middle"] = each[steps // 2] if steps > 2 else document["middle"]
         document["budgets"] = each.tolist()
         document["variance"] = budgets.noise_variance(each) / steps
-        if stranger or steps == 1:
-            document |= {"constant": min(each), "first": each[0], "last": each[-1]}
-            document["middle"] = each[len(each) // 2]
     if as_json:
         print_json(document)
         return
     for name in ("constant", "first", "middle", "last"):
-        print(f"{name} {document[name]:.6g}")
+        told = document[name]
+        print(f"{name} {'none' if told is None else shown_down(told)}")
     if steps is not None:
         print(f"mean variance of Laplace noise for a count: {document['variance']:.6g}")
-        rows = [[str(place + 1), f"{each:.6g}"] for place, each in enumerate(document["budgets"])]
+        rows = [
+            [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
+        ]
         table("budget of each release", ["release", "epsilon"], rows)
 
 
@@ -179,7 +183,7 @@ def fit(
       sfumato temporal fit history.csv --stream user --value place -o town
     """
     from sfumato.formats.readers import Table
-    from sfumato.jobs.temporal import fit_matrices, write_matrix
+    from sfumato.jobs.temporal import fit_matrices, write_matrices
 
     source = Table.at(history)
     with progress("reading", source.count(), quiet or as_json) as show:
@@ -187,8 +191,7 @@ def fit(
             source, stream=stream, value=value, smoothing=smoothing, progress=show
         )
     files = [f"{output}.backward.csv", f"{output}.forward.csv"]
-    for file, matrix in zip(files, (backward, forward), strict=True):
-        write_matrix(Path(file), matrix)
+    write_matrices({Path(files[0]): backward, Path(files[1]): forward})
     if as_json:
         print_json({"files": files, "symbols": list(alphabet.labels)})
     elif not quiet:
@@ -235,4 +238,4 @@ def _or_null(value: float) -> float | None:
 
 
 def _shown(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else "grows for ever"
+    return shown_up(value) if math.isfinite(value) else "grows for ever"

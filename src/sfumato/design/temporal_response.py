@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
 from sfumato.leakage.information import information_leakage
 from sfumato.leakage.local import local_leakage
@@ -36,7 +37,7 @@ def temporal_response(transition: ArrayLike, epsilon: float) -> list[Channel]:
     References:
         [SIP, Sec. VI-B]
     """
-    rows = _checks.row_stochastic("transition", transition)
+    rows = _square(transition)
     odds = math.exp(_checks.epsilon("epsilon", epsilon) * (1 - 2.0**-40))
     channels = []
     for row in rows:
@@ -70,7 +71,7 @@ def temporal_response_leakage(
         >>> alike[1].epsilon
         2.000000
     """
-    rows = _checks.row_stochastic("transition", transition)
+    rows = _square(transition)
     share = _checks.belief("prior", prior, len(rows))
     size = len(rows)
     first = temporal_response(np.full((1, size), 1 / size).repeat(size, axis=0), epsilon)[0]
@@ -85,3 +86,10 @@ def temporal_response_leakage(
     both = Channel.from_probabilities(table)
     belief = np.array([joint[pair] for pair in pairs])
     return information_leakage(both, belief / belief.sum()), local_leakage(both)
+
+
+def _square(transition: ArrayLike) -> Floats:
+    rows = _checks.row_stochastic("transition", transition)
+    if rows.shape[0] != rows.shape[1]:
+        raise InvalidParameter("transition", rows.shape, "be a square matrix")
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -94,10 +94,20 @@ def fit_matrices(
     return (alphabet, *matrices)
 
 
-def write_matrix(path: Path, matrix: Sequence[Sequence[float]] | Floats) -> None:
-    """A matrix as CSV without a header, to the last digit."""
-    sink = io.StringIO(newline="")
-    csv.writer(sink, lineterminator="\n").writerows(
-        [repr(float(cell)) for cell in row] for row in matrix
-    )
-    write_whole(path, sink.getvalue().encode())
+def write_matrices(matrices: Mapping[Path, Floats]) -> None:
+    """Matrices as CSV files without a header, to the last digit; all of them or none."""
+    for path in matrices:
+        if path.is_dir() or not path.parent.is_dir():
+            raise InvalidParameter("--output", str(path), "name a file in a folder that exists")
+    written: list[Path] = []
+    try:
+        for path, matrix in matrices.items():
+            sink = io.StringIO(newline="")
+            rows = [[repr(float(cell)) for cell in row] for row in matrix]
+            csv.writer(sink, lineterminator="\n").writerows(rows)
+            write_whole(path, sink.getvalue().encode())
+            written.append(path)
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise

@@ -6,8 +6,8 @@ $\{j : q_j > \lambda d_j\}$. Everything is kept as the gap $Q - D$ and the base 
 positive terms, so that nothing cancels; `rate` stands for $1/c$, so that nothing overflows.
 
 Most pairs are far from the best one. They are told by a sum in single precision, four billion
-terms a second, that is wrong by less than `_MARGIN`; only pairs near the best are looked at in
-double precision, and nothing that is returned rests on the quick sum.
+terms a second, that is wrong by less than a unit for each term; only pairs near the best are looked
+at in double precision, and nothing that is returned rests on the quick sum.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ Ints = NDArray[np.int64]
 
 _TILE = 16
 """Rows compared with each other while both lie in the cache."""
-_MARGIN = 2e-6
-"""More than the quick sum can miss: each term by two units, 2^-23, of its part of a row."""
+_UNIT = 2.0**-23
+"""Twice the relative error of a single-precision operation."""
+MOST_ALPHA = 700.0
+"""Beyond this e**alpha leaves the floats."""
 _LARGEST = 1e30
 """Factors beyond this leave single precision; then only the full sum is used."""
 # Sums may be regrouped where they only sift.
@@ -54,33 +56,50 @@ def chosen(first: Floats, second: Floats, excess: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def _raised(first: Floats, second: Floats, rate: float, excess: float) -> float:
-    """The largest excess of a pair, if it is over a given one; Dinkelbach's iteration."""
+def _raised(
+    first: Floats, second: Floats, rate: float, excess: float
+) -> tuple[float, float, float]:
+    """The largest excess of a pair, if it is over a given one; Dinkelbach's iteration.
+
+    Returns:
+        The excess, and the gap and base that have it; nothing of both if it is the given one.
+    """
+    best = (excess, 0.0, 0.0)
     while True:
-        gap, base = chosen(first, second, excess)
+        gap, base = chosen(first, second, best[0])
         found = gap / (rate + base)
-        if not found > excess:
-            return excess
-        excess = found
+        if not found > best[0]:
+            return best
+        best = (found, gap, base)
 
 
 @njit(cache=True)
-def largest_excess(rows: Floats, singles: Singles, rate: float) -> float:
-    """The largest excess of any pair: one value is kept, and raised by those that beat it."""
+def largest_excess(rows: Floats, singles: Singles, rate: float) -> tuple[float, float, float]:
+    """The largest excess of any pair: one value is kept, and raised by those that beat it.
+
+    Returns:
+        The excess, and gap and base of the pair that has it.
+    """
     size, excess = len(rows), 0.0
+    margin = (8 + rows.shape[1]) * _UNIT
+    best = (0.0, 0.0, 0.0)
     for top in range(0, size, _TILE):
         for left in range(top, size, _TILE):
             for i in range(top, min(size, top + _TILE)):
                 for j in range(max(left, i + 1), min(size, left + _TILE)):
-                    level = excess * rate - _MARGIN
+                    level = excess * rate - margin
                     forth, back = level, level
                     if excess < _LARGEST:
                         forth, back = _quick(singles[i], singles[j], 1 + excess)
-                    if forth >= level:
-                        excess = _raised(rows[i], rows[j], rate, excess)
-                    if back >= level:
-                        excess = _raised(rows[j], rows[i], rate, excess)
-    return excess
+                    for way in range(2):
+                        if (forth if way == 0 else back) < level:
+                            continue
+                        a, b = (i, j) if way == 0 else (j, i)
+                        raised = _raised(rows[a], rows[b], rate, excess)
+                        if raised[0] > excess:
+                            best = raised
+                            excess = raised[0]
+    return best
 
 
 @njit(cache=True)
@@ -91,12 +110,13 @@ def farthest(rows: Floats, singles: Singles, excess: float) -> tuple[float, floa
         Gap, base, and the two rows.
     """
     size, best = len(rows), (0.0, 0.0, 0, 0)
+    margin = (8 + rows.shape[1]) * _UNIT
     most = 0.0
     for top in range(0, size, _TILE):
         for left in range(top, size, _TILE):
             for i in range(top, min(size, top + _TILE)):
                 for j in range(max(left, i + 1), min(size, left + _TILE)):
-                    level = most - _MARGIN
+                    level = most - margin
                     forth, back = level, level
                     if excess < _LARGEST:
                         forth, back = _quick(singles[i], singles[j], 1 + excess)
@@ -149,13 +169,27 @@ def step(alpha: float, gaps: Floats, bases: Floats, limits: Floats, error: float
         return 0.0
     if bases[0] == 0.0 and gaps[0] == 1.0:
         return alpha
-    rate = np.exp(-alpha) / -np.expm1(-alpha)
+    last = np.inf
+    if bases[0] > 0.0:
+        last = np.log1p(_upward(gaps[0], bases[0], error) / bases[0]) * (1 + 8.9e-16)
+    if np.isinf(alpha):
+        return float(last)
+    # Beyond what floats hold the loss grows no faster than alpha does.
+    beyond = max(0.0, alpha - MOST_ALPHA)
+    rate = np.exp(beyond - alpha) / -np.expm1(beyond - alpha)
     place = np.searchsorted(limits, rate)
     best = 0.0
     # Neighbours too, for the limits are rounded.
     for piece in range(max(0, place - 1), min(gaps.size, place + 2)):
-        best = max(best, gaps[piece] / (rate + bases[piece]))
-    return float(min(alpha, np.log1p(best * (1 + error)) * (1 + 8.9e-16)))
+        best = max(best, _upward(gaps[piece], bases[piece], error) / (rate + bases[piece]))
+    bound = np.log1p(best) * (1 + 8.9e-16) + beyond
+    return float(min(alpha, bound, last))
+
+
+@njit(cache=True)
+def _upward(gap: float, base: float, error: float) -> float:
+    """A gap that is not less than the exact one: entries of rows are rounded, each by a unit."""
+    return gap * (1 + error) + 8.9e-16 * (gap + 2 * base)
 
 
 @njit(cache=True)

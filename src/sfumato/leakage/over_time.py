@@ -44,7 +44,9 @@ class TemporalLeakage:
     @classmethod
     def joined(cls, epsilons: Floats, backward: Floats, forward: Floats) -> TemporalLeakage:
         """Both directions together; what each release leaks by itself counts once."""
-        total = np.nextafter(backward + (forward - epsilons), np.inf)
+        with np.errstate(invalid="ignore"):  # an infinite leakage is one, whatever is taken off
+            total = np.nextafter(backward + (forward - epsilons), np.inf)
+        total = np.where(np.isinf(backward) | np.isinf(forward), np.inf, total)
         total = np.where(forward == epsilons, backward, total)
         total = np.where(backward == epsilons, forward, total)
         arrays = (epsilons, backward, forward, total)

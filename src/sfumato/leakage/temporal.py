@@ -28,17 +28,21 @@ from scipy import sparse
 from sfumato import _checks
 from sfumato._numerics import UNIT, up
 from sfumato.errors import InvalidParameter
-from sfumato.kernels.temporal import accumulate, apart, carry_back, farthest, largest_excess, step
+from sfumato.kernels.temporal import (
+    MOST_ALPHA,
+    accumulate,
+    apart,
+    carry_back,
+    farthest,
+    largest_excess,
+    step,
+)
 
 Floats = NDArray[np.float64]
 Matrix: TypeAlias = "ArrayLike | sparse.sparray"
 
-MOST_ALPHA = 700.0
-"""Beyond this e**alpha leaves the floats; the loss then grows with alpha."""
 _MOST_ROWS = 5000
 """Rows up to which a sparse matrix is written out."""
-_FAR = 1e250
-"""Slopes of the hull beyond this belong to entries that are as good as 0."""
 
 
 def temporal_loss(matrix: Matrix, alpha: float) -> float:
@@ -59,9 +63,14 @@ def temporal_loss(matrix: Matrix, alpha: float) -> float:
     if level == 0.0:
         return 0.0
     rate = _rate(min(level, MOST_ALPHA))
-    excess = largest_excess(rows, rows.astype(np.float32), rate)
-    bound = up(math.log1p(excess * (1 + _error(rows))) * (1 + 8 * UNIT)) if excess else 0.0
-    return min(level, bound + max(0.0, level - MOST_ALPHA))
+    excess, gap, base = largest_excess(rows, rows.astype(np.float32), rate)
+    if excess == 0.0:
+        return 0.0
+    most = gap * (1 + _error(rows)) + 8 * UNIT * (gap + 2 * base)
+    bound = up(math.log1p(most / (rate + base)) * (1 + 8 * UNIT))
+    if level > MOST_ALPHA:
+        return LossFunction.of(rows)(level)  # which knows what an infinite leakage loses
+    return min(level, bound)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +129,10 @@ class LossFunction:
         if not matrices:
             raise InvalidParameter("matrices", 0, "be at least one")
         for matrix in matrices:
-            if isinstance(matrix, sparse.sparray) and (pair := strangers(matrix)):
-                return cls([1.0], [0.0], [pair])
+            if sparse.issparse(matrix):
+                _check_sparse(sparse.csr_array(matrix))
+                if pair := strangers(sparse.csr_array(matrix)):
+                    return cls([1.0], [0.0], [pair])
         tables = [_rows(matrix) for matrix in matrices]
         corners = [corner for table in tables for corner in _hull(table)]
         return cls._from_corners(corners, max(_error(table) for table in tables))
@@ -151,18 +162,7 @@ class LossFunction:
     def __call__(self, alpha: float) -> float:
         """The loss at one point, rounded up."""
         level = _checks.leakage("alpha", alpha)
-        beyond = max(0.0, level - MOST_ALPHA)
-        if math.isinf(level) and self.gaps.size:
-            return self._limit()
-        return step(level - beyond, *self._parts) + beyond * (self._limit() == math.inf)
-
-    def _limit(self) -> float:
-        """The loss of an infinite leakage."""
-        if not self.gaps.size:
-            return 0.0
-        if self.bases[0] == 0.0:
-            return math.inf
-        return up(math.log1p(self.gaps[0] / self.bases[0] * (1 + self.error)) * (1 + 8 * UNIT))
+        return step(level, *self._parts)
 
     def slope(self, alpha: float) -> float:
         """The derivative, for optimisation; nothing rests on its accuracy."""
@@ -177,7 +177,7 @@ class LossFunction:
     def inverse(self, value: float) -> float:
         """The largest leakage whose loss is at most `value`, rounded down; infinite if all are."""
         wanted = _checks.leakage("value", value)
-        if wanted >= self._limit():
+        if wanted >= self(math.inf):
             return math.inf
         low, high = 0.0, max(wanted, UNIT)
         while self(high) <= wanted:
@@ -221,13 +221,13 @@ class LossFunction:
             return budget
         corners = zip(self.gaps.tolist(), self.bases.tolist(), strict=True)
         settled = max(self._settled(gap, base, budget) for gap, base in corners)
-        margin = 4 * UNIT * settled
-        while settled + margin < MOST_ALPHA:
+        margin, most = 4 * UNIT * settled, up(self(math.inf) + budget)
+        while settled + margin < min(most, MOST_ALPHA):
             bound = settled + margin
             if up(self(bound) + budget) <= bound:
                 return bound
             margin *= 2
-        return math.inf
+        return most  # what an infinite leakage would lose: infinite, where nothing limits it
 
     @staticmethod
     def _settled(gap: float, base: float, epsilon: float) -> float:
@@ -262,13 +262,26 @@ _Corner = tuple[float, float, int, int]
 
 def _rows(matrix: Matrix) -> Floats:
     table = matrix
-    if isinstance(matrix, sparse.sparray):
-        if matrix.shape[0] > _MOST_ROWS:
+    if sparse.issparse(matrix):
+        listed = sparse.csr_array(matrix)
+        if listed.shape[0] > _MOST_ROWS:
             rule = f"have at most {_MOST_ROWS} rows, unless two of them share no column"
-            raise InvalidParameter("matrix", matrix.shape, rule)
-        table = matrix.toarray()
+            raise InvalidParameter("matrix", listed.shape, rule)
+        table = listed.toarray()
     rows = _checks.row_stochastic("matrix", table)
-    return np.ascontiguousarray(rows / rows.sum(axis=1, keepdims=True))
+    # Exact sums, so that entries are wrong by a unit each and rows by nothing together.
+    sums = np.array([math.fsum(row) for row in rows.tolist()])
+    return np.ascontiguousarray(rows / sums[:, None])
+
+
+def _check_sparse(rows: sparse.csr_array) -> None:
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    if rows.nnz and rows.data.min() < 0:
+        raise InvalidParameter("matrix", float(rows.data.min()), "have no negative entry")
+    wrong = np.flatnonzero(~(np.abs(sums - 1) <= _checks.SUM_TOLERANCE))
+    if wrong.size:
+        row = int(wrong[0])
+        raise InvalidParameter(f"matrix row {row}", float(sums[row]), "sum to 1")
 
 
 def strangers(matrix: sparse.sparray) -> tuple[int, int] | None:
@@ -305,8 +318,13 @@ def _rate(alpha: float) -> float:
 def checked_budgets(epsilons: ArrayLike) -> Floats:
     """A vector of leakages of single releases."""
     budgets = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
-    if budgets.ndim != 1 or not np.all(np.isfinite(budgets) & (budgets >= 0)):
-        raise InvalidParameter("epsilons", budgets.shape, "be finite numbers of at least 0")
+    if budgets.ndim != 1 or budgets.size == 0:
+        raise InvalidParameter("epsilons", budgets.shape, "be a list of at least one number")
+    wrong = np.flatnonzero(~(np.isfinite(budgets) & (budgets >= 0)))
+    if wrong.size:
+        place = int(wrong[0])
+        rule = "be finite and at least 0"
+        raise InvalidParameter(f"epsilons[{place}]", float(budgets[place]), rule)
     return budgets
 
 
@@ -326,7 +344,7 @@ def _hull(rows: Floats) -> list[_Corner]:
         left, right = open_ends.pop()
         wide = right[1] - left[1]
         excess = (right[0] - left[0]) / wide if wide > 0 else math.inf
-        if not 0 < excess < _FAR:
+        if not 0 < excess < math.inf:
             continue
         corner = farthest(rows, singles, excess)
         reached = corner[0] - excess * corner[1]

@@ -29,6 +29,7 @@ _SPAN = 6.0
 """The table spans a factor of e^6 in probability: few repeats, and every weight is large."""
 _MOST_CELLS = 2**20
 _HAIR = 2.0**-40
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +73,18 @@ class DiscreteLaplace:
         Args:
             epsilon: At least 1e-5; divide the budget by the sensitivity.
         """
-        budget = _checks.epsilon("epsilon", epsilon) * (1 - _HAIR)
+        wanted = _checks.epsilon("epsilon", epsilon)
+        budget = wanted * (1 - _HAIR)
+        for _ in range(_ATTEMPTS):
+            made = cls._near(budget, epsilon)
+            if made.step <= wanted:
+                return made
+            # Rounding to integers came out over it: aim lower by twice as much.
+            budget -= 2 * (made.step - wanted)
+        raise InvalidParameter("epsilon", epsilon, "be larger: its weights are too coarse")
+
+    @classmethod
+    def _near(cls, budget: float, epsilon: float) -> Self:
         cells = max(1, math.ceil(_SPAN / budget))
         if cells > _MOST_CELLS:
             raise InvalidParameter("epsilon", epsilon, f"be at least {_SPAN / _MOST_CELLS:.2g}")

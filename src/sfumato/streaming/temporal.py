@@ -29,7 +29,10 @@ _MOVED = 2
 
 
 class Mechanism(Protocol):
-    """One release: what it leaks of the value of one person, and how it is drawn."""
+    """One release: what it leaks of the value of one person, and how it is drawn.
+
+    It may have a method `check` that refuses a value before anything is charged.
+    """
 
     @property
     def epsilon(self) -> float:
@@ -70,12 +73,12 @@ class Histogram:
         """For one person who has another value."""
         return self.noise.leakage(_MOVED).epsilon
 
-    def __call__(self, value: Sequence[object], randomness: Randomness) -> Ints:
-        """The noisy counts; unbiased whole numbers, maybe negative.
+    def check(self, value: Sequence[object]) -> None:
+        """Refuse values outside the alphabet; they are not quoted."""
+        self.alphabet.indices(list(value))
 
-        Raises:
-            UnknownSymbol: If a value is not in the alphabet; it is not quoted.
-        """
+    def __call__(self, value: Sequence[object], randomness: Randomness) -> Ints:
+        """The noisy counts; unbiased whole numbers, maybe negative."""
         places = self.alphabet.indices(list(value))
         counts = np.bincount(places, minlength=len(self.alphabet))
         return np.asarray(counts + self.noise.draw(len(self.alphabet), randomness))
@@ -102,6 +105,10 @@ class Answer:
     def epsilon(self) -> float:
         """Whatever the value."""
         return self.response.local.epsilon
+
+    def check(self, value: object) -> None:
+        """Refuse a value outside the alphabet; it is not quoted."""
+        self.alphabet.index(value)
 
     def __call__(self, value: object, randomness: Randomness) -> str | int:
         """A released symbol."""
@@ -184,6 +191,7 @@ class TemporalRelease:
         plan: The rule.
         make: Makes the mechanism of a moment: `Histogram.of`, `Answer.of`, `Measurement.of`, or
             any function from a budget to a `Mechanism`.
+        stream: Name of the stream; needed with keyed coins, which are one set for each name.
         randomness: Source of coins; secure if not given.
         purpose: A simulation may use seeded coins; a release may not.
 
@@ -204,12 +212,16 @@ class TemporalRelease:
         plan: TemporalPlan,
         make: Maker,
         *,
+        stream: str | None = None,
         randomness: Randomness | None = None,
         purpose: Purpose = Purpose.RELEASE,
     ) -> None:
         self._coins = secure() if randomness is None else randomness
         if self._coins.simulated and purpose is not Purpose.SIMULATION:
             raise InsecureRandomness("a temporal release")
+        if stream is None and self._coins.addressed and not self._coins.simulated:
+            raise InvalidParameter("stream", None, "be named, with keyed coins")
+        self._stream = f"temporal {stream}"
         self.plan = plan
         self._make = make
         self._account = TemporalAccount(plan.backward, plan.forward)
@@ -240,9 +252,11 @@ class TemporalRelease:
         charge = mechanism.epsilon
         if charge > budget:
             raise BudgetExceeded("temporal", sequence, TemporalDP(charge), TemporalDP(budget))
+        if (check := getattr(mechanism, "check", None)) is not None:
+            check(value)
         # Charged before anything is drawn: an interrupted release is one that happened.
         self._charge(charge)
-        return mechanism(value, self._coins.at("temporal", sequence))
+        return mechanism(value, self._coins.at(self._stream, sequence))
 
     def skip(self) -> None:
         """A moment at which nothing is released; later ones of an endless stream may get more."""

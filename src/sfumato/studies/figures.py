@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.leakage.temporal import LossFunction
     from sfumato.studies.sip_batches import BatchPoint
 
+PICTURES = (".png", ".svg", ".pdf")
 COLOURS = {
     "optimal": "#1b6ca8",
     "calibrated": "#e07b39",
@@ -309,4 +310,6 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
 
 
 def _save(figure: Any, path: str | Path) -> None:
+    if Path(path).suffix.lower() not in PICTURES:
+        raise InvalidParameter("picture", str(path), f"end in {', '.join(PICTURES)}")
     figure.savefig(path, dpi=150)
