@@ -50,6 +50,7 @@ def realtime(
     """
     import numpy as np
 
+    from sfumato._digest import digest
     from sfumato.cli.privatize import read_interval
     from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
@@ -82,7 +83,8 @@ def realtime(
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
     purpose = Purpose.RELEASE if seed is None else Purpose.SIMULATION
-    told = made.release(series, coins, purpose)
+    # With a key, the same series gets the same answers, and any other one its own coins.
+    told = made.release(series, coins, purpose, name=digest("realtime", value, series))
     write_columns(sink, {value: told.tolist()})
     guarantee = made.guarantee
     if as_json and not sink.is_standard:

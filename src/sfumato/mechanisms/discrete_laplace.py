@@ -27,7 +27,9 @@ Ints = NDArray[np.int64]
 _WHOLE = 2**BITS
 _SPAN = 6.0
 """The table spans a factor of e^6 in probability: few repeats, and every weight is large."""
-_MOST_CELLS = 2**20
+_MOST_CELLS = 2**21
+LEAST_EPSILON = _SPAN / _MOST_CELLS * (1 + 2.0**-30)
+"""The smallest leakage that a table can be made for."""
 _HAIR = 2.0**-40
 _ATTEMPTS = 20
 
@@ -71,7 +73,7 @@ class DiscreteLaplace:
         """The noise with a given leakage for values that differ by 1.
 
         Args:
-            epsilon: At least 1e-5; divide the budget by the sensitivity.
+            epsilon: At least 3e-6; divide the budget by the sensitivity.
         """
         wanted = _checks.epsilon("epsilon", epsilon)
         budget = wanted * (1 - _HAIR)
@@ -87,7 +89,7 @@ class DiscreteLaplace:
     def _near(cls, budget: float, epsilon: float) -> Self:
         cells = max(1, math.ceil(_SPAN / budget))
         if cells > _MOST_CELLS:
-            raise InvalidParameter("epsilon", epsilon, f"be at least {_SPAN / _MOST_CELLS:.2g}")
+            raise InvalidParameter("epsilon", epsilon, f"be at least {LEAST_EPSILON:.2g}")
         shares = np.exp(-budget * np.arange(cells))
         repeat = math.ceil(_WHOLE * math.exp(-budget * cells))
         return cls(integer_weights(shares[None, :] / shares.sum())[0], repeat)

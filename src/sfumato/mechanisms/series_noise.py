@@ -1,9 +1,9 @@
 r"""Noise for numbers of any size, on a lattice fine against the noise: exact, and fast for many.
 
-A value is moved to the nearest multiple of a step, a whole part of the sensitivity, and a whole
-number of steps is added. Two values that differ by at most the sensitivity then differ by at
-most a known whole number of steps, whatever floating point does, and the outputs that can occur
-are the same for all of them.
+A value is moved to the nearest multiple of a step, a power of two, and a whole number of steps is
+added. Dividing by a power of two is exact, so two values that differ by at most the sensitivity
+differ by at most a known whole number of steps, whatever floating point does, and the outputs
+that can occur are the same for all of them.
 
 Laplace noise is two-sided geometric: pure, on all whole numbers. Gaussian noise is the normal
 distribution rounded to the lattice, which is a function of the Gaussian mechanism's output; so
@@ -25,7 +25,7 @@ from sfumato import _checks
 from sfumato._numerics import up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
-from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.discrete_laplace import LEAST_EPSILON, DiscreteLaplace
 from sfumato.randomness import BITS, Randomness, integer_weights
 
 Floats = NDArray[np.float64]
@@ -36,6 +36,9 @@ _FINE = 64.0
 _TAIL = 9.0
 """Deviations that a table reaches; what lies beyond has less than one unit of weight."""
 _LARGEST = 2.0**52
+_FINER, _MOST_STEPS = 8, 2**40
+_INFLATED = (0.01, 0.05, 0.5)
+"""How much larger whole steps may make the sensitivity; more where a budget is tiny."""
 _MOST_CELLS = 2**24
 
 
@@ -73,8 +76,14 @@ class LaplaceNoise:
     def at(cls, sensitivity: float, epsilon: float) -> LaplaceNoise:
         """The noise with a given pure leakage for values that far apart."""
         budget = _checks.epsilon("epsilon", epsilon)
-        step, steps = series_lattice(sensitivity, sensitivity / budget)
-        return cls(step, steps, _geometric(budget / steps))
+        for inflated in _INFLATED:
+            step, steps = series_lattice(sensitivity, sensitivity / budget, inflated)
+            if budget / steps >= LEAST_EPSILON:
+                break
+        each = budget / steps
+        while (noise := cls(step, steps, _geometric(each))).leakage.epsilon > budget:
+            each *= 1 - 2.0**-48  # a product that was rounded up over it
+        return noise
 
     @property
     def leakage(self) -> PureDP:
@@ -151,28 +160,48 @@ def drawn_from(cumulative: Ints, count: int, randomness: Randomness) -> Ints:
 
 
 def on_lattice(values: ArrayLike, step: float) -> Floats:
-    """The nearest whole number of steps for each value; halves go up."""
+    """The nearest whole number of steps, a power of two, for each value; halves go up.
+
+    Examples:
+        >>> on_lattice([0.3, 0.25, -0.25, 0.24999999999999997], 0.5)
+        array([1., 1., 0., 0.])
+    """
     given = _checks.numbers("values", values)
-    places = np.floor(given / step + 0.5)
+    exact = given / step
+    whole = np.floor(exact)
+    # Adding a half first could round up what lies just under it.
+    places = whole + (exact - whole >= 0.5)
     if places.size and float(np.abs(places).max()) > _LARGEST:
         raise InvalidParameter("values", "larger ones", f"be within {_LARGEST:.3g} steps of 0")
     return np.asarray(places)
 
 
-def series_lattice(sensitivity: float, spread: float) -> tuple[float, int]:
-    """The step of the lattice, a whole part of the sensitivity and fine against the noise.
+def series_lattice(sensitivity: float, spread: float, inflated: float = 0.01) -> tuple[float, int]:
+    """The step of the lattice, a power of two that is fine against the noise.
+
+    Args:
+        sensitivity: The most that two values may be apart.
+        spread: Deviation of the noise.
+        inflated: How much larger whole steps may make the sensitivity, as a part of it.
 
     Returns:
-        The step, and how many of them the sensitivity has.
+        The step, and how many of them two values may be apart.
     """
     width = _checks.positive("sensitivity", sensitivity)
-    halvings = max(0, math.ceil(math.log2(_FINE * width / spread)))
-    if halvings > 40:
+    if not math.frexp(min(width, _checks.positive("spread", spread)))[1] > -900:
+        raise InvalidParameter("sensitivity", sensitivity, "be larger")
+    step = 2.0 ** math.floor(math.log2(min(width, spread / _FINE)))
+    for _ in range(_FINER):
+        steps = math.ceil(width / step)
+        if steps * step <= width * (1 + inflated):
+            break
+        step /= 2
+    if steps > _MOST_STEPS:
         raise InvalidParameter("deviation", spread, "be larger against the sensitivity")
-    return width / 2**halvings, 2**halvings
+    return step, steps
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _geometric(epsilon: float) -> DiscreteLaplace:
     return DiscreteLaplace.at(epsilon)
 

@@ -167,7 +167,7 @@ class Fast(SeriesMethod):
         """What all measurements leak together; no run makes more of them."""
         return PureDP(up(self.measurements * self.noise.leakage.epsilon))
 
-    def begin(self, randomness: Randomness) -> Filtering:
+    def _begin(self, randomness: Randomness) -> Filtering:
         """Begin a series."""
         return Filtering(self, randomness)
 

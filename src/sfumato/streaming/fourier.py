@@ -110,7 +110,7 @@ class Fourier(SeriesMethod):
         """What all numbers leak together."""
         return self.noise.leakage(self.steps)
 
-    def begin(self, randomness: Randomness) -> NoReturn:
+    def _begin(self, randomness: Randomness) -> NoReturn:
         """Refused: nothing can leave before the last value has come."""
         raise InvalidParameter("method", self.name, "be online to begin; use release")
 
@@ -203,7 +203,7 @@ class DelayedFourier(SeriesMethod):
         whole = up(self.length // self.delay * self.block.guarantee.epsilon)
         return PureDP(add_up(whole, self.rest.guarantee.epsilon if self.rest else 0.0))
 
-    def begin(self, randomness: Randomness) -> NoReturn:
+    def _begin(self, randomness: Randomness) -> NoReturn:
         """Refused: no value leaves when it comes."""
         raise InvalidParameter("method", self.name, "be online to begin; use release")
 

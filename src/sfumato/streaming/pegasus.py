@@ -20,6 +20,7 @@ import numpy as np
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
+from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.series_noise import LaplaceNoise, on_lattice
 from sfumato.randomness import Randomness
 from sfumato.streaming.series import Releasing, SeriesMethod, Unit
@@ -50,8 +51,8 @@ class Grouper:
 
     Attributes:
         threshold: The deviation at which a group ends.
-        level: Noise of the threshold, drawn once a group, for values a sensitivity apart.
-        query: Noise of each comparison, in steps no finer.
+        level: Noise of the threshold, drawn once a group; its steps are those of one sensitivity.
+        query: Noise of each comparison, on the same lattice.
 
     References:
         [Chen2017, Alg. 2]
@@ -63,16 +64,17 @@ class Grouper:
 
     def __post_init__(self) -> None:
         _checks.finite("threshold", self.threshold)
-        if self.level.steps % self.query.steps or self.level.step > self.query.step:
+        if (self.level.step, self.level.steps) != (self.query.step, self.query.steps):
             steps = (self.level.steps, self.query.steps)
-            raise InvalidParameter("steps", steps, "divide: those of a query, those of the level")
+            raise InvalidParameter("steps", steps, "be the same, on one lattice")
 
     @classmethod
     def at(cls, sensitivity: float, epsilon: float, threshold: float) -> Grouper:
         """The grouper of a given pure leakage: half of it for the threshold, half for queries."""
         budget = _checks.epsilon("epsilon", epsilon) * (1 - HAIR)
-        level = LaplaceNoise.at(sensitivity, budget / 4)
-        return cls(threshold, level, LaplaceNoise.at(sensitivity, budget / 8))
+        query = LaplaceNoise.at(sensitivity, budget / 8)
+        level = DiscreteLaplace.at(budget / 4 / query.steps)
+        return cls(threshold, LaplaceNoise(query.step, query.steps, level), query)
 
     @property
     def leakage(self) -> PureDP:
@@ -81,14 +83,13 @@ class Grouper:
         return level.noise.leakage(2 * level.steps) + query.noise.leakage(4 * query.steps)
 
     def limit(self, randomness: Randomness) -> int:
-        """A noisy threshold, in steps of the level's noise."""
+        """A noisy threshold, in steps."""
         place = int(on_lattice(self.threshold, self.level.step))
         return place + int(self.level.noise.draw(1, randomness)[0])
 
     def over(self, deviation: int, limit: int, randomness: Randomness) -> bool:
-        """Whether a deviation, in steps of a query, seems to have reached the threshold."""
-        noisy = deviation + int(self.query.noise.draw(1, randomness)[0])
-        return noisy * (self.level.steps // self.query.steps) >= limit
+        """Whether a deviation, in steps, seems to have reached the threshold."""
+        return deviation + int(self.query.noise.draw(1, randomness)[0]) >= limit
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Pegasus(SeriesMethod):
         """What all that leaves tells of one value: Perturber and Grouper together."""
         return self.noise.leakage + self.grouper.leakage
 
-    def begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, randomness: Randomness) -> Releasing:
         """Begin a series."""
         return _Grouping(self, randomness)
 

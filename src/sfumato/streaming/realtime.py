@@ -30,8 +30,9 @@ from sfumato.streaming.filters import (
     learned,
     resume_filter,
 )
+from sfumato.streaming.instant import Purpose
 from sfumato.streaming.schedules import constant
-from sfumato.streaming.series import SeriesMethod, checked_series
+from sfumato.streaming.series import SeriesMethod, checked_series, own_coins
 
 Floats = NDArray[np.float64]
 
@@ -157,12 +158,19 @@ class Realtime(SeriesMethod):
         numbers = np.array([self.sensitivity, self.delta, *scales])
         return digest("realtime", kind, self.estimate.name, numbers, self.weights)
 
-    def begin(self, randomness: Randomness) -> RunningSeries:
+    def _begin(self, randomness: Randomness) -> RunningSeries:
         """Begin one series."""
         return RunningSeries(self, self.estimate.begin(1), randomness)
 
-    def resume(self, state: RealtimeState, randomness: Randomness) -> RunningSeries:
-        """Go on with a series from a stored state.
+    def resume(
+        self,
+        state: RealtimeState,
+        randomness: Randomness,
+        *,
+        name: str | None = None,
+        purpose: Purpose = Purpose.RELEASE,
+    ) -> RunningSeries:
+        """Go on with a series from a stored state; the other arguments are those of `begin`.
 
         Raises:
             InvalidParameter: If the state was begun with another method.
@@ -170,9 +178,16 @@ class Realtime(SeriesMethod):
         if state.method != self.fingerprint:
             raise InvalidParameter("state.method", "another", "be the one it was begun with")
         running = resume_filter(self.estimate, 1, state.arrays)
-        return RunningSeries(self, running, randomness, state.time)
+        return RunningSeries(self, running, own_coins(randomness, name, purpose), state.time)
 
-    def release_many(self, table: ArrayLike, randomness: Randomness) -> Floats:
+    def release_many(
+        self,
+        table: ArrayLike,
+        randomness: Randomness,
+        purpose: Purpose = Purpose.RELEASE,
+        *,
+        name: str | None = None,
+    ) -> Floats:
         """Release many series at once, time by series; the same guarantee for each of them.
 
         Coins are drawn for all series of a moment together, so the answers are not those of the
@@ -182,6 +197,9 @@ class Realtime(SeriesMethod):
         if values.ndim != 2 or not 0 < len(values) <= len(self.noises):
             rule = f"have 1 to {len(self.noises)} rows, one for each time"
             raise InvalidParameter("table", values.shape, rule)
+        return self._many(values, own_coins(randomness, name, purpose))
+
+    def _many(self, values: Floats, randomness: Randomness) -> Floats:
         running = self.estimate.begin(values.shape[1])
         variances = self.variances
         parts = []
@@ -206,7 +224,7 @@ class Realtime(SeriesMethod):
         return np.stack(rows)
 
     def _released(self, values: Floats, randomness: Randomness) -> Floats:
-        return self.release_many(values[:, None], randomness)[:, 0]
+        return self._many(values[:, None], randomness)[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

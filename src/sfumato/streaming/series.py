@@ -51,24 +51,53 @@ class SeriesMethod(ABC):
     def guarantee(self) -> PureDP | ApproxDP:
         """What the whole series promises, computed from the noise that is drawn."""
 
-    @abstractmethod
-    def begin(self, randomness: Randomness) -> Releasing:
-        """Begin a series; offline methods refuse."""
+    def begin(
+        self,
+        randomness: Randomness,
+        *,
+        name: str | None = None,
+        purpose: Purpose = Purpose.RELEASE,
+    ) -> Releasing:
+        """Begin a series, to be released value by value; offline methods refuse.
+
+        Args:
+            randomness: Source of coins.
+            name: Of the series; needed with keyed coins, which are one set for each name.
+            purpose: A simulation may use seeded coins; a release may not.
+        """
+        return self._begin(own_coins(randomness, name, purpose))
 
     def release(
         self,
         series: ArrayLike,
         randomness: Randomness,
         purpose: Purpose = Purpose.RELEASE,
+        *,
+        name: str | None = None,
     ) -> Floats:
         """Release a whole series; online methods look at one value at a time."""
-        if randomness.simulated and purpose is not Purpose.SIMULATION:
-            raise InsecureRandomness("a release of a series")
-        return self._released(checked_series(series), randomness)
+        return self._released(checked_series(series), own_coins(randomness, name, purpose))
+
+    @abstractmethod
+    def _begin(self, randomness: Randomness) -> Releasing:
+        """Begin a series with coins of its own."""
 
     def _released(self, values: Floats, randomness: Randomness) -> Floats:
-        releasing = self.begin(randomness)
+        releasing = self._begin(randomness)
         return np.array([releasing.step(float(value)) for value in values])
+
+
+def own_coins(randomness: Randomness, name: str | None, purpose: Purpose) -> Randomness:
+    """The coins of one series, or why there are none."""
+    if randomness.simulated:
+        if purpose is not Purpose.SIMULATION:
+            raise InsecureRandomness("a release of a series")
+        return randomness
+    if not randomness.addressed:
+        return randomness
+    if name is None:
+        raise InvalidParameter("name", None, "be given, with keyed coins: one set for each series")
+    return randomness.at(f"series {name}", 0)
 
 
 def checked_series(series: ArrayLike) -> Floats:

@@ -94,10 +94,11 @@ class ThresholdChoice:
 
     def weights(self, above: list[int]) -> list[int]:
         """The weight of each candidate, given how many values lie above it."""
-        least, most = min(above), max(above)
+        counts = [int(count) for count in above]  # of any size: numpy's would wrap around
+        least, most = min(counts), max(counts)
         return [
             penalty * self.ratio ** (count - least) << _RATIO_BITS * (most - count)
-            for penalty, count in zip(self.penalties, above, strict=True)
+            for penalty, count in zip(self.penalties, counts, strict=True)
         ]
 
     def probabilities(self, above: list[int]) -> Floats:
@@ -222,7 +223,7 @@ class Tops(SeriesMethod):
         warming = self.choice.leakage + self.early.leakage
         return PureDP(max(warming.epsilon, self.later.leakage.epsilon))
 
-    def begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, randomness: Randomness) -> Releasing:
         """Begin a series."""
         return _Tops(self, randomness)
 
@@ -349,7 +350,7 @@ class Topl(SeriesMethod):
         error = bias**2 + (spread + noise) / self.span
         return float(points[1:][np.argmin(error[1:])])
 
-    def begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, randomness: Randomness) -> Releasing:
         """Begin a series."""
         return _Topl(self, randomness)
 
@@ -512,7 +513,7 @@ def _window(epsilon: float, points: int, width: int) -> Channel:
 
 
 def _drawn(channel: Channel, share: float, randomness: Randomness) -> int:
-    place = int(on_lattice(share, 1 / (channel.size - 1)))
+    place = math.floor(share * (channel.size - 1) + 0.5)
     return int(channel.draw([place], randomness.words(1))[0])
 
 

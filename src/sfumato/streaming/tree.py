@@ -43,6 +43,8 @@ _MOST_STEPS = 2.0**16
 """Steps of the lattice in a deviation of the noise, at most: its table stays small."""
 _LEAST_BITS = 6
 """Bits of the first coefficient, at least; more where the last ones are small."""
+_LEAST_HALVINGS, _MOST_HALVINGS, _INFLATED = 3, 8, 0.01
+"""Of the sensitivity, so that values are rounded finely and it is not much enlarged."""
 _LARGEST_SUM = 2**50
 _HALVINGS = 80
 
@@ -136,15 +138,15 @@ class BinaryTree(_Sums):
         steps = np.arange(1, self.length + 1)
         match self.told:
             case Told.SUMS:
-                nodes = np.bitwise_count(steps)
+                nodes = _ones(steps)
             case Told.VALUES:
                 # One node comes; below it, those of all lower levels go.
-                nodes = np.bitwise_count(steps ^ (steps - 1))
+                nodes = _ones(steps ^ (steps - 1))
             case _:
                 assert_never(self.told)
         return np.asarray(nodes * self.noise.variance)
 
-    def begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, randomness: Randomness) -> Releasing:
         """Begin a series."""
         return _Tree(self, randomness)
 
@@ -274,15 +276,15 @@ class SquareRootTree(_Sums):
         reach = count if band is None else min(count, _checks.count("band", band))
         whole = _coefficients(reach)
         ratio = _largest_ratio(level, (1 - _FOR_SLACK) * failing)
-        relative = float(np.linalg.norm(whole / whole[0])) / ratio
+        column = float(np.linalg.norm(whole))
         # Values rounded at random must not blur a sum more than the noise does.
-        halvings = max(3, math.ceil(math.log2(math.sqrt(count) / (2 * relative))))
-        for parts in (2**each for each in range(halvings, -1, -1)):
-            steps = relative * parts * float(whole[0]) * (1 + 64 * UNIT)
+        wanted = ratio * math.sqrt(count) * float(whole[0]) / (2 * column)
+        for step in _value_steps(width, wanted):
+            parts = math.ceil(width / step)
+            steps = parts * column / ratio * (1 + 64 * UNIT)
             if 64 <= steps <= _MOST_STEPS:
-                unit = width / parts / float(whole[0])
-                noise = GaussianNoise.at(unit, unit * steps)
-                made = cls(noise, whole, parts, count, level, told)
+                unit = step / float(whole[0])
+                made = cls(GaussianNoise.at(unit, unit * steps), whole, parts, count, level, told)
                 if made.guarantee.delta <= failing:
                     return made
         rule = f"be larger, or the band of {reach} smaller, for {count} values"
@@ -329,7 +331,7 @@ class SquareRootTree(_Sums):
                 assert_never(self.told)
         return np.asarray(np.cumsum(row**2) * self.noise.variance)
 
-    def begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, randomness: Randomness) -> Releasing:
         """Begin a series."""
         return _Root(self, randomness)
 
@@ -389,6 +391,23 @@ def randomly_placed(value: float, step: float, randomness: Randomness) -> int:
     """
     parts = int(on_lattice(value, step / 2**_PART_BITS))
     return (parts + (randomness.word() >> (64 - _PART_BITS))) >> _PART_BITS
+
+
+def _value_steps(width: float, wanted: float) -> list[float]:
+    """Powers of two for the lattice of values, finest first; whole numbers of the first fit."""
+    largest = 2.0 ** math.floor(math.log2(width))
+    halvings = max(_LEAST_HALVINGS, math.ceil(math.log2(wanted)))
+    while halvings < _MOST_HALVINGS and math.ceil(width / largest * 2**halvings) > (
+        width / largest * 2**halvings * (1 + _INFLATED)
+    ):
+        halvings += 1
+    return [largest / 2**each for each in range(halvings, -1, -1)]
+
+
+def _ones(numbers: Ints) -> Ints:
+    """How many binary digits of each number are 1."""
+    digits = range(int(numbers.max()).bit_length())
+    return np.asarray(sum(numbers >> place & 1 for place in digits))
 
 
 def _within(count: int, length: int) -> None:
