@@ -45,6 +45,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/tables.py > $(RESULTS)/tables.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
 	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md
+	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/figure.py
 
 soak: $(VENV)/.ready

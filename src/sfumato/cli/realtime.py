@@ -25,6 +25,10 @@ def realtime(
     interval: Annotated[
         str | None, typer.Option("--range", help="LOW:HIGH; values outside are clamped to it.")
     ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(help="Public records of the same column to learn the process from."),
+    ] = None,
     key_file: Annotated[
         str | None,
         typer.Option(help="Secret for coins that depend on the moment alone: the same again."),
@@ -45,9 +49,12 @@ def realtime(
     \b
     Examples:
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6 -o out.csv
+      sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --history past.csv -o out.csv
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --method bd --window 24 \\
           -o out.csv
     """
+    from dataclasses import replace
+
     import numpy as np
 
     from sfumato._digest import digest
@@ -57,9 +64,12 @@ def realtime(
     from sfumato.jobs.columns import read_columns, write_columns
     from sfumato.jobs.fit import read_each
     from sfumato.jobs.series import METHODS, Setting
+    from sfumato.models.autoregressive import Autoregressive
     from sfumato.models.encoding import number
     from sfumato.randomness import secure
+    from sfumato.streaming.filters import kalman
     from sfumato.streaming.instant import Purpose
+    from sfumato.streaming.realtime import Realtime
 
     if method not in METHODS:
         raise InvalidParameter("--method", method, f"be one of {', '.join(METHODS)}")
@@ -79,6 +89,11 @@ def realtime(
         series = np.clip(series, low, high)
     setting = Setting(sensitivity, epsilon, delta, epsilon, series.size, window)
     made = METHODS[method].make(setting)
+    if history is not None:
+        if not isinstance(made, Realtime) or method != "realtime":
+            raise InvalidParameter("--history", history, "come with --method realtime")
+        past = read_each(read_columns(Table.at(history), [value])[value], number, history)
+        made = replace(made, estimate=kalman(Autoregressive.fit(past)))
     coins = options.coins(key_file, seed) or secure()
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")

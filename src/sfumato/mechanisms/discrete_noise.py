@@ -65,7 +65,7 @@ class DiscreteGaussianNoise:
     @property
     def slack(self) -> float:
         """Total variation between what is sampled and the noise itself, at most."""
-        return (self._cumulative.size + 4) * 2.0 ** -(BITS - 2) + 2.0**-50
+        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
 
     @property
     def variance(self) -> float:
@@ -113,7 +113,7 @@ class BinomialNoise:
     @property
     def slack(self) -> float:
         """Total variation between what is sampled and the noise itself, at most."""
-        return (self._cumulative.size + 4) * 2.0 ** -(BITS - 2) + 2.0**-50
+        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
 
     @property
     def variance(self) -> float:

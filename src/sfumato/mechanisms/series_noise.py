@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,21 +35,12 @@ _FINE = 64.0
 _TAIL = 9.0
 """Deviations that a table reaches; what lies beyond has less than one unit of weight."""
 _LARGEST = 2.0**52
+_WIDEST = 2.0**13
+"""Deviations in steps up to which the lattice is as fine as it may be."""
 _FINER, _MOST_STEPS = 8, 2**40
 _INFLATED = (0.01, 0.05, 0.5)
 """How much larger whole steps may make the sensitivity; more where a budget is tiny."""
 _MOST_CELLS = 2**24
-
-
-class SeriesNoise(Protocol):
-    """Noise that is added to numbers."""
-
-    @property
-    def variance(self) -> float:
-        """Variance of what is added."""
-
-    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
-        """Values with noise, one draw each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +117,10 @@ class GaussianNoise:
     def at(cls, sensitivity: float, deviation: float) -> GaussianNoise:
         """The noise of a given standard deviation, for values that far apart."""
         size = _checks.positive("deviation", deviation)
-        step, steps = series_lattice(sensitivity, size)
+        for inflated in _INFLATED:
+            step, steps = series_lattice(sensitivity, size, inflated)
+            if size / step <= _WIDEST:
+                break
         return cls(step, steps, size / step, _normal_table(size / step))
 
     @property
@@ -138,8 +131,8 @@ class GaussianNoise:
     @property
     def slack(self) -> float:
         """Total variation between what is sampled and the rounded normal distribution, at most."""
-        # A unit for each cell, and the errors of its probability.
-        return (self._cumulative.size + 4) * 2.0 ** -(BITS - 2) + 2.0**-50
+        # Half a unit for each cell, what is left over of them, and errors of the probabilities.
+        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
 
     @property
     def variance(self) -> float:
@@ -151,6 +144,17 @@ class GaussianNoise:
         places = on_lattice(values, self.step)
         drawn = drawn_from(self._cumulative, places.size, randomness)
         return self.step * (places + drawn.reshape(places.shape))
+
+    def perturb_one(self, value: float, randomness: Randomness) -> float:
+        """One value with noise: what `perturb` gives with the same coins, without arrays."""
+        exact = value / self.step
+        if not abs(exact) < _LARGEST:
+            raise InvalidParameter("values", "something else", "be finite numbers, not too large")
+        whole = math.floor(exact)
+        place = whole + (exact - whole >= 0.5)
+        coin = randomness.word() >> (64 - BITS)
+        drawn = int(self._cumulative.searchsorted(coin, side="right"))
+        return self.step * (place + drawn - self._cumulative.size // 2)
 
 
 def drawn_from(cumulative: Ints, count: int, randomness: Randomness) -> Ints:

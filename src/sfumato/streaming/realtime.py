@@ -102,7 +102,10 @@ class Realtime(SeriesMethod):
         # What rounding of the noise may add to delta is settled with a rough ratio first.
         rough = _noises(sensitivity, shares, total / gaussian_ratio(epsilon, allowed))
         slack = sum(noise.slack for noise in rough if noise is not None)
-        scale = total / gaussian_ratio(epsilon, allowed, 2 * slack)
+        ratio = gaussian_ratio(epsilon, allowed, 2 * slack)
+        if ratio == 0.0:
+            raise InvalidParameter("delta", delta, "be larger: so many values are rounded")
+        scale = total / ratio
         noises = _noises(sensitivity, shares, scale * (1 + 2.0**-40))
         weights = np.where(shares > 0, _weight(weight), 0.0)
         return cls(sensitivity, noises, estimate or learned(), weights, allowed)
@@ -257,6 +260,8 @@ class RunningSeries:
     filter: Filter
     randomness: Randomness
     time: int = 0
+    _seen: Floats = field(default_factory=lambda: np.empty((1, 1)), repr=False)
+    _variance: Floats = field(default_factory=lambda: np.empty(1), repr=False)
 
     @property
     def state(self) -> RealtimeState:
@@ -269,17 +274,21 @@ class RunningSeries:
         Raises:
             BudgetExceeded: If all values that the budget is for were released.
         """
-        method = self.method
-        if self.time >= len(method.noises):
-            left = PureDP(0.0)
-            raise BudgetExceeded("series", self.time, method.guarantee, left)
-        given = checked_series([value])
-        measured = method._measured(self.time, given[None, :], self.randomness)
-        noise = method.noises[self.time]
-        variance = np.array([1.0 if noise is None else noise.variance])
-        weight = method.weights[self.time : self.time + 1]
-        self.time += 1
-        return float(self.filter.update(measured, weight, variance)[0, 0])
+        method, time = self.method, self.time
+        if time >= len(method.noises):
+            raise BudgetExceeded("series", time, method.guarantee, PureDP(0.0))
+        noise = method.noises[time]
+        coins = self.randomness.at("series", time)
+        if isinstance(noise, GaussianNoise):
+            measured = noise.perturb_one(float(value), coins)
+        else:
+            given = checked_series([value])
+            measured = math.nan if noise is None else float(noise.perturb(given, coins)[0])
+        self.time = time + 1
+        self._seen[0, 0] = measured
+        self._variance[0] = 1.0 if noise is None else noise.variance
+        weight = method.weights[time : time + 1]
+        return float(self.filter.update(self._seen, weight, self._variance)[0, 0])
 
 
 def _schedule(length: int | None, schedule: ArrayLike | None) -> Floats:

@@ -14,6 +14,7 @@ floating point rounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, assert_never
@@ -39,7 +40,7 @@ _PART_BITS = 10
 """A step is divided by this many bits before a value goes up or down."""
 _FOR_SLACK = 0.1
 """The share of delta that the rounding of probabilities may take."""
-_MOST_STEPS = 2.0**16
+_MOST_STEPS = 2.0**17
 """Steps of the lattice in a deviation of the noise, at most: its table stays small."""
 _LEAST_BITS = 6
 """Bits of the first coefficient, at least; more where the last ones are small."""
@@ -191,7 +192,8 @@ class SquareRootTree(_Sums):
 
     Here $C$ has its coefficients rounded to whole parts, so that $C x$ lies on the lattice of the
     noise exactly, and what follows the noise is $A C^{-1}$ for this very $C$: sums stay unbiased,
-    the guarantee is that of the integers, and the error is within 1 % of the exact root's.
+    the guarantee is that of the integers, and the error is within 1 % of the exact root's (3 %
+    where a small epsilon or delta, or a long series, allows coarser parts only).
 
     Without a band the last `length` values and results are remembered: $O(T)$ memory and time a
     step. With one, $C$ has that many coefficients and no more; $C^{-1}$ is then a recursion over
@@ -274,14 +276,10 @@ class SquareRootTree(_Sums):
         failing = _checks.proper_fraction("delta", delta)
         count = _checks.count("length", length)
         reach = count if band is None else min(count, _checks.count("band", band))
-        whole = _coefficients(reach)
         ratio = _largest_ratio(level, (1 - _FOR_SLACK) * failing)
-        column = float(np.linalg.norm(whole))
-        # Values rounded at random must not blur a sum more than the noise does.
-        wanted = ratio * math.sqrt(count) * float(whole[0]) / (2 * column)
-        for step in _value_steps(width, wanted):
+        for whole, step in _lattices(width, reach, ratio * math.sqrt(count)):
             parts = math.ceil(width / step)
-            steps = parts * column / ratio * (1 + 64 * UNIT)
+            steps = parts * float(np.linalg.norm(whole)) / ratio * (1 + 64 * UNIT)
             if 64 <= steps <= _MOST_STEPS:
                 unit = step / float(whole[0])
                 made = cls(GaussianNoise.at(unit, unit * steps), whole, parts, count, level, told)
@@ -393,15 +391,19 @@ def randomly_placed(value: float, step: float, randomness: Randomness) -> int:
     return (parts + (randomness.word() >> (64 - _PART_BITS))) >> _PART_BITS
 
 
-def _value_steps(width: float, wanted: float) -> list[float]:
-    """Powers of two for the lattice of values, finest first; whole numbers of the first fit."""
+def _lattices(width: float, count: int, spread: float) -> Iterator[tuple[Ints, float]]:
+    """Coefficients, and steps of values: finest first, until values are as coarse as they may."""
     largest = 2.0 ** math.floor(math.log2(width))
-    halvings = max(_LEAST_HALVINGS, math.ceil(math.log2(wanted)))
-    while halvings < _MOST_HALVINGS and math.ceil(width / largest * 2**halvings) > (
-        width / largest * 2**halvings * (1 + _INFLATED)
-    ):
-        halvings += 1
-    return [largest / 2**each for each in range(halvings, -1, -1)]
+    bits = max(_LEAST_BITS, math.ceil(0.5 * math.log2(count)) + 2)
+    for whole in (_coefficients(count, fewer) for fewer in range(bits, bits - 3, -1)):
+        # Values rounded at random must not blur a sum more than the noise does.
+        wanted = spread * float(whole[0]) / (2 * float(np.linalg.norm(whole)))
+        halvings = max(_LEAST_HALVINGS, math.ceil(math.log2(wanted)))
+        while halvings < _MOST_HALVINGS and math.ceil(width / largest * 2**halvings) > (
+            width / largest * 2**halvings * (1 + _INFLATED)
+        ):
+            halvings += 1
+        yield from ((whole, largest / 2**each) for each in range(halvings, -1, -1))
 
 
 def _ones(numbers: Ints) -> Ints:
@@ -415,12 +417,11 @@ def _within(count: int, length: int) -> None:
         raise InvalidParameter("series", f"value {count}", f"have at most {length} values")
 
 
-def _coefficients(count: int) -> Ints:
-    """The square root's coefficients in whole parts, fine enough for the last of them."""
+def _coefficients(count: int, bits: int) -> Ints:
+    """The square root's coefficients in whole parts, so many bits for the first."""
     k = np.arange(1, count)
     exact = np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
-    whole = 2.0 ** max(_LEAST_BITS, math.ceil(0.5 * math.log2(count)) + 2)
-    return np.rint(whole * exact).astype(np.int64)
+    return np.asarray(np.rint(np.ldexp(exact, bits)), dtype=np.int64)
 
 
 def _largest_ratio(epsilon: float, delta: float) -> float:

@@ -278,7 +278,7 @@ def compared_methods(
     panels[0].set_xlabel("root mean squared error")
     for unit, colour in _UNITS.items():
         panels[0].barh([names[0]], [0], color=colour, label=unit)
-    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
+    panels[0].legend(frameon=False, fontsize=8, loc="upper right")
     panels[1].plot(series, color=COLOURS["truth"], linewidth=0.9, label="true series")
     best = next((o for o in outcomes if o.online and o.unit == "user level"), outcomes[0])
     told = examples[best.method]
