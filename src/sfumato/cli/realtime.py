@@ -49,7 +49,8 @@ def realtime(
     \b
     Examples:
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6 -o out.csv
-      sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --history past.csv -o out.csv
+      sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --history past.csv \\
+          -o out.csv
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --method bd --window 24 \\
           -o out.csv
     """
