@@ -14,16 +14,9 @@ from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.series_noise import LaplaceNoise
 from sfumato.randomness import secure, seeded
 from sfumato.streaming.instant import Purpose
+from sfumato.streaming.local_numbers import ONLY_SIGNS, HybridMechanism, SquareWave
 from sfumato.streaming.series import SeriesMethod, Unit
-from sfumato.streaming.tops import (
-    ONLY_SIGNS,
-    HybridMechanism,
-    SquareWave,
-    ThresholdChoice,
-    Topl,
-    Tops,
-    _uniform,
-)
+from sfumato.streaming.tops import ThresholdChoice, Topl, Tops, _uniform
 from tests.strategies import Floats
 
 ALPHA = 1e-4
