@@ -15,7 +15,7 @@ from sfumato.mechanisms.series_noise import LaplaceNoise
 from sfumato.randomness import secure, seeded
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.local_numbers import ONLY_SIGNS, HybridMechanism, SquareWave
-from sfumato.streaming.series import SeriesMethod, Unit
+from sfumato.streaming.series import Releasing, SeriesMethod, Unit
 from sfumato.streaming.tops import ThresholdChoice, Topl, Tops, _uniform
 from tests.strategies import Floats
 
@@ -29,7 +29,7 @@ both = pytest.mark.parametrize(
 epsilons = pytest.mark.parametrize("epsilon", [0.05, 0.5, 0.62, 1.0, 3.0, 8.0])
 
 
-def simulated(method: SeriesMethod, series: Floats, seed: int = 1) -> Floats:
+def simulated(method: SeriesMethod[Releasing], series: Floats, seed: int = 1) -> Floats:
     return method.release(series, seeded(seed), Purpose.SIMULATION)
 
 
@@ -330,7 +330,7 @@ def test_the_mean_of_later_reports_is_that_of_cut_off_values() -> None:
 
 
 @both
-def test_coins_that_can_be_guessed_are_refused(method: SeriesMethod) -> None:
+def test_coins_that_can_be_guessed_are_refused(method: SeriesMethod[Releasing]) -> None:
     with pytest.raises(InsecureRandomness):
         method.release([1.0], seeded(1))
     assert method.release([1.0], secure()).shape == (1,)
@@ -338,7 +338,7 @@ def test_coins_that_can_be_guessed_are_refused(method: SeriesMethod) -> None:
 
 
 @both
-def test_the_same_coins_give_the_same_series(method: SeriesMethod) -> None:
+def test_the_same_coins_give_the_same_series(method: SeriesMethod[Releasing]) -> None:
     series = np.arange(30.0) % 11
     assert simulated(method, series).tolist() == simulated(method, series).tolist()
     assert simulated(method, series)[:12].tolist() == simulated(method, series[:12]).tolist()
@@ -347,7 +347,9 @@ def test_the_same_coins_give_the_same_series(method: SeriesMethod) -> None:
 
 @both
 @pytest.mark.parametrize("bad", [[SECRET, math.nan], [SECRET, math.inf], [], [[SECRET]]])
-def test_a_bad_series_is_refused_and_not_quoted(method: SeriesMethod, bad: list[float]) -> None:
+def test_a_bad_series_is_refused_and_not_quoted(
+    method: SeriesMethod[Releasing], bad: list[float]
+) -> None:
     with pytest.raises(InvalidParameter) as raised:
         simulated(method, np.array(bad))
     assert "9151" not in str(raised.value)
@@ -356,7 +358,7 @@ def test_a_bad_series_is_refused_and_not_quoted(method: SeriesMethod, bad: list[
 
 
 @both
-def test_values_outside_the_range_are_taken_for_its_ends(method: SeriesMethod) -> None:
+def test_values_outside_the_range_are_taken_for_its_ends(method: SeriesMethod[Releasing]) -> None:
     wild = simulated(method, np.array([-5.0, 1e300] * 6))
     assert wild.tolist() == simulated(method, np.array([0.0, 10.0] * 6)).tolist()
 

@@ -15,7 +15,7 @@ from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
 from sfumato.randomness import Randomness, secure, seeded
 from sfumato.streaming.instant import Purpose
-from sfumato.streaming.series import SeriesMethod, Unit
+from sfumato.streaming.series import Releasing, SeriesMethod, Unit
 from sfumato.streaming.tree import BinaryTree, SquareRootTree, Told, randomly_placed
 from tests.strategies import Floats
 
@@ -34,7 +34,7 @@ both = pytest.mark.parametrize(
 )
 
 
-def simulated(method: SeriesMethod, series: Floats, seed: int = 1) -> Floats:
+def simulated(method: SeriesMethod[Releasing], series: Floats, seed: int = 1) -> Floats:
     return method.release(series, seeded(seed), Purpose.SIMULATION)
 
 
@@ -348,7 +348,7 @@ def test_noise_is_three_sided_right() -> None:
 
 
 @both
-def test_coins_that_can_be_guessed_are_refused(method: SeriesMethod) -> None:
+def test_coins_that_can_be_guessed_are_refused(method: SeriesMethod[Releasing]) -> None:
     with pytest.raises(InsecureRandomness):
         method.release([1.0], seeded(1))
     assert method.release([1.0], secure()).shape == (1,)
@@ -356,20 +356,22 @@ def test_coins_that_can_be_guessed_are_refused(method: SeriesMethod) -> None:
 
 
 @both
-def test_the_same_coins_give_the_same_series(method: SeriesMethod) -> None:
+def test_the_same_coins_give_the_same_series(method: SeriesMethod[Releasing]) -> None:
     series = np.arange(40.0)
     assert simulated(method, series).tolist() == simulated(method, series).tolist()
     assert simulated(method, series).tolist() != simulated(method, series, 2).tolist()
 
 
 @both
-def test_the_past_is_not_changed_by_the_future(method: SeriesMethod) -> None:
+def test_the_past_is_not_changed_by_the_future(method: SeriesMethod[Releasing]) -> None:
     series = np.arange(40.0)
     assert simulated(method, series)[:20].tolist() == simulated(method, series[:20]).tolist()
 
 
 @both
-def test_a_series_that_is_too_long_is_refused_before_a_draw(method: SeriesMethod) -> None:
+def test_a_series_that_is_too_long_is_refused_before_a_draw(
+    method: SeriesMethod[Releasing],
+) -> None:
     coins = seeded(1)
     with pytest.raises(InvalidParameter, match="at most 40 values"):
         method.release(np.full(41, SECRET), coins, Purpose.SIMULATION)
@@ -383,7 +385,9 @@ def test_a_series_that_is_too_long_is_refused_before_a_draw(method: SeriesMethod
 
 @both
 @pytest.mark.parametrize("bad", [[SECRET, math.nan], [SECRET, math.inf], [], [[SECRET]], [1e300]])
-def test_a_bad_series_is_refused_and_not_quoted(method: SeriesMethod, bad: list[float]) -> None:
+def test_a_bad_series_is_refused_and_not_quoted(
+    method: SeriesMethod[Releasing], bad: list[float]
+) -> None:
     with pytest.raises(InvalidParameter) as raised:
         method.release(bad, seeded(1), Purpose.SIMULATION)
     assert "9151" not in str(raised.value) and "1e+300" not in str(raised.value)

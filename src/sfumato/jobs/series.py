@@ -21,7 +21,7 @@ from sfumato.streaming.fourier import DelayedFourier, Fourier, best_coefficients
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.pegasus import Pegasus
 from sfumato.streaming.realtime import Realtime
-from sfumato.streaming.series import SeriesMethod, checked_series
+from sfumato.streaming.series import Releasing, SeriesMethod, checked_series
 from sfumato.streaming.tops import Topl, Tops
 from sfumato.streaming.tree import BinaryTree, SquareRootTree
 from sfumato.streaming.windowed import BudgetAbsorption, BudgetDistribution
@@ -70,7 +70,7 @@ class Way:
     """
 
     says: str
-    make: Callable[[Setting], SeriesMethod]
+    make: Callable[[Setting], SeriesMethod[Releasing]]
     helped: bool = False
 
 
@@ -133,7 +133,7 @@ def _warmup(setting: Setting) -> int:
 
 def _windowed(
     setting: Setting, kind: type[BudgetDistribution] | type[BudgetAbsorption]
-) -> SeriesMethod:
+) -> SeriesMethod[Releasing]:
     return kind.at(setting.sensitivity, setting.pure, min(setting.window, setting.length))
 
 
@@ -298,7 +298,9 @@ def compare(
     return sorted(outcomes, key=lambda outcome: outcome.rmse), examples
 
 
-def _outcome(name: str, way: Way, method: SeriesMethod, values: Floats, told: Floats) -> Outcome:
+def _outcome(
+    name: str, way: Way, method: SeriesMethod[Releasing], values: Floats, told: Floats
+) -> Outcome:
     errors = told - values
     guarantee: PureDP | ApproxDP = method.guarantee
     highest = float(np.abs(values).max()) or 1.0

@@ -91,7 +91,7 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Fast(SeriesMethod):
+class Fast(SeriesMethod["Filtering"]):
     """A filtered series, measured at every step or at a few.
 
     Attributes:

@@ -31,7 +31,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.randomness import Randomness
-from sfumato.streaming.series import Floats, SeriesMethod, checked_series
+from sfumato.streaming.series import Floats, Releasing, SeriesMethod, checked_series
 
 _FINE = 64.0
 """Steps of the lattice in a deviation of the noise, at least."""
@@ -44,7 +44,7 @@ _TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Fourier(SeriesMethod):
+class Fourier(SeriesMethod[Releasing]):
     """A series from its first noisy Fourier coefficients; the whole series is needed first.
 
     Attributes:
@@ -143,7 +143,7 @@ class Fourier(SeriesMethod):
 
 
 @dataclass(frozen=True, slots=True)
-class DelayedFourier(SeriesMethod):
+class DelayedFourier(SeriesMethod[Releasing]):
     """A series in blocks, each from its own first noisy coefficients.
 
     A value leaves with the last of its block, so up to `delay - 1` steps late; with a delay of 1

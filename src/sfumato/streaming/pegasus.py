@@ -93,7 +93,7 @@ class Grouper:
 
 
 @dataclass(frozen=True)
-class Pegasus(SeriesMethod):
+class Pegasus(SeriesMethod[Releasing]):
     r"""Noise for each value, smoothed over groups of like values; event level, and pure.
 
     A series may be of any length. A step costs time in proportion to the current group.

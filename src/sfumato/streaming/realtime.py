@@ -41,7 +41,7 @@ _BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Realtime(SeriesMethod):
+class Realtime(SeriesMethod["RunningSeries"]):
     """Measurements with noise and an estimate from all of them.
 
     Attributes:

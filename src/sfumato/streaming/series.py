@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +33,11 @@ class Releasing(Protocol):
         """Release one value: the true one goes in, the private one comes out."""
 
 
-class SeriesMethod(ABC):
+Running = TypeVar("Running", bound=Releasing, covariant=True)
+"""A series on its way, of the kind that a method makes."""
+
+
+class SeriesMethod(ABC, Generic[Running]):
     """A way to release a series of numbers, for a stated sensitivity of every value.
 
     Attributes:
@@ -57,7 +61,7 @@ class SeriesMethod(ABC):
         *,
         name: str | None = None,
         purpose: Purpose = Purpose.RELEASE,
-    ) -> Releasing:
+    ) -> Running:
         """Begin a series, to be released value by value; offline methods refuse.
 
         Args:
@@ -79,7 +83,7 @@ class SeriesMethod(ABC):
         return self._released(checked_series(series), own_coins(randomness, name, purpose))
 
     @abstractmethod
-    def _begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, randomness: Randomness) -> Running:
         """Begin a series with coins of its own."""
 
     def _released(self, values: Floats, randomness: Randomness) -> Floats:

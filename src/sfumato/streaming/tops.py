@@ -112,7 +112,7 @@ class ThresholdChoice:
 
 
 @dataclass(frozen=True)
-class Tops(SeriesMethod):
+class Tops(SeriesMethod[Releasing]):
     r"""ToPS: values in [0, ceiling], cut off at a threshold; event level, and pure.
 
     The first values leave with noise for the whole range and are counted for the threshold.
@@ -261,7 +261,7 @@ class _Tops:
 
 
 @dataclass(frozen=True)
-class Topl(SeriesMethod):
+class Topl(SeriesMethod[Releasing]):
     r"""ToPL: each value is reported by its own owner, who trusts nobody; pure and local.
 
     The first values are reported by a square wave: near the truth with one probability, and far

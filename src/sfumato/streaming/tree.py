@@ -57,7 +57,7 @@ class Told(StrEnum):
     SUMS = "sums"
 
 
-class _Sums(SeriesMethod):
+class _Sums(SeriesMethod[Releasing]):
     """A method of releasing running sums of at most `length` values."""
 
     unit: ClassVar[Unit] = Unit.EVENT

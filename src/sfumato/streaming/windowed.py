@@ -41,7 +41,7 @@ def noise_within(sensitivity: float, budget: float) -> LaplaceNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed(SeriesMethod):
+class Windowed(SeriesMethod["Publishing"]):
     r"""What the two methods share.
 
     A step asks $|o - z| + \mathrm{Lap}$, where $z$ is the value and $o$ the last release, and
