@@ -9,17 +9,21 @@ $\sqrt{\sum_t \mu_t^2}$, whose curve is known exactly.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato import _checks
 from sfumato._numerics import UNIT, up
-from sfumato.errors import BudgetExceeded
-from sfumato.guarantees import ApproxDP
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.leakage.densities import local_gaussian_delta
-from sfumato.mechanisms.series_noise import GaussianNoise
+from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoise
+from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
 
 _HALVINGS = 100
 
@@ -240,3 +244,52 @@ def composed_epsilon(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -> Ap
     kept = math.exp(float(np.log1p(-_checks.numbers("deltas", deltas)).sum()))
     failed = min(1.0, up(1 - (1 - extra) * kept + 1e-16)) if kept < 1 else extra
     return ApproxDP(up(min(total, first, second) * (1 + 1e-12)), failed)
+
+
+AnyNoise: TypeAlias = LaplaceNoise | GaussianNoise | DiscreteGaussianNoise | BinomialNoise
+
+
+def series_guarantee(noises: Sequence[AnyNoise], delta: float) -> PureDP | ApproxDP:
+    """What measurements with these noises promise together, to a person who is in all of them.
+
+    Laplace noise: the sum of the pure leakages. Gaussian: the exact curve. Discrete Gaussian: the
+    sum of the concentrated privacies, converted. Binomial: the exact curve of each measurement at
+    half of delta, evenly, composed at the price of the other half.
+
+    Args:
+        noises: Of one kind.
+        delta: For approximate guarantees.
+
+    Examples:
+        >>> series_guarantee([GaussianNoise.at(1.0, 10.0)] * 4, 1e-6).epsilon
+        0.8341
+    """
+    counts = Counter(noises)
+    kinds = {type(noise) for noise in counts}
+    if len(kinds) > 1:
+        raise InvalidParameter("noises", "several kinds", "be of one kind")
+    if kinds <= {LaplaceNoise}:
+        return sum(
+            (noise.leakage for noise in noises if isinstance(noise, LaplaceNoise)), PureDP(0)
+        )
+    squares = shared = slack = 0.0
+    each: list[float] = []
+    for noise, count in counts.items():
+        match noise:
+            case GaussianNoise():
+                squares += count * noise.ratio**2
+            case DiscreteGaussianNoise():
+                shared += count * noise.concentrated
+            case BinomialNoise():
+                each += [noise.epsilon(delta / (2 * len(noises)))] * count
+            case LaplaceNoise():
+                raise InvalidParameter("noises", "several kinds", "be of one kind")
+        slack += count * noise.slack
+    # Sums of some thousand terms are right within some thousand units.
+    more = 1 + (len(counts) + 16) * 2 * UNIT
+    if kinds == {BinomialNoise}:
+        return composed_epsilon(each, [delta / (2 * len(noises))] * len(noises), delta / 2)
+    if kinds == {DiscreteGaussianNoise}:
+        return ApproxDP(concentrated_epsilon(shared * more, delta, slack * more), delta)
+    ratio = up(math.sqrt(squares * more))
+    return ApproxDP(gaussian_epsilon(ratio, delta, slack * more), delta)

@@ -46,6 +46,8 @@ def compare(
       published         the rule of the paper, from the last release alone
       gaussian, laplace, laplace-filtered
                         independent noise, and the bank of filters after it
+      discrete-gaussian, binomial
+                        other noises, and the bank of filters after them
       fast, fast-sampling, fourier, delayed-fourier
                         rivals at user level
       bd, ba            rivals at w-event level

@@ -151,6 +151,18 @@ METHODS: dict[str, Way] = {
     "laplace-filtered": Way(
         "Laplace noise, then the bank of filters", lambda s: _laplace(s, estimate=learned())
     ),
+    "discrete-gaussian": Way(
+        "discrete Gaussian noise, then the bank of filters",
+        lambda s: Realtime.discrete_gaussian(
+            s.sensitivity, epsilon=s.epsilon, delta=s.delta, length=s.length
+        ),
+    ),
+    "binomial": Way(
+        "binomial noise, then the bank of filters",
+        lambda s: Realtime.binomial(
+            s.sensitivity, epsilon=s.epsilon, delta=s.delta, length=s.length
+        ),
+    ),
     "fast": Way("FAST: Laplace noise and the filter of a random walk", _fast, helped=True),
     "fast-sampling": Way(
         "FAST with adaptive sampling of a quarter of the values",

@@ -23,7 +23,7 @@ _TAIL = 9.5
 _MOST_CELLS = 2**24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DiscreteGaussianNoise:
     r"""Whole numbers with probabilities proportional to $e^{-k^2/2\sigma^2}$, times a step.
 
@@ -79,7 +79,7 @@ class DiscreteGaussianNoise:
         return self.step * (places + drawn.reshape(places.shape))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BinomialNoise:
     r"""Sums of fair coins, centred: $N + m \sim \text{Binomial}(2m, \tfrac12)$, times a step.
 
@@ -123,12 +123,25 @@ class BinomialNoise:
     def delta(self, epsilon: float) -> float:
         """The exact delta of one release, rounded up."""
         level = min(_checks.leakage("epsilon", epsilon), 700.0)
-        reach = min(self.trials, 1 + math.ceil(45 * math.sqrt(self.trials / 2)) + self.steps)
-        places = np.arange(-reach, reach + 1)
-        here = np.exp(_log_binomial(places, self.trials))
-        there = np.exp(_log_binomial(places + self.steps, self.trials))
+        here, there = _shifted(self.trials, self.steps)
         found = float(np.maximum(here - math.exp(level) * there, 0).sum())
         return min(1.0, up(found * (1 + 1e-10) + (1 + math.exp(level)) * self.slack))
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon of one release at a delta, rounded up; infinite if there is none."""
+        allowed = _checks.proper_fraction("delta", delta)
+        low, high = 0.0, 1e-3
+        while self.delta(high) > allowed:
+            low, high = high, 2 * high
+            if high > 50:
+                return math.inf
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if self.delta(middle) > allowed:
+                low = middle
+            else:
+                high = middle
+        return high
 
     def published_delta(self, epsilon: float) -> float:
         """The bound of the paper, with the whole-number sensitivity it needs.
@@ -159,6 +172,14 @@ def _log_binomial(places: Ints, trials: int) -> Floats:
         - 2 * trials * math.log(2)
     )
     return np.where(inside, logs, -np.inf)
+
+
+@lru_cache(maxsize=8)
+def _shifted(trials: int, steps: int) -> tuple[Floats, Floats]:
+    """Probabilities, and those of values some steps on, wherever floats hold them."""
+    reach = min(trials, 1 + math.ceil(45 * math.sqrt(trials / 2)) + steps)
+    places = np.arange(-reach, reach + 1)
+    return np.exp(_log_binomial(places, trials)), np.exp(_log_binomial(places + steps, trials))
 
 
 @lru_cache(maxsize=64)

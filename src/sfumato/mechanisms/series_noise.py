@@ -43,7 +43,7 @@ _INFLATED = (0.01, 0.05, 0.5)
 _MOST_CELLS = 2**24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LaplaceNoise:
     """Two-sided geometric noise on a lattice.
 
@@ -91,7 +91,7 @@ class LaplaceNoise:
         return self.step * (places + self.noise.draw(places.size, randomness).reshape(places.shape))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GaussianNoise:
     """Normal noise, rounded to a lattice.
 

@@ -10,17 +10,19 @@ as one lag.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._digest import digest
-from sfumato.accounting.series import GaussianOdometer, gaussian_ratio
+from sfumato.accounting.series import AnyNoise, gaussian_ratio, series_guarantee
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
+from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoise
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
 from sfumato.randomness import Randomness
 from sfumato.streaming.filters import (
@@ -36,6 +38,8 @@ from sfumato.streaming.series import SeriesMethod, checked_series, own_coins
 
 Floats = NDArray[np.float64]
 
+_CALIBRATIONS = 24
+Noise = TypeVar("Noise")
 _BLOCK = 256
 """Times that many series go forward together, so that memory does not grow with their length."""
 
@@ -67,7 +71,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
     name: ClassVar[str] = "realtime"
 
     sensitivity: float
-    noises: tuple[GaussianNoise | LaplaceNoise | None, ...] = field(repr=False)
+    noises: tuple[AnyNoise | None, ...] = field(repr=False)
     estimate: Estimate = field(default_factory=learned, repr=False)
     weights: Floats = field(default_factory=lambda: np.ones(1), repr=False)
     delta: float = 0.0
@@ -75,7 +79,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
     @classmethod
     def gaussian(
         cls,
-        sensitivity: float,
+        sensitivity: float | ArrayLike,
         *,
         epsilon: float,
         delta: float,
@@ -87,7 +91,8 @@ class Realtime(SeriesMethod["RunningSeries"]):
         """Gaussian noise, as much as the exact curve of all measurements together asks for.
 
         Args:
-            sensitivity: The most that one person can change any value.
+            sensitivity: The most that one person can change any value; one number, or one for each
+                value.
             epsilon: Budget of the whole series.
             delta: Budget of the whole series.
             length: Number of values; with a schedule it is that of the schedule.
@@ -100,20 +105,26 @@ class Realtime(SeriesMethod["RunningSeries"]):
         allowed = _checks.proper_fraction("delta", delta)
         total = math.sqrt(float(np.square(shares).sum()))
         # What rounding of the noise may add to delta is settled with a rough ratio first.
-        rough = _noises(sensitivity, shares, total / gaussian_ratio(epsilon, allowed))
+        widths = _widths(sensitivity, shares)
+        rough = _noises(widths, shares, total / gaussian_ratio(epsilon, allowed))
         slack = sum(noise.slack for noise in rough if noise is not None)
         ratio = gaussian_ratio(epsilon, allowed, 2 * slack)
         if ratio == 0.0:
             raise InvalidParameter("delta", delta, "be larger: so many values are rounded")
         scale = total / ratio
-        noises = _noises(sensitivity, shares, scale * (1 + 2.0**-40))
+        # Whole steps make sensitivities larger by up to a hundredth.
+        rough = _noises(widths, shares, scale)
+        inflated = max(
+            n.ratio * scale / s for n, s in zip(rough, shares, strict=True) if n is not None
+        )
+        noises = _noises(widths, shares, scale * inflated * (1 + 2.0**-40))
         weights = np.where(shares > 0, _weight(weight), 0.0)
-        return cls(sensitivity, noises, estimate or learned(), weights, allowed)
+        return cls(float(widths.max()), noises, estimate or learned(), weights, allowed)
 
     @classmethod
     def laplace(
         cls,
-        sensitivity: float,
+        sensitivity: float | ArrayLike,
         *,
         epsilon: float,
         length: int | None = None,
@@ -124,29 +135,97 @@ class Realtime(SeriesMethod["RunningSeries"]):
         """Laplace noise, pure: the budgets of the measurements add up."""
         shares = _schedule(length, schedule)
         each = _checks.epsilon("epsilon", epsilon) * shares / shares.sum() * (1 - 2.0**-40)
-        made = {part: LaplaceNoise.at(sensitivity, part) for part in set(each.tolist()) if part > 0}
-        noises = tuple(made.get(part) for part in each.tolist())
+        widths = _widths(sensitivity, shares)
+        noises = _made(lambda width, part: LaplaceNoise.at(width, part), widths, each)
         weights = np.where(shares > 0, _weight(weight), 0.0)
-        return cls(sensitivity, noises, estimate or learned(), weights)
+        return cls(float(widths.max()), noises, estimate or learned(), weights)
+
+    @classmethod
+    def discrete_gaussian(
+        cls,
+        sensitivity: float | ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        length: int | None = None,
+        schedule: ArrayLike | None = None,
+        weight: float = 1.0,
+        estimate: Estimate | None = None,
+    ) -> Realtime:
+        """Discrete Gaussian noise, accounted by concentrated privacy."""
+        return cls._calibrated(
+            DiscreteGaussianNoise.at,
+            (sensitivity, epsilon, delta),
+            (length, schedule),
+            weight,
+            estimate,
+        )
+
+    @classmethod
+    def binomial(
+        cls,
+        sensitivity: float | ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        length: int | None = None,
+        schedule: ArrayLike | None = None,
+        weight: float = 1.0,
+        estimate: Estimate | None = None,
+    ) -> Realtime:
+        """Binomial noise, the exact curve of each measurement composed as in the paper.
+
+        References:
+            [RTR, Thm. A.5]
+        """
+
+        def make(width: float, deviation: float) -> BinomialNoise:
+            return BinomialNoise.at(width, deviation**2)
+
+        budget, times = (sensitivity, epsilon, delta), (length, schedule)
+        return cls._calibrated(make, budget, times, weight, estimate)
+
+    @classmethod
+    def _calibrated(
+        cls,
+        make: Callable[[float, float], DiscreteGaussianNoise | BinomialNoise],
+        budget: tuple[float | ArrayLike, float, float],
+        times: tuple[int | None, ArrayLike | None],
+        weight: float,
+        estimate: Estimate | None,
+    ) -> Realtime:
+        """The least noise that keeps the budget, by halving on its scale."""
+        sensitivity, epsilon, delta = budget
+        shares, allowed = _schedule(*times), _checks.proper_fraction("delta", delta)
+        widths = _widths(sensitivity, shares)
+        wanted = _checks.epsilon("epsilon", epsilon)
+
+        def noises(scale: float) -> tuple[AnyNoise | None, ...]:
+            return _made(lambda width, share: make(width, width * scale / share), widths, shares)
+
+        def kept(scale: float) -> bool:
+            used = [noise for noise in noises(scale) if noise is not None]
+            return series_guarantee(used, allowed).epsilon <= wanted
+
+        total = math.sqrt(float(np.square(shares).sum()))
+        low, high = 0.0, total / gaussian_ratio(wanted, allowed)
+        while not kept(high):
+            low, high = high, 2 * high
+            if high > 1e9 * total:
+                raise InvalidParameter("epsilon", epsilon, "be larger for this noise")
+        for _ in range(_CALIBRATIONS):
+            middle = 0.5 * (low + high)
+            if kept(middle):
+                high = middle
+            else:
+                low = middle
+        weights = np.where(shares > 0, _weight(weight), 0.0)
+        return cls(float(widths.max()), noises(high), estimate or learned(), weights, allowed)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
         """For a person who may be in every value: user level."""
-        used = [noise for noise in self.noises if noise is not None]
-        if all(isinstance(noise, LaplaceNoise) for noise in used):
-            return sum(
-                (noise.leakage for noise in used if isinstance(noise, LaplaceNoise)), PureDP(0.0)
-            )
-        odometer = GaussianOdometer(math.inf, self.delta)
-        for noise in used:
-            if isinstance(noise, LaplaceNoise):
-                raise InvalidParameter("noises", "both kinds", "be of one kind")
-            odometer = replace(
-                odometer,
-                squares=math.nextafter(odometer.squares + noise.ratio**2 * (1 + 1e-15), math.inf),
-                slack=odometer.slack + noise.slack,
-            )
-        return odometer.spent
+        return series_guarantee([noise for noise in self.noises if noise is not None], self.delta)
 
     @property
     def variances(self) -> Floats:
@@ -306,14 +385,28 @@ def _schedule(length: int | None, schedule: ArrayLike | None) -> Floats:
     return shares
 
 
-def _noises(sensitivity: float, shares: Floats, scale: float) -> tuple[GaussianNoise | None, ...]:
+def _widths(sensitivity: float | ArrayLike, shares: Floats) -> Floats:
+    given = _checks.numbers("sensitivity", sensitivity)
+    if given.shape not in ((), shares.shape):
+        raise InvalidParameter("sensitivity", given.shape, f"be one number or {shares.size}")
+    if float(given.min()) <= 0:
+        raise InvalidParameter("sensitivity", float(given.min()), "be greater than 0")
+    return np.broadcast_to(given, shares.shape)
+
+
+def _made(
+    make: Callable[[float, float], Noise], widths: Floats, shares: Floats
+) -> tuple[Noise | None, ...]:
     """The noise of each measurement; equal ones are one."""
-    made = {
-        share: GaussianNoise.at(sensitivity, sensitivity * scale / share)
-        for share in set(shares.tolist())
-        if share > 0
-    }
-    return tuple(made.get(share) for share in shares.tolist())
+    pairs = list(zip(widths.tolist(), shares.tolist(), strict=True))
+    made = {pair: make(*pair) for pair in set(pairs) if pair[1] > 0}
+    return tuple(made.get(pair) for pair in pairs)
+
+
+def _noises(widths: Floats, shares: Floats, scale: float) -> tuple[GaussianNoise | None, ...]:
+    return _made(
+        lambda width, share: GaussianNoise.at(width, width * scale / share), widths, shares
+    )
 
 
 def _weight(weight: float) -> float:
