@@ -253,9 +253,9 @@ def leakage_of_moments(
         panels[1].plot(levels, [loss(level) for level in levels], color=colour, label=name)
     panels[1].set_xlabel("leakage of a moment (nats)")
     panels[1].set_ylabel("of which told of the moment beside it")
-    for axes in panels:
-        axes.set_ylim(bottom=0)
-        axes.legend(frameon=False, fontsize=8)
+    for axes, top in zip(panels, (1.4 * float(told.total.max()), None), strict=True):
+        axes.set_ylim(0, top)
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
     _save(figure, path)
 
 
