@@ -87,6 +87,8 @@ from sfumato.formats.readers import Table
 from sfumato.formats.writers import Output
 from sfumato.store.sqlite import SqliteStore
 
+# A shell that starts the tests in the background lets them ignore SIGINT; nobody else does.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 point, number, kind = sys.argv.pop(1), int(sys.argv.pop(1)), int(sys.argv.pop(1))
 Table.chunks.__defaults__ = ((), 8)  # groups of 8 rows, so that there are several
 count = 0
