@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -47,11 +47,20 @@ def gaussian_epsilon(ratio: float, delta: float, slack: float = 0.0) -> float:
 
     def kept(epsilon: float) -> bool:
         missed = (1 + math.exp(min(epsilon, 700.0))) * slack
-        return up(local_gaussian_delta(size, 1.0, epsilon) * (1 + 1e-12) + missed) <= allowed
+        told = local_gaussian_delta(size, 1.0, epsilon)
+        return up(told * (1 + 1e-12) + 8 * UNIT + missed) <= allowed
 
-    low, high = 0.0, 1.0
+    return _least(kept)
+
+
+def _least(kept: Callable[[float], bool]) -> float:
+    """The least level from which a rule is kept; infinite if it never is.
+
+    In small strides, for rounding makes very large levels worse again.
+    """
+    low, high = 0.0, 1e-6
     while not kept(high):
-        low, high = high, 2 * high
+        low, high = high, 1.1 * high
         if high > 2000:
             return math.inf
     for _ in range(_HALVINGS):
@@ -208,18 +217,7 @@ def concentrated_epsilon(rho: float, delta: float, slack: float = 0.0) -> float:
         missed = (1 + math.exp(min(epsilon, 700.0))) * slack
         return up(math.exp(min(0.0, float(logs.min()))) * (1 + 1e-12) + missed) <= allowed
 
-    low, high = 0.0, 1.0
-    while not kept(high):
-        low, high = high, 2 * high
-        if high > 1e5:
-            return math.inf
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if kept(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _least(kept)
 
 
 def composed_epsilon(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -> ApproxDP:
@@ -234,15 +232,19 @@ def composed_epsilon(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -> Ap
     References:
         [RTR, Thm. A.6], [Kairouz2017, Thm. 3.5]
     """
-    each = _checks.numbers("epsilons", epsilons)
+    each, failures = _checks.numbers("epsilons", epsilons), _checks.numbers("deltas", deltas)
+    if each.shape != failures.shape or each.ndim != 1 or float(each.min(initial=0.0)) < 0:
+        raise InvalidParameter("epsilons", each.shape, "be at least 0, and as many as deltas")
+    if not np.all((failures >= 0) & (failures < 1)):
+        raise InvalidParameter("deltas", "others", "lie in [0, 1)")
     extra = _checks.proper_fraction("slack", slack)
     total = float(each.sum())
     drift = float((each * np.tanh(each / 2)).sum())
     square = float(np.square(each).sum())
     first = drift + math.sqrt(2 * square * math.log(math.e + math.sqrt(square) / extra))
     second = drift + math.sqrt(2 * square * math.log(1 / extra))
-    kept = math.exp(float(np.log1p(-_checks.numbers("deltas", deltas)).sum()))
-    failed = min(1.0, up(1 - (1 - extra) * kept + 1e-16)) if kept < 1 else extra
+    kept = math.log1p(-extra) + float(np.log1p(-failures).sum())
+    failed = min(1.0, up(-math.expm1(kept) * (1 + 1e-14))) if failures.any() else extra
     return ApproxDP(up(min(total, first, second) * (1 + 1e-12)), failed)
 
 

@@ -293,7 +293,7 @@ def compare(
     budget = _checks.epsilon("epsilon", epsilon)
     pure = budget
     if match == Match.VARIANCE:
-        pure = matched_epsilon(sensitivity, budget, delta, values.size)
+        pure = min(matched_epsilon(sensitivity, budget, delta, values.size), _checks.MAX_EPSILON)
     setting = Setting(sensitivity, budget, delta, pure, values.size, window, values)
     outcomes, examples, done = [], {}, 0
     for name in names:

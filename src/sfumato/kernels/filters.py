@@ -150,8 +150,8 @@ def one_lag_filter(
         weights: Of the value at each time.
         variances: Of the noise of a release at each time.
         favoured: 1 if the correlation is known to be positive, else 0.
-        sums: Series by 7: count, first, last, sum, sum of squares, of products with the one
-            before, and the last estimate; updated in place.
+        sums: Series by 6: count, first release, and about it the last one, sum, sum of squares,
+            and of products with the one before; updated in place.
 
     Returns:
         Releases, time by series.
@@ -161,27 +161,30 @@ def one_lag_filter(
         weight, variance = weights[time], variances[time]
         for series in range(observed.shape[1]):
             count, start, last, total, squares, products = sums[series, :6]
-            estimate = last
+            estimate = start + last
             if count == 0:
                 estimate = observed[time, series]
+                start = estimate
             elif count > 2:
                 mean = total / count
                 spread = squares - count * mean * mean
                 signal = max(spread / (count - 1) - variance, 0.0)
                 # Sums of products of neighbours, about the mean, and of squares but for the last.
-                linked = products - mean * (2 * total - start - last) + (count - 1) * mean * mean
+                linked = products - mean * (2 * total - last) + (count - 1) * mean * mean
                 inner = spread - (last - mean) * (last - mean)
                 rho = linked / inner + favoured / count if inner > 0 else 0.0
                 slope = rho * signal / (signal + variance) if signal + variance > 0 else 0.0
-                estimate = mean + slope * (last - mean)
+                estimate = start + mean + slope * (last - mean)
             told = (1 - weight) * estimate + weight * observed[time, series]
             if count == 0:
-                sums[series, 1] = told
-            else:
-                sums[series, 5] = products + last * told
+                start = told
+            # All sums are about the first release, so that no digit is lost far from 0.
+            away = told - start
             sums[series, 0] = count + 1
-            sums[series, 2] = told
-            sums[series, 3] = total + told
-            sums[series, 4] = squares + told * told
+            sums[series, 1] = start
+            sums[series, 2] = away
+            sums[series, 3] = total + away
+            sums[series, 4] = squares + away * away
+            sums[series, 5] = products + last * away
             found[time, series] = told
     return found

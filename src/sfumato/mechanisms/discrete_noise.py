@@ -8,7 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from sfumato import _checks
 from sfumato._numerics import up
@@ -162,24 +161,26 @@ class BinomialNoise:
         return self.step * (places + drawn.reshape(places.shape))
 
 
-def _log_binomial(places: Ints, trials: int) -> Floats:
-    inside = np.abs(places) <= trials
-    near = np.where(inside, places, 0)
-    logs = (
-        special.gammaln(2 * trials + 1)
-        - special.gammaln(trials + near + 1)
-        - special.gammaln(trials - near + 1)
-        - 2 * trials * math.log(2)
-    )
-    return np.where(inside, logs, -np.inf)
+def _binomial(reach: int, trials: int) -> Floats:
+    """Probabilities of whole numbers up to `reach` from 0, both ways.
+
+    From the ratio of neighbours outwards, and divided by their sum: logarithms of factorials
+    would lose a digit for each digit of the trials.
+    """
+    steps = np.arange(min(reach, trials))
+    logs = np.concatenate([[0.0], np.cumsum(np.log1p(-(2 * steps + 1) / (trials + steps + 1)))])
+    half = np.zeros(reach + 1)
+    half[: logs.size] = np.exp(logs)
+    shares = np.concatenate([half[:0:-1], half])
+    return np.asarray(shares / shares.sum())
 
 
 @lru_cache(maxsize=8)
 def _shifted(trials: int, steps: int) -> tuple[Floats, Floats]:
     """Probabilities, and those of values some steps on, wherever floats hold them."""
-    reach = min(trials, 1 + math.ceil(45 * math.sqrt(trials / 2)) + steps)
-    places = np.arange(-reach, reach + 1)
-    return np.exp(_log_binomial(places, trials)), np.exp(_log_binomial(places + steps, trials))
+    reach = min(trials, 1 + math.ceil(40 * math.sqrt(trials / 2)))
+    shares = np.concatenate([np.zeros(steps), _binomial(reach, trials), np.zeros(steps)])
+    return shares[:-steps], shares[steps:]
 
 
 @lru_cache(maxsize=64)
@@ -191,7 +192,7 @@ def _discrete_table(deviation: float) -> Ints:
 @lru_cache(maxsize=64)
 def _binomial_table(trials: int) -> Ints:
     reach = min(trials, math.ceil(_TAIL * math.sqrt(trials / 2)) + 1)
-    return _table(np.exp(_log_binomial(np.arange(-reach, reach + 1), trials)))
+    return _table(_binomial(reach, trials))
 
 
 def _table(shares: Floats) -> Ints:

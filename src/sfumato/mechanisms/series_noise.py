@@ -18,7 +18,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from sfumato import _checks
 from sfumato._numerics import up
@@ -35,10 +34,10 @@ _FINE = 64.0
 _TAIL = 9.0
 """Deviations that a table reaches; what lies beyond has less than one unit of weight."""
 _LARGEST = 2.0**52
-_WIDEST = 2.0**13
+_WIDEST = 2.0**16
 """Deviations in steps up to which the lattice is as fine as it may be."""
 _FINER, _MOST_STEPS = 8, 2**40
-_INFLATED = (0.01, 0.05, 0.5)
+_INFLATED = (0.01, 0.03, 0.1, 0.5)
 """How much larger whole steps may make the sensitivity; more where a budget is tiny."""
 _MOST_CELLS = 2**24
 
@@ -171,13 +170,13 @@ def on_lattice(values: ArrayLike, step: float) -> Floats:
         array([1., 1., 0., 0.])
     """
     given = _checks.numbers("values", values)
-    exact = given / step
+    with np.errstate(over="ignore"):
+        exact = given / step
+    if exact.size and not float(np.abs(exact).max()) <= _LARGEST:
+        raise InvalidParameter("values", "larger ones", f"be within {_LARGEST:.3g} steps of 0")
     whole = np.floor(exact)
     # Adding a half first could round up what lies just under it.
-    places = whole + (exact - whole >= 0.5)
-    if places.size and float(np.abs(places).max()) > _LARGEST:
-        raise InvalidParameter("values", "larger ones", f"be within {_LARGEST:.3g} steps of 0")
-    return np.asarray(places)
+    return np.asarray(whole + (exact - whole >= 0.5))
 
 
 def series_lattice(sensitivity: float, spread: float, inflated: float = 0.01) -> tuple[float, int]:
@@ -192,14 +191,14 @@ def series_lattice(sensitivity: float, spread: float, inflated: float = 0.01) ->
         The step, and how many of them two values may be apart.
     """
     width = _checks.positive("sensitivity", sensitivity)
-    if not math.frexp(min(width, _checks.positive("spread", spread)))[1] > -900:
-        raise InvalidParameter("sensitivity", sensitivity, "be larger")
+    if not (min(width, _checks.positive("spread", spread)) > 1e-150 and width < 1e150):
+        raise InvalidParameter("sensitivity", sensitivity, "be neither tiny nor huge")
     step = 2.0 ** math.floor(math.log2(min(width, spread / _FINE)))
     for _ in range(_FINER):
-        steps = math.ceil(width / step)
-        if steps * step <= width * (1 + inflated):
+        if math.ceil(width / step) * step <= width * (1 + inflated):
             break
         step /= 2
+    steps = math.ceil(width / step)
     if steps > _MOST_STEPS:
         raise InvalidParameter("deviation", spread, "be larger against the sensitivity")
     return step, steps
@@ -210,17 +209,18 @@ def _geometric(epsilon: float) -> DiscreteLaplace:
     return DiscreteLaplace.at(epsilon)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _normal_table(deviation: float) -> Ints:
-    """Running sums of the weights of the cells around 0, 1, -1, ... steps, in order."""
+    """Running sums of the weights of the cells around whole numbers of steps, in order."""
     reach = math.ceil(_TAIL * deviation)
     if 2 * reach + 1 > _MOST_CELLS:
         raise InvalidParameter("deviation", deviation, "be smaller against the sensitivity")
-    right = (np.arange(reach + 1) + 0.5) / deviation
-    left = (np.arange(reach + 1) - 0.5) / deviation
-    # Upper tails, which keep their digits; the middle cell lies on both sides.
-    half = special.ndtr(-left) - special.ndtr(-right)
-    half[-1] = special.ndtr(-left[-1])
+    # The density, integrated over each cell: differences of probabilities would cancel.
+    offsets, shares = np.polynomial.legendre.leggauss(5)
+    places = np.arange(reach + 1)
+    half = np.zeros(reach + 1)
+    for offset, share in zip(offsets, shares, strict=True):
+        half += share * np.exp(-0.5 * ((places + 0.5 * offset) / deviation) ** 2)
     masses = np.concatenate([half[:0:-1], half])
     cumulative = integer_weights((masses / masses.sum())[None, :])[0].cumsum()
     cumulative.setflags(write=False)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.filters import bank_filter, known_filter, one_lag_filter
-from sfumato.models.autoregressive import Autoregressive, lag_estimates
+from sfumato.models.autoregressive import Autoregressive
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +74,37 @@ def resume_filter(estimate: Estimate, series: int, arrays: Mapping[str, Floats])
         raise InvalidParameter("arrays", sorted(arrays), "be those of this estimate")
     for name, value in arrays.items():
         setattr(running, name, np.array(value, dtype=np.float64))
+    if not _consistent(running, series):
+        raise InvalidParameter("arrays", "other shapes", "be those of this estimate")
     return running
+
+
+def _consistent(running: Filter, series: int) -> bool:
+    """Whether restored arrays have the shapes that compiled loops rely on."""
+    match running:
+        case _Plain():
+            return running.last.shape == (series,)
+        case _OneLag():
+            return running.sums.shape == (series, 6)
+        case _KnownLag():
+            return running.last.shape in ((0,), (series,))
+        case _Lags():
+            count = len(running.noises)
+            return count <= running.lags and running.past.shape == (count, series)
+        case _Kalman():
+            order = running.model.order
+            shapes = (running.means.shape, running.covariance.shape)
+            return shapes == ((series, order), (order, order))
+        case _Bank():
+            size = len(CORRELATIONS) * len(_SIGNALS)
+            parts = (running.correlations, running.signals, running.means, running.logs)
+            found = [*(part.shape for part in parts), running.covariances.shape]
+            begun = [(size,), (size,), (series, size, 2), (series, size), (size, 3)]
+            return found in (begun, [(0,)] * 5)
+        case _Recursive():
+            return running.states.shape == (series, running.order)
+        case _:
+            return True
 
 
 @dataclass(slots=True)
@@ -120,7 +150,7 @@ def one_lag(*, positive: bool = True) -> Estimate:
         [RTR, Alg. 1 and Alg. 2]
     """
     sign = float(positive)
-    return Estimate(f"one lag {sign}", lambda series: _OneLag(sign, np.zeros((series, 7))))
+    return Estimate(f"one lag {sign}", lambda series: _OneLag(sign, np.zeros((series, 6))))
 
 
 @dataclass(slots=True)
@@ -141,7 +171,7 @@ class _KnownLag:
                 slope = self.correlation * self.variance / (self.variance + noise)
                 guess = self.mean + slope * (self.last - self.mean)
                 row = (1 - weight) * guess + weight * row
-            self.last = found[time] = row
+            self.last = found[time] = np.array(row)
         return found
 
 
@@ -163,15 +193,18 @@ class _Lags:
     model: Autoregressive
     lags: int
     past: Floats
+    noises: Floats
 
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
         _all_measured(measured)
         found = np.empty_like(measured)
         for time, row in enumerate(measured):
             self.past = np.vstack([row[None, :], self.past[: self.lags - 1]])
-            count = len(self.past)
-            best = lag_estimates(self.model, range(count), float(variances[time]))
-            found[time] = self.model.mean + best.weights @ (self.past - self.model.mean)
+            self.noises = np.concatenate([variances[time : time + 1], self.noises[: self.lags - 1]])
+            places = np.arange(len(self.past))
+            signal = self.model.autocovariances(places[:, None] - places)
+            share = np.linalg.solve(signal + np.diag(self.noises), signal[0])
+            found[time] = self.model.mean + share @ (self.past - self.model.mean)
         return found
 
 
@@ -179,7 +212,7 @@ def several_lags(model: Autoregressive, lags: int) -> Estimate:
     """The best linear estimate from the last so many measurements of a known process."""
     count = _checks.count("lags", lags)
     name = f"{count} lags {_named(model)}"
-    return Estimate(name, lambda series: _Lags(model, count, np.empty((0, series))))
+    return Estimate(name, lambda series: _Lags(model, count, np.empty((0, series)), np.empty(0)))
 
 
 @dataclass(slots=True)

@@ -34,11 +34,12 @@ from sfumato.streaming.filters import (
 )
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.schedules import constant
-from sfumato.streaming.series import SeriesMethod, checked_series, own_coins
+from sfumato.streaming.series import SeriesMethod, checked_series
 
 Floats = NDArray[np.float64]
 
 _CALIBRATIONS = 24
+_LEAST_SHARE, _MOST_SHARES, _STRIDE = 1e-4, 64, 0.05
 Noise = TypeVar("Noise")
 _BLOCK = 256
 """Times that many series go forward together, so that memory does not grow with their length."""
@@ -73,8 +74,18 @@ class Realtime(SeriesMethod["RunningSeries"]):
     sensitivity: float
     noises: tuple[AnyNoise | None, ...] = field(repr=False)
     estimate: Estimate = field(default_factory=learned, repr=False)
-    weights: Floats = field(default_factory=lambda: np.ones(1), repr=False)
+    weights: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.weights.size:
+            object.__setattr__(self, "weights", np.ones(len(self.noises)))
+        if self.weights.shape != (len(self.noises),):
+            raise InvalidParameter("weights", self.weights.shape, "be one for each noise")
+        if not self.noises or all(noise is None for noise in self.noises):
+            raise InvalidParameter("noises", len(self.noises), "have at least one measurement")
+        if self.noises[0] is None and self.estimate.name.startswith("bank"):
+            raise InvalidParameter("schedule", 0.0, "begin with a measurement, to be learnt from")
 
     @classmethod
     def gaussian(
@@ -112,14 +123,14 @@ class Realtime(SeriesMethod["RunningSeries"]):
         if ratio == 0.0:
             raise InvalidParameter("delta", delta, "be larger: so many values are rounded")
         scale = total / ratio
-        # Whole steps make sensitivities larger by up to a hundredth.
-        rough = _noises(widths, shares, scale)
-        inflated = max(
-            n.ratio * scale / s for n, s in zip(rough, shares, strict=True) if n is not None
-        )
-        noises = _noises(widths, shares, scale * inflated * (1 + 2.0**-40))
         weights = np.where(shares > 0, _weight(weight), 0.0)
-        return cls(float(widths.max()), noises, estimate or learned(), weights, allowed)
+        # Whole steps make sensitivities larger, by a hundredth as a rule.
+        for stretch in (1 + 2.0**-40, *np.linspace(1.001, 1.02, 20), 1.04, 1.12, 1.6):
+            noises = _noises(widths, shares, scale * float(stretch))
+            made = cls(float(widths.max()), noises, estimate or learned(), weights, allowed)
+            if made.guarantee.epsilon <= epsilon:
+                return made
+        raise InvalidParameter("sensitivity", "such", "be held by the lattice of the noise")
 
     @classmethod
     def laplace(
@@ -134,7 +145,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
     ) -> Realtime:
         """Laplace noise, pure: the budgets of the measurements add up."""
         shares = _schedule(length, schedule)
-        each = _checks.epsilon("epsilon", epsilon) * shares / shares.sum() * (1 - 2.0**-40)
+        each = _checks.positive("epsilon", epsilon) * shares / shares.sum() * (1 - 2.0**-40)
         widths = _widths(sensitivity, shares)
         noises = _made(lambda width, part: LaplaceNoise.at(width, part), widths, each)
         weights = np.where(shares > 0, _weight(weight), 0.0)
@@ -259,8 +270,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
         """
         if state.method != self.fingerprint:
             raise InvalidParameter("state.method", "another", "be the one it was begun with")
+        _checks.count("state.time", state.time, at_least=0)
         running = resume_filter(self.estimate, 1, state.arrays)
-        return RunningSeries(self, running, own_coins(randomness, name, purpose), state.time)
+        return RunningSeries(self, running, self.own_coins(randomness, name, purpose), state.time)
 
     def release_many(
         self,
@@ -276,12 +288,14 @@ class Realtime(SeriesMethod["RunningSeries"]):
         same series alone.
         """
         values = _checks.numbers("table", table)
-        if values.ndim != 2 or not 0 < len(values) <= len(self.noises):
-            rule = f"have 1 to {len(self.noises)} rows, one for each time"
-            raise InvalidParameter("table", values.shape, rule)
-        return self._many(values, own_coins(randomness, name, purpose))
+        if values.ndim != 2:
+            raise InvalidParameter("table", values.shape, "have rows of values, one for each time")
+        return self._many(values, self.own_coins(randomness, name, purpose))
 
     def _many(self, values: Floats, randomness: Randomness) -> Floats:
+        if not 0 < len(values) <= len(self.noises):
+            rule = f"have 1 to {len(self.noises)} values, as many as the budget is for"
+            raise InvalidParameter("series", len(values), rule)
         running = self.estimate.begin(values.shape[1])
         variances = self.variances
         parts = []
@@ -359,7 +373,7 @@ class RunningSeries:
         noise = method.noises[time]
         coins = self.randomness.at("series", time)
         if isinstance(noise, GaussianNoise):
-            measured = noise.perturb_one(float(value), coins)
+            measured = noise.perturb_one(_number(value), coins)
         else:
             given = checked_series([value])
             measured = math.nan if noise is None else float(noise.perturb(given, coins)[0])
@@ -382,7 +396,19 @@ def _schedule(length: int | None, schedule: ArrayLike | None) -> Floats:
         )
     if length is not None and length != shares.size:
         raise InvalidParameter("length", length, f"be {shares.size}, as long as the schedule")
-    return shares
+    return _snapped(shares)
+
+
+def _snapped(shares: Floats) -> Floats:
+    """The same with few different numbers, since each needs a table of its own.
+
+    Many are moved to a grid of a twentieth; less than a ten-thousandth of the largest is none.
+    """
+    kept = np.where(shares < _LEAST_SHARE * shares.max(), 0.0, shares)
+    if np.unique(kept).size <= _MOST_SHARES:
+        return kept
+    logs = np.log(np.where(kept > 0, kept, 1.0) / shares.max()) / _STRIDE
+    return np.where(kept > 0, shares.max() * np.exp(_STRIDE * np.round(logs)), 0.0)
 
 
 def _widths(sensitivity: float | ArrayLike, shares: Floats) -> Floats:
@@ -413,3 +439,10 @@ def _weight(weight: float) -> float:
     if not 0 < weight <= 1:
         raise InvalidParameter("weight", weight, "lie in (0, 1]")
     return float(weight)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter("value", "something else", "be a finite number") from None

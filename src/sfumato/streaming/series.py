@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato._digest import digest
 from sfumato.errors import InsecureRandomness, InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.randomness import Randomness
@@ -69,7 +70,7 @@ class SeriesMethod(ABC, Generic[Running]):
             name: Of the series; needed with keyed coins, which are one set for each name.
             purpose: A simulation may use seeded coins; a release may not.
         """
-        return self._begin(own_coins(randomness, name, purpose))
+        return self._begin(self.own_coins(randomness, name, purpose))
 
     def release(
         self,
@@ -80,7 +81,30 @@ class SeriesMethod(ABC, Generic[Running]):
         name: str | None = None,
     ) -> Floats:
         """Release a whole series; online methods look at one value at a time."""
-        return self._released(checked_series(series), own_coins(randomness, name, purpose))
+        return self._released(checked_series(series), self.own_coins(randomness, name, purpose))
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the method and all its parameters."""
+        told = self.guarantee
+        return digest(self.name, repr(self), told.epsilon, told.delta)
+
+    def own_coins(self, randomness: Randomness, name: str | None, purpose: Purpose) -> Randomness:
+        """The coins of one series under this method, or why there are none.
+
+        Another method, or the same one with another budget, has other coins: two releases of a
+        value with the same ones would give it away.
+        """
+        if randomness.simulated:
+            if purpose is not Purpose.SIMULATION:
+                raise InsecureRandomness("a release of a series")
+            return randomness
+        if not randomness.addressed:
+            return randomness
+        if name is None:
+            rule = "be given, with keyed coins: one set for each series"
+            raise InvalidParameter("name", None, rule)
+        return randomness.at(f"series {name} {self.fingerprint}", 0)
 
     @abstractmethod
     def _begin(self, randomness: Randomness) -> Running:
@@ -89,19 +113,6 @@ class SeriesMethod(ABC, Generic[Running]):
     def _released(self, values: Floats, randomness: Randomness) -> Floats:
         releasing = self._begin(randomness)
         return np.array([releasing.step(float(value)) for value in values])
-
-
-def own_coins(randomness: Randomness, name: str | None, purpose: Purpose) -> Randomness:
-    """The coins of one series, or why there are none."""
-    if randomness.simulated:
-        if purpose is not Purpose.SIMULATION:
-            raise InsecureRandomness("a release of a series")
-        return randomness
-    if not randomness.addressed:
-        return randomness
-    if name is None:
-        raise InvalidParameter("name", None, "be given, with keyed coins: one set for each series")
-    return randomness.at(f"series {name}", 0)
 
 
 def checked_series(series: ArrayLike) -> Floats:

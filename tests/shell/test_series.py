@@ -1,0 +1,274 @@
+"""`sfumato compare` and `sfumato realtime` on small tables."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.shell.running import Result, call, done, litter, rows, spawn
+from tests.shell.tables import write
+
+TOKEN = "4711.5x"
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Path:
+    return table(tmp_path / "counts.csv", values())
+
+
+def values(length: int = 60, offset: float = 0.0) -> list[float]:
+    return [offset + round(100 + 20 * math.sin(moment / 5), 1) for moment in range(length)]
+
+
+def table(path: Path, cells: list[float] | list[object]) -> Path:
+    return write(path, ["moment", "cnt"], list(enumerate(cells)))
+
+
+def told(path: Path) -> NDArray[np.float64]:
+    return np.array([float(row["cnt"]) for row in rows(path)])
+
+
+def refused(result: Result, *words: object) -> None:
+    """Exit code 2, one line that says what must hold, and nothing on standard output."""
+    assert (result.code, result.out) == (2, ""), result.err
+    assert result.err.startswith("sfumato: ")
+    assert len(result.err.splitlines()) == 1
+    assert "4711" not in result.err
+    for word in words:
+        assert str(word) in result.err
+
+
+def compare(series: Path, *options: object) -> tuple[object, ...]:
+    base = ("compare", series, "--value", "cnt", "--sensitivity", 1, "--epsilon", 2, "--runs", 2)
+    return (*base, *options)
+
+
+def realtime(series: Path, output: object, *options: object) -> tuple[object, ...]:
+    base = ("realtime", series, "--value", "cnt", "--sensitivity", 1, "--epsilon", 2)
+    return (*base, "-o", output, *options)
+
+
+# compare ----------------------------------------------------------------------------------------
+
+
+def test_compare_shows_a_table_of_every_method(series: Path) -> None:
+    result = done(*compare(series, "--runs", 1))
+    for name in ("realtime", "published", "fast*", "fourier*", "bd", "tree", "pegasus"):
+        assert name in result.out
+    assert "60 values" in result.out
+    assert "least error, online" in result.out
+
+
+def test_compare_tells_the_same_as_json(series: Path) -> None:
+    document = done(*compare(series, "--json", "--methods", "realtime, gaussian,bd")).document
+    assert document["values"] == 60
+    assert {one["method"] for one in document["methods"]} == {"realtime", "gaussian", "bd"}
+    keys = {"method", "says", "unit", "online", "helped", "epsilon", "delta"}
+    for one in document["methods"]:
+        assert set(one) == keys | {"rmse", "mae", "relative"}
+        assert one["epsilon"] <= 2.0
+    errors = [one["rmse"] for one in document["methods"]]
+    assert errors == sorted(errors)
+
+
+def test_compare_looks_at_the_first_rows_alone(series: Path) -> None:
+    options = ("--rows", 12, "--json", "--methods", "gaussian")
+    assert done(*compare(series, *options)).document["values"] == 12
+
+
+def test_compare_draws_a_picture(series: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "compare.png"
+    done(*compare(series, "--methods", "realtime,laplace", "--plot", picture, "--quiet"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_matches_variances(series: Path) -> None:
+    names = ("--methods", "laplace,gaussian", "--json", "--runs", 20)
+    errors = {
+        one["method"]: one["rmse"]
+        for one in done(*compare(series, *names, "--match", "variance")).document["methods"]
+    }
+    assert errors["laplace"] == pytest.approx(errors["gaussian"], rel=0.1)
+    plain = {
+        one["method"]: one["rmse"] for one in done(*compare(series, *names)).document["methods"]
+    }
+    assert plain["laplace"] > 1.3 * plain["gaussian"]
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--methods", "nobody"), "nobody"),
+        (("--match", "luck"), "luck"),
+        (("--epsilon", 0), "epsilon"),
+        (("--epsilon", -1), "epsilon"),
+        (("--delta", 0), "delta"),
+        (("--sensitivity", 0), "sensitivity"),
+        (("--runs", 0), "runs"),
+        (("--value", "missing"), "missing"),
+        (("--rows", 0), ""),
+    ],
+)
+def test_compare_refuses_impossible_wishes(
+    series: Path, options: tuple[object, ...], word: str
+) -> None:
+    refused(call(*compare(series, *options)), word)
+
+
+@pytest.mark.parametrize("command", ["compare", "realtime"])
+@pytest.mark.parametrize("bad", [TOKEN, "", "nan", "inf"])
+def test_a_value_that_is_no_number_is_refused_with_its_row_and_unquoted(
+    tmp_path: Path, command: str, bad: str
+) -> None:
+    source = table(tmp_path / "bad.csv", [1.0, 2.0, bad, 4.0])
+    asked = compare(source) if command == "compare" else realtime(source, tmp_path / "out.csv")
+    refused(call(*asked), "3")
+    assert not (tmp_path / "out.csv").exists() and not litter(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["compare", "realtime"])
+def test_an_empty_table_is_refused(tmp_path: Path, command: str) -> None:
+    source = table(tmp_path / "empty.csv", [])
+    asked = compare(source) if command == "compare" else realtime(source, tmp_path / "out.csv")
+    refused(call(*asked))
+    assert not (tmp_path / "out.csv").exists() and not litter(tmp_path)
+
+
+# realtime ---------------------------------------------------------------------------------------
+
+
+def test_realtime_releases_one_value_per_row(series: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    result = done(*realtime(series, output))
+    assert told(output).shape == (60,)
+    assert list(rows(output)[0]) == ["cnt"]
+    assert "60 values by realtime" in result.err and "user level" in result.err
+    assert np.abs(told(output) - values()).mean() < 40
+    assert not np.any(told(output) == values())
+    assert not litter(tmp_path)
+
+
+@pytest.mark.parametrize("method", ["realtime", "published", "laplace", "bd", "tree", "pegasus"])
+def test_realtime_tells_its_guarantee_as_json(series: Path, tmp_path: Path, method: str) -> None:
+    output = tmp_path / "out.csv"
+    document = done(*realtime(series, output, "--method", method, "--json")).document
+    assert set(document) == {"output", "method", "values", "unit", "epsilon", "delta"}
+    assert document["values"] == 60 and document["method"] == method
+    assert 0 < document["epsilon"] <= 2.0 and document["delta"] <= 1e-6
+
+
+def test_realtime_writes_to_standard_output(series: Path) -> None:
+    result = spawn(*realtime(series, "-"))
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    assert lines[0] == "cnt" and len(lines) == 61
+    assert all(math.isfinite(float(line)) for line in lines[1:])
+
+
+def test_realtime_does_not_overwrite(series: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    output.write_text("mine")
+    refused(call(*realtime(series, output)), "out.csv", "second release")
+    assert output.read_text() == "mine"
+
+
+@pytest.mark.parametrize("method", ["fast", "fourier", "delayed-fourier", "tops", "topl"])
+def test_realtime_refuses_methods_tuned_on_the_truth(
+    series: Path, tmp_path: Path, method: str
+) -> None:
+    refused(call(*realtime(series, tmp_path / "out.csv", "--method", method)), method, "tuned")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--method", "nobody"), "nobody"),
+        (("--epsilon", 0), "epsilon"),
+        (("--epsilon", -2), "epsilon"),
+        (("--delta", 0), "delta"),
+        (("--sensitivity", 0), "sensitivity"),
+        (("--value", "missing"), "missing"),
+        (("--range", "1"), "--range"),
+        (("--range", "a:b"), "--range"),
+        (("--range", "120:80"), ""),
+        (("--range", "nan:100"), ""),
+        (("--method", "bd", "--window", 0), "window"),
+    ],
+)
+def test_realtime_refuses_impossible_wishes(
+    series: Path, tmp_path: Path, options: tuple[object, ...], word: str
+) -> None:
+    refused(call(*realtime(series, tmp_path / "out.csv", *options)), word)
+    assert not (tmp_path / "out.csv").exists() and not litter(tmp_path)
+
+
+def test_realtime_clamps_to_a_range_and_says_so(tmp_path: Path) -> None:
+    source = table(tmp_path / "wide.csv", [50.0] * 10 + [1e9] * 3)
+    output = tmp_path / "out.csv"
+    result = done(*realtime(source, output, "--range", "0:100", "--epsilon", 40, "--method", "bd"))
+    assert "3 values were clamped" in result.err
+    assert told(output).max() < 1e4
+
+
+def test_a_seed_warns_and_repeats(series: Path, tmp_path: Path) -> None:
+    first, second, other = (tmp_path / f"{name}.csv" for name in "abc")
+    result = done(*realtime(series, first, "--seed", 3))
+    assert "warning" in result.err and "simulation" in result.err
+    done(*realtime(series, second, "--seed", 3))
+    done(*realtime(series, other, "--seed", 4))
+    assert first.read_bytes() == second.read_bytes() != other.read_bytes()
+
+
+def test_a_seed_does_not_come_with_a_key(series: Path, tmp_path: Path, key: Path) -> None:
+    refused(call(*realtime(series, tmp_path / "out.csv", "--seed", 3, "--key-file", key)), "--seed")
+
+
+def test_without_a_key_two_releases_differ(series: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    done(*realtime(series, first))
+    done(*realtime(series, second))
+    assert not np.any(told(first) == told(second))
+
+
+@pytest.mark.parametrize("method", ["realtime", "gaussian", "laplace", "bd", "tree", "pegasus"])
+def test_a_key_gives_the_same_answers_to_the_same_series(
+    series: Path, tmp_path: Path, key: Path, method: str
+) -> None:
+    outputs = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for output in outputs:
+        done(*realtime(series, output, "--key-file", key, "--method", method))
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_a_key_gives_another_series_noise_of_its_own(tmp_path: Path, key: Path) -> None:
+    """Two series that differ in one value: shared noise would show which, and by how much."""
+    changed = values()
+    changed[-1] += 1.0
+    sources = [table(tmp_path / "s1.csv", values()), table(tmp_path / "s2.csv", changed)]
+    outputs = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for source, output in zip(sources, outputs, strict=True):
+        done(*realtime(source, output, "--key-file", key, "--method", "gaussian"))
+    noise = [told(output) - np.array(values()) for output in outputs]
+    assert not np.any(noise[0][:-1] == noise[1][:-1])
+    assert abs(np.corrcoef(noise[0], noise[1])[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize("method", ["gaussian", "laplace"])
+def test_a_key_gives_another_budget_noise_of_its_own(
+    series: Path, tmp_path: Path, key: Path, method: str
+) -> None:
+    """The same coins at two budgets are the same noise at two sizes: solved for the values."""
+    outputs = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for output, epsilon in zip(outputs, (2, 4), strict=True):
+        options = ("--key-file", key, "--method", method, "--epsilon", epsilon)
+        done(*realtime(series, output, *options))
+    noise = [told(output) - np.array(values()) for output in outputs]
+    assert abs(np.corrcoef(noise[0], noise[1])[0, 1]) < 0.6
+
+
+def test_help_teaches_by_example() -> None:
+    assert "sfumato compare counts.csv" in done("compare", "--help").out
+    assert "sfumato realtime counts.csv" in done("realtime", "--help").out
