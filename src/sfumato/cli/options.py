@@ -49,6 +49,14 @@ Policy = Annotated[
     str | None,
     typer.Option(help="Channels that `sfumato compile` made for this model, loss and budget."),
 ]
+KeyFile = Annotated[
+    str | None,
+    typer.Option(help="Secret for coins that are the same again for the same values."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 

@@ -63,17 +63,11 @@ def privatize(
     keep: Annotated[
         str | None, typer.Option(help="Columns that leave as they are: id,school.")
     ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(help="Secret that gives the same row the same answer in every run."),
-    ] = None,
+    key_file: options.KeyFile = None,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
-    ] = None,
+    seed: options.Seed = None,
     plot: Annotated[
         str | None, typer.Option(help="Picture of the prior and of what was released (PNG, SVG).")
     ] = None,

@@ -29,14 +29,8 @@ def realtime(
         str | None,
         typer.Option(help="Public records of the same column to learn the process from."),
     ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(help="Secret for coins that depend on the moment alone: the same again."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
-    ] = None,
+    key_file: options.KeyFile = None,
+    seed: options.Seed = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -64,10 +64,7 @@ def release(
         str | None,
         typer.Option(help="Secret for coins that depend on stream and sequence number alone."),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
-    ] = None,
+    seed: options.Seed = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

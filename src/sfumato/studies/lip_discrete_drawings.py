@@ -7,15 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.studies.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS, Point
+from sfumato.studies.panels import (
+    BLUE,
+    COLOURS,
+    DARK,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    Lines,
+    draw_panels,
+    finish,
+    plot,
+)
 
-_BLUE, _ORANGE, _GREEN = "#1b6ca8", "#e07b39", "#4c9a5b"
-_GREY, _RED, _DARK = "#9a9a9a", "#b3261e", "#2b2b2b"
-_COLOURS = (_BLUE, _ORANGE, _GREEN)
 _STYLES = {"bound": "--", "worst": "-", "optimal": ":"}
 _ROWS = (("2a", "2b", "4a", "4b"), ("5a", "5b", "5c"), ("6a", "6b", "6c"))
 _GRID = 12
 """Columns that the panels of a row share: four take three each, three take four."""
-Lines = dict[str, list[Point]]
 _LABELS = {
     "2": "leakage under the prior (ε, nats)",
     "4": "probability of a flip (q)",
@@ -30,42 +39,34 @@ def draw(points: Sequence[Point], path: str | Path) -> None:
     References:
         [LIP, Figs. 2, 4, 5 and 6]
     """
-    import matplotlib.figure
+    wide = [[name for name in row for _ in range(_GRID // len(row))] for row in _ROWS]
+    draw_panels(points, wide, (16, 13), _painted, path)
 
-    figure = matplotlib.figure.Figure(figsize=(16, 13), layout="constrained")
-    grid: Any = [[name for name in row for _ in range(_GRID // len(row))] for row in _ROWS]
-    panels: dict[str, Any] = figure.subplot_mosaic(grid)
-    lines: dict[tuple[str, str], list[Point]] = {}
-    for point in points:
-        lines.setdefault((point.figure, point.curve), []).append(point)
-    for name, axes in panels.items():
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=8)
-        axes.set_xlabel(_LABELS[name[0]])
-        own = {curve: line for (where, curve), line in lines.items() if where == name}
-        _PAINTERS[name[0]](axes, name, own)
-    figure.savefig(path, dpi=110)
+
+def _painted(axes: Any, name: str, lines: Lines) -> None:
+    axes.set_xlabel(_LABELS[name[0]])
+    _PAINTERS[name[0]](axes, name, lines)
 
 
 def _implied(axes: Any, name: str, lines: Lines) -> None:
     told = {"2a": "model-free leakage (nats)", "2b": "log quotient of posteriors (nats)"}
     title = {"2a": "what ε-LIP implies: LDP", "2b": "what ε-LIP implies: two posteriors"}
-    for prior, colour in (("one rare", _ORANGE), ("even", _BLUE)):
+    for prior, colour in (("one rare", ORANGE), ("even", BLUE)):
         words = {"one rare": "(.01, .33, .33, .33)", "even": "(.25, .25, .25, .25)"}[prior]
-        _plot(axes, lines, f"{prior}, exact", "-", colour, f"{words}, exact", width=4, alpha=0.45)
-        _plot(axes, lines, f"{prior}, bound", "--", _shade(colour), f"{words}, bound")
+        plot(axes, lines, f"{prior}, exact", "-", colour, f"{words}, exact", width=4, alpha=0.45)
+        plot(axes, lines, f"{prior}, bound", "--", _shade(colour), f"{words}, bound")
     if name == "2a":
         ends = [0, 5]
-        axes.plot(ends, ends, ":", color=_GREY, linewidth=1, label="ε and 2ε")
-        axes.plot(ends, [0, 10], ":", color=_GREY, linewidth=1)
-    _finish(axes, f"{name}: {title[name]}", told[name])
+        axes.plot(ends, ends, ":", color=GREY, linewidth=1, label="ε and 2ε")
+        axes.plot(ends, [0, 10], ":", color=GREY, linewidth=1)
+    finish(axes, f"{name}: {title[name]}", told[name])
 
 
 def _binary(axes: Any, name: str, lines: Lines) -> None:
-    for curve, colour in (("LDP", _GREY), ("LIP", _BLUE), ("MIL", _ORANGE), ("MIP", _GREEN)):
-        _plot(axes, lines, curve, "-", colour, curve)
+    for curve, colour in (("LDP", GREY), ("LIP", BLUE), ("MIL", ORANGE), ("MIP", GREEN)):
+        plot(axes, lines, curve, "-", colour, curve)
     one = {"4a": ".5", "4b": ".2"}[name]
-    _finish(axes, f"{name}: a bit, 1 with probability {one}", "leakage (nats)")
+    finish(axes, f"{name}: a bit, 1 with probability {one}", "leakage (nats)")
 
 
 def _releases(axes: Any, name: str, lines: Lines) -> None:
@@ -75,86 +76,54 @@ def _releases(axes: Any, name: str, lines: Lines) -> None:
         "5c": [", then ".join(NAMES[prior] for prior in order) for order in ORDERS],
     }[name]
     link = ";" if name == "5c" else ","
-    for group, colour in zip(groups, _COLOURS, strict=True):
+    for group, colour in zip(groups, COLOURS, strict=True):
         axes.plot([], [], color=colour, label=group)
         for epsilon, mark in zip(BUDGETS, ("o", "^"), strict=True):
             for kind, style in _STYLES.items():
                 curve = f"{group}{link} ε = {epsilon:g}, {kind}"
-                _plot(axes, lines, curve, style, colour, None, marker=mark)
+                plot(axes, lines, curve, style, colour, None, marker=mark)
     kinds = {"bound": "the paper's bound", "worst": "worst channel", "optimal": "optimal channel"}
     for kind, words in kinds.items():
         if name != "5c" or kind != "optimal":
-            axes.plot([], [], _STYLES[kind], color=_DARK, label=words)
+            axes.plot([], [], _STYLES[kind], color=DARK, label=words)
     for epsilon, mark in zip(BUDGETS, ("o", "^"), strict=True):
-        axes.plot([], [], mark, color=_DARK, markersize=4, label=f"ε = {epsilon:g}")
+        axes.plot([], [], mark, color=DARK, markersize=4, label=f"ε = {epsilon:g}")
     if name == "5c":
         axes.set_xticks([1, 2, 3])
     title = {"5a": "one value", "5b": "one value, sets of priors", "5c": "independent values"}[name]
-    _finish(axes, f"{name}: {title}", "leakage of all releases (nats)")
+    finish(axes, f"{name}: {title}", "leakage of all releases (nats)")
 
 
 def _estimated(axes: Any, name: str, lines: Lines) -> None:
     axes.set_xscale("log")
     if name == "6c":
         axes.set_yscale("log")
-        _plot(axes, lines, "bound", "-", _DARK, "bound (Cor. 7)")
-        _plot(axes, lines, "c = P_min", ":", _DARK, "the same with c = P_min: not proven")
-        for epsilon, colour in zip(SAMPLED_BUDGETS.values(), _COLOURS, strict=False):
+        plot(axes, lines, "bound", "-", DARK, "bound (Cor. 7)")
+        plot(axes, lines, "c = P_min", ":", DARK, "the same with c = P_min: not proven")
+        for epsilon, colour in zip(SAMPLED_BUDGETS.values(), COLOURS, strict=False):
             for part, style in (("99 %", "--"), ("median", "-")):
                 curve = f"ε = {epsilon:g}, {part}"
-                _plot(axes, lines, curve, style, colour, curve, marker="o")
-        _finish(axes, "6c: estimate against truth, Eq. 19", "discrepancy of the leakage (nats)")
+                plot(axes, lines, curve, style, colour, curve, marker="o")
+        finish(axes, "6c: estimate against truth, Eq. 19", "discrepancy of the leakage (nats)")
         return
     for curve, style, colour, words in (
-        ("η + ε", "-", _BLUE, "η + ε"),
-        ("η + ε, c = P_min", ":", _BLUE, "the same with c = P_min: not proven"),
-        ("2ε", "-", _GREY, "2ε"),
-        ("ln((e^ε - 1 + p)/p)", "-", _ORANGE, "ln((e^ε − 1 + p)/p)"),
-        ("Eq. 19, 99 %", "--", _RED, "true leakage of Eq. 19, 99 %"),
-        ("Eq. 19, median", "-", _RED, "its median"),
+        ("η + ε", "-", BLUE, "η + ε"),
+        ("η + ε, c = P_min", ":", BLUE, "the same with c = P_min: not proven"),
+        ("2ε", "-", GREY, "2ε"),
+        ("ln((e^ε - 1 + p)/p)", "-", ORANGE, "ln((e^ε − 1 + p)/p)"),
+        ("Eq. 19, 99 %", "--", RED, "true leakage of Eq. 19, 99 %"),
+        ("Eq. 19, median", "-", RED, "its median"),
     ):
-        _plot(axes, lines, curve, style, colour, words)
+        plot(axes, lines, curve, style, colour, words)
     epsilon = SAMPLED_BUDGETS[name]
-    axes.axhline(epsilon, color=_DARK, linewidth=0.8, linestyle=":", label="ε")
+    axes.axhline(epsilon, color=DARK, linewidth=0.8, linestyle=":", label="ε")
     axes.set_ylim(top=7.5 * epsilon if name == "6a" else 3 * epsilon)  # room for the legend
-    _finish(axes, f"{name}: bounds of Eq. 12, ε = {epsilon:g}, P(0) = .3", "leakage (nats)")
-
-
-def _plot(
-    axes: Any,
-    lines: Lines,
-    curve: str,
-    style: str,
-    colour: str,
-    label: str | None,
-    *,
-    marker: str = "",
-    width: float = 1.5,
-    alpha: float = 1.0,
-) -> None:
-    line = lines.get(curve, [])
-    axes.plot(
-        [point.x for point in line],
-        [point.y for point in line],
-        style,
-        color=colour,
-        label=label,
-        marker=marker,
-        markersize=3.5,
-        linewidth=width,
-        alpha=alpha,
-    )
+    finish(axes, f"{name}: bounds of Eq. 12, ε = {epsilon:g}, P(0) = .3", "leakage (nats)")
 
 
 def _shade(colour: str) -> str:
     """A darker colour for a line on top of another."""
-    return {_ORANGE: "#8a3f10", _BLUE: "#0b3c61"}[colour]
-
-
-def _finish(axes: Any, title: str, ordinate: str) -> None:
-    axes.set_title(title, fontsize=10)
-    axes.set_ylabel(ordinate)
-    axes.legend(frameon=False, fontsize=8)
+    return {ORANGE: "#8a3f10", BLUE: "#0b3c61"}[colour]
 
 
 _PAINTERS = {"2": _implied, "4": _binary, "5": _releases, "6": _estimated}

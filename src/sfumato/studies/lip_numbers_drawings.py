@@ -8,14 +8,23 @@ from typing import Any
 
 from sfumato.studies.lip_discrete import Point
 from sfumato.studies.lip_numbers import DELTA, DENSITIES, LATTICE, SWITCH, VALUES
+from sfumato.studies.panels import (
+    BLUE,
+    COLOURS,
+    DARK,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    Lines,
+    draw_panels,
+    finish,
+    plot,
+)
 
-_BLUE, _ORANGE, _GREEN = "#1b6ca8", "#e07b39", "#4c9a5b"
-_GREY, _RED, _DARK = "#9a9a9a", "#b3261e", "#2b2b2b"
-_COLOURS = (_BLUE, _ORANGE, _GREEN)
 _REDS = ("#e6a09b", "#d0685f", "#b3261e", "#7a120c")
 """One red for each value, the darker the farther from the mean."""
 _ROWS = (("7a", "7b", "8"), ("9a", "9b", "9c"), ("10a", "10b", "10c"))
-Lines = dict[str, list[Point]]
 _EPSILON = "ε (nats)"
 _ERROR = "mean absolute error"
 
@@ -26,47 +35,38 @@ def draw(points: Sequence[Point], path: str | Path) -> None:
     References:
         [LIP, Fig. 7], [LIP, Fig. 8], [LIP, Fig. 9], [LIP, Fig. 10]
     """
-    import matplotlib.figure
+    draw_panels(points, _ROWS, (17, 15), _painted, path)
 
-    figure = matplotlib.figure.Figure(figsize=(17, 15), layout="constrained")
-    grid: Any = [list(row) for row in _ROWS]
-    panels: dict[str, Any] = figure.subplot_mosaic(grid)
-    lines: dict[tuple[str, str], list[Point]] = {}
-    for point in points:
-        lines.setdefault((point.figure, point.curve), []).append(point)
-    for name, axes in panels.items():
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=8)
-        axes.set_xlabel("δ" if name == "7b" else _EPSILON)
-        own = {curve: line for (where, curve), line in lines.items() if where == name}
-        _PAINTERS[name](axes, own)
-    figure.savefig(path, dpi=110)
+
+def _painted(axes: Any, name: str, lines: Lines) -> None:
+    axes.set_xlabel("δ" if name == "7b" else _EPSILON)
+    _PAINTERS[name](axes, lines)
 
 
 def _sampling(axes: Any, name: str, lines: Lines) -> None:
-    for density, colour in zip(DENSITIES, _COLOURS, strict=True):
-        _plot(axes, lines, f"{density.name}, Prop. 2", "-", colour, density.name)
-        _plot(axes, lines, f"{density.name}, λ = δ", "--", colour, None)
-        _plot(axes, lines, f"{density.name}, say nothing", ":", colour, None)
+    for density, colour in zip(DENSITIES, COLOURS, strict=True):
+        plot(axes, lines, f"{density.name}, Prop. 2", "-", colour, density.name)
+        plot(axes, lines, f"{density.name}, λ = δ", "--", colour, None)
+        plot(axes, lines, f"{density.name}, say nothing", ":", colour, None)
     for style, words in (
         ("-", "Prop. 2 (Def. 5)"),
         ("--", "λ = δ (Cor. 9)"),
         (":", "the best constant"),
     ):
-        axes.plot([], [], style, color=_DARK, label=words)
+        axes.plot([], [], style, color=DARK, label=words)
     axes.set_ylim(bottom=0)
     title = {"7a": "sampling, δ = .01", "7b": "sampling, ε = 2"}[name]
-    _finish(axes, f"{name}: {title}", _ERROR, place="lower left" if name == "7a" else "best")
+    finish(axes, f"{name}: {title}", _ERROR, place="lower left" if name == "7a" else "best")
 
 
 def _outage(axes: Any, lines: Lines) -> None:
     for value, colour in zip(VALUES, _REDS, strict=False):
-        _plot(axes, lines, f"LIP, X = {value:g}", "-", colour, f"LIP at ε, X = {value:g}")
-    for level, colour in (("ε", _BLUE), ("2ε", _GREEN)):
+        plot(axes, lines, f"LIP, X = {value:g}", "-", colour, f"LIP at ε, X = {value:g}")
+    for level, colour in (("ε", BLUE), ("2ε", GREEN)):
         words = f"classical bound at {level}"
-        _plot(axes, lines, f"LDP, {level}", "-", colour, f"LDP at {level}")
-        _plot(axes, lines, f"LDP, {level}, classical", "-", colour, words, width=4, alpha=0.35)
-        _plot(
+        plot(axes, lines, f"LDP, {level}", "-", colour, f"LDP at {level}")
+        plot(axes, lines, f"LDP, {level}, classical", "-", colour, words, width=4, alpha=0.35)
+        plot(
             axes,
             lines,
             f"LDP, {level}, classical, not proven",
@@ -78,125 +78,99 @@ def _outage(axes: Any, lines: Lines) -> None:
     axes.set_ylim(1e-8, 1e4)  # room for the legend
     _powers(axes, -8)
     title = "8: Gaussian noise 10, prior N(0, 5²), ΔX = 20"
-    _finish(axes, title, "δ", place="upper right", columns=2)
+    finish(axes, title, "δ", place="upper right", columns=2)
 
 
 def _scales(axes: Any, lines: Lines) -> None:
     for value, colour in zip((*VALUES, LATTICE.high), _REDS, strict=True):
         words = f"Cor. 10, X = {value:g}"
-        _plot(axes, lines, words, "-", colour, words, marker="o")
-    _plot(axes, lines, "LDP", "-", _GREY, "LDP, ΔX = 24", marker="o")
-    _plot(axes, lines, "LDP, classical", "--", _GREY, "LDP, classical", marker="o")
-    _plot(axes, lines, "LDP, classical, not proven", ":", _GREY, "the same, not proven", marker="o")
-    _plot(axes, lines, "one scale", "-", _BLUE, "one scale, certified (clamped outputs)")
+        plot(axes, lines, words, "-", colour, words, marker="o")
+    plot(axes, lines, "LDP", "-", GREY, "LDP, ΔX = 24", marker="o")
+    plot(axes, lines, "LDP, classical", "--", GREY, "LDP, classical", marker="o")
+    plot(axes, lines, "LDP, classical, not proven", ":", GREY, "the same, not proven", marker="o")
+    plot(axes, lines, "one scale", "-", BLUE, "one scale, certified (clamped outputs)")
     for value, style in ((0.0, "--"), (LATTICE.high, "-.")):
         curve = f"own scales, X = {value:g}"
-        _plot(axes, lines, curve, style, _BLUE, f"own scales, certified, X = {value:g}")
+        plot(axes, lines, curve, style, BLUE, f"own scales, certified, X = {value:g}")
     axes.set_yscale("log")
     axes.set_ylim(top=900)  # room for the legend
     _plain_ticks(axes, (5, 10, 20, 50, 100, 200))
-    _finish(axes, "9a: noise for δ = 1e-4, prior N(0, 5²)", "standard deviation", columns=2)
+    finish(axes, "9a: noise for δ = 1e-4, prior N(0, 5²)", "standard deviation", columns=2)
 
 
 def _true_deltas(axes: Any, lines: Lines) -> None:
     for curve, style, colour, words in (
-        ("Cor. 10, prior cut", "-", _RED, "Cor. 10, prior cut at ±12"),
-        ("Cor. 10, prior clamped", "--", _RED, "Cor. 10, prior clamped to ±12"),
-        ("Cor. 10, on the lattice", ":", _RED, "the same, outputs clamped too (0 from ε = .91 on)"),
-        ("own scales", "-", _BLUE, "own scales, certified together"),
+        ("Cor. 10, prior cut", "-", RED, "Cor. 10, prior cut at ±12"),
+        ("Cor. 10, prior clamped", "--", RED, "Cor. 10, prior clamped to ±12"),
+        ("Cor. 10, on the lattice", ":", RED, "the same, outputs clamped too (0 from ε = .91 on)"),
+        ("own scales", "-", BLUE, "own scales, certified together"),
     ):
         # Nothing is left to draw of a delta of 0 on this scale.
         own = {curve: [point for point in lines.get(curve, []) if point.y > 0]}
-        _plot(axes, own, curve, style, colour, words, marker="o")
-    axes.axhline(DELTA, color=_DARK, linewidth=0.8, linestyle=":", label="claimed")
+        plot(axes, own, curve, style, colour, words, marker="o")
+    axes.axhline(DELTA, color=DARK, linewidth=0.8, linestyle=":", label="claimed")
     axes.set_yscale("log")
     axes.set_ylim(3e-5, 1)
     _powers(axes, -4)
-    _finish(axes, "9b: the δ that these scales have", "δ", place="center")
+    finish(axes, "9b: the δ that these scales have", "δ", place="center")
 
 
 def _gaussian_errors(axes: Any, lines: Lines) -> None:
     for curve, colour in (
-        ("LDP", _GREY),
-        ("Cor. 10", _RED),
-        ("one scale", _ORANGE),
-        ("own scales", _BLUE),
+        ("LDP", GREY),
+        ("Cor. 10", RED),
+        ("one scale", ORANGE),
+        ("own scales", BLUE),
     ):
         words = "Cor. 10 (not private below .91)" if curve == "Cor. 10" else curve
-        _plot(axes, lines, curve, "-", colour, words, marker="o")
-        _plot(axes, lines, f"{curve}, best guess", "--", colour, None, marker="o")
-    axes.plot([], [], "--", color=_DARK, label="the same, then the best guess")
-    _plot(axes, lines, "optimal, δ = 0", "-", _GREEN, "optimal channel, δ = 0", marker="o")
-    _plot(axes, lines, "say nothing", ":", _DARK, "the best constant")
+        plot(axes, lines, curve, "-", colour, words, marker="o")
+        plot(axes, lines, f"{curve}, best guess", "--", colour, None, marker="o")
+    axes.plot([], [], "--", color=DARK, label="the same, then the best guess")
+    plot(axes, lines, "optimal, δ = 0", "-", GREEN, "optimal channel, δ = 0", marker="o")
+    plot(axes, lines, "say nothing", ":", DARK, "the best constant")
     axes.set_ylim(0, 15)  # room for the legend
-    _finish(axes, "9c: errors on the lattice", _ERROR, place="upper right", columns=2)
+    finish(axes, "9c: errors on the lattice", _ERROR, place="upper right", columns=2)
 
 
 def _laplace_scales(axes: Any, lines: Lines) -> None:
     for curve, style, colour, words in (
-        ("LDP", "-", _GREY, "LDP, ΔX/ε"),
-        ("Eq. 25", "-", _RED, "Eq. 25 as printed"),
-        ("Eq. 25, first branch", "--", _RED, "Eq. 25, first branch"),
-        ("least", "-", _ORANGE, "least, outputs on the line"),
-        ("least, three outputs", "--", _ORANGE, "least, three outputs"),
-        ("own scales, X = 0", "-", _BLUE, "own scales, X = 0 (P = .433)"),
-        ("own scales, X = 1", "--", _BLUE, "own scales, X = 1 (P = .333)"),
-        ("own scales, X = 2", "-.", _BLUE, "own scales, X = 2 (P = .233)"),
+        ("LDP", "-", GREY, "LDP, ΔX/ε"),
+        ("Eq. 25", "-", RED, "Eq. 25 as printed"),
+        ("Eq. 25, first branch", "--", RED, "Eq. 25, first branch"),
+        ("least", "-", ORANGE, "least, outputs on the line"),
+        ("least, three outputs", "--", ORANGE, "least, three outputs"),
+        ("own scales, X = 0", "-", BLUE, "own scales, X = 0 (P = .433)"),
+        ("own scales, X = 1", "--", BLUE, "own scales, X = 1 (P = .333)"),
+        ("own scales, X = 2", "-.", BLUE, "own scales, X = 2 (P = .233)"),
     ):
-        _plot(axes, lines, curve, style, colour, words)
-    axes.axvline(SWITCH, color=_GREY, linewidth=0.8, linestyle=":")
+        plot(axes, lines, curve, style, colour, words)
+    axes.axvline(SWITCH, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_yscale("log")
     _plain_ticks(axes, (0.1, 0.2, 0.5, 1, 2, 5, 10))
-    _finish(axes, "10a: Laplace noise for three values", "scale")
+    finish(axes, "10a: Laplace noise for three values", "scale")
 
 
 def _laplace_errors(axes: Any, lines: Lines) -> None:
     for curve, style, colour, words in (
-        ("LDP", "-", _GREY, "LDP, ΔX/ε"),
-        ("Eq. 25", "-", _RED, "Eq. 25 as printed"),
-        ("Eq. 25, first branch", "--", _RED, "Eq. 25, first branch"),
-        ("least, three outputs", "-", _ORANGE, "least scale"),
-        ("Eq. 26, largest α", "--", _BLUE, "Eq. 26 with the largest α"),
-        ("own scales", "-", _BLUE, "own scales"),
-        ("optimal", "-", _GREEN, "optimal channel"),
-        ("say nothing", ":", _DARK, "the best constant"),
+        ("LDP", "-", GREY, "LDP, ΔX/ε"),
+        ("Eq. 25", "-", RED, "Eq. 25 as printed"),
+        ("Eq. 25, first branch", "--", RED, "Eq. 25, first branch"),
+        ("least, three outputs", "-", ORANGE, "least scale"),
+        ("Eq. 26, largest α", "--", BLUE, "Eq. 26 with the largest α"),
+        ("own scales", "-", BLUE, "own scales"),
+        ("optimal", "-", GREEN, "optimal channel"),
+        ("say nothing", ":", DARK, "the best constant"),
     ):
-        _plot(axes, lines, curve, style, colour, words)
-    axes.axvline(SWITCH, color=_GREY, linewidth=0.8, linestyle=":")
+        plot(axes, lines, curve, style, colour, words)
+    axes.axvline(SWITCH, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, 1.1)  # room for the legend
-    _finish(axes, "10b: their errors, three outputs", _ERROR, place="upper right", columns=2)
+    finish(axes, "10b: their errors, three outputs", _ERROR, place="upper right", columns=2)
 
 
 def _constants(axes: Any, lines: Lines) -> None:
-    _plot(axes, lines, "largest α", "-", _BLUE, "three outputs")
-    axes.axhline(0, color=_RED, linewidth=1.5, label="outputs on the line")
-    _finish(axes, "10c: largest constant that Eq. 26 can have", "α")
-
-
-def _plot(
-    axes: Any,
-    lines: Lines,
-    curve: str,
-    style: str,
-    colour: str,
-    label: str | None,
-    *,
-    marker: str = "",
-    width: float = 1.5,
-    alpha: float = 1.0,
-) -> None:
-    line = lines.get(curve, [])
-    axes.plot(
-        [point.x for point in line],
-        [point.y for point in line],
-        style,
-        color=colour,
-        label=label,
-        marker=marker,
-        markersize=3.5,
-        linewidth=width,
-        alpha=alpha,
-    )
+    plot(axes, lines, "largest α", "-", BLUE, "three outputs")
+    axes.axhline(0, color=RED, linewidth=1.5, label="outputs on the line")
+    finish(axes, "10c: largest constant that Eq. 26 can have", "α")
 
 
 def _plain_ticks(axes: Any, values: Sequence[float]) -> None:
@@ -207,12 +181,6 @@ def _plain_ticks(axes: Any, values: Sequence[float]) -> None:
 def _powers(axes: Any, least: int) -> None:
     axes.set_yticks([10.0**power for power in range(least, 1)])
     axes.minorticks_off()
-
-
-def _finish(axes: Any, title: str, ordinate: str, *, place: str = "best", columns: int = 1) -> None:
-    axes.set_title(title, fontsize=10)
-    axes.set_ylabel(ordinate)
-    axes.legend(frameon=False, fontsize=8, loc=place, ncols=columns)
 
 
 _PAINTERS = {
