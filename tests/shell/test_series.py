@@ -272,3 +272,54 @@ def test_a_key_gives_another_budget_noise_of_its_own(
 def test_help_teaches_by_example() -> None:
     assert "sfumato compare counts.csv" in done("compare", "--help").out
     assert "sfumato realtime counts.csv" in done("realtime", "--help").out
+
+
+# Series that come in parts -----------------------------------------------------------------------
+
+PARTS = ("--value", "cnt", "--sensitivity", 1, "--epsilon", 2, "--length", 60)
+
+
+def test_a_series_in_parts_is_released_once_and_within_its_budget(tmp_path: Path) -> None:
+    state = tmp_path / "year.state"
+    for count, new in ((20, 20), (45, 25), (60, 15)):
+        source = table(tmp_path / f"{count}.csv", values()[:count])
+        output = tmp_path / f"out-{count}.csv"
+        found = done("realtime", source, *PARTS, "--state", state, "-o", output, "--json").document
+        assert (found["values"], len(told(output))) == (new, new)
+        assert found["epsilon"] <= 2
+    again = call("realtime", source, *PARTS, "--state", state, "-o", tmp_path / "more.csv")
+    refused(again, "values after the first 60")
+    longer = table(tmp_path / "longer.csv", values(61))
+    refused(
+        call("realtime", longer, *PARTS, "--state", state, "-o", tmp_path / "more.csv"),
+        "at most 60 values",
+    )
+    assert not (tmp_path / "more.csv").exists()
+    assert litter(tmp_path) == []
+
+
+def test_a_state_goes_on_under_its_own_budget_only(series: Path, tmp_path: Path) -> None:
+    state, part = tmp_path / "year.state", table(tmp_path / "part.csv", values()[:10])
+    done("realtime", part, *PARTS, "--state", state, "-o", tmp_path / "first.csv")
+    before = state.read_bytes()
+    other = [3 if option == 2 else option for option in PARTS]
+    refused(
+        call("realtime", series, *other, "--state", state, "-o", tmp_path / "second.csv"),
+        "state.method must be the one it was begun with",
+    )
+    state.write_bytes(before[:-3])
+    refused(call("realtime", series, *PARTS, "--state", state, "-o", tmp_path / "second.csv"))
+    assert not (tmp_path / "second.csv").exists()
+
+
+def test_parts_need_a_filter_and_no_key(series: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    for extra in (("--method", "bd"), ("--key-file", key)):
+        result = call(
+            *("realtime", series, *PARTS, "--state", tmp_path / "s", *extra),
+            *("-o", tmp_path / "o.csv", "--quiet"),
+        )
+        assert result.code == 2
+        assert "--state" in result.err
+        assert not (tmp_path / "o.csv").exists()

@@ -29,6 +29,13 @@ def realtime(
         str | None,
         typer.Option(help="Public records of the same column to learn the process from."),
     ] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Values that the budget is for; those of INPUT if not given.")
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="File to go on from: the values it has seen are not released again."),
+    ] = None,
     key_file: options.KeyFile = None,
     seed: options.Seed = None,
     as_json: options.Json = False,
@@ -40,11 +47,16 @@ def realtime(
     computed from the noise that is drawn. Methods that were tuned on the true series are
     refused. An output that exists is not overwritten: a second release tells more.
 
+    With --state and --length a series may come in parts: each run releases what is new, and the
+    state, which is a function of what was released, is stored before the values leave.
+
     \b
     Examples:
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6 -o out.csv
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --history past.csv \\
           -o out.csv
+      sfumato realtime so-far.csv --value cnt --sensitivity 1 --epsilon 1 --length 365 \\
+          --state year.state -o today.csv
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --method bd --window 24 \\
           -o out.csv
     """
@@ -58,7 +70,7 @@ def realtime(
     from sfumato.formats.readers import Table
     from sfumato.jobs.columns import read_columns, write_columns
     from sfumato.jobs.fit import read_each
-    from sfumato.jobs.series import METHODS, Setting
+    from sfumato.jobs.series import METHODS, Setting, continued
     from sfumato.models.autoregressive import Autoregressive
     from sfumato.models.encoding import number
     from sfumato.randomness import secure
@@ -82,7 +94,7 @@ def realtime(
         low, high = read_interval(interval)
         outside = int(np.count_nonzero((series < low) | (series > high)))
         series = np.clip(series, low, high)
-    setting = Setting(sensitivity, epsilon, delta, epsilon, series.size, window)
+    setting = Setting(sensitivity, epsilon, delta, epsilon, length or series.size, window)
     made = METHODS[method].make(setting)
     if history is not None:
         if not isinstance(made, Realtime) or method != "realtime":
@@ -93,8 +105,13 @@ def realtime(
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
     purpose = Purpose.RELEASE if seed is None else Purpose.SIMULATION
-    # With a key, the same series gets the same answers, and any other one its own coins.
-    told = made.release(series, coins, purpose, name=digest("realtime", value, series))
+    if state is not None:
+        if not isinstance(made, Realtime) or key_file is not None:
+            raise InvalidParameter("--state", state, "come with noise and a filter, without a key")
+        told = continued(made, series, Path(state), coins, purpose)
+    else:
+        # With a key, the same series gets the same answers, and any other one its own coins.
+        told = made.release(series, coins, purpose, name=digest("realtime", value, series))
     write_columns(sink, {value: told.tolist()})
     guarantee = made.guarantee
     if as_json and not sink.is_standard:
@@ -102,13 +119,13 @@ def realtime(
             {
                 "output": output,
                 "method": method,
-                "values": series.size,
+                "values": told.size,
                 "unit": made.unit.value,
                 "epsilon": guarantee.epsilon,
                 "delta": guarantee.delta,
             }
         )
     elif not quiet:
-        say(f"{series.size:,} values by {method}: {guarantee}, {made.unit.value}")
+        say(f"{told.size:,} values by {method}: {guarantee}, {made.unit.value}")
     if outside and not quiet:
         say(f"note: {outside:,} values were clamped (told to you alone)")

@@ -6,21 +6,24 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato.codec import from_bytes, to_bytes
 from sfumato.errors import InvalidParameter
+from sfumato.files import write_whole
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.jobs import Progress
-from sfumato.randomness import seeded
+from sfumato.randomness import Randomness, seeded
 from sfumato.streaming.fast import Fast, best_process_variance
 from sfumato.streaming.filters import learned, one_lag, plain
 from sfumato.streaming.fourier import DelayedFourier, Fourier, best_coefficients
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.pegasus import Pegasus
-from sfumato.streaming.realtime import Realtime
+from sfumato.streaming.realtime import Realtime, RealtimeState
 from sfumato.streaming.series import Releasing, SeriesMethod, checked_series
 from sfumato.streaming.tops import Topl, Tops
 from sfumato.streaming.tree import BinaryTree, SquareRootTree
@@ -329,3 +332,34 @@ def _outcome(
         mae=float(np.abs(errors).mean()),
         relative=float(norms.mean() / (values.size * highest)),
     )
+
+
+def continued(
+    method: Realtime, series: ArrayLike, state: Path, randomness: Randomness, purpose: Purpose
+) -> Floats:
+    """Release what a stored state has not seen of a series, and store the new state.
+
+    The state is on disk before anything is returned: an answer that left is always counted.
+
+    Args:
+        method: How; the one that the state was begun with.
+        series: The whole series so far.
+        state: The file; it is made if it does not exist.
+        randomness: Source of coins.
+        purpose: A simulation may use seeded coins; a release may not.
+    """
+    values = checked_series(series)
+    if state.exists():
+        known = from_bytes(state.read_bytes(), RealtimeState)
+        running = method.resume(known, randomness, purpose=purpose)
+    else:
+        running = method.begin(randomness, purpose=purpose)
+    if running.time >= values.size:
+        rule = f"have values after the first {running.time}, which were released"
+        raise InvalidParameter("series", values.size, rule)
+    if values.size > len(method.noises):
+        rule = f"have at most {len(method.noises)} values, as many as the budget is for"
+        raise InvalidParameter("series", values.size, rule)
+    told = np.array([running.step(float(value)) for value in values[running.time :]])
+    write_whole(state, to_bytes(running.state))
+    return told
