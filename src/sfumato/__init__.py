@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sfumato.files import load, save
     from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
     from sfumato.jobs.privatize import Privatizer, privatize
+    from sfumato.jobs.series import compare
     from sfumato.leakage.bounded import bounded_leakage
     from sfumato.leakage.information import (
         batch_leakage,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         InstantState,
         Purpose,
     )
+    from sfumato.streaming.realtime import Realtime
     from sfumato.streaming.temporal import TemporalPlan, TemporalRelease
 
 _HOMES = {
@@ -89,6 +91,7 @@ _HOMES = {
     "files": ("load", "save"),
     "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
     "jobs.privatize": ("Privatizer", "privatize"),
+    "jobs.series": ("compare",),
     "leakage.bounded": ("bounded_leakage",),
     "leakage.information": (
         "batch_leakage",
@@ -114,6 +117,7 @@ _HOMES = {
     "streaming.batched_plan": ("BatchedPlan",),
     "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
+    "streaming.realtime": ("Realtime",),
     "streaming.temporal": ("TemporalPlan", "TemporalRelease"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -158,6 +162,7 @@ __all__ = [
     "Privatizer",
     "PureDP",
     "Purpose",
+    "Realtime",
     "SequenceTable",
     "SfumatoError",
     "TemporalDP",
@@ -170,6 +175,7 @@ __all__ = [
     "bounded_prior",
     "calibrated_randomized_response",
     "certified",
+    "compare",
     "compile_policy",
     "composed",
     "context_free",
