@@ -230,7 +230,7 @@ def test_the_machine_reaches_refusals_restarts_pauses_and_short_batches() -> Non
     run_state_machine_as_test(
         Counting,
         settings=settings(
-            max_examples=25, stateful_step_count=15, deadline=None, derandomize=True, database=None
+            max_examples=60, stateful_step_count=15, deadline=None, derandomize=True, database=None
         ),
     )
     for what in ("refused", "released", "silent", "short", "whole", "skipped", "loaded", "unknown"):

@@ -271,8 +271,10 @@ def read_interval(text: str) -> tuple[float, float]:
         low, high = (float(end) for end in text.split(":"))
     except ValueError:
         raise InvalidParameter("--range", text, "be LOW:HIGH, two numbers") from None
-    if not low < high:
-        raise InvalidParameter("--range", text, "be LOW:HIGH, the first less than the second")
+    if not -float("inf") < low < high < float("inf"):
+        raise InvalidParameter(
+            "--range", text, "be finite numbers LOW:HIGH, the first less than the second"
+        )
     return low, high
 
 

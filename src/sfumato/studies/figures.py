@@ -253,7 +253,7 @@ def leakage_of_moments(
         panels[1].plot(levels, [loss(level) for level in levels], color=colour, label=name)
     panels[1].set_xlabel("leakage of a moment (nats)")
     panels[1].set_ylabel("of which told of the moment beside it")
-    for axes, top in zip(panels, (1.4 * float(told.total.max()), None), strict=True):
+    for axes, top in zip(panels, (1.4 * float(told.total.max()) or None, None), strict=True):
         axes.set_ylim(0, top)
         axes.legend(frameon=False, fontsize=8, loc="upper left")
     _save(figure, path)
