@@ -462,7 +462,9 @@ def test_two_budgets_of_one_name_do_not_share_their_noise() -> None:
 
 def test_secure_releases_differ() -> None:
     method = small(plain())
-    assert not np.any(method.release(walk(), secure()) == method.release(walk(), secure()))
+    # On a lattice single values may well agree; all of them do not.
+    first, second = (method.release(walk(), secure()) for _ in range(2))
+    assert np.mean(first == second) < 0.5
 
 
 def test_the_same_seed_tells_the_same() -> None:
