@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
-from sfumato._numerics import up
 from sfumato.leakage.over_time import TemporalLeakage
 from sfumato.leakage.temporal import LossFunction
 
@@ -65,9 +64,8 @@ class TemporalAccount:
         if self._count == self._tables.shape[1]:
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)], axis=1)
         epsilons, told, later = self._tables
-        carried = self.backward(self.latest)
+        told[self._count] = self.backward.after(self.latest, budget)
         epsilons[self._count] = budget
-        told[self._count] = up(carried + budget) if carried else budget
         later[self._count] = budget
         self._count += 1
         if not self._whole:

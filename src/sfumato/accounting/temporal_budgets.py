@@ -216,8 +216,7 @@ class OnlineBudget:
         budget = _checks.leakage("epsilon", epsilon)
         if budget > max(self.offered, self.offered_last):
             raise InvalidParameter("epsilon", epsilon, f"be at most {self.offered_last:g}")
-        carried = self.backward(self.told)
-        told = up(carried + budget) if carried else budget
+        told = self.backward.after(self.told, budget)
         left = min(self.room - budget, self.alpha * (1 - 64 * UNIT) - told)
         return replace(self, told=told, room=self.forward.inverse(max(0.0, left)))
 

@@ -28,6 +28,7 @@ from sfumato.jobs.known import (
     know_each,
 )
 from sfumato.jobs.one_shot import Mechanism, OneShot, Released, one_shot
+from sfumato.jobs.spec import choice
 from sfumato.mechanisms.lattice import Lattice
 from sfumato.models.encoding import Raw, number, text
 from sfumato.models.prior_sets import PriorBall, PriorBox, PriorSet
@@ -170,7 +171,7 @@ class Privatizer:
         records = columns_of(frame, [column, *feature_names(prior)], source)
         known = _within(know(column, records, prior, reading, source), radius, ratio)
         budget = LIP(_checks.epsilon("epsilon", epsilon), delta)
-        chosen = _choice("mechanism", Mechanism, mechanism)
+        chosen = choice("mechanism", Mechanism, mechanism)
         # What is made for people waits until their features are known.
         made = None if known.predictor else _made(chosen, known, budget, loss, ldp)
         return cls(column, known, chosen, budget, loss, ldp, made)
@@ -297,7 +298,7 @@ def privatize(
         fitted = Privatizer(
             column,
             _known_each(frame, column, str(prior), _reading(kind, values, interval, points)),
-            _choice("mechanism", Mechanism, mechanism),
+            choice("mechanism", Mechanism, mechanism),
             LIP(_checks.epsilon("epsilon", epsilon), delta),
             loss,
             ldp,
@@ -373,7 +374,7 @@ def _reading(
         if len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
             raise InvalidParameter("interval", "something else", "be two numbers, low and high")
     return Reading(
-        None if kind is None else _choice("kind", Kind, kind),
+        None if kind is None else choice("kind", Kind, kind),
         None if values is None else tuple(values),
         interval,
         points,
@@ -444,9 +445,3 @@ def _spread(known: Known, made: OneShot, told: Released) -> Spread:
         else tuple(str(label) for label in where.alphabet.labels)
     )
     return Spread(places, known.mean, made.expected, told.shares)
-
-
-def _choice(name: str, kind: Any, value: str) -> Any:
-    if value not in list(kind):
-        raise InvalidParameter(name, value, f"be one of {', '.join(kind)}")
-    return kind(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +27,7 @@ from sfumato.models.library import PatternLibrary
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
 
-Choice = TypeVar("Choice", Method, Fallback, Purpose)
+Choice = TypeVar("Choice", bound=StrEnum)
 _NAMED = {
     "hamming": losses.hamming,
     "absolute": losses.absolute,
@@ -112,9 +113,9 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             budget=self.schedule(),
             loss=named_loss(self.loss, model.alphabet),
             method=self.chosen_method(),
-            on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
-            on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
-            purpose=_choice("purpose", Purpose, self.purpose),
+            on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
+            on_unknown=choice("when-unknown", Fallback, self.when_unknown),
+            purpose=choice("purpose", Purpose, self.purpose),
             policy=policy,
         )
 
@@ -130,9 +131,9 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             loss=named_batch_loss(self.loss, model.alphabet),
             width=width,
             method=self.chosen_method(),
-            on_exhausted=_choice("when-exhausted", Fallback, self.when_exhausted),
-            on_unknown=_choice("when-unknown", Fallback, self.when_unknown),
-            purpose=_choice("purpose", Purpose, self.purpose),
+            on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
+            on_unknown=choice("when-unknown", Fallback, self.when_unknown),
+            purpose=choice("purpose", Purpose, self.purpose),
             policy=policy,
         )
 
@@ -145,7 +146,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def chosen_method(self) -> Method:
         """How channels are found."""
-        return _choice("method", Method, self.method)
+        return choice("method", Method, self.method)
 
     def per_step(self) -> tuple[float, float | None]:
         """An even share of the budget for one step, under the model and whatever the model."""
@@ -220,7 +221,8 @@ def read_spec(path: str | Path) -> ReleaseSpec:
         raise CorruptData(f"{path}: not the plan of a release ({problem})") from problem
 
 
-def _choice(name: str, kind: type[Choice], value: str) -> Choice:
+def choice(name: str, kind: type[Choice], value: str) -> Choice:
+    """One of some named things, or what they are."""
     try:
         return kind(value)
     except ValueError:

@@ -139,8 +139,7 @@ def _accumulated(epsilons: Floats, losses: Losses) -> Floats:
         raise InvalidParameter("losses", len(losses), rule)
     found = [float(epsilons[0])]
     for loss, epsilon in zip(losses, epsilons[1:], strict=True):
-        carried = loss(found[-1])
-        found.append(up(carried + float(epsilon)) if carried else float(epsilon))
+        found.append(loss.after(found[-1], float(epsilon)))
     return np.array(found)
 
 

@@ -164,6 +164,11 @@ class LossFunction:
         level = _checks.leakage("alpha", alpha)
         return step(level, *self._parts)
 
+    def after(self, alpha: float, epsilon: float) -> float:
+        """The leakage after one more release, of a leakage before it, rounded up."""
+        carried = self(alpha)
+        return up(carried + epsilon) if carried else epsilon
+
     def slope(self, alpha: float) -> float:
         """The derivative, for optimisation; nothing rests on its accuracy."""
         if not self.gaps.size or alpha <= 0:

@@ -7,23 +7,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato._numerics import up
-from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.series_noise import drawn_from, on_lattice, series_lattice
-from sfumato.randomness import BITS, Randomness, integer_weights
+from sfumato.mechanisms.series_noise import TableNoise, noise_table, series_lattice
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _TAIL = 9.5
-_MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DiscreteGaussianNoise:
+class DiscreteGaussianNoise(TableNoise):
     r"""Whole numbers with probabilities proportional to $e^{-k^2/2\sigma^2}$, times a step.
 
     Attributes:
@@ -62,24 +59,13 @@ class DiscreteGaussianNoise:
         return up(0.5 * (self.steps / self.deviation) ** 2 * (1 + 2.0**-50))
 
     @property
-    def slack(self) -> float:
-        """Total variation between what is sampled and the noise itself, at most."""
-        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
-
-    @property
     def variance(self) -> float:
         """Variance of what is added, about: on a fine lattice it is that of the normal."""
         return (self.step * self.deviation) ** 2
 
-    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
-        """Values with noise, one draw each."""
-        places = on_lattice(values, self.step)
-        drawn = drawn_from(self._cumulative, places.size, randomness)
-        return self.step * (places + drawn.reshape(places.shape))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BinomialNoise:
+class BinomialNoise(TableNoise):
     r"""Sums of fair coins, centred: $N + m \sim \text{Binomial}(2m, \tfrac12)$, times a step.
 
     Attributes:
@@ -108,11 +94,6 @@ class BinomialNoise:
         step, steps = series_lattice(sensitivity, math.sqrt(size))
         trials = math.ceil(2 * size / step**2)
         return cls(step, steps, trials, _binomial_table(trials))
-
-    @property
-    def slack(self) -> float:
-        """Total variation between what is sampled and the noise itself, at most."""
-        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
 
     @property
     def variance(self) -> float:
@@ -154,12 +135,6 @@ class BinomialNoise:
             return 1.0
         return math.exp(-((self.trials - self.steps + 1 - share) ** 2) / self.trials)
 
-    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
-        """Values with noise, one draw each."""
-        places = on_lattice(values, self.step)
-        drawn = drawn_from(self._cumulative, places.size, randomness)
-        return self.step * (places + drawn.reshape(places.shape))
-
 
 def _binomial(reach: int, trials: int) -> Floats:
     """Probabilities of whole numbers up to `reach` from 0, both ways.
@@ -186,19 +161,10 @@ def _shifted(trials: int, steps: int) -> tuple[Floats, Floats]:
 @lru_cache(maxsize=64)
 def _discrete_table(deviation: float) -> Ints:
     reach = math.ceil(_TAIL * deviation)
-    return _table(np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2))
+    return noise_table(np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2))
 
 
 @lru_cache(maxsize=64)
 def _binomial_table(trials: int) -> Ints:
     reach = min(trials, math.ceil(_TAIL * math.sqrt(trials / 2)) + 1)
-    return _table(_binomial(reach, trials))
-
-
-def _table(shares: Floats) -> Ints:
-    """Running sums of integer weights of whole numbers around 0."""
-    if shares.size > _MOST_CELLS:
-        raise InvalidParameter("deviation", shares.size, "be smaller against the sensitivity")
-    cumulative = integer_weights((shares / shares.sum())[None, :])[0].cumsum()
-    cumulative.setflags(write=False)
-    return np.asarray(cumulative)
+    return noise_table(_binomial(reach, trials))

@@ -90,8 +90,29 @@ class LaplaceNoise:
         return self.step * (places + self.noise.draw(places.size, randomness).reshape(places.shape))
 
 
+class TableNoise:
+    """What noises that are drawn from a table of integer weights have in common."""
+
+    __slots__ = ()
+    step: float
+    _cumulative: Ints
+
+    @property
+    def slack(self) -> float:
+        """Total variation between what is sampled and the noise that it stands for, at most."""
+        # Half a unit for each cell, what is left over of them, and errors of the probabilities.
+        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
+
+    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
+        """Values with noise, one draw each."""
+        places = on_lattice(values, self.step)
+        coins = (randomness.words(places.size) >> np.uint64(64 - BITS)).astype(np.int64)
+        drawn = np.searchsorted(self._cumulative, coins, side="right") - self._cumulative.size // 2
+        return self.step * (places + drawn.reshape(places.shape))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianNoise:
+class GaussianNoise(TableNoise):
     """Normal noise, rounded to a lattice.
 
     Attributes:
@@ -128,21 +149,9 @@ class GaussianNoise:
         return up(self.steps / self.deviation)
 
     @property
-    def slack(self) -> float:
-        """Total variation between what is sampled and the rounded normal distribution, at most."""
-        # Half a unit for each cell, what is left over of them, and errors of the probabilities.
-        return (self._cumulative.size + 4) * 2.0**-BITS + 2.0**-50
-
-    @property
     def variance(self) -> float:
         """Variance of what is added."""
         return self.step**2 * (self.deviation**2 + 1 / 12)
-
-    def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
-        """Values with noise, one draw each."""
-        places = on_lattice(values, self.step)
-        drawn = drawn_from(self._cumulative, places.size, randomness)
-        return self.step * (places + drawn.reshape(places.shape))
 
     def perturb_one(self, value: float, randomness: Randomness) -> float:
         """One value with noise: what `perturb` gives with the same coins, without arrays."""
@@ -154,12 +163,6 @@ class GaussianNoise:
         coin = randomness.word() >> (64 - BITS)
         drawn = int(self._cumulative.searchsorted(coin, side="right"))
         return self.step * (place + drawn - self._cumulative.size // 2)
-
-
-def drawn_from(cumulative: Ints, count: int, randomness: Randomness) -> Ints:
-    """Whole numbers around 0, by running sums of their integer weights."""
-    coins = (randomness.words(count) >> np.uint64(64 - BITS)).astype(np.int64)
-    return np.searchsorted(cumulative, coins, side="right") - cumulative.size // 2
 
 
 def on_lattice(values: ArrayLike, step: float) -> Floats:
@@ -204,6 +207,15 @@ def series_lattice(sensitivity: float, spread: float, inflated: float = 0.01) ->
     return step, steps
 
 
+def noise_table(shares: Floats) -> Ints:
+    """Running sums of integer weights of whole numbers around 0, in proportion to some shares."""
+    if shares.size > _MOST_CELLS:
+        raise InvalidParameter("deviation", shares.size, "be smaller against the sensitivity")
+    cumulative = integer_weights((shares / shares.sum())[None, :])[0].cumsum()
+    cumulative.setflags(write=False)
+    return np.asarray(cumulative)
+
+
 @lru_cache(maxsize=32)
 def _geometric(epsilon: float) -> DiscreteLaplace:
     return DiscreteLaplace.at(epsilon)
@@ -221,7 +233,4 @@ def _normal_table(deviation: float) -> Ints:
     half = np.zeros(reach + 1)
     for offset, share in zip(offsets, shares, strict=True):
         half += share * np.exp(-0.5 * ((places + 0.5 * offset) / deviation) ** 2)
-    masses = np.concatenate([half[:0:-1], half])
-    cumulative = integer_weights((masses / masses.sum())[None, :])[0].cumsum()
-    cumulative.setflags(write=False)
-    return np.asarray(cumulative)
+    return noise_table(np.concatenate([half[:0:-1], half]))

@@ -396,7 +396,9 @@ def noisy_estimate(
     return Estimate(model.mean + float(found.weights[0]) * deviation, found.squared_error)
 
 
-def lag_estimates(model: Stationary, lags: Sequence[int], noise_variance: float) -> LagWeights:
+def lag_estimates(
+    model: Stationary, lags: Sequence[int], noise_variance: float | ArrayLike
+) -> LagWeights:
     r"""The best linear estimate of the current value from noisy values at some lags.
 
     $$(\Gamma + \sigma_n^2 I)\, w = c, \qquad \Gamma_{ij} = \gamma_{l_i - l_j}, \quad
@@ -407,7 +409,7 @@ def lag_estimates(model: Stationary, lags: Sequence[int], noise_variance: float)
     Args:
         model: The series.
         lags: Different whole numbers; 0 is the current noisy value, those below 0 come later.
-        noise_variance: Of the independent noise in each value.
+        noise_variance: Of the independent noise in each value; one for all, or one for each.
 
     Examples:
         >>> lag_estimates(Autoregressive.first_order(0.0, 0.9, 1.0), [0, 1, 2], 4.0).weights
@@ -416,13 +418,15 @@ def lag_estimates(model: Stationary, lags: Sequence[int], noise_variance: float)
     References:
         [RTR, Sec. 2.3]
     """
-    noise = _checks.finite("noise_variance", noise_variance)
+    noise = np.asarray(noise_variance, dtype=np.float64)
+    for variance in np.atleast_1d(noise).tolist():
+        _checks.finite("noise_variance", variance)
     places = _whole(lags)
     if places.ndim != 1 or places.size == 0 or np.unique(places).size < places.size:
         raise InvalidParameter("lags", lags, "be at least one, all different")
     signal = model.autocovariances(places[:, None] - places)
     shared = model.autocovariances(places)
-    observed = signal + noise * np.eye(places.size)
+    observed = signal + noise * np.eye(places.size)  # a vector goes along the diagonal
     try:
         weights = linalg.cho_solve(linalg.cho_factor(observed), shared)
     except np.linalg.LinAlgError:

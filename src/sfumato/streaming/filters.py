@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.filters import bank_filter, known_filter, one_lag_filter
-from sfumato.models.autoregressive import Autoregressive
+from sfumato.models.autoregressive import Autoregressive, lag_estimates
 
 Floats = NDArray[np.float64]
 
@@ -201,10 +201,8 @@ class _Lags:
         for time, row in enumerate(measured):
             self.past = np.vstack([row[None, :], self.past[: self.lags - 1]])
             self.noises = np.concatenate([variances[time : time + 1], self.noises[: self.lags - 1]])
-            places = np.arange(len(self.past))
-            signal = self.model.autocovariances(places[:, None] - places)
-            share = np.linalg.solve(signal + np.diag(self.noises), signal[0])
-            found[time] = self.model.mean + share @ (self.past - self.model.mean)
+            best = lag_estimates(self.model, range(len(self.past)), self.noises)
+            found[time] = self.model.mean + best.weights @ (self.past - self.model.mean)
         return found
 
 
