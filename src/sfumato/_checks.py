@@ -156,3 +156,21 @@ def loss_matrix(name: str, value: ArrayLike, size: int | None = None) -> NDArray
     if not (np.all(np.isfinite(matrix)) and np.all(matrix >= 0)):
         raise InvalidParameter(name, float(np.min(matrix)), "be finite and nowhere negative")
     return read_only(matrix)
+
+
+def positive_definite(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """A symmetric matrix all of whose eigenvalues are positive."""
+    given = np.atleast_2d(numbers(name, value))
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise InvalidParameter(name, given.shape, "be a square matrix")
+    scale = np.sqrt(np.maximum(np.diag(given), 0.0))
+    if not scale.min() > 0:
+        raise InvalidParameter(name, float(np.diag(given).min()), "have a positive diagonal")
+    scaled = given / np.outer(scale, scale)
+    if np.abs(scaled - scaled.T).max() > 1e-9:
+        raise InvalidParameter(name, "another one", "be symmetric")
+    least = float(np.linalg.eigvalsh(scaled).min())
+    if not least > 1e-12:
+        rule = "be positive definite (its least eigenvalue, at unit diagonal, was got)"
+        raise InvalidParameter(name, least, rule)
+    return read_only(0.5 * (given + given.T))

@@ -102,7 +102,8 @@ class GaussianMixture:
             if components is None
             else [components]
         )
-        best = min((_fitted(scaled, count) for count in tried), key=lambda one: one.bic(scaled))
+        fits = (fitted_mixture(scaled, count) for count in tried)
+        best = min(fits, key=lambda one: one.bic(scaled))
         order = np.argsort(best.means_.ravel(), kind="stable")
         return cls(
             best.weights_[order],
@@ -172,7 +173,8 @@ class GaussianMixture:
         return np.asarray((places - self.means) / self.deviations)
 
 
-def _fitted(scaled: Floats, components: int) -> Any:
+def fitted_mixture(scaled: Floats, components: int) -> Any:
+    """A mixture of scikit-learn's, of records that were scaled to unit deviation, one a row."""
     try:
         from sklearn import mixture
         from threadpoolctl import threadpool_limits

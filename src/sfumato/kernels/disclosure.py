@@ -1,0 +1,356 @@
+"""The attacker's best box: where prior times noise has most mass, for many published points.
+
+Boxes are integrated over fixed nodes of the unit cube, which are mapped axis by axis to what
+remains of the box within the domain and the reach of the noise: a ball cuts the later axes by what
+the earlier ones have used up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+UNIFORM, GAUSSIAN, LAPLACE, ROUND = 0, 1, 2, 3
+_FAR = 80.0
+"""Squared distances from which a normal density counts for nothing."""
+_STARTS = 4
+_NEGLIGIBLE = 16.0
+"""Log densities so far under the largest count for nothing."""
+_CLOSE = 4.5
+"""Deviations beyond which a component counts for nothing."""
+_FINEST = 1.0 / 16
+_SETTLED = 1e-5
+_MOST_SWEEPS = 24
+
+
+class NoiseForm(NamedTuple):
+    """A noise as plain arrays.
+
+    Attributes:
+        kind: Which density it is: `UNIFORM`, `GAUSSIAN`, `LAPLACE` or `ROUND`.
+        scale: Half widths, deviations, mean sizes, or units of the axes, by kind.
+        precision: Inverse covariance of a Gaussian.
+        edges: Radii between the shells of round noise.
+        heights: Densities of the shells, or the one factor of the density.
+        reach: How far the noise goes along each axis; infinite if it does.
+    """
+
+    kind: int
+    scale: Floats
+    precision: Floats
+    edges: Floats
+    heights: Floats
+    reach: Floats
+
+
+class PriorForm(NamedTuple):
+    """A mixture of normals within a domain as plain arrays, and what normal noise would make of it.
+
+    Attributes:
+        low: Where it begins, along each axis.
+        high: Where it ends.
+        weights: Of the components, each with the factor of its density.
+        means: Of the components.
+        precisions: Their inverse covariances.
+        deviations: Their standard deviations along each axis.
+        gains: How a published point moves the mean of each component.
+        told: Inverse covariances of published points, given the component.
+        told_factors: Logarithms of weight and density of published points at the mean.
+    """
+
+    low: Floats
+    high: Floats
+    weights: Floats
+    means: Floats
+    precisions: Floats
+    deviations: Floats
+    gains: Floats
+    told: Floats
+    told_factors: Floats
+
+
+class Cube(NamedTuple):
+    """Points of the unit cube to integrate over, one a row, and their weights."""
+
+    nodes: Floats
+    weights: Floats
+
+
+@njit(cache=True)
+def _prior_at(point: Floats, prior: PriorForm, near: Ints) -> float:
+    total = 0.0
+    for part in near:
+        squared = 0.0
+        for row in range(len(point)):
+            off = point[row] - prior.means[part, row]
+            squared += off * off * prior.precisions[part, row, row]
+            for column in range(row):
+                other = point[column] - prior.means[part, column]
+                squared += 2.0 * off * other * prior.precisions[part, row, column]
+        if squared < _FAR:
+            total += prior.weights[part] * math.exp(-0.5 * squared)
+    return total
+
+
+@njit(cache=True)
+def _noise_at(off: Floats, noise: NoiseForm) -> float:
+    size = len(off)
+    if noise.kind == UNIFORM:
+        return float(noise.heights[0])  # boxes are cut to its reach
+    if noise.kind == GAUSSIAN:
+        squared = 0.0
+        for row in range(size):
+            squared += off[row] * off[row] * noise.precision[row, row]
+            for column in range(row):
+                squared += 2.0 * off[row] * off[column] * noise.precision[row, column]
+        return float(noise.heights[0]) * math.exp(-0.5 * squared)
+    distance = 0.0
+    if noise.kind == LAPLACE:
+        for axis in range(size):
+            distance += abs(off[axis]) / noise.scale[axis]
+        return float(noise.heights[0]) * math.exp(-distance)
+    for axis in range(size):
+        distance += (off[axis] / noise.scale[axis]) ** 2
+    distance = math.sqrt(distance)
+    if distance < noise.edges[0] or distance >= noise.edges[-1]:
+        return 0.0
+    return float(noise.heights[np.searchsorted(noise.edges, distance, side="right") - 1])
+
+
+@njit(cache=True)
+def box_weight(
+    centre: Floats,
+    half: Floats,
+    told: Floats,
+    cube: Cube,
+    prior: PriorForm,
+    noise: NoiseForm,
+    near: Ints,
+    point: Floats,
+    off: Floats,
+) -> float:
+    """Prior times noise over one box around `centre`, when `told` was published.
+
+    Of the components of the prior, only those that are `near` the box are looked at.
+    """
+    total = 0.0
+    for node in range(len(cube.nodes)):
+        share = cube.weights[node]
+        left = noise.edges[-1] ** 2
+        for axis in range(len(centre)):
+            limit = noise.reach[axis]
+            if noise.kind == ROUND:
+                limit = noise.scale[axis] * math.sqrt(left)
+            start = max(centre[axis] - half[axis], prior.low[axis], told[axis] - limit)
+            stop = min(centre[axis] + half[axis], prior.high[axis], told[axis] + limit)
+            if not stop > start:
+                share = 0.0
+                break
+            place = cube.nodes[node, axis]
+            if noise.kind == LAPLACE and start < told[axis] < stop:
+                # The density has a kink here: half of the nodes go to each side.
+                if place < 0.5:
+                    point[axis] = start + 2.0 * place * (told[axis] - start)
+                    share *= 2.0 * (told[axis] - start)
+                else:
+                    point[axis] = told[axis] + (2.0 * place - 1.0) * (stop - told[axis])
+                    share *= 2.0 * (stop - told[axis])
+            else:
+                point[axis] = start + place * (stop - start)
+                share *= stop - start
+            off[axis] = told[axis] - point[axis]
+            if noise.kind == ROUND:
+                left = max(left - (off[axis] / noise.scale[axis]) ** 2, 0.0)
+        if share > 0.0:
+            here = _noise_at(off, noise)
+            if here > 0.0:
+                total += share * here * _prior_at(point, prior, near)
+    return total
+
+
+@njit(cache=True)
+def _likelihoods(told: Floats, prior: PriorForm, likely: Floats) -> None:
+    """How likely each component is, up to a common factor, if the noise were normal."""
+    for part in range(len(likely)):
+        squared = 0.0
+        for first in range(len(told)):
+            for second in range(len(told)):
+                squared += (
+                    (told[first] - prior.means[part, first])
+                    * prior.told[part, first, second]
+                    * (told[second] - prior.means[part, second])
+                )
+        likely[part] = prior.told_factors[part] - 0.5 * squared
+
+
+@njit(cache=True)
+def _begin(attempt: int, told: Floats, prior: PriorForm, likely: Floats, start: Floats) -> None:
+    """Where a search begins: at what was published, then at the likeliest components."""
+    start[:] = told
+    if attempt > 0:
+        part = np.argmax(likely)
+        likely[part] = -np.inf
+        for first in range(len(told)):
+            start[first] = prior.means[part, first]
+            for second in range(len(told)):
+                off = told[second] - prior.means[part, second]
+                start[first] += prior.gains[part, first, second] * off
+    for axis in range(len(told)):
+        start[axis] = min(max(start[axis], prior.low[axis]), prior.high[axis])
+
+
+@njit(cache=True)
+def _near(centre: Floats, half: Floats, step: Floats, prior: PriorForm, kept: Ints) -> int:
+    """Components that count for boxes within a step of a centre; returns how many."""
+    count = 0
+    for part in range(len(prior.weights)):
+        close = True
+        for axis in range(len(centre)):
+            span = half[axis] + step[axis] + _CLOSE * prior.deviations[part, axis]
+            if abs(prior.means[part, axis] - centre[axis]) > span:
+                close = False
+                break
+        if close:
+            kept[count] = part
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _climb(
+    start: Floats,
+    half: Floats,
+    told: Floats,
+    step: Floats,
+    cube: Cube,
+    prior: PriorForm,
+    noise: NoiseForm,
+    kept: Ints,
+) -> float:
+    """Move a box to where it weighs most; `start` is moved.
+
+    Along one axis after another: three weights give a parabola of the logarithm, which is exact for
+    a normal posterior, and the box goes to its top. Steps shrink from sweep to sweep.
+    """
+    size = len(start)
+    point, off = np.empty(size), np.empty(size)
+    trial = start.copy()
+    near = kept[: _near(start, half, step, prior, kept)]
+    value = box_weight(start, half, told, cube, prior, noise, near, point, off)
+    width = 1.0
+    for _ in range(_MOST_SWEEPS):
+        before = value
+        for axis in range(size):
+            span = width * step[axis]
+            place = start[axis]
+            trial[:] = start
+            trial[axis] = place - span
+            left = box_weight(trial, half, told, cube, prior, noise, near, point, off)
+            trial[axis] = place + span
+            right = box_weight(trial, half, told, cube, prior, noise, near, point, off)
+            goal = place
+            if left > 0.0 and right > 0.0 and value > 0.0:
+                slope = math.log(right) - math.log(left)
+                bend = 2.0 * math.log(value) - math.log(right) - math.log(left)
+                if bend > 0.0:
+                    goal = place + span * min(max(0.5 * slope / bend, -2.0), 2.0)
+            trial[axis] = goal
+            top = box_weight(trial, half, told, cube, prior, noise, near, point, off)
+            if top >= max(left, right) and top > value:
+                start[axis], value = goal, top
+            elif left > max(value, right):
+                start[axis], value = place - span, left
+            elif right > value:
+                start[axis], value = place + span, right
+        near = kept[: _near(start, half, step, prior, kept)]
+        if value <= before * (1.0 + _SETTLED):
+            if width <= _FINEST:
+                break
+            width *= 0.25
+        else:
+            width = max(0.5 * width, _FINEST)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def box_weights(
+    centres: Floats, half: Floats, told: Floats, cube: Cube, prior: PriorForm, noise: NoiseForm
+) -> Floats:
+    """Prior times noise over one box for each published point."""
+    rows, size = told.shape
+    found = np.empty(rows)
+    point, off = np.empty(size), np.empty(size)
+    every = np.arange(len(prior.weights))
+    for row in range(rows):
+        found[row] = box_weight(
+            centres[row], half, told[row], cube, prior, noise, every, point, off
+        )
+    return found
+
+
+@njit(cache=True)
+def _hopeless(told: Floats, prior: PriorForm, noise: NoiseForm, likely: Floats) -> bool:
+    """Whether a point is published so rarely that it counts for nothing."""
+    if noise.kind != LAPLACE:  # no tail is heavier than a normal one
+        return bool(likely.max() < prior.told_factors.max() - _NEGLIGIBLE)
+    for part in range(len(likely)):
+        total = 0.0
+        for axis in range(len(told)):
+            off = abs(told[axis] - prior.means[part, axis]) - 4.0 * prior.deviations[part, axis]
+            total += max(off, 0.0) / noise.scale[axis]
+        if total < _NEGLIGIBLE:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def best_boxes(
+    told: Floats,
+    half: Floats,
+    step: Floats,
+    cube: Cube,
+    prior: PriorForm,
+    noise: NoiseForm,
+) -> tuple[Floats, Floats]:
+    """The best box for each published point, by a pattern search from likely starts.
+
+    Args:
+        told: Published points, one a row.
+        half: Half widths of the box.
+        step: First step of the search, along each axis.
+        cube: Nodes of the integral.
+        prior: What is known of the values.
+        noise: What was added to them.
+
+    Returns:
+        Prior times noise over the best box of each published point, and the centre of that box.
+    """
+    rows, size = told.shape
+    found, centres = np.zeros(rows), np.empty((rows, size))
+    start = np.empty(size)
+    likely = np.empty(len(prior.weights))
+    kept = np.empty(len(prior.weights), dtype=np.int64)
+    # Where prior and noise have one peak each, so has their product: one start finds it.
+    peaked = len(prior.weights) == 1 and len(noise.heights) == 1
+    first = 1 if peaked else 0
+    for row in range(rows):
+        _likelihoods(told[row], prior, likely)
+        if _hopeless(told[row], prior, noise, likely):
+            centres[row] = told[row]
+            continue
+        best = -1.0
+        for attempt in range(first, min(first + _STARTS, len(likely) + 1)):
+            _begin(attempt, told[row], prior, likely, start)
+            value = _climb(start, half, told[row], step, cube, prior, noise, kept)
+            if value > best:
+                best = value
+                centres[row] = start
+        found[row] = best
+    return found, centres
