@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sfumato.errors import SfumatoError
     from sfumato.files import load, save
     from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
+    from sfumato.jobs.disclosure import disclosure, publish
     from sfumato.jobs.privatize import Privatizer, privatize
     from sfumato.jobs.series import compare
     from sfumato.leakage.bounded import bounded_leakage
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     from sfumato.leakage.temporal import LossFunction
     from sfumato.mechanisms.channel import Channel
     from sfumato.models.belief import Belief
+    from sfumato.models.coupling import FullCoupling
     from sfumato.models.features import FeaturePrior
+    from sfumato.models.joint import JointMixture
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.mixture import GaussianMixture
@@ -90,6 +93,7 @@ _HOMES = {
     "errors": ("SfumatoError",),
     "files": ("load", "save"),
     "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
+    "jobs.disclosure": ("disclosure", "publish"),
     "jobs.privatize": ("Privatizer", "privatize"),
     "jobs.series": ("compare",),
     "leakage.bounded": ("bounded_leakage",),
@@ -105,7 +109,9 @@ _HOMES = {
     "leakage.temporal": ("LossFunction",),
     "mechanisms.channel": ("Channel",),
     "models.belief": ("Belief",),
+    "models.coupling": ("FullCoupling",),
     "models.features": ("FeaturePrior",),
+    "models.joint": ("JointMixture",),
     "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),
     "models.mixture": ("GaussianMixture",),
@@ -140,6 +146,7 @@ __all__ = [
     "Fallback",
     "FeaturePrior",
     "FleetStep",
+    "FullCoupling",
     "GaussianMixture",
     "Geometric",
     "Horizon",
@@ -147,6 +154,7 @@ __all__ = [
     "InstantPlan",
     "InstantRelease",
     "InstantState",
+    "JointMixture",
     "Ledger",
     "LossFunction",
     "MarkovChain",
@@ -179,6 +187,7 @@ __all__ = [
     "compile_policy",
     "composed",
     "context_free",
+    "disclosure",
     "from_bytes",
     "information_leakage",
     "instantaneous_leakage",
@@ -189,6 +198,7 @@ __all__ = [
     "loss",
     "optimal",
     "privatize",
+    "publish",
     "published",
     "randomized_response",
     "save",

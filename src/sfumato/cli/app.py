@@ -15,6 +15,7 @@ from sfumato.cli import (
     compare,
     demo,
     design,
+    disclosure,
     fit,
     implied,
     plan,
@@ -45,6 +46,7 @@ app = typer.Typer(
       sfumato audit private.csv --model city.model
 
     One column of a table, once: sfumato privatize survey.csv -c answer --epsilon 1 -o private.csv
+    Several columns, tied to each other: sfumato disclosure and sfumato publish
 
     No data at hand? `sfumato demo` shows all of it on a small made-up town.
 
@@ -88,6 +90,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "design": design.design,
     "implied": implied.implied,
     "privatize": privatize.privatize,
+    "disclosure": disclosure.disclosure,
+    "publish": disclosure.publish,
     "compare": compare.compare,
     "realtime": realtime.realtime,
     "demo": demo.demo,

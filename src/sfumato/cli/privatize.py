@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say, table
+from sfumato.cli.once import (
+    check_files,
+    named_options,
+    read_interval,
+    split_names,
+    write_released,
+)
 
 if TYPE_CHECKING:
-    from sfumato.formats.readers import Table
     from sfumato.jobs.privatize import Certificate, Privatized
 
 
@@ -123,9 +127,9 @@ def privatize(
     from sfumato.jobs.release import same_file
     from sfumato.streaming.instant import Purpose
 
-    kept = _names(keep)
+    kept = split_names(keep)
     sink = Table.at(output)
-    _check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
+    check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
     ends = None if interval is None else read_interval(interval)
     learnt = [column, *feature_names(prior)]
     read = Table.at(source)
@@ -138,7 +142,7 @@ def privatize(
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
     files = {"frame": source, "history": history or source}
-    with _named_options(files), progress("designing", None, quiet or as_json) as show:
+    with named_options(files, _OPTIONS), progress("designing", None, quiet or as_json) as show:
         done = release_column(
             rows,
             column,
@@ -149,7 +153,7 @@ def privatize(
             loss=loss,
             ldp=ldp,
             kind=kind,
-            values=None if values is None else _names(values),
+            values=None if values is None else split_names(values),
             interval=ends,
             points=points,
             radius=radius,
@@ -162,120 +166,21 @@ def privatize(
             progress=show,
         )
     document = _document(done.certificate)
-    _write(done, sink, document, plot, keyed=key_file is not None)
+    pictures = {} if plot is None else {plot: partial(_draw, done)}
+    write_released(sink, done.frame, document, pictures, keyed=key_file is not None)
     if as_json and not sink.is_standard:
         print_json({"output": output, **document})
     elif not quiet:
         _tell(done, to_error=sink.is_standard)
 
 
-_PICTURES = (".png", ".svg", ".pdf")
 _OPTIONS = {"kind": "--as", "identity": "--id", "interval": "--range", "count": "--points"}
 
 
-def _check_files(output: str, plot: str | None, inputs: list[str | None], *, keyed: bool) -> None:
-    """What would fail after the draw is refused before it."""
-    from sfumato.errors import InvalidParameter
-    from sfumato.jobs.release import same_file
+def _draw(done: Privatized, path: str) -> None:
+    from sfumato.studies.figures import prior_and_released
 
-    if output != "-" and not keyed and Path(output).exists():
-        rule = "not exist: a second release tells more about everyone (or give --key-file)"
-        raise InvalidParameter("--output", output, rule)
-    for file in (output, plot, _beside(output)):
-        if file is None or file == "-":
-            continue
-        if any(given is not None and same_file(given, file) for given in inputs):
-            raise InvalidParameter("--output", file, "be a file of its own")
-    if plot is not None and Path(plot).suffix.lower() not in _PICTURES:
-        raise InvalidParameter("--plot", plot, f"end in {', '.join(_PICTURES)}")
-    for option, file in (("--plot", plot), ("--output", _beside(output))):
-        if file is not None and (Path(file).is_dir() or not Path(file).parent.is_dir()):
-            raise InvalidParameter(option, file, "name a file in a folder that exists")
-
-
-@contextmanager
-def _named_options(files: dict[str, str]) -> Iterator[None]:
-    """Problems with the names of files and options instead of those of the Python call."""
-    from sfumato.errors import InvalidParameter
-    from sfumato.formats.problems import BadTable
-
-    try:
-        yield
-    except BadTable as problem:
-        raise BadTable(
-            files.get(problem.source, problem.source), problem.row, problem.rule
-        ) from None
-    except InvalidParameter as problem:
-        name = _OPTIONS.get(problem.name, problem.name)
-        raise InvalidParameter(name, problem.value, problem.rule) from None
-
-
-def _beside(output: str) -> str:
-    return f"{output}.certificate.json"
-
-
-def _write(
-    done: Privatized, sink: Table, document: dict[str, Any], plot: str | None, *, keyed: bool
-) -> None:
-    """Picture and certificate first, the column last: if anything fails, nothing was released."""
-    import json
-
-    from sfumato.cli.console import finite
-    from sfumato.files import write_whole
-    from sfumato.jobs.columns import write_columns
-
-    if keyed and not sink.is_standard and Path(sink.path).exists():
-        _check_same(sink.path, done.certificate.fingerprint)
-    written: list[Path] = []
-    try:
-        if plot is not None:
-            from sfumato.studies.figures import prior_and_released
-
-            prior_and_released(done.spread, done.certificate.column, plot)
-            written.append(Path(plot))
-        if not sink.is_standard:
-            text = json.dumps(finite(document), indent=2, ensure_ascii=False)
-            write_whole(_beside(sink.path), f"{text}\n".encode())
-            written.append(Path(_beside(sink.path)))
-        write_columns(sink, done.frame)
-    except BaseException:
-        for file in written:
-            file.unlink(missing_ok=True)
-        raise
-
-
-def _check_same(output: str, fingerprint: str) -> None:
-    """An output may be written over by the mechanism that wrote it alone."""
-    import json
-
-    from sfumato.errors import InvalidParameter
-
-    try:
-        before = json.loads(Path(_beside(output)).read_text(encoding="utf-8")).get("fingerprint")
-    except (OSError, ValueError, AttributeError):
-        before = None
-    if before != fingerprint:
-        rule = "not exist, or come from the same mechanism: other answers tell more about everyone"
-        raise InvalidParameter("--output", output, rule)
-
-
-def _names(text: str | None) -> list[str]:
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def read_interval(text: str) -> tuple[float, float]:
-    """Two numbers from LOW:HIGH."""
-    from sfumato.errors import InvalidParameter
-
-    try:
-        low, high = (float(end) for end in text.split(":"))
-    except ValueError:
-        raise InvalidParameter("--range", text, "be LOW:HIGH, two numbers") from None
-    if not -float("inf") < low < high < float("inf"):
-        raise InvalidParameter(
-            "--range", text, "be finite numbers LOW:HIGH, the first less than the second"
-        )
-    return low, high
+    prior_and_released(done.spread, done.certificate.column, path)
 
 
 def _document(certificate: Certificate) -> dict[str, Any]:

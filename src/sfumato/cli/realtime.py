@@ -65,7 +65,7 @@ def realtime(
     import numpy as np
 
     from sfumato._digest import digest
-    from sfumato.cli.privatize import read_interval
+    from sfumato.cli.once import read_interval
     from sfumato.errors import InvalidParameter
     from sfumato.formats.readers import Table
     from sfumato.jobs.columns import read_columns, write_columns

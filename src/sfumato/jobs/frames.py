@@ -73,17 +73,21 @@ def _of_native(frame: Any, source: str) -> tuple[list[str], Any]:
 
 
 def framed(frame: Any, kept: Sequence[str], column: str, values: list[Any]) -> Any:
-    """Kept columns and a new one, as the kind of frame that came.
+    """Kept columns and a new one, as the kind of frame that came."""
+    return framed_columns(frame, kept, {column: values})
+
+
+def framed_columns(frame: Any, kept: Sequence[str], told: Mapping[str, list[Any]]) -> Any:
+    """Kept columns and new ones, as the kind of frame that came.
 
     Nothing else of it leaves: no index, no metadata.
     """
     import narwhals as nw
 
     if isinstance(frame, Mapping):
-        return {**{name: list(frame[name]) for name in kept}, column: values}
+        return {**{name: list(frame[name]) for name in kept}, **told}
     native = nw.from_native(frame, eager_only=True)
-    told = nw.new_series(column, values, backend=native.implementation)
-    if not kept:
-        return told.to_frame().to_native()
+    backend = native.implementation
+    new = {name: nw.new_series(name, cells, backend=backend) for name, cells in told.items()}
     columns = {name: nw.maybe_reset_index(native[name]) for name in kept}
-    return nw.from_dict({**columns, column: told}).to_native()
+    return nw.from_dict({**columns, **new}, backend=backend).to_native()

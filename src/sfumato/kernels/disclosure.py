@@ -100,7 +100,8 @@ def _prior_at(point: Floats, prior: PriorForm, near: Ints) -> float:
 
 
 @njit(cache=True)
-def _noise_at(off: Floats, noise: NoiseForm) -> float:
+def noise_at(off: Floats, noise: NoiseForm) -> float:
+    """Density of a noise within its reach."""
     size = len(off)
     if noise.kind == UNIFORM:
         return float(noise.heights[0])  # boxes are cut to its reach
@@ -169,7 +170,7 @@ def box_weight(
             if noise.kind == ROUND:
                 left = max(left - (off[axis] / noise.scale[axis]) ** 2, 0.0)
         if share > 0.0:
-            here = _noise_at(off, noise)
+            here = noise_at(off, noise)
             if here > 0.0:
                 total += share * here * _prior_at(point, prior, near)
     return total
@@ -354,3 +355,29 @@ def best_boxes(
                 centres[row] = start
         found[row] = best
     return found, centres
+
+
+@njit(cache=True, nogil=True)
+def shell_weights(
+    told: Floats, centres: Floats, half: Floats, cube: Cube, prior: PriorForm, edges: Floats
+) -> Floats:
+    """Prior within the boxes by distance to what was published: a sum for each shell."""
+    rows, size = told.shape
+    found = np.zeros(len(edges) - 1)
+    point = np.empty(size)
+    every = np.arange(len(prior.weights))
+    for row in range(rows):
+        for node in range(len(cube.nodes)):
+            share = cube.weights[node]
+            distance = 0.0
+            for axis in range(size):
+                start = max(centres[row, axis] - half[axis], prior.low[axis])
+                stop = min(centres[row, axis] + half[axis], prior.high[axis])
+                share *= max(stop - start, 0.0)
+                point[axis] = start + cube.nodes[node, axis] * (stop - start)
+                distance += (told[row, axis] - point[axis]) ** 2
+            distance = math.sqrt(distance)
+            if share > 0.0 and edges[0] <= distance < edges[-1]:
+                shell = np.searchsorted(edges, distance, side="right") - 1
+                found[shell] += share * _prior_at(point, prior, every)
+    return found

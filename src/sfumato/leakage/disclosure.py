@@ -38,7 +38,10 @@ from sfumato.kernels.disclosure import (
     PriorForm,
     best_boxes,
     box_weights,
+    shell_weights,
 )
+from sfumato.mechanisms.round_boxes import ball_volume
+from sfumato.mechanisms.round_noise import RoundNoise
 from sfumato.mechanisms.vector_noise import (
     VectorNoise,
     axis_scales,
@@ -133,15 +136,7 @@ def prior_disclosure(prior: JointMixture, accuracy: ArrayLike) -> float:
         0.682689
     """
     half = axis_scales("accuracy", accuracy, prior.dimension)
-    size = prior.dimension
-    nothing = NoiseForm(
-        UNIFORM,
-        np.ones(size),
-        np.zeros((size, size)),
-        np.zeros(1),
-        np.ones(1),
-        np.full(size, np.inf),
-    )
+    nothing = unlimited(prior.dimension)
     densest = np.argsort(-prior.density(prior.means), kind="stable")[:24]
     form = prior_form(prior, np.diag(half**2))
     starts, cube = prior.means[densest], _cube(prior, half, nothing)
@@ -164,6 +159,49 @@ def best_estimates(
     places = np.atleast_2d(_checks.numbers("told", told))
     form = prior_form(prior, np.diag(noise.sigma**2))
     return _boxes(places, half, _cube(prior, half, noise.form()), form, noise)[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attack:
+    """Published points of a grid, and an attacker who knows the prior, of unit deviations.
+
+    Attributes:
+        told: The points.
+        cell: Volume that each stands for.
+        half: Half widths of the box.
+        cube: Nodes of the integral over a box.
+        prior: What the attacker knows.
+    """
+
+    told: Floats
+    cell: float
+    half: Floats
+    cube: Cube
+    prior: PriorForm
+
+    @classmethod
+    def on_grid(cls, prior: JointMixture, reach: float, half: Floats, count: int) -> Attack:
+        """All that round noise of some reach may publish."""
+        noise = RoundNoise.shells(np.ones(prior.dimension), [0.0, 1.0, 2.0], [0.5, 0.5])
+        told, cell = _published_grid(prior, np.full(prior.dimension, reach), count)
+        form = prior_form(prior, np.eye(prior.dimension))
+        return cls(told, cell, half, _cube(prior, half, noise.form()), form)
+
+    def best_response(self, noise: RoundNoise) -> tuple[float, Floats]:
+        """The best attacker against a noise: its success, and that against each shell alone."""
+        _, centres = _boxes(self.told, self.half, self.cube, self.prior, noise)
+        sums = shell_weights(
+            self.told, centres, self.half, self.cube, self.prior, np.array(noise.edges)
+        )
+        volumes = np.array([ball_volume(self.half.size, edge) for edge in noise.edges])
+        each = sums * self.cell / np.diff(volumes)
+        return float(each @ noise.masses), each
+
+
+def unlimited(size: int) -> NoiseForm:
+    """Noise so wide that what is published tells nothing."""
+    flat, far = np.zeros((size, size)), np.full(size, np.inf)
+    return NoiseForm(UNIFORM, np.ones(size), flat, np.zeros(1), np.ones(1), far)
 
 
 def prior_form(prior: JointMixture, spread: Floats) -> PriorForm:
@@ -199,7 +237,7 @@ def _by_quadrature(
     before, error = math.inf, math.inf
     delta = 0.0
     for count in _GRIDS[prior.dimension]:
-        points, cell = _published_grid(prior, noise, count)
+        points, cell = _published_grid(prior, _reach(noise), count)
         found, _ = _boxes(points, half, cube, form, noise)
         delta = float(found.sum()) * cell
         error = abs(delta - before)
@@ -212,14 +250,17 @@ def _by_quadrature(
     return Found(delta, max(delta - error, least), min(delta + error, 1.0), Way.QUADRATURE)
 
 
-def _published_grid(prior: JointMixture, noise: VectorNoise, count: int) -> tuple[Floats, float]:
-    """Evenly spaced points of what may be published, and the volume that each stands for."""
+def _reach(noise: VectorNoise) -> Floats:
+    """How far the noise goes, but for tails that count for nothing."""
     form = noise.form()
+    return np.minimum(form.reach, _TAILS.get(form.kind, math.inf) * noise.sigma)
+
+
+def _published_grid(prior: JointMixture, reach: Floats, count: int) -> tuple[Floats, float]:
+    """Evenly spaced points of what may be published, and the volume that each stands for."""
     deviations = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2))
     low = np.maximum((prior.means - _PRIOR_TAIL * deviations).min(axis=0), prior.domain[:, 0])
     high = np.minimum((prior.means + _PRIOR_TAIL * deviations).max(axis=0), prior.domain[:, 1])
-    far = np.minimum(form.reach, _TAILS.get(form.kind, 0.0) * noise.sigma)
-    reach = np.where(np.isfinite(form.reach), form.reach, far)
     axes = [
         start + (np.arange(count) + 0.5) * (stop - start) / count
         for start, stop in zip(low - reach, high + reach, strict=True)
@@ -302,7 +343,7 @@ def _cube(prior: JointMixture, half: Floats, noise: NoiseForm) -> Cube:
         return _sobol(size, 8)
     narrowest = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)).min(axis=0)
     wide = float((half / narrowest).max())
-    rough = 3.0 if len(noise.heights) > 1 else 1.0  # shells cut a box in many ways
+    rough = 2.0 if len(noise.heights) > 1 else 1.0  # shells cut a box in many ways
     count = min(math.ceil(_NODES[size] * max(rough, 2 * wide)), _MOST_NODES[size])
     panels = 2 if noise.kind == LAPLACE else 1  # the kink of the density is put between them
     places, weights = np.polynomial.legendre.leggauss(max(math.ceil(count / panels), 2))

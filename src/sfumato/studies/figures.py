@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from sfumato.jobs.disclosure import Curve, DisclosureReport
     from sfumato.jobs.plan import CurvePoint
     from sfumato.jobs.privatize import Spread
     from sfumato.jobs.series import Outcome
@@ -285,6 +286,28 @@ def compared_methods(
     panels[1].plot(told, color=COLOURS["optimal"], linewidth=1.1, label=f"released ({best.method})")
     panels[1].set_xlabel("moment")
     panels[1].legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: str | Path) -> None:
+    """How often attackers find all columns, as the noise grows, for every shape of noise."""
+    figure, axes = _figure(6.8, 4.2)
+    known = report.coupling != "none"
+    colours = ("#1b6ca8", "#e07b39", "#4c9a5b", "#9a9a9a")
+    for curve, colour in zip(curves, colours, strict=True):
+        sizes = [factor * report.sigma[0] for factor in curve.factors]
+        axes.plot(sizes, curve.deltas, "-o", color=colour, markersize=3.5, label=curve.noise)
+        if known:
+            axes.plot(sizes, curve.alone, ":", color=colour)
+    if known:
+        axes.plot([], [], ":", color="#2b2b2b", label="attacker knows nothing")
+    if report.delta_before is not None:
+        axes.axhline(report.delta_before, color="#bbbbbb", label="a guess, nothing published")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(f"standard deviation of the noise on {report.columns[0]}")
+    axes.set_ylabel("probability that all columns are found")
+    axes.legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 
