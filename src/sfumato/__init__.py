@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from sfumato.errors import SfumatoError
     from sfumato.files import load, save
     from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
-    from sfumato.jobs.disclosure import disclosure, publish
+    from sfumato.jobs.disclosure import disclosure
     from sfumato.jobs.privatize import Privatizer, privatize
+    from sfumato.jobs.publishing import publish
     from sfumato.jobs.series import compare
     from sfumato.leakage.bounded import bounded_leakage
     from sfumato.leakage.information import (
@@ -93,8 +94,9 @@ _HOMES = {
     "errors": ("SfumatoError",),
     "files": ("load", "save"),
     "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
-    "jobs.disclosure": ("disclosure", "publish"),
+    "jobs.disclosure": ("disclosure",),
     "jobs.privatize": ("Privatizer", "privatize"),
+    "jobs.publishing": ("publish",),
     "jobs.series": ("compare",),
     "leakage.bounded": ("bounded_leakage",),
     "leakage.information": (

@@ -18,7 +18,8 @@ from sfumato.cli.once import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.jobs.disclosure import DisclosureReport, PublishCertificate
+    from sfumato.jobs.disclosure import DisclosureReport
+    from sfumato.jobs.publishing import PublishCertificate
 
 Columns = Annotated[str, typer.Option("--columns", "-c", help="The columns to publish: a,b,c.")]
 Accuracy = Annotated[
@@ -53,6 +54,10 @@ Attacker = Annotated[
         "one who knows nothing as rarely as can be.",
     ),
 ]
+Correlation = Annotated[
+    float | None,
+    typer.Option(help="Of any two columns of the noise; with --noise gaussian."),
+]
 History = Annotated[str | None, typer.Option(help="Public records to learn the coupling from.")]
 
 _OPTIONS = {
@@ -63,6 +68,7 @@ _OPTIONS = {
     "coupling": "--coupling",
     "target_delta": "--target-delta",
     "attacker": "--attacker-bound",
+    "correlation": "--correlation",
     "domains": "--domain",
     "degree": "--degree",
     "identity": "--id",
@@ -79,6 +85,7 @@ def disclosure(
     coupling: Coupling = "none",
     target_delta: Target = None,
     attacker: Attacker = None,
+    correlation: Correlation = None,
     domain: Domain = None,
     degree: Degree = 2,
     history: History = None,
@@ -101,7 +108,8 @@ def disclosure(
       uniform    independent; the paper's choice for equations
       ball       uniform on a ball; the paper's choice for densities, the least delta of an
                  attacker who knows nothing, if the accuracy is small against sigma
-      gaussian   often better than both against an attacker who knows the joint density
+      gaussian   often better than both against an attacker who knows the joint density;
+                 with --correlation its columns are correlated
       laplace    for comparison
       best       the best round noise against that attacker, by a certified search; 1 or 2 columns
 
@@ -142,6 +150,7 @@ def disclosure(
             noise=noise,
             target_delta=target_delta,
             attacker=attacker,
+            correlation=correlation,
             progress=show,
             **asked,
         )
@@ -167,6 +176,7 @@ def publish(
     coupling: Coupling = "none",
     target_delta: Target = None,
     attacker: Attacker = None,
+    correlation: Correlation = None,
     domain: Domain = None,
     degree: Degree = 2,
     history: History = None,
@@ -201,7 +211,7 @@ def publish(
     """
     from sfumato.formats.readers import Table
     from sfumato.jobs.columns import read_columns
-    from sfumato.jobs.disclosure import publish as publish_columns
+    from sfumato.jobs.publishing import publish as publish_columns
     from sfumato.streaming.instant import Purpose
 
     sink = Table.at(output)
@@ -223,6 +233,7 @@ def publish(
             coupling=coupling,
             target_delta=target_delta,
             attacker=attacker,
+            correlation=correlation,
             domains=_domains(domain),
             degree=degree,
             history=records,

@@ -293,9 +293,9 @@ def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: s
     """How often attackers find all columns, as the noise grows, for every shape of noise."""
     figure, axes = _figure(6.8, 4.2)
     known = report.coupling != "none"
+    sizes = [factor * report.sigma[0] for factor in curves[0].factors]
     colours = ("#1b6ca8", "#e07b39", "#4c9a5b", "#9a9a9a")
     for curve, colour in zip(curves, colours, strict=True):
-        sizes = [factor * report.sigma[0] for factor in curve.factors]
         axes.plot(sizes, curve.deltas, "-o", color=colour, markersize=3.5, label=curve.noise)
         if known:
             axes.plot(sizes, curve.alone, ":", color=colour)
@@ -305,6 +305,8 @@ def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: s
         axes.axhline(report.delta_before, color="#bbbbbb", label="a guess, nothing published")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(sizes, [f"{size:.3g}" for size in sizes])
+    axes.minorticks_off()
     axes.set_xlabel(f"standard deviation of the noise on {report.columns[0]}")
     axes.set_ylabel("probability that all columns are found")
     axes.legend(frameon=False, fontsize=8)

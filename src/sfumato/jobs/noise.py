@@ -1,0 +1,162 @@
+"""The noise that was asked for, or the least that keeps a target, and what attackers make of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import _checks
+from sfumato._numerics import up
+from sfumato.design.round_noise import BestRound, best_round_noise
+from sfumato.errors import InvalidParameter
+from sfumato.jobs import Progress
+from sfumato.jobs.attributes import Attributes, Numbers
+from sfumato.leakage.coupled import coupled_disclosure, prior_cloud_disclosure
+from sfumato.leakage.disclosure import Found, Way, bayes_disclosure, prior_disclosure
+from sfumato.mechanisms.publishing import Shape, lattice_steps, noise_of, published_box
+from sfumato.mechanisms.vector_noise import CorrelatedNoise, VectorNoise, axis_scales
+from sfumato.models.joint import JointMixture
+
+Floats = NDArray[np.float64]
+
+BEST = "best"
+_SEARCHES, _NEAR = 40, 5e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The shape of noise that was asked for."""
+
+    shape: str
+    correlation: ArrayLike | None
+    attacker: float | None
+
+    def __post_init__(self) -> None:
+        if self.shape not in (*Shape, BEST):
+            rule = f"be one of {', '.join((*Shape, BEST))}"
+            raise InvalidParameter("noise", self.shape, rule)
+        if self.attacker is not None and self.shape != BEST:
+            raise InvalidParameter("attacker", self.attacker, "come with the best noise")
+        if self.correlation is not None and self.shape != Shape.GAUSSIAN:
+            raise InvalidParameter("correlation", "given", "come with gaussian noise")
+
+    def at(self, scales: Floats) -> VectorNoise:
+        """The noise of some deviations."""
+        if self.correlation is None:
+            return noise_of(self.shape, scales)
+        matrix = _checks.numbers("correlation", self.correlation)
+        if matrix.ndim == 0:
+            matrix = np.where(np.eye(scales.size, dtype=bool), 1.0, matrix)
+        return CorrelatedNoise.of(scales, matrix)
+
+
+def chosen_noise(
+    known: Attributes,
+    records: Numbers,
+    wanted: Wanted,
+    half: Floats,
+    sigma: ArrayLike | None,
+    target: float | None,
+    progress: Progress | None,
+) -> tuple[VectorNoise, BestRound | None]:
+    """The noise that was asked for, or the least that keeps a target."""
+    if sigma is None and target is None:
+        raise InvalidParameter("sigma", None, "be given, or target_delta")
+    scales = half if sigma is None else axis_scales("sigma", sigma, half.size)
+    if wanted.shape == BEST:
+        if target is not None:
+            raise InvalidParameter("noise", BEST, "come with sigma, not with target_delta")
+        reference = known.joint or _alone(records)
+        found = best_round_noise(scales, half, reference, attacker=wanted.attacker)
+        return found.noise, found
+    if target is None:
+        return wanted.at(scales), None
+    goal = _checks.proper_fraction("target_delta", target)
+    return _least_noise(known, wanted, half, scales, goal, progress), None
+
+
+def _least_noise(
+    known: Attributes,
+    wanted: Wanted,
+    half: Floats,
+    proportions: Floats,
+    target: float,
+    progress: Progress | None,
+) -> VectorNoise:
+    """The least multiple of some deviations with which no attacker succeeds more often."""
+    before = guessed(known, half)
+    if before is not None and before >= target:
+        rule = f"be more than {before:.6g}, which a guess has before anything is published"
+        raise InvalidParameter("target_delta", target, rule)
+    unit = proportions / float(np.max(proportions / half))  # at 1, noise is as wide as the box
+
+    def reached(factor: float) -> float:
+        noise = wanted.at(factor * unit)
+        return certified(known, noise, half, lattice_steps(noise, half))[0]
+
+    low, high = 2.0**-20, 1.0
+    for count in range(_SEARCHES):
+        if progress:
+            progress(count)
+        if (now := reached(high)) <= target:
+            break
+        low = high
+        # Away from 1, delta falls as a power of the noise: aim there, and a little beyond.
+        high *= min(max((now / target) ** (1 / half.size) * 1.02, 1.05), 8.0)
+    else:
+        rule = "be more: no noise that was tried keeps it"
+        raise InvalidParameter("target_delta", target, rule)
+    while high / low > 1 + _NEAR:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) <= target else (middle, high)
+    return wanted.at(high * unit)
+
+
+def certified(
+    known: Attributes, noise: VectorNoise, half: Floats, steps: Floats
+) -> tuple[float, Way]:
+    """Largest success of any attacker against what is published, rounded up; and how found."""
+    alone = published_box(noise, half, steps)
+    found = attacked(known, noise, half + steps)
+    if found is None:
+        return alone, Way.CLOSED
+    return min(max(up(found.high), alone), 1.0), found.way
+
+
+def attacked(known: Attributes, noise: VectorNoise, half: Floats) -> Found | None:
+    """What the best attacker who knows the coupling reaches; None if there is none to know."""
+    if known.joint is not None:
+        return bayes_disclosure(known.joint, noise, half)
+    if known.tied is not None:
+        return coupled_disclosure(known.tied, noise, half)
+    return None
+
+
+def guessed(known: Attributes, half: Floats) -> float | None:
+    """What a guess reaches before anything is published; None if nothing is known."""
+    if known.joint is not None:
+        return prior_disclosure(known.joint, half)
+    if known.tied is not None:
+        return prior_cloud_disclosure(known.tied, half)
+    return None
+
+
+def _alone(records: Numbers) -> JointMixture:
+    """Normal columns that are independent: what a cautious designer takes an attacker to know."""
+    table = np.stack(list(records.values()), axis=1)
+    return JointMixture.normal(table.mean(axis=0), np.diag(table.var(axis=0, ddof=1)))
+
+
+def told_of_best(best: BestRound | None, known: Attributes) -> tuple[str, ...]:
+    """How good the best noise is, in words."""
+    if best is None or best.attacker is None:
+        return ()
+    which = "this coupling" if known.joint is not None else "normal, independent columns"
+    return (
+        f"the best round noise against attackers who know {which}: they succeed with "
+        f"{best.attacker.delta:.5g}; at most {100 * best.gap:.2g} % above the best of "
+        f"{best.noise.masses.size} shells",
+    )

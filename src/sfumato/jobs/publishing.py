@@ -1,0 +1,213 @@
+"""Several columns of a table, published with noise and a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato._digest import digest
+from sfumato.errors import InsecureRandomness, InvalidParameter
+from sfumato.formats.problems import BadTable
+from sfumato.guarantees import Disclosure
+from sfumato.jobs import Progress
+from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, numbers_of
+from sfumato.jobs.fit import read_each
+from sfumato.jobs.frames import columns_of, framed_columns
+from sfumato.jobs.noise import Wanted, certified, chosen_noise, told_of_best
+from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
+from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
+from sfumato.models.coupling import Interval
+from sfumato.models.encoding import text
+from sfumato.randomness import Randomness, secure
+from sfumato.streaming.instant import Purpose
+
+Floats = NDArray[np.float64]
+
+_FRAME = "frame"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishCertificate:
+    """What published columns promise.
+
+    Attributes:
+        guarantee: An attacker who knows the coupling comes near on all columns with at most this
+            probability; the accuracy is the least of the columns'.
+        guarantee_without_correlation: The same of an attacker who sees the values alone.
+        columns: The columns.
+        rows: How many people.
+        noise: Shape of the noise.
+        sigma: Its standard deviation on each column.
+        accuracy: How near an attacker must come, on each column.
+        coupling: What the attacker knows.
+        way: How the guarantee was found.
+        steps: Distance of the points on which published values lie, on each column.
+        fingerprint: Identifies noise and lattice.
+        remarks: What a careful user should know.
+    """
+
+    guarantee: Disclosure
+    guarantee_without_correlation: Disclosure
+    columns: tuple[str, ...]
+    rows: int
+    noise: str
+    sigma: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    coupling: str
+    way: str
+    steps: tuple[float, ...]
+    fingerprint: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """Published columns with their certificate.
+
+    Attributes:
+        frame: The published columns and those that were to be kept, as the kind of frame that came.
+        certificate: What they promise.
+    """
+
+    frame: Any
+    certificate: PublishCertificate
+    values: Floats = field(repr=False)
+
+
+def publish(
+    frame: Any,
+    columns: Sequence[str],
+    *,
+    accuracy: ArrayLike,
+    sigma: ArrayLike | None = None,
+    noise: str = Shape.BALL,
+    coupling: AnyCoupling = "none",
+    target_delta: float | None = None,
+    attacker: float | None = None,
+    correlation: ArrayLike | None = None,
+    domains: Mapping[str, Interval] | None = None,
+    degree: int = 2,
+    history: Any = None,
+    keep: Sequence[str] = (),
+    identity: str | None = None,
+    randomness: Randomness | None = None,
+    purpose: Purpose = Purpose.RELEASE,
+    progress: Progress | None = None,
+) -> Published:
+    """Publish several columns with noise, and say what an attacker may learn of them.
+
+    Publishing the same people again tells more about them: keep what was published. With `keyed`
+    coins the same columns get the same noise again, or, with `identity`, the same person: then a
+    key is for one record of each person.
+
+    Args:
+        frame: A polars or pandas frame, a pyarrow table or a mapping of columns; one row a person.
+        columns: The columns that are published.
+        accuracy: How near an attacker must come, for all columns or each.
+        sigma: Standard deviation of the noise, for all columns or each; see `disclosure`.
+        noise: Its shape; see `disclosure`.
+        coupling: What the attacker knows; see `known_attributes`.
+        target_delta: Add the least noise with which the attacker succeeds at most so often.
+        attacker: See `disclosure`.
+        correlation: Of Gaussian noise; see `disclosure`.
+        domains: Intervals of the columns, known to everybody.
+        degree: Of polynomials that are fitted.
+        history: Public records to learn the coupling from; else the frame itself.
+        keep: Columns that leave as they are.
+        identity: Column that names the rows, for keyed coins.
+        randomness: Source of coins; secure if not given.
+        purpose: A simulation may use seeded coins; a release may not.
+        progress: Told how many steps are done.
+
+    Examples:
+        >>> people = {"height": [160.0, 171.5, 180.0] * 9, "weight": [55.0, 70.0, 82.5] * 9}
+        >>> done = publish(people, ["height", "weight"], accuracy=2.0, target_delta=0.01)
+        >>> done.certificate.guarantee <= Disclosure(2.0, 0.01), len(done.frame["height"])
+        (True, 27)
+
+    References:
+        [MDDP, Eq. 1 and Def. 5]
+    """
+    coins = secure() if randomness is None else randomness
+    if coins.simulated and purpose is not Purpose.SIMULATION:
+        raise InsecureRandomness("publish")
+    if identity is not None and not coins.addressed:
+        raise InvalidParameter("identity", identity, "come with keyed coins")
+    if set(keep) & set(columns) or len(set(keep)) != len(keep):
+        rule = "name every column once, and none that is published"
+        raise InvalidParameter("keep", list(keep), rule)
+    records = numbers_of(frame, columns, _FRAME)
+    others = columns_of(frame, [*keep, *([] if identity is None else [identity])], _FRAME)
+    past = records if history is None else numbers_of(history, columns, "history")
+    known = known_attributes(past, coupling, domains=domains, degree=degree)
+    half = axis_scales("accuracy", accuracy, len(known.names))
+    wanted = Wanted(str(noise), correlation, attacker)
+    added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
+    steps = lattice_steps(added, half)
+    certificate = _certificate(known, added, str(noise), half, steps, records)
+    told = (*certificate.remarks, *told_of_best(best, known))
+    if history is None and known.text != "none":
+        told = (
+            *told,
+            "the coupling was learnt from these very people: what is said holds for an attacker "
+            "who knows it already; learn it from public records (history) to be safe",
+        )
+    table = np.stack(list(records.values()), axis=1)
+    names = _addresses(table, others, identity)
+    values = published(added, table, steps, _words(added, certificate.fingerprint, coins, names))
+    released = dict(zip(known.names, values.T.tolist(), strict=True))
+    return Published(
+        framed_columns(frame, keep, released), replace(certificate, remarks=told), values
+    )
+
+
+def _certificate(
+    known: Attributes,
+    noise: VectorNoise,
+    shape: str,
+    half: Floats,
+    steps: Floats,
+    records: Numbers,
+) -> PublishCertificate:
+    alone = published_box(noise, half, steps)
+    high, way = certified(known, noise, half, steps)
+    least = float(half.min())
+    return PublishCertificate(
+        guarantee=Disclosure(least, high),
+        guarantee_without_correlation=Disclosure(least, alone),
+        columns=known.names,
+        rows=len(records[known.names[0]]),
+        noise=shape,
+        sigma=tuple(noise.sigma.tolist()),
+        accuracy=tuple(half.tolist()),
+        coupling=known.text,
+        way=way.value,
+        steps=tuple(steps.tolist()),
+        fingerprint=digest("publishing", noise.fingerprint, steps),
+        remarks=known.remarks,
+    )
+
+
+def _addresses(table: Floats, others: Mapping[str, Any], identity: str | None) -> list[str]:
+    """Where the coins of each row are; without names, the whole table is part of the address."""
+    if identity is None:
+        content = digest(table)
+        return [f"{content} {row}" for row in range(len(table))]
+    names = read_each(others[identity], text, _FRAME)
+    if len(set(names)) != len(names):
+        raise BadTable(_FRAME, None, f"column {identity!r} must name each row once")
+    return [f"named {name}" for name in names]
+
+
+def _words(
+    noise: VectorNoise, fingerprint: str, coins: Randomness, names: Sequence[str]
+) -> NDArray[np.uint64]:
+    """Coins for each row; addressed ones depend on its name and the noise alone."""
+    if not coins.addressed:
+        return coins.words(len(names) * noise.words).reshape(len(names), noise.words)
+    found = [coins.at(f"{fingerprint} {name}", 0).words(noise.words) for name in names]
+    return np.stack(found)
