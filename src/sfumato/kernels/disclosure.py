@@ -18,15 +18,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 UNIFORM, GAUSSIAN, LAPLACE, ROUND = 0, 1, 2, 3
-_FAR = 80.0
-"""Squared distances from which a normal density counts for nothing."""
-_STARTS = 4
+_TAIL = 5.5
+"""Deviations beyond which a normal density counts for nothing."""
+_ROOT = math.sqrt(2 * math.pi)
+_STARTS, _FOLLOWED = 4, 2
 _NEGLIGIBLE = 16.0
 """Log densities so far under the largest count for nothing."""
 _CLOSE = 4.5
 """Deviations beyond which a component counts for nothing."""
-_FINEST = 1.0 / 16
-_SETTLED = 1e-5
+_FINEST = 1.0 / 128
+_SETTLED = 1e-4
 _MOST_SWEEPS = 24
 
 
@@ -56,9 +57,9 @@ class PriorForm(NamedTuple):
     Attributes:
         low: Where it begins, along each axis.
         high: Where it ends.
-        weights: Of the components, each with the factor of its density.
+        weights: Of the components, divided by the mass of the domain.
         means: Of the components.
-        precisions: Their inverse covariances.
+        roots: Lower triangular roots of their covariances.
         deviations: Their standard deviations along each axis.
         gains: How a published point moves the mean of each component.
         told: Inverse covariances of published points, given the component.
@@ -69,7 +70,7 @@ class PriorForm(NamedTuple):
     high: Floats
     weights: Floats
     means: Floats
-    precisions: Floats
+    roots: Floats
     deviations: Floats
     gains: Floats
     told: Floats
@@ -81,22 +82,6 @@ class Cube(NamedTuple):
 
     nodes: Floats
     weights: Floats
-
-
-@njit(cache=True)
-def _prior_at(point: Floats, prior: PriorForm, near: Ints) -> float:
-    total = 0.0
-    for part in near:
-        squared = 0.0
-        for row in range(len(point)):
-            off = point[row] - prior.means[part, row]
-            squared += off * off * prior.precisions[part, row, row]
-            for column in range(row):
-                other = point[column] - prior.means[part, column]
-                squared += 2.0 * off * other * prior.precisions[part, row, column]
-        if squared < _FAR:
-            total += prior.weights[part] * math.exp(-0.5 * squared)
-    return total
 
 
 @njit(cache=True)
@@ -126,6 +111,73 @@ def noise_at(off: Floats, noise: NoiseForm) -> float:
 
 
 @njit(cache=True)
+def _reach(noise: NoiseForm, axis: int, left: float) -> float:
+    """How far noise goes along an axis, but for tails that count for nothing.
+
+    Of round noise, when the axes before have used up all but `left` of the squared radius.
+    """
+    if noise.kind == ROUND:
+        return float(noise.scale[axis]) * math.sqrt(left)
+    if noise.kind == GAUSSIAN:
+        return _TAIL * float(noise.scale[axis])
+    if noise.kind == LAPLACE:
+        return 2.0 * _TAIL * float(noise.scale[axis])
+    return float(noise.reach[axis])
+
+
+@njit(cache=True)
+def _mapped(
+    node: Floats,
+    part: int,
+    centre: Floats,
+    half: Floats,
+    told: Floats,
+    prior: PriorForm,
+    noise: NoiseForm,
+    point: Floats,
+    off: Floats,
+    standard: Floats,
+) -> float:
+    """A node of the unit cube, mapped to where box, noise and one component of the prior overlap.
+
+    Axis by axis, given those before: what remains of the box within the domain, the reach of the
+    noise and that of the component. Returns the component's density there, times the volume.
+    """
+    share = float(prior.weights[part])
+    left = noise.edges[-1] ** 2
+    for axis in range(len(centre)):
+        mean = prior.means[part, axis]
+        for before in range(axis):
+            mean += prior.roots[part, axis, before] * standard[before]
+        deviation = prior.roots[part, axis, axis]
+        limit = _reach(noise, axis, left)
+        start = max(centre[axis] - half[axis], prior.low[axis], told[axis] - limit)
+        stop = min(centre[axis] + half[axis], prior.high[axis], told[axis] + limit)
+        start = max(start, mean - _TAIL * deviation)
+        stop = min(stop, mean + _TAIL * deviation)
+        if not stop > start:
+            return 0.0
+        place = node[axis]
+        if noise.kind == LAPLACE and start < told[axis] < stop:
+            # The density has a kink here: half of the nodes go to each side.
+            if place < 0.5:
+                point[axis] = start + 2.0 * place * (told[axis] - start)
+                share *= 2.0 * (told[axis] - start)
+            else:
+                point[axis] = told[axis] + (2.0 * place - 1.0) * (stop - told[axis])
+                share *= 2.0 * (stop - told[axis])
+        else:
+            point[axis] = start + place * (stop - start)
+            share *= stop - start
+        standard[axis] = (point[axis] - mean) / deviation
+        share *= math.exp(-0.5 * standard[axis] ** 2) / (_ROOT * deviation)
+        off[axis] = told[axis] - point[axis]
+        if noise.kind == ROUND:
+            left = max(left - (off[axis] / noise.scale[axis]) ** 2, 0.0)
+    return share
+
+
+@njit(cache=True)
 def box_weight(
     centre: Floats,
     half: Floats,
@@ -134,45 +186,20 @@ def box_weight(
     prior: PriorForm,
     noise: NoiseForm,
     near: Ints,
-    point: Floats,
-    off: Floats,
+    work: Floats,
 ) -> float:
     """Prior times noise over one box around `centre`, when `told` was published.
 
     Of the components of the prior, only those that are `near` the box are looked at.
     """
     total = 0.0
-    for node in range(len(cube.nodes)):
-        share = cube.weights[node]
-        left = noise.edges[-1] ** 2
-        for axis in range(len(centre)):
-            limit = noise.reach[axis]
-            if noise.kind == ROUND:
-                limit = noise.scale[axis] * math.sqrt(left)
-            start = max(centre[axis] - half[axis], prior.low[axis], told[axis] - limit)
-            stop = min(centre[axis] + half[axis], prior.high[axis], told[axis] + limit)
-            if not stop > start:
-                share = 0.0
-                break
-            place = cube.nodes[node, axis]
-            if noise.kind == LAPLACE and start < told[axis] < stop:
-                # The density has a kink here: half of the nodes go to each side.
-                if place < 0.5:
-                    point[axis] = start + 2.0 * place * (told[axis] - start)
-                    share *= 2.0 * (told[axis] - start)
-                else:
-                    point[axis] = told[axis] + (2.0 * place - 1.0) * (stop - told[axis])
-                    share *= 2.0 * (stop - told[axis])
-            else:
-                point[axis] = start + place * (stop - start)
-                share *= stop - start
-            off[axis] = told[axis] - point[axis]
-            if noise.kind == ROUND:
-                left = max(left - (off[axis] / noise.scale[axis]) ** 2, 0.0)
-        if share > 0.0:
-            here = noise_at(off, noise)
-            if here > 0.0:
-                total += share * here * _prior_at(point, prior, near)
+    for part in near:
+        for node in range(len(cube.nodes)):
+            share = _mapped(
+                cube.nodes[node], part, centre, half, told, prior, noise, work[0], work[1], work[2]
+            )
+            if share > 0.0:
+                total += cube.weights[node] * share * noise_at(work[1], noise)
     return total
 
 
@@ -241,10 +268,10 @@ def _climb(
     a normal posterior, and the box goes to its top. Steps shrink from sweep to sweep.
     """
     size = len(start)
-    point, off = np.empty(size), np.empty(size)
+    work = np.empty((3, size))
     trial = start.copy()
     near = kept[: _near(start, half, step, prior, kept)]
-    value = box_weight(start, half, told, cube, prior, noise, near, point, off)
+    value = box_weight(start, half, told, cube, prior, noise, near, work)
     width = 1.0
     for _ in range(_MOST_SWEEPS):
         before = value
@@ -253,9 +280,9 @@ def _climb(
             place = start[axis]
             trial[:] = start
             trial[axis] = place - span
-            left = box_weight(trial, half, told, cube, prior, noise, near, point, off)
+            left = box_weight(trial, half, told, cube, prior, noise, near, work)
             trial[axis] = place + span
-            right = box_weight(trial, half, told, cube, prior, noise, near, point, off)
+            right = box_weight(trial, half, told, cube, prior, noise, near, work)
             goal = place
             if left > 0.0 and right > 0.0 and value > 0.0:
                 slope = math.log(right) - math.log(left)
@@ -263,7 +290,7 @@ def _climb(
                 if bend > 0.0:
                     goal = place + span * min(max(0.5 * slope / bend, -2.0), 2.0)
             trial[axis] = goal
-            top = box_weight(trial, half, told, cube, prior, noise, near, point, off)
+            top = box_weight(trial, half, told, cube, prior, noise, near, work)
             if top >= max(left, right) and top > value:
                 start[axis], value = goal, top
             elif left > max(value, right):
@@ -287,12 +314,10 @@ def box_weights(
     """Prior times noise over one box for each published point."""
     rows, size = told.shape
     found = np.empty(rows)
-    point, off = np.empty(size), np.empty(size)
+    work = np.empty((3, size))
     every = np.arange(len(prior.weights))
     for row in range(rows):
-        found[row] = box_weight(
-            centres[row], half, told[row], cube, prior, noise, every, point, off
-        )
+        found[row] = box_weight(centres[row], half, told[row], cube, prior, noise, every, work)
     return found
 
 
@@ -335,7 +360,8 @@ def best_boxes(
     """
     rows, size = told.shape
     found, centres = np.zeros(rows), np.empty((rows, size))
-    start = np.empty(size)
+    starts, values = np.empty((_STARTS, size)), np.empty(_STARTS)
+    work = np.empty((3, size))
     likely = np.empty(len(prior.weights))
     kept = np.empty(len(prior.weights), dtype=np.int64)
     # Where prior and noise have one peak each, so has their product: one start finds it.
@@ -346,38 +372,48 @@ def best_boxes(
         if _hopeless(told[row], prior, noise, likely):
             centres[row] = told[row]
             continue
+        # Of several starts, the two that weigh most are followed.
+        attempts = min(first + _STARTS, len(likely) + 1) - first
+        for attempt in range(attempts):
+            _begin(first + attempt, told[row], prior, likely, starts[attempt])
+            near = kept[: _near(starts[attempt], half, step, prior, kept)]
+            values[attempt] = 0.0
+            if attempts > 1:
+                values[attempt] = box_weight(
+                    starts[attempt], half, told[row], cube, prior, noise, near, work
+                )
         best = -1.0
-        for attempt in range(first, min(first + _STARTS, len(likely) + 1)):
-            _begin(attempt, told[row], prior, likely, start)
-            value = _climb(start, half, told[row], step, cube, prior, noise, kept)
+        for _ in range(min(attempts, _FOLLOWED)):
+            attempt = int(np.argmax(values[:attempts]))
+            values[attempt] = -1.0
+            value = _climb(starts[attempt], half, told[row], step, cube, prior, noise, kept)
             if value > best:
                 best = value
-                centres[row] = start
+                centres[row] = starts[attempt]
         found[row] = best
     return found, centres
 
 
 @njit(cache=True, nogil=True)
 def shell_weights(
-    told: Floats, centres: Floats, half: Floats, cube: Cube, prior: PriorForm, edges: Floats
+    told: Floats, centres: Floats, half: Floats, cube: Cube, prior: PriorForm, noise: NoiseForm
 ) -> Floats:
     """Prior within the boxes by distance to what was published: a sum for each shell."""
     rows, size = told.shape
-    found = np.zeros(len(edges) - 1)
-    point = np.empty(size)
-    every = np.arange(len(prior.weights))
+    found = np.zeros(len(noise.edges) - 1)
+    work = np.empty((3, size))
     for row in range(rows):
-        for node in range(len(cube.nodes)):
-            share = cube.weights[node]
-            distance = 0.0
-            for axis in range(size):
-                start = max(centres[row, axis] - half[axis], prior.low[axis])
-                stop = min(centres[row, axis] + half[axis], prior.high[axis])
-                share *= max(stop - start, 0.0)
-                point[axis] = start + cube.nodes[node, axis] * (stop - start)
-                distance += (told[row, axis] - point[axis]) ** 2
-            distance = math.sqrt(distance)
-            if share > 0.0 and edges[0] <= distance < edges[-1]:
-                shell = np.searchsorted(edges, distance, side="right") - 1
-                found[shell] += share * _prior_at(point, prior, every)
+        for part in range(len(prior.weights)):
+            for node in range(len(cube.nodes)):
+                share = _mapped(
+                    cube.nodes[node], part, centres[row], half, told[row], prior, noise,
+                    work[0], work[1], work[2],
+                )  # fmt: skip
+                if share > 0.0:
+                    distance = 0.0
+                    for axis in range(size):
+                        distance += (work[1, axis] / noise.scale[axis]) ** 2
+                    shell = np.searchsorted(noise.edges, math.sqrt(distance), side="right") - 1
+                    if 0 <= shell < len(found):
+                        found[shell] += cube.weights[node] * share
     return found

@@ -40,6 +40,7 @@ from sfumato.kernels.disclosure import (
     box_weights,
     shell_weights,
 )
+from sfumato.leakage.lattice_attack import LatticeAttack, lattice_error
 from sfumato.mechanisms.round_boxes import ball_volume
 from sfumato.mechanisms.round_noise import RoundNoise
 from sfumato.mechanisms.vector_noise import (
@@ -54,9 +55,9 @@ Floats = NDArray[np.float64]
 PRECISION = 5e-3
 CONFIDENCE = 0.99
 QUADRATURE_AXES = 3
-_GRIDS = {1: (96, 192, 384, 768, 1536), 2: (24, 36, 54, 81), 3: (10, 14, 20)}
-_NODES = {1: 10, 2: 6, 3: 4}
-_MOST_NODES = {1: 64, 2: 32, 3: 14}
+_GRIDS = {1: (96, 192, 384, 768, 1536), 2: (24, 36, 54), 3: (10, 14, 20)}
+_NODES = {1: 10, 2: 5, 3: 4}
+_WIDE, _MORE = 11.0, 1.5
 _BATCH, _LEAST_BATCHES, _MOST_BATCHES = 256, 6, 24
 _SAMPLED = 0.02
 _FREEDOM = 5
@@ -190,9 +191,8 @@ class Attack:
     def best_response(self, noise: RoundNoise) -> tuple[float, Floats]:
         """The best attacker against a noise: its success, and that against each shell alone."""
         _, centres = _boxes(self.told, self.half, self.cube, self.prior, noise)
-        sums = shell_weights(
-            self.told, centres, self.half, self.cube, self.prior, np.array(noise.edges)
-        )
+        form = noise.form()
+        sums = shell_weights(self.told, centres, self.half, self.cube, self.prior, form)
         volumes = np.array([ball_volume(self.half.size, edge) for edge in noise.edges])
         each = sums * self.cell / np.diff(volumes)
         return float(each @ noise.masses), each
@@ -206,17 +206,14 @@ def unlimited(size: int) -> NoiseForm:
 
 def prior_form(prior: JointMixture, spread: Floats) -> PriorForm:
     """A prior as plain arrays, and what normal noise of some covariance would make of it."""
-    precisions = np.linalg.inv(prior.covariances)
     told = np.linalg.inv(prior.covariances + spread)
-    logs = -0.5 * np.linalg.slogdet(prior.covariances)[1]
-    factors = np.exp(logs - 0.5 * prior.dimension * math.log(2 * math.pi)) / prior.mass
     low, high = prior.bounds
     return PriorForm(
         low,
         high,
-        np.asarray(prior.weights * factors),
+        np.asarray(prior.weights / prior.mass),
         np.array(prior.means),
-        np.ascontiguousarray(precisions),
+        np.ascontiguousarray(np.linalg.cholesky(prior.covariances)),
         np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)),
         np.ascontiguousarray(prior.covariances @ told),
         np.ascontiguousarray(told),
@@ -232,17 +229,22 @@ def _closed(delta: float, dimension: int) -> Found:
 def _by_quadrature(
     prior: JointMixture, noise: VectorNoise, half: Floats, precision: float
 ) -> Found:
-    form = prior_form(prior, np.diag(noise.sigma**2))
-    cube = _cube(prior, half, noise.form())
+    reach, form = _reach(noise), noise.form()
+    lattice = LatticeAttack.of(prior, half, reach) if prior.weights.size > 1 else None
+    known, cube = prior_form(prior, np.diag(noise.sigma**2)), _cube(prior, half, form)
     before, error = math.inf, math.inf
-    delta = 0.0
+    delta = rough = 0.0
     for count in _GRIDS[prior.dimension]:
-        points, cell = _published_grid(prior, _reach(noise), count)
-        found, _ = _boxes(points, half, cube, form, noise)
+        points, cell = _published_grid(prior, reach, count)
+        if lattice is None:
+            found, _ = _boxes(points, half, cube, known, noise)
+        else:
+            found = lattice.weights(points, form)
+            rough = rough or lattice_error(prior, half, reach, points, form)
         delta = float(found.sum()) * cell
-        error = abs(delta - before)
+        error = abs(delta - before) + rough * delta
         before = delta
-        if error <= precision * delta:
+        if abs(error - rough * delta) <= precision * delta:
             break
     # An attacker without a prior reaches this much: what a grid has missed of it was there.
     least = noise.box_mass(half)
@@ -341,10 +343,7 @@ def _cube(prior: JointMixture, half: Floats, noise: NoiseForm) -> Cube:
     size = prior.dimension
     if size > QUADRATURE_AXES:
         return _sobol(size, 8)
-    narrowest = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)).min(axis=0)
-    wide = float((half / narrowest).max())
-    rough = 2.0 if len(noise.heights) > 1 else 1.0  # shells cut a box in many ways
-    count = min(math.ceil(_NODES[size] * max(rough, 2 * wide)), _MOST_NODES[size])
+    count = _node_count(prior, half, noise)
     panels = 2 if noise.kind == LAPLACE else 1  # the kink of the density is put between them
     places, weights = np.polynomial.legendre.leggauss(max(math.ceil(count / panels), 2))
     line = np.concatenate([(0.5 * (places + 1) + panel) / panels for panel in range(panels)])
@@ -353,3 +352,18 @@ def _cube(prior: JointMixture, half: Floats, noise: NoiseForm) -> Cube:
     products = np.meshgrid(*[line_weights] * size, indexing="ij")
     nodes = np.stack([grid.ravel() for grid in grids], axis=1)
     return Cube(np.ascontiguousarray(nodes), np.prod([p.ravel() for p in products], axis=0))
+
+
+def _node_count(prior: JointMixture, half: Floats, noise: NoiseForm) -> int:
+    """Nodes an axis: by how many deviations of a component, or of the noise, a box is wide.
+
+    Beyond some both end within the box, and the nodes go to where they are.
+    """
+    roots = np.linalg.cholesky(prior.covariances)
+    finest = np.diagonal(roots, axis1=1, axis2=2).min(axis=0)
+    if noise.kind in (GAUSSIAN, LAPLACE):
+        finest = np.minimum(finest, noise.scale)
+    wide = min(float((2 * half / finest).max()), _WIDE)
+    rough = 2.0 if len(noise.heights) > 1 else 1.0  # shells cut a box in many ways
+    least = _NODES[prior.dimension]
+    return math.ceil(rough * least * (1 + _MORE * wide / _WIDE))

@@ -123,6 +123,34 @@ def lip_figures() -> Study:
     return Study(_LIP_FIGURES, run)
 
 
+def mddp_figures(data: str | None = None) -> Study:
+    """Figure 2 of MDDP.
+
+    Args:
+        data: The table of cardiovascular disease; made-up people if not given.
+    """
+    from sfumato.studies import mddp, mddp_drawings
+
+    people = mddp.simulated_people() if data is None else mddp.read_people(data)
+    tied, joint = len(mddp.TIED_ACCURACIES), len(mddp.JOINT_ACCURACIES)
+
+    def run(show: Callable[[int], None]) -> Findings:
+        points = mddp.tied_points(people, progress=show)
+        points += mddp.joint_points(people, progress=lambda done: show(tied + done))
+        said = mddp.facts(people, points)
+        show(tied + joint + 1)
+        return Findings(
+            title="ends of every curve",
+            columns=["figure and curve", "first x", "y", "last x", "y"],
+            rows=_ends(sorted(points, key=lambda point: point.figure)),
+            records=[asdict(point) for point in points],
+            facts=said,
+            pictures={"": partial(mddp_drawings.draw, points, people.units)},
+        )
+
+    return Study(tied + joint + 1, run)
+
+
 def _lip_facts(points: list[Point]) -> list[str]:
     curves: dict[tuple[str, str], list[Point]] = {}
     for point in points:
@@ -170,8 +198,12 @@ def _ends(points: list[Point]) -> list[list[str]]:
 STUDIES: dict[str, Callable[[], Study]] = {
     "sip-figure-5": sip_figure_5,
     "lip-figures": lip_figures,
+    "mddp-figures": mddp_figures,
 }
 """Every study by name; what it imports waits until it is asked for."""
+
+FROM_TABLE: dict[str, Callable[[str], Study]] = {"mddp-figures": mddp_figures}
+"""Those that can read a table of real people."""
 
 
 _SEEN = 1e-3
