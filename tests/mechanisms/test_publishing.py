@@ -62,7 +62,9 @@ def test_values_of_one_place_are_published_alike(shape: Shape) -> None:
     words = coins(noise, 200)
     base = np.tile([170.0, 65.5], (200, 1))
     nudged = base + 0.49 * steps
-    assert np.array_equal(published(noise, base, steps, words), published(noise, nudged, steps, words))
+    assert np.array_equal(
+        published(noise, base, steps, words), published(noise, nudged, steps, words)
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

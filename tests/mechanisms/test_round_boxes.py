@@ -1,5 +1,6 @@
 """Boxes in balls: against quadrature, characteristic functions and random points."""
 
+import itertools
 import math
 
 import numpy as np
@@ -27,15 +28,17 @@ def slices_of_a_ball(low: Floats, high: Floats, radius: float) -> float:
         if a >= b:
             return 0.0
         if axis == low.size - 1:
-            return b - a
+            return float(b - a)
         # The next axes are cut where their faces meet the ball.
-        kinks = {math.sqrt(left - e * e) for e in (*low[axis + 1 :], *high[axis + 1 :]) if e * e < left}
+        kinks = {
+            math.sqrt(left - e * e) for e in (*low[axis + 1 :], *high[axis + 1 :]) if e * e < left
+        }
         ends = sorted({a, b, *(k for s in kinks for k in (s, -s) if a < k < b)})
         total = 0.0
         nodes, weights = np.polynomial.legendre.leggauss(24)
-        for start, stop in zip(ends, ends[1:], strict=False):
+        for start, stop in itertools.pairwise(ends):
             half = 0.5 * (stop - start)
-            # x = sin-like substitution: square roots at the ends do no harm
+            # A sine takes the square roots out of the ends.
             angles = 0.5 * math.pi * nodes
             at = start + half * (1 + np.sin(angles))
             scale = half * 0.5 * math.pi * np.cos(angles) * weights

@@ -34,7 +34,7 @@ class Line:
     def density(self, x: Floats) -> Floats:
         total, mass = np.zeros_like(x), 0.0
         for w, m, d in zip(self.weights, self.means, self.deviations, strict=True):
-            total += w * stats.norm.pdf(x, m, d)
+            total += w * np.exp(-0.5 * ((x - m) / d) ** 2) / (d * math.sqrt(2 * math.pi))
             mass += w * (special.ndtr((self.high - m) / d) - special.ndtr((self.low - m) / d))
         return np.where((x >= self.low) & (x <= self.high), total / mass, 0.0)
 
@@ -47,10 +47,11 @@ class Line:
 
 @dataclass(frozen=True)
 class LineNoise:
-    """A density on a line and the places at which it must be cut."""
+    """A density on a line, where to cut it, and where it jumps or bends."""
 
     density: Callable[[Floats], Floats]
     cuts: Floats
+    kinks: Floats
 
 
 def line_noise(kind: str, sigma: float, rings: Sequence[Ring] = ()) -> LineNoise:
@@ -59,13 +60,17 @@ def line_noise(kind: str, sigma: float, rings: Sequence[Ring] = ()) -> LineNoise
         return line_noise("rings", sigma, [(0.0, 1.0, 1.0)])
     if kind == "gaussian":
         steps = sigma * np.linspace(-_REACH, _REACH, 37)
-        return LineNoise(lambda t: stats.norm.pdf(t, 0.0, sigma), steps)
+        return LineNoise(
+            lambda t: np.exp(-0.5 * (t / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi)),
+            steps,
+            np.zeros(1),
+        )
     if kind == "laplace":
         size = sigma / math.sqrt(2)
         near, far = np.linspace(0.0, 6.0, 16), np.linspace(7.0, 24.0, 12)
         half = size * np.concatenate([near, far])
         return LineNoise(
-            lambda t: np.exp(-np.abs(t) / size) / (2 * size), np.union1d(-half, half)
+            lambda t: np.exp(-np.abs(t) / size) / (2 * size), np.union1d(-half, half), np.zeros(1)
         )
     squared = sum(p * (b**3 - a**3) / (3 * (b - a)) for a, b, p in rings)
     unit = sigma / math.sqrt(squared)
@@ -78,19 +83,19 @@ def line_noise(kind: str, sigma: float, rings: Sequence[Ring] = ()) -> LineNoise
         return total
 
     ends = np.array([end for a, b, _ in scaled for end in (a, b, (a + b) / 2)])
-    return LineNoise(density, np.union1d(-ends, ends))
+    return LineNoise(density, np.union1d(-ends, ends), np.union1d(-ends, ends))
 
 
 def _refined(cuts: Floats, parts: int) -> Floats:
-    inner = [np.linspace(a, b, parts + 1)[:-1] for a, b in itertools.pairwise(cuts)]
-    return np.concatenate([*inner, cuts[-1:]])
+    inner = cuts[:-1, None] + np.diff(cuts)[:, None] * np.arange(parts) / parts
+    return np.concatenate([inner.ravel(), cuts[-1:]])
 
 
 def line_posterior(prior: Line, noise: LineNoise, told: float) -> tuple[Floats, Floats]:
     """Edges, and the mass of prior times noise up to each of them."""
-    cuts = np.union1d(prior.cuts(), told + noise.cuts)
-    low = max(prior.cuts()[0], told + noise.cuts[0])
-    high = min(prior.cuts()[-1], told + noise.cuts[-1])
+    known, heard = prior.cuts(), told + noise.cuts
+    low, high = max(known[0], heard[0]), min(known[-1], heard[-1])
+    cuts = np.concatenate([known, heard])
     if not low < high:
         return np.array([told, told + 1.0]), np.zeros(2)
     inside = np.union1d(cuts[(cuts > low) & (cuts < high)], [low, high])
@@ -110,21 +115,23 @@ def line_best(prior: Line, noise: LineNoise, accuracy: float, told: float) -> tu
 
 
 def line_disclosure(prior: Line, noise: LineNoise, accuracy: float) -> float:
-    """The chance of the best attacker, one attribute."""
-    sums = np.add.outer(prior.cuts(), noise.cuts).ravel()
-    coarse = np.unique(sums)
-    keep = [0]  # cuts that hardly differ are one
-    span = 1e-3 * min(min(prior.deviations), float(np.diff(noise.cuts).max()))
-    for place in range(1, coarse.size):
-        if coarse[place] - coarse[keep[-1]] > span:
-            keep.append(place)
-    cuts = coarse[keep]
+    """The chance of the best attacker, one attribute.
+
+    What is published changes at the scale of the prior around jumps of the noise, and at that of
+    the noise around the middles and ends of the prior: the integral is cut at both.
+    """
+    ends = [*prior.means, *(end for end in (prior.low, prior.high) if math.isfinite(end))]
+    around = np.add.outer(prior.cuts(), noise.kinks).ravel()
+    about = np.add.outer(np.array(ends), noise.cuts).ravel()
+    last = prior.cuts()[[0, -1]] + noise.cuts[[0, -1]]
+    cuts = np.unique(np.clip(np.concatenate([around, about, last]), *last))
+    nodes, weights = np.polynomial.legendre.leggauss(3)
     total = 0.0
-    shift = 0.5 / math.sqrt(3)
     for low, high in itertools.pairwise(cuts):
-        middle, width = 0.5 * (low + high), high - low
-        for told in (middle - shift * width, middle + shift * width):
-            total += 0.5 * width * line_best(prior, noise, accuracy, told)[0]
+        half = 0.5 * (high - low)
+        for node, weight in zip(nodes, weights, strict=True):
+            told = low + half * (1 + node)
+            total += half * weight * line_best(prior, noise, accuracy, told)[0]
     return total
 
 
@@ -230,7 +237,7 @@ def plane_disclosure(
         count = math.ceil((high - low) / widths[axis])
         extra = 0.5 * (count * widths[axis] - (high - low))
         axes.append(low - extra + (np.arange(count) + 0.5) * widths[axis])
-    table = prior.density(*axes)
+    table = prior.density(np.asarray(axes[0]), np.asarray(axes[1]))
     table /= table.sum()
     ys, steps = [], []
     for axis in (0, 1):
@@ -277,7 +284,9 @@ def normal_disclosure(
     def slice_at(x: float) -> float:
         mean = b / a * x
         upper, lower = (accuracy[1] - mean) / rest, (-accuracy[1] - mean) / rest
-        return float(stats.norm.pdf(x, 0, math.sqrt(a)) * (special.ndtr(upper) - special.ndtr(lower)))
+        return float(
+            stats.norm.pdf(x, 0, math.sqrt(a)) * (special.ndtr(upper) - special.ndtr(lower))
+        )
 
     edge = accuracy[1] * a / b if b else math.inf
     inner = [place for place in (-edge, 0.0, edge) if abs(place) < accuracy[0]]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.studies import lip_discrete, lip_numbers
+from sfumato.leakage.disclosure import Found, Way
+from sfumato.studies import lip_discrete, lip_numbers, mddp
 from sfumato.studies.catalogue import STUDIES, sip_figure_5
 from tests.shell.running import call, done, litter
 
@@ -79,3 +80,67 @@ def test_the_figures_of_lip_come_from_one_command(
     }  # fmt: skip
     assert any("Cor. 10 claim delta 1e-4; at epsilon 1 it is 0.194" in f for f in printed["facts"])
     assert litter(tmp_path) == []
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figure 2 of MDDP with one accuracy and few attacks; its numbers are tested with the paper."""
+    monkeypatch.setattr(
+        mddp, "tied_points", partial(mddp.tied_points, accuracies=(4.0,), attacks=2)
+    )
+    monkeypatch.setattr(mddp, "joint_points", partial(mddp.joint_points, accuracies=(4.0,)))
+    monkeypatch.setattr(mddp, "turning_noise", lambda joint, fails: 2.0)
+    for name in ("bayes_disclosure", "coupled_disclosure"):
+        monkeypatch.setattr(mddp, name, lambda *_: Found(0.5, 0.5, 0.5, Way.CLOSED))
+
+
+@pytest.mark.usefixtures("brief")
+def test_the_figure_of_mddp_needs_no_data(tmp_path: Path) -> None:
+    printed = done("study", "mddp-figures", "-o", tmp_path, "--json").document
+    names = ["mddp-figures.csv", "mddp-figures.json", "mddp-figures.png"]
+    assert [Path(file).name for file in printed["files"]] == names
+    assert {record["figure"] for record in printed["records"]} == {"2a", "2b", "2c", "2d"}
+    assert {record["x"] for record in printed["records"]} == {4.0}
+    assert printed["facts"][0].startswith("made-up people: 10,000 men")
+    assert any("here they are 2.32 to 5.28 lb/in" in fact for fact in printed["facts"])
+    assert any("bound fails at epsilon 4" in fact for fact in printed["facts"])
+    assert litter(tmp_path) == []
+
+
+@pytest.mark.usefixtures("brief")
+def test_the_figure_of_mddp_reads_real_people(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    rows = [
+        f"12800;2;{160 + i % 20};{60 + i % 7 + i % 20};{110 + i % 13 + i % 7}" for i in range(60)
+    ]
+    rows += ["12800;2;17;70;120", "12800;1;170;70;120"]
+    table.write_text("\n".join(["age;gender;height;weight;ap_hi", *rows]), encoding="utf-8")
+    home = tmp_path / "out"
+    said = done("study", "mddp-figures", "-o", home, "--data", table).out
+    assert "people.csv: 62 people, 1 left out (kept: height 140 to 210; weight 40 to 180;" in said
+    assert "60 men aged 30 to 39, where the paper says 10,000" in said
+    assert "kg/cm" in said
+    assert (home / "mddp-figures.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_a_table_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> None:
+    table, home = tmp_path / "people.csv", tmp_path / "none"
+    table.write_text("age;gender;height\n1;2;3\n", encoding="utf-8")
+    result = call("study", "mddp-figures", "-o", home, "--data", table)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
+        f"sfumato: {table}: must have the columns age, gender, height, weight, ap_hi, separated "
+        "by ';'; there is no weight, ap_hi\n"
+    )
+    result = call("study", "mddp-figures", "-o", home, "--data", tmp_path / "nobody.csv")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"sfumato: {tmp_path / 'nobody.csv'}: No such file or directory\n"
+    assert not home.exists()
+
+
+def test_a_table_is_refused_by_a_study_that_reads_none(tmp_path: Path) -> None:
+    home = tmp_path / "none"
+    result = call("study", "lip-figures", "-o", home, "--data", "people.csv")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "sfumato: --data must come with mddp-figures; got 'people.csv'\n"
+    assert not home.exists()

@@ -22,6 +22,7 @@ _TAIL = 5.5
 """Deviations beyond which a normal density counts for nothing."""
 _ROOT = math.sqrt(2 * math.pi)
 _STARTS, _FOLLOWED = 4, 2
+_INSIDE = 0.9
 _NEGLIGIBLE = 16.0
 """Log densities so far under the largest count for nothing."""
 _CLOSE = 4.5
@@ -219,7 +220,15 @@ def _likelihoods(told: Floats, prior: PriorForm, likely: Floats) -> None:
 
 
 @njit(cache=True)
-def _begin(attempt: int, told: Floats, prior: PriorForm, likely: Floats, start: Floats) -> None:
+def _begin(
+    attempt: int,
+    told: Floats,
+    half: Floats,
+    prior: PriorForm,
+    noise: NoiseForm,
+    likely: Floats,
+    start: Floats,
+) -> None:
     """Where a search begins: at what was published, then at the likeliest components."""
     start[:] = told
     if attempt > 0:
@@ -230,8 +239,18 @@ def _begin(attempt: int, told: Floats, prior: PriorForm, likely: Floats, start: 
             for second in range(len(told)):
                 off = told[second] - prior.means[part, second]
                 start[first] += prior.gains[part, first, second] * off
+    # Noise that ends somewhere leaves nothing beyond: the box begins where it weighs something.
+    distance = 0.0
     for axis in range(len(told)):
         start[axis] = min(max(start[axis], prior.low[axis]), prior.high[axis])
+        room = max(noise.reach[axis] - half[axis], 0.0)
+        start[axis] = min(max(start[axis], told[axis] - room), told[axis] + room)
+        distance += ((start[axis] - told[axis]) / noise.scale[axis]) ** 2
+    distance = math.sqrt(distance)
+    if noise.kind == ROUND and distance > _INSIDE * noise.edges[-1]:
+        for axis in range(len(told)):
+            nearer = (start[axis] - told[axis]) * _INSIDE * noise.edges[-1] / distance
+            start[axis] = told[axis] + nearer
 
 
 @njit(cache=True)
@@ -375,7 +394,7 @@ def best_boxes(
         # Of several starts, the two that weigh most are followed.
         attempts = min(first + _STARTS, len(likely) + 1) - first
         for attempt in range(attempts):
-            _begin(first + attempt, told[row], prior, likely, starts[attempt])
+            _begin(first + attempt, told[row], half, prior, noise, likely, starts[attempt])
             near = kept[: _near(starts[attempt], half, step, prior, kept)]
             values[attempt] = 0.0
             if attempts > 1:

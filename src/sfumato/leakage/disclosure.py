@@ -64,6 +64,8 @@ _FREEDOM = 5
 _TAILS = {GAUSSIAN: 5.0, LAPLACE: 9.0}
 _PRIOR_TAIL = 5.0
 _THREADS = 2
+_SEARCHED = 1e-3
+"""What the search for boxes and the nodes in them may miss, as a part of the whole."""
 
 
 class Way(StrEnum):
@@ -242,9 +244,9 @@ def _by_quadrature(
             found = lattice.weights(points, form)
             rough = rough or lattice_error(prior, half, reach, points, form)
         delta = float(found.sum()) * cell
-        error = abs(delta - before) + rough * delta
-        before = delta
-        if abs(error - rough * delta) <= precision * delta:
+        change, before = abs(delta - before), delta
+        error = 2 * change + (rough + _SEARCHED) * delta
+        if change <= precision * delta:
             break
     # An attacker without a prior reaches this much: what a grid has missed of it was there.
     least = noise.box_mass(half)
