@@ -24,6 +24,26 @@ _COARSEST = 2.0 / 3.0
 
 
 @njit(cache=True)
+def _shared(found: Floats, place: Ints, beyond: Floats, share: float) -> None:
+    """Put a mass into the cells around it, by how near their centres are: no cell gets lumps."""
+    for corner in range(8):
+        part = share
+        at = (0, 0, 0)
+        for axis in range(3):
+            bit = (corner >> axis) & 1
+            part *= beyond[axis] if bit else 1.0 - beyond[axis]
+            index = min(max(place[axis] + bit, 0), found.shape[axis] - 1)
+            if axis == 0:
+                at = (index, at[1], at[2])
+            elif axis == 1:
+                at = (at[0], index, at[2])
+            else:
+                at = (at[0], at[1], index)
+        if part > 0.0:
+            found[at] += part
+
+
+@njit(cache=True)
 def spread_mass(
     weights: Floats,
     means: Floats,
@@ -47,7 +67,7 @@ def spread_mass(
     found = np.zeros((shape[0], shape[1], shape[2]))
     count, step = np.ones(3, dtype=np.int64), np.zeros(3)
     index, standard = np.zeros(3, dtype=np.int64), np.zeros(3)
-    place = np.zeros(3, dtype=np.int64)
+    place, beyond = np.zeros(3, dtype=np.int64), np.zeros(3)
     for part in range(len(weights)):
         for axis in range(3):
             deviation = roots[part, axis, axis]
@@ -72,11 +92,12 @@ def spread_mass(
                         value = means[part, axis]
                         for before in range(axis + 1):
                             value += roots[part, axis, before] * standard[before]
-                        place[axis] = math.floor((value - low[axis]) / cell[axis])
-                        if not low[axis] <= value <= high[axis] or place[axis] >= shape[axis]:
-                            inside = False
+                        inside = inside and low[axis] <= value <= high[axis]
+                        reduced = (value - low[axis]) / cell[axis] - 0.5
+                        place[axis] = math.floor(reduced)
+                        beyond[axis] = reduced - place[axis]
                     if inside:
-                        found[place[0], place[1], place[2]] += share
+                        _shared(found, place, beyond, share)
     return found
 
 
