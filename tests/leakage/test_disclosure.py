@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -230,6 +230,8 @@ def problems(draw: st.DrawFn) -> tuple[JointMixture, VectorNoise, float]:
 
 
 @given(problems())
+@example((joint(LINES["normal"]), made("thin", [0.05]), 0.01))
+@example((joint(LINES["limited"]), made("ring", [0.5]), 0.01))
 @settings(max_examples=30)
 def test_knowing_a_prior_never_hurts(problem: tuple[JointMixture, VectorNoise, float]) -> None:
     prior, noise, eps = problem

@@ -225,7 +225,7 @@ def test_the_box_at_0_is_one_of_the_boxes(name: str, dimension: int) -> None:
         *((name, size, eps) for name in SHELLS for size in (1, 2) for eps in (0.05, 0.4, 1.5)),
         *((name, 3, eps) for name in ("ball", "falling") for eps in (0.05, 0.4, 1.5)),
         ("ring", 3, 1.5),
-        ("ring", 3, 0.4),
+        pytest.param("ring", 3, 0.4, marks=pytest.mark.slow),
     ],
 )
 def test_no_box_anywhere_has_more_and_one_has_nearly_as_much(
