@@ -247,7 +247,7 @@ def _begin(
         start[axis] = min(max(start[axis], told[axis] - room), told[axis] + room)
         distance += ((start[axis] - told[axis]) / noise.scale[axis]) ** 2
     distance = math.sqrt(distance)
-    if noise.kind == ROUND and distance > _INSIDE * noise.edges[-1]:
+    if noise.kind == ROUND and len(told) > 1 and distance > _INSIDE * noise.edges[-1]:
         for axis in range(len(told)):
             nearer = (start[axis] - told[axis]) * _INSIDE * noise.edges[-1] / distance
             start[axis] = told[axis] + nearer
@@ -321,8 +321,6 @@ def _climb(
             if width <= _FINEST:
                 break
             width *= 0.25
-        else:
-            width = max(0.5 * width, _FINEST)
     return value
 
 
@@ -344,7 +342,7 @@ def box_weights(
 def _hopeless(told: Floats, prior: PriorForm, noise: NoiseForm, likely: Floats) -> bool:
     """Whether a point is published so rarely that it counts for nothing."""
     if noise.kind != LAPLACE:  # no tail is heavier than a normal one
-        return bool(likely.max() < prior.told_factors.max() - _NEGLIGIBLE)
+        return bool((likely - prior.told_factors).max() < -_NEGLIGIBLE)
     for part in range(len(likely)):
         total = 0.0
         for axis in range(len(told)):
@@ -384,7 +382,7 @@ def best_boxes(
     likely = np.empty(len(prior.weights))
     kept = np.empty(len(prior.weights), dtype=np.int64)
     # Where prior and noise have one peak each, so has their product: one start finds it.
-    peaked = len(prior.weights) == 1 and len(noise.heights) == 1
+    peaked = len(prior.weights) == 1 and len(noise.heights) == 1 and noise.edges[0] == 0.0
     first = 1 if peaked else 0
     for row in range(rows):
         _likelihoods(told[row], prior, likely)

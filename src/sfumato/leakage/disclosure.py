@@ -64,6 +64,8 @@ _FREEDOM = 5
 _TAILS = {GAUSSIAN: 5.0, LAPLACE: 9.0}
 _PRIOR_TAIL = 5.0
 _THREADS = 2
+_MOST = {1: 1000, 2: 60, 3: 20}
+"""Points an axis of a grid that can be afforded to begin with."""
 _SEARCHED = 1e-3
 """What the search for boxes and the nodes in them may miss, as a part of the whole."""
 
@@ -126,7 +128,7 @@ def bayes_disclosure(
         precise = np.linalg.inv(prior.covariances[0]) + form.precision
         posterior = np.asarray(np.linalg.inv(precise), dtype=np.float64)
         return _closed(normal_box(posterior, half), prior.dimension)
-    if prior.dimension <= QUADRATURE_AXES:
+    if prior.dimension <= QUADRATURE_AXES and _least_count(prior, noise) <= _MOST[prior.dimension]:
         return _by_quadrature(prior, noise, half, precision)
     return _by_sampling(prior, noise, half, precision)
 
@@ -160,7 +162,11 @@ def best_estimates(
     """
     half = axis_scales("accuracy", accuracy, prior.dimension)
     places = np.atleast_2d(_checks.numbers("told", told))
-    form = prior_form(prior, np.diag(noise.sigma**2))
+    if places.shape[1] != prior.dimension or noise.sigma.size != prior.dimension:
+        raise InvalidParameter(
+            "told", places.shape, f"have {prior.dimension} columns, as the noise"
+        )
+    form = prior_form(prior, noise.covariance)
     return _boxes(places, half, _cube(prior, half, noise.form()), form, noise)[1]
 
 
@@ -232,12 +238,14 @@ def _by_quadrature(
     prior: JointMixture, noise: VectorNoise, half: Floats, precision: float
 ) -> Found:
     reach, form = _reach(noise), noise.form()
-    lattice = LatticeAttack.of(prior, half, reach) if prior.weights.size > 1 else None
-    known, cube = prior_form(prior, np.diag(noise.sigma**2)), _cube(prior, half, form)
+    shaped = prior.weights.size > 1 or len(form.heights) > 1 or form.edges[0] > 0
+    lattice = LatticeAttack.of(prior, half, reach) if shaped else None
+    known, cube = prior_form(prior, noise.covariance), _cube(prior, half, form)
     before, error = math.inf, math.inf
     delta = rough = 0.0
-    for count in _GRIDS[prior.dimension]:
-        points, cell = _published_grid(prior, reach, count)
+    finer = max(1.0, _least_count(prior, noise) / _GRIDS[prior.dimension][0])
+    for base in _GRIDS[prior.dimension]:
+        points, cell = _published_grid(prior, reach, math.ceil(base * finer))
         if lattice is None:
             found, _ = _boxes(points, half, cube, known, noise)
         else:
@@ -249,9 +257,18 @@ def _by_quadrature(
         if change <= precision * delta:
             break
     # An attacker without a prior reaches this much: what a grid has missed of it was there.
-    least = noise.box_mass(half)
+    least = noise.largest_box(half)
+    error += max(least - delta, 0.0)
     delta = min(max(delta, least), 1.0)
     return Found(delta, max(delta - error, least), min(delta + error, 1.0), Way.QUADRATURE)
+
+
+def _least_count(prior: JointMixture, noise: VectorNoise) -> float:
+    """How many points an axis of a grid needs to see every component."""
+    finest = np.linalg.cholesky(prior.covariances + noise.covariance)
+    narrow = np.diagonal(finest, axis1=1, axis2=2).min(axis=0)
+    low, high = prior.bounds
+    return float(((high - low + 2 * _reach(noise)) / narrow).max())
 
 
 def _reach(noise: VectorNoise) -> Floats:
@@ -278,7 +295,7 @@ def _by_sampling(prior: JointMixture, noise: VectorNoise, half: Floats, precisio
 
     A box is found with some nodes and weighed with others: the search cannot flatter itself.
     """
-    spread = np.diag(noise.sigma**2)
+    spread = noise.covariance
     form, kind = prior_form(prior, spread), noise.form()
     seek, weigh = _sobol(prior.dimension, 7), _sobol(prior.dimension, 10)
     means: list[float] = []
@@ -293,9 +310,10 @@ def _by_sampling(prior: JointMixture, noise: VectorNoise, half: Floats, precisio
             spacing = quantile * float(np.std(means, ddof=1)) / math.sqrt(len(means))
             if spacing <= max(precision, _SAMPLED) * delta or len(means) >= _MOST_BATCHES:
                 break
-    least = noise.box_mass(half)
-    high = min(max(delta + spacing, least), 1.0)
-    return Found(min(max(delta, least), 1.0), max(delta - spacing, least), high, Way.SAMPLING)
+    least = noise.largest_box(half)
+    spacing += max(least - delta, 0.0)  # what an attacker without a prior has was missed
+    delta = min(max(delta, least), 1.0)
+    return Found(delta, max(delta - spacing, least), min(delta + spacing, 1.0), Way.SAMPLING)
 
 
 def _proposals(prior: JointMixture, spread: Floats) -> Iterator[tuple[Floats, Floats]]:

@@ -17,7 +17,7 @@ from sfumato.mechanisms.vector_noise import Kind, ProductNoise, VectorNoise, Wor
 Floats = NDArray[np.float64]
 
 SLACK = 2.0**-40
-"""More than the coins, of 53 bits each, can move the probability of any box."""
+"""More than the coins, of 52 bits each, can move the probability of any box."""
 _FINE = 2.0**-20
 
 
@@ -87,6 +87,11 @@ def published(noise: VectorNoise, values: ArrayLike, steps: Floats, words: Words
         array([[168.772826, 61.621285]])
     """
     given = np.atleast_2d(_checks.numbers("values", values))
+    if words.ndim != 2 or words.shape[1] != noise.words:
+        raise InvalidParameter("words", words.shape, f"be {noise.words} a row")
+    exponents = np.log2(steps)
+    if steps.shape != noise.sigma.shape or np.any(exponents != np.floor(exponents)):
+        raise InvalidParameter("steps", steps.shape, "be a power of two for each axis")
     drawn = noise.draw(words)
     if given.shape != drawn.shape:
         raise InvalidParameter("values", given.shape, f"have the shape {drawn.shape}")

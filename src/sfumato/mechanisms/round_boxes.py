@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.interpolate import PchipInterpolator
 
+from sfumato.errors import InvalidParameter
+
 Floats = NDArray[np.float64]
 
 _SLICES, _PANELS = 16, 6
@@ -52,8 +54,10 @@ def box_in_ball(low: Floats, high: Floats, radius: float) -> Floats:
             return np.asarray(ends[:, 0])
         case 2:
             return _in_disc(low, high, np.full(len(low), radius))
-        case _:
+        case 3:
             return _by_slices(low, high, radius)
+        case more:
+            raise InvalidParameter("centres", more, "have at most three axes")
 
 
 def _in_disc(low: Floats, high: Floats, radius: Floats) -> Floats:

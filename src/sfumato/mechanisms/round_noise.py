@@ -21,12 +21,12 @@ from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.disclosure import ROUND, NoiseForm
 from sfumato.mechanisms.round_boxes import ball_volume, box_in_ball, centred_share
-from sfumato.mechanisms.vector_noise import Kind, Words, axis_scales, standard, uniforms
+from sfumato.mechanisms.vector_noise import ROUNDED_UP, Kind, Words, axis_scales, standard, uniforms
 from sfumato.randomness import BITS, integer_weights
 
 Floats = NDArray[np.float64]
 
-_PRECISE = 1e-9
+_PRECISE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,10 +53,9 @@ class RoundNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", axis_scales("sigma", self.sigma))
-        edges = _checks.numbers("edges", self.edges)
-        if edges.ndim != 1 or edges.size < 2 or edges[0] < 0 or np.diff(edges).min() <= 0:
-            raise InvalidParameter("edges", edges.shape, "be radii that increase")
-        masses = _checks.probabilities("masses", self.masses, edges.size - 1)
+        edges = _radii(self.edges)
+        given = _checks.numbers("masses", self.masses)
+        masses = _checks.probabilities("masses", given, edges.size - 1)
         squared = float(masses @ _mean_squares(edges, self.sigma.size))
         if abs(squared / self.sigma.size - 1) > 1e-6:
             rule = "give every axis the deviation sigma"
@@ -74,9 +73,19 @@ class RoundNoise:
     def shells(cls, sigma: ArrayLike, edges: ArrayLike, masses: ArrayLike) -> RoundNoise:
         """From shells in any unit: they are scaled to the deviations asked for."""
         scales = axis_scales("sigma", sigma)
-        radii, shares = np.asarray(edges, dtype=np.float64), _checks.probabilities("masses", masses)
+        radii, shares = (
+            _radii(edges),
+            _checks.probabilities("masses", _checks.numbers("masses", masses)),
+        )
+        if shares.size != radii.size - 1:
+            raise InvalidParameter("masses", shares.size, f"be {radii.size - 1}, one a shell")
         squared = float(shares @ _mean_squares(radii, scales.size))
         return cls(scales, radii * math.sqrt(scales.size / squared), shares)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the axes."""
+        return np.asarray(np.diag(self.sigma**2), dtype=np.float64)
 
     @property
     def words(self) -> int:
@@ -117,7 +126,8 @@ class RoundNoise:
         """Largest probability of any box of this size, rounded up."""
         widths = axis_scales("half", half, self.sigma.size)
         if self.falling:
-            return min(self.box_mass(widths) * (1 + _PRECISE), 1.0)
+            fits = float((widths / self.sigma) @ (widths / self.sigma)) <= self.edges[1] ** 2
+            return min(self.box_mass(widths) * (ROUNDED_UP if fits else 1 + _PRECISE), 1.0)
         if self.sigma.size > 3:
             rule = "fall with the distance in more than three dimensions"
             raise InvalidParameter("masses", self.masses.size, rule)
@@ -152,6 +162,13 @@ class RoundNoise:
         heights = self.heights / float(np.prod(self.sigma))
         reach = self.edges[-1] * self.sigma
         return NoiseForm(ROUND, self.sigma, np.zeros((size, size)), self.edges, heights, reach)
+
+
+def _radii(edges: ArrayLike) -> Floats:
+    given = _checks.numbers("edges", edges)
+    if given.ndim != 1 or given.size < 2 or given[0] < 0 or np.diff(given).min() <= 0:
+        raise InvalidParameter("edges", given.shape, "be radii that increase")
+    return given
 
 
 def _ball_cumulative(place: Floats, radius: float, dimension: int) -> Floats:

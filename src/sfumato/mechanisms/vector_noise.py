@@ -53,6 +53,10 @@ class VectorNoise(Protocol):
         """Standard deviation of each axis."""
 
     @property
+    def covariance(self) -> Floats:
+        """Covariance of the axes."""
+
+    @property
     def words(self) -> int:
         """How many random words one draw takes."""
 
@@ -80,10 +84,13 @@ def axis_scales(name: str, value: ArrayLike, dimension: int | None = None) -> Fl
     """One positive number for each axis, from one for all or as many as axes."""
     given = _checks.numbers(name, value)
     each = np.atleast_1d(given)
+    if dimension is not None and _checks.count("dimension", dimension) > MOST_AXES:
+        raise InvalidParameter("dimension", dimension, f"be 1 to {MOST_AXES}")
     if dimension is not None and each.size == 1:
-        each = np.full(_checks.count("dimension", dimension), each[0])
-    if each.ndim != 1 or (dimension is not None and each.size != dimension):
-        raise InvalidParameter(name, given.shape, f"be one number, or {dimension}")
+        each = np.full(dimension, each.ravel()[0])
+    if each.ndim != 1 or each.size == 0 or (dimension is not None and each.size != dimension):
+        rule = "be a row of numbers" if dimension is None else f"be one number, or {dimension}"
+        raise InvalidParameter(name, given.shape, rule)
     if not each.min() > 0:
         raise InvalidParameter(name, float(each.min()), "be greater than 0")
     if not (each.min() > 1e-100 and each.max() < 1e100):
@@ -111,7 +118,15 @@ class ProductNoise:
     sigma: Floats
 
     def __post_init__(self) -> None:
+        if self.kind not in tuple(Kind):
+            raise InvalidParameter("kind", self.kind, f"be one of {', '.join(Kind)}")
+        object.__setattr__(self, "kind", Kind(self.kind))
         object.__setattr__(self, "sigma", axis_scales("sigma", self.sigma))
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the axes."""
+        return _floats(np.diag(self.sigma**2))
 
     @property
     def words(self) -> int:
@@ -250,8 +265,8 @@ class CorrelatedNoise:
 
 
 def uniforms(words: Words) -> Floats:
-    """Numbers strictly between 0 and 1, the middles of 2^53 cells, one for each word."""
-    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+    """Numbers strictly between 0 and 1, the middles of 2^52 cells, one for each word."""
+    return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
 def normal_box(covariance: Floats, half: Floats) -> float:

@@ -29,6 +29,7 @@ MOST_COMPONENTS = 250
 _REACH = 8.0
 _SHRINKING = 1.15
 _POINTS = 2**14
+_MOST_KERNEL_AXES = 6
 _MOST_FITTED = 20_000
 """Records that a mixture is fitted to, at about even distances; more change nothing."""
 
@@ -61,7 +62,7 @@ class JointMixture:
         covariances: ArrayLike,
         domain: ArrayLike | None = None,
     ) -> None:
-        shares = _checks.probabilities("weights", weights)
+        shares = _checks.probabilities("weights", _checks.numbers("weights", weights))
         centres = np.atleast_2d(_checks.numbers("means", means))
         count, size = centres.shape
         given = _checks.numbers("covariances", covariances)
@@ -155,6 +156,8 @@ class JointMixture:
         """
         table = _records(records)
         rows, size = table.shape
+        if size > _MOST_KERNEL_AXES:
+            raise InvalidParameter("records", size, f"have at most {_MOST_KERNEL_AXES} columns")
         width = rows ** (-1 / (size + 4)) if bandwidth is None else bandwidth
         width = _checks.positive("bandwidth", width)
         covariance = _checks.positive_definite("covariance", np.atleast_2d(np.cov(table.T, ddof=1)))
@@ -240,7 +243,10 @@ class JointMixture:
         return np.asarray(self.means[which] + np.einsum("rij,rj->ri", factors[which], normals))
 
     def marginal(self, places: ArrayLike) -> JointMixture:
-        """The same of some of the attributes alone; their domain is kept."""
+        """The same components of some of the attributes alone, within their own domain.
+
+        A domain of the others cuts their tails as well, and is left out.
+        """
         chosen = np.atleast_1d(np.asarray(places, dtype=np.int64))
         return JointMixture(
             self.weights,
@@ -275,6 +281,8 @@ class JointMixture:
         In closed form for one normal, $\frac12 \log(\Sigma_{ii} |\Sigma_{-i}| / |\Sigma|)$, else
         by an even sample of the mixture.
         """
+        if not 0 <= attribute < self.dimension:
+            raise InvalidParameter("attribute", attribute, f"be 0 to {self.dimension - 1}")
         others = [place for place in range(self.dimension) if place != attribute]
         if not others:
             return 0.0
@@ -310,14 +318,17 @@ class JointMixture:
         )
 
     def _inside(self, place: int) -> float:
-        low, high = self.domain.T
+        scale = np.sqrt(np.diag(self.covariances[place]))
+        low, high = ((self.domain - self.means[place][:, None]) / scale[:, None]).T
         if self.dimension == 1:
-            scale = math.sqrt(self.covariances[place, 0, 0])
-            ends = (self.domain[0] - self.means[place, 0]) / scale
-            return float(special.ndtr(ends[1]) - special.ndtr(ends[0]))
+            return float(special.ndtr(high[0]) - special.ndtr(low[0]))
         return float(
             stats.multivariate_normal.cdf(
-                high, self.means[place], self.covariances[place], lower_limit=low
+                high,
+                np.zeros(self.dimension),
+                self.covariances[place] / np.outer(scale, scale),
+                lower_limit=low,
+                rng=np.random.default_rng(0),  # where to sample an integral: no coin
             )
         )
 
@@ -327,7 +338,8 @@ def _records(records: ArrayLike) -> Floats:
     if table.ndim != 2 or len(table) < 2:
         raise InvalidParameter("records", table.shape, "be at least two rows of numbers")
     spread = table.std(axis=0)
-    if not (np.isfinite(spread).all() and spread.min() > 1e-150):
+    size = np.maximum(np.abs(table).max(axis=0), 1e-150)
+    if not (np.isfinite(spread).all() and (spread / size).min() > 1e-9):
         rule = "vary in every column: a constant one is known already"
         raise InvalidParameter("records", "a constant column", rule)
     return table
@@ -336,7 +348,10 @@ def _records(records: ArrayLike) -> Floats:
 def _domain(domain: ArrayLike | None, size: int) -> Floats:
     if domain is None:
         return _checks.read_only(np.tile([-np.inf, np.inf], (size, 1)))
-    given = np.asarray(domain, dtype=np.float64)
+    try:
+        given = np.asarray(domain, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("domain", "something else", f"be {size} pairs of numbers") from None
     if given.shape != (size, 2):
         raise InvalidParameter("domain", given.shape, f"be {size} pairs of numbers")
     if not np.all(given[:, 0] < given[:, 1]):
