@@ -70,9 +70,7 @@ def test_whether_it_holds_is_what_the_best_attacker_says(rho: float, ratio: floa
     posterior = rng.multivariate_normal([0, 0], np.linalg.inv(precise), 200_000)
     exact = float(np.mean(np.abs(posterior).max(axis=1) <= 0.5 * ratio))
     if abs(exact / bound.delta - 1) > 0.02:
-        assert bound.holds(bayes_disclosure(pair(rho), noise, 0.5 * ratio)) == (
-            exact < bound.delta
-        )
+        assert bound.holds(bayes_disclosure(pair(rho), noise, 0.5 * ratio)) == (exact < bound.delta)
 
 
 def test_it_is_no_bound_where_the_noise_is_as_wide_as_the_people() -> None:

@@ -374,7 +374,8 @@ def test_what_is_sharp_against_the_accuracy_is_found_for_certain(
 def test_noise_that_is_wide_against_the_prior_leaves_it(name: str, eps: float) -> None:
     prior = JointMixture.normal([5.0, 5.0], [[1e-6, 5e-7], [5e-7, 1e-6]])
     found = bayes_disclosure(prior, noise_of(name, 1.0, 2), eps)
-    assert found.delta == pytest.approx(prior_disclosure(prior, eps), rel=0.02)
+    assert found.low * 0.98 <= prior_disclosure(prior, eps) <= found.high * 1.02
+    assert found.high <= 1.1 * found.low
 
 
 @pytest.mark.parametrize("name", ["uniform", "laplace"])

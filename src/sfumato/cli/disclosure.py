@@ -98,10 +98,11 @@ def disclosure(
     """How likely an attacker pins all columns of a person down, after noise is added.
 
     delta is the probability that the best attacker who knows the coupling comes within --accuracy
-    on every column: the mean posterior mass of the best box, exact for up to three columns, with a
-    confidence interval beyond. Beside it: an attacker who sees the published values alone, a
-    guess before anything is published, the paper's successful disclosure rate gamma and its
-    bounds, which are marked where they are none. Nothing is published.
+    on every column: the mean posterior mass of the best box, by quadrature for densities of up to
+    three columns, with a confidence interval beyond and for equations. Beside it: an attacker who
+    sees the published values alone, a guess before anything is published, the paper's successful
+    disclosure rate gamma and its bounds, which are marked where they are none. Nothing is
+    published.
 
     \b
     Noise of standard deviation sigma on each column:

@@ -43,6 +43,7 @@ _GRID = {1: 384, 2: 28}
 _ROUNDS = {1: 80, 2: 50}
 _CLOSE = 5e-3
 _PULL = 0.5
+_INEXACT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,11 @@ def best_round_noise(
     noise = RoundNoise(scales, game.edges, masses)
     delta = noise.largest_box(half * scales)
     found = None if prior is None else bayes_disclosure(prior, noise, half * scales)
+    if found is not None and limit is not None and found.delta > limit * (1 + _INEXACT):
+        rule = f"be more: the noise that was found leaves the attacker {found.delta:.6g}"
+        raise InvalidParameter("attacker", limit, rule)
     achieved = delta if found is None or limit is not None else max(found.delta, delta)
+    floor *= 1 if found is None else 1 - _INEXACT  # what the grid of the game may be off by
     gap = max(achieved / floor - 1, 0.0)
     return BestRound(noise, delta, found, floor, gap, len(game.attackers))
 

@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.jobs.fit import read_each
 from sfumato.jobs.frames import columns_of
-from sfumato.models.coupled import CoupledPrior, domains_of
+from sfumato.models.coupled import CoupledPrior, checked_domain, domains_of
 from sfumato.models.coupling import FullCoupling, Interval
 from sfumato.models.encoding import number
 from sfumato.models.joint import JointMixture
@@ -91,6 +91,8 @@ def known_attributes(
     for name in given:
         if name not in records:
             raise InvalidParameter("domains", name, f"name columns among {', '.join(records)}")
+    for name, interval in given.items():
+        checked_domain(name, interval)
     ends = domains_of({name: records[name] for name in records if name not in given}) | given
     remarks = _outside(records, given)
     names = tuple(records)
@@ -112,7 +114,8 @@ def known_attributes(
     )
     prior = CoupledPrior.of(names, tied, domains=ends, known=known)
     off = [_remark(one, records) for one in tied]
-    text = "; ".join(one.text for one in tied)
+    # What was fitted tells of the records: only how it was asked for is told.
+    text = coupling.strip() if isinstance(coupling, str) else "; ".join(t.text for t in tied)
     return Attributes(names, ends, None, prior, text, (*remarks, *filter(None, off)))
 
 
@@ -178,7 +181,4 @@ def _remark(coupling: FullCoupling, records: Numbers) -> str | None:
     low, high = coupling.domains[target]
     if spread <= 1e-6 * (high - low):
         return None
-    return (
-        f"the records do not satisfy {coupling.text!r}: half of them are off by more than "
-        f"{spread:.3g}; what is said holds for people who do"
-    )
+    return f"records do not satisfy the equation of {target!r}: what is said is for those who do"

@@ -187,7 +187,7 @@ def _certificate(
         coupling=known.text,
         way=way.value,
         steps=tuple(steps.tolist()),
-        fingerprint=digest("publishing", noise.fingerprint, steps),
+        fingerprint=digest("publishing", *known.names, noise.fingerprint, steps),
         remarks=known.remarks,
     )
 

@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 _ATTACKS, _MOST_ATTACKS = 256, 2_048
 _PRECISE = 0.02
 _RATES = 64
+_LEAST_HELD = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     while True:
         told = _attacked(weigh, noise, _ATTACKS, f"attacks {len(shares)}")
         found, centres = best_cloud_boxes(told, half, seek.points, seek.weights, form)
+        _check_dense(seek, centres, half)
         if weigh is not seek:
             found = cloud_shares(centres, half, told, weigh.points, weigh.weights, form)
         shares.extend(found.tolist())
@@ -146,6 +148,20 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     least = noise.box_mass(half)
     low, high = max(delta - spacing, least), min(max(delta + spacing, least), 1.0)
     return Found(min(max(delta, least), 1.0), low, high, Way.SAMPLING)
+
+
+def _check_dense(cloud: Cloud, centres: Floats, half: Floats) -> None:
+    """Refuse to weigh boxes that hold too few points to tell their weight."""
+    held = [
+        np.count_nonzero((np.abs(cloud.points - centre) <= half).all(axis=1))
+        for centre in centres[:_RATES]
+    ]
+    if np.mean(held) < _LEAST_HELD:
+        rule = (
+            "be larger against domains and steepness of the coupling: too few points of it lie in "
+            "a box to say how often it holds the truth"
+        )
+        raise InvalidParameter("accuracy", half.tolist(), rule)
 
 
 def prior_cloud_disclosure(prior: CoupledPrior, accuracy: ArrayLike) -> float:

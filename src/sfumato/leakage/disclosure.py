@@ -243,6 +243,8 @@ def _by_quadrature(
     known, cube = prior_form(prior, noise.covariance), _cube(prior, half, form)
     before, error = math.inf, math.inf
     delta = rough = 0.0
+    narrow = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)).max(axis=0)
+    blunt = float(np.clip(1 - 4 * (narrow / reach).min(), 0.0, 1.0))
     finer = max(1.0, _least_count(prior, noise) / _GRIDS[prior.dimension][0])
     for base in _GRIDS[prior.dimension]:
         points, cell = _published_grid(prior, reach, math.ceil(base * finer))
@@ -253,7 +255,9 @@ def _by_quadrature(
             rough = rough or lattice_error(prior, half, reach, points, form)
         delta = float(found.sum()) * cell
         change, before = abs(delta - before), delta
-        error = 2 * change + (rough + _SEARCHED) * delta
+        # A grid sees the edge of noise that ends somewhere only as well as its points lie.
+        edge = 1 / len(points) ** (1 / prior.dimension) if np.isfinite(form.reach).all() else 0.0
+        error = 2 * change + (rough + _SEARCHED + blunt * edge) * delta
         if change <= precision * delta:
             break
     # An attacker without a prior reaches this much: what a grid has missed of it was there.

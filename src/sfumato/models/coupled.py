@@ -90,7 +90,7 @@ class CoupledPrior:
         intervals = {name: ends for one in couplings for name, ends in one.domains.items()}
         for name in names:
             if name not in intervals and domains is not None and name in domains:
-                intervals[name] = domains[name]
+                intervals[name] = checked_domain(name, domains[name])
             elif name not in intervals:
                 raise InvalidParameter("domains", sorted(intervals), f"hold {name!r}")
         for coupling in couplings:
@@ -158,6 +158,14 @@ class CoupledPrior:
             raise InvalidParameter("domains", "others", "hold values that satisfy the coupling")
         table = np.stack([columns[name] for name in self.names], axis=1)
         return Cloud(np.ascontiguousarray(table), weights / weights.sum())
+
+
+def checked_domain(name: str, interval: Interval) -> Interval:
+    """An interval that is finite and not empty."""
+    low, high = interval
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidParameter(f"the domain of {name!r}", interval, "be finite and not empty")
+    return float(low), float(high)
 
 
 def domains_of(records: Mapping[str, Floats]) -> dict[str, Interval]:
