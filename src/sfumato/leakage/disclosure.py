@@ -263,8 +263,17 @@ def _by_quadrature(
     # An attacker without a prior reaches this much: what a grid has missed of it was there.
     least = noise.largest_box(half)
     error += max(least - delta, 0.0)
+    if lattice is None and _ridged(prior):
+        error += 0.5 * delta  # a search along the axes may stop short on a narrow ridge
     delta = min(max(delta, least), 1.0)
     return Found(delta, max(delta - error, least), min(delta + error, 1.0), Way.QUADRATURE)
+
+
+def _ridged(prior: JointMixture) -> bool:
+    """Whether some attribute is nearly told by the others."""
+    roots = np.diagonal(np.linalg.cholesky(prior.covariances), axis1=1, axis2=2)
+    deviations = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2))
+    return bool((roots / deviations).min() < 0.05)
 
 
 def _least_count(prior: JointMixture, noise: VectorNoise) -> float:

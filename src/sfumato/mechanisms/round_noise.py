@@ -126,7 +126,10 @@ class RoundNoise:
         """Largest probability of any box of this size, rounded up."""
         widths = axis_scales("half", half, self.sigma.size)
         if self.falling:
-            fits = float((widths / self.sigma) @ (widths / self.sigma)) <= self.edges[1] ** 2
+            fits = (
+                float((widths / self.sigma) @ (widths / self.sigma))
+                <= self.edges[1] ** 2 * ROUNDED_UP
+            )
             return min(self.box_mass(widths) * (ROUNDED_UP if fits else 1 + _PRECISE), 1.0)
         if self.sigma.size > 3:
             rule = "fall with the distance in more than three dimensions"
