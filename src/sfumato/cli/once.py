@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sfumato.formats.readers import Table
 
-PICTURES = (".png", ".svg", ".pdf")
-
 
 def check_files(output: str, plot: str | None, inputs: list[str | None], *, keyed: bool) -> None:
     """What would fail after the draw is refused before it."""
@@ -34,6 +32,7 @@ def check_files(output: str, plot: str | None, inputs: list[str | None], *, keye
 def check_picture(plot: str | None) -> None:
     """A picture that could not be written is refused before anything is computed."""
     from sfumato.errors import InvalidParameter
+    from sfumato.studies.figures import PICTURES
 
     if plot is None:
         return

@@ -1,4 +1,4 @@
-"""How likely an attacker pins several columns of a person down, and how they are published."""
+"""How likely an attacker pins several columns of a person down."""
 
 from __future__ import annotations
 
@@ -22,19 +22,14 @@ from sfumato.jobs.noise import Wanted, attacked, chosen_noise, guessed, told_of_
 from sfumato.leakage.chain import chain_bound, sampled_information
 from sfumato.leakage.coupled import disclosure_rates
 from sfumato.leakage.disclosure import Found, Way, bayes_disclosure
-from sfumato.mechanisms.publishing import (
-    Shape,
-    noise_of,
-)
+from sfumato.mechanisms.publishing import Shape, noise_of
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
 from sfumato.models.coupled import CoupledPrior
 from sfumato.models.coupling import Interval
 
 Floats = NDArray[np.float64]
 
-BEST = "best"
 _FRAME = "frame"
-_SEARCHES, _NEAR = 40, 5e-3
 _SAMPLED_ROWS = 5_000
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 

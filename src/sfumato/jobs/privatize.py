@@ -8,18 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sfumato import _checks
-from sfumato._digest import digest
-from sfumato.errors import InsecureRandomness, InvalidParameter
-from sfumato.formats.problems import BadTable
+from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs import Progress
-from sfumato.jobs.fit import read_each
+from sfumato.jobs.coins import release_coins, row_addresses
 from sfumato.jobs.frames import columns_of, framed
 from sfumato.jobs.known import (
     AnyPrior,
-    Columns,
     Floats,
-    Ints,
     Kind,
     Known,
     Reading,
@@ -30,9 +26,9 @@ from sfumato.jobs.known import (
 from sfumato.jobs.one_shot import Mechanism, OneShot, Released, one_shot
 from sfumato.jobs.spec import choice
 from sfumato.mechanisms.lattice import Lattice
-from sfumato.models.encoding import Raw, number, text
+from sfumato.models.encoding import Raw, number
 from sfumato.models.prior_sets import PriorBall, PriorBox, PriorSet
-from sfumato.randomness import Randomness, secure
+from sfumato.randomness import Randomness
 from sfumato.streaming.instant import Purpose
 
 POINTS = 200
@@ -187,7 +183,7 @@ class Privatizer:
         progress: Progress | None = None,
     ) -> Privatized:
         """Release the column of a frame; the arguments are those of `privatize`."""
-        coins = _coins(randomness, purpose, identity)
+        coins = release_coins("privatize", randomness, purpose, identity)
         if self.column in keep:
             raise InvalidParameter("keep", self.column, "not name the column that is released")
         if len(set(keep)) != len(keep):
@@ -199,7 +195,9 @@ class Privatizer:
         if made is None:
             made = _made(self.mechanism, known, self.budget, self.loss, self.ldp, progress)
         places = known.places(table[self.column], _FRAME)
-        told = made.draw(places, coins, self._addresses(places, table, identity))
+        naming = None if identity is None else table[identity]
+        rows = row_addresses(places, naming, identity, _FRAME)
+        told = made.draw(places, coins, [f"{self.column} {row}" for row in rows])
         outside = 0
         if isinstance(known.where, Lattice):
             outside = known.where.outside([number(value) for value in table[self.column]])
@@ -209,20 +207,6 @@ class Privatizer:
             spread=_spread(known, made, told),
             clamped=outside,
         )
-
-    def _addresses(self, places: Ints, table: Columns, identity: str | None) -> list[str]:
-        """Where the coins of each row are.
-
-        Without names of the rows, the whole column is part of the address: the same column gets the
-        same answers again, and any other one independent coins.
-        """
-        if identity is None:
-            content = digest(places)
-            return [f"{self.column} {content} {row}" for row in range(places.size)]
-        names = read_each(table[identity], text, _FRAME)
-        if len(set(names)) != len(names):
-            raise BadTable(_FRAME, None, f"column {identity!r} must name each row once")
-        return [f"{self.column} named {name}" for name in names]
 
 
 def privatize(
@@ -352,15 +336,6 @@ def _own(known: Known, prior: AnyPrior, values: Sequence[Raw] | None) -> Known:
             "them (values) to be safe"
         )
     return replace(known, remarks=(*known.remarks, *remarks))
-
-
-def _coins(randomness: Randomness | None, purpose: Purpose, identity: str | None) -> Randomness:
-    coins = secure() if randomness is None else randomness
-    if coins.simulated and purpose is not Purpose.SIMULATION:
-        raise InsecureRandomness("privatize")
-    if identity is not None and not coins.addressed:
-        raise InvalidParameter("identity", identity, "come with keyed coins")
-    return coins
 
 
 def _reading(

@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato._digest import digest
-from sfumato.errors import InsecureRandomness, InvalidParameter
-from sfumato.formats.problems import BadTable
+from sfumato.errors import InvalidParameter
 from sfumato.guarantees import Disclosure
 from sfumato.jobs import Progress
 from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, numbers_of
-from sfumato.jobs.fit import read_each
+from sfumato.jobs.coins import release_coins, row_addresses
 from sfumato.jobs.frames import columns_of, framed_columns
 from sfumato.jobs.noise import Wanted, certified, chosen_noise, told_of_best
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
 from sfumato.models.coupling import Interval
-from sfumato.models.encoding import text
-from sfumato.randomness import Randomness, secure
+from sfumato.randomness import Randomness
 from sfumato.streaming.instant import Purpose
 
 Floats = NDArray[np.float64]
@@ -132,11 +130,7 @@ def publish(
     References:
         [MDDP, Eq. 1 and Def. 5]
     """
-    coins = secure() if randomness is None else randomness
-    if coins.simulated and purpose is not Purpose.SIMULATION:
-        raise InsecureRandomness("publish")
-    if identity is not None and not coins.addressed:
-        raise InvalidParameter("identity", identity, "come with keyed coins")
+    coins = release_coins("publish", randomness, purpose, identity)
     if set(keep) & set(columns) or len(set(keep)) != len(keep):
         rule = "name every column once, and none that is published"
         raise InvalidParameter("keep", list(keep), rule)
@@ -157,7 +151,8 @@ def publish(
             "who knows it already; learn it from public records (history) to be safe",
         )
     table = np.stack(list(records.values()), axis=1)
-    names = _addresses(table, others, identity)
+    naming = None if identity is None else others[identity]
+    names = row_addresses(table, naming, identity, _FRAME)
     values = published(added, table, steps, _words(added, certificate.fingerprint, coins, names))
     released = dict(zip(known.names, values.T.tolist(), strict=True))
     return Published(
@@ -190,17 +185,6 @@ def _certificate(
         fingerprint=digest("publishing", *known.names, noise.fingerprint, steps),
         remarks=known.remarks,
     )
-
-
-def _addresses(table: Floats, others: Mapping[str, Any], identity: str | None) -> list[str]:
-    """Where the coins of each row are; without names, the whole table is part of the address."""
-    if identity is None:
-        content = digest(table)
-        return [f"{content} {row}" for row in range(len(table))]
-    names = read_each(others[identity], text, _FRAME)
-    if len(set(names)) != len(names):
-        raise BadTable(_FRAME, None, f"column {identity!r} must name each row once")
-    return [f"named {name}" for name in names]
 
 
 def _words(

@@ -23,7 +23,7 @@ from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.clouds import best_cloud_boxes, cloud_shares
 from sfumato.leakage.disclosure import CONFIDENCE, Found, Way, unlimited
-from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
+from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, uniforms
 from sfumato.models.coupled import Cloud, CoupledPrior
 from sfumato.models.coupling import FullCoupling, Interval
 from sfumato.randomness import seeded
@@ -218,7 +218,7 @@ def _half(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Float
 def _attacked(cloud: Cloud, noise: VectorNoise, count: int, purpose: str) -> Floats:
     """Made-up people who satisfy the equations, as they would be published."""
     coins = seeded(4).at(purpose, count)
-    shares = (coins.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    shares = uniforms(coins.words(count))
     which = np.searchsorted(cloud.weights.cumsum()[:-1], shares, side="right")
     words = coins.words(count * noise.words).reshape(count, noise.words)
     return cloud.points[which] + noise.draw(words)

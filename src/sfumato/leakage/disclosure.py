@@ -40,14 +40,10 @@ from sfumato.kernels.disclosure import (
     box_weights,
     shell_weights,
 )
-from sfumato.leakage.lattice_attack import LatticeAttack, lattice_error
+from sfumato.leakage.lattice_attack import LatticeAttack
 from sfumato.mechanisms.round_boxes import ball_volume
 from sfumato.mechanisms.round_noise import RoundNoise
-from sfumato.mechanisms.vector_noise import (
-    VectorNoise,
-    axis_scales,
-    normal_box,
-)
+from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, normal_box
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
@@ -252,7 +248,7 @@ def _by_quadrature(
             found, _ = _boxes(points, half, cube, known, noise)
         else:
             found = lattice.weights(points, form)
-            rough = rough or lattice_error(prior, half, reach, points, form)
+            rough = rough or lattice.error(prior, half, points, form, float(found.sum()))
         delta = float(found.sum()) * cell
         change, before = abs(delta - before), delta
         # A grid sees the edge of noise that ends somewhere only as well as its points lie.

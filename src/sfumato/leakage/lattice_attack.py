@@ -86,16 +86,19 @@ class LatticeAttack:
         with ThreadPoolExecutor(_THREADS) as pool:
             return np.concatenate(list(pool.map(search, np.array_split(places, 4 * _THREADS))))
 
+    def error(
+        self, prior: JointMixture, half: Floats, told: Floats, noise: NoiseForm, total: float
+    ) -> float:
+        """Relative difference that a lattice half as fine makes: about that of this one's own.
 
-def lattice_error(
-    prior: JointMixture, half: Floats, reach: Floats, told: Floats, noise: NoiseForm
-) -> float:
-    """Relative difference that a lattice half as fine makes: about that of the finer one's own."""
-    finest = LatticeAttack.of(prior, half, reach)
-    if finest is None:
-        return math.inf
-    coarse = LatticeAttack.as_fine(prior, half, reach, int(finest.width.max()) // 2)
-    if coarse is None:
-        return math.inf
-    fine_sum, coarse_sum = (one.weights(told, noise).sum() for one in (finest, coarse))
-    return float(abs(coarse_sum / fine_sum - 1)) if fine_sum > 0 else math.inf
+        Args:
+            prior: What this lattice stands for.
+            half: Half widths of the box.
+            told: Published points.
+            noise: What was added.
+            total: Sum of the weights of their best boxes on this lattice.
+        """
+        coarse = LatticeAttack.as_fine(prior, half, self.reach, int(self.width.max()) // 2)
+        if coarse is None or not total > 0:
+            return math.inf
+        return abs(float(coarse.weights(told, noise).sum()) / total - 1)
