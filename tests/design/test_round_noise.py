@@ -74,6 +74,26 @@ def test_the_floor_is_under_what_is_truly_reached(deviation: float, half: float)
 
 
 @pytest.mark.parametrize(("deviation", "half"), CASES)
+def test_no_noise_of_the_shells_is_under_the_floor(deviation: float, half: float) -> None:
+    found, rng = best(deviation, half), np.random.default_rng(5)
+    squares = np.diff(found.noise.edges**3) / 3 / np.diff(found.noise.edges)
+    for _ in range(6):
+        # Any masses, mixed with a shell beyond or within so that the variance is 1, and the best.
+        masses = rng.dirichlet(np.full(squares.size, 0.5))
+        other = np.zeros(squares.size)
+        other[-1 if masses @ squares < 1 else 0] = 1.0
+        share = (1 - masses @ squares) / ((other - masses) @ squares)
+        mixed = rng.uniform() * ((1 - share) * masses + share * other - found.noise.masses)
+        noise = RoundNoise(np.ones(1), found.noise.edges, found.noise.masses + mixed)
+        assert found.floor <= brute_force(noise, deviation, half) * 1.001
+
+
+@pytest.mark.parametrize(("deviation", "half"), [*CASES, (2.0, 0.005), (30.0, 0.3)])
+def test_the_gap_is_small_for_boxes_narrow_and_wide(deviation: float, half: float) -> None:
+    assert best(deviation, half).gap < 0.02
+
+
+@pytest.mark.parametrize(("deviation", "half"), CASES)
 def test_every_axis_has_the_deviation_that_was_asked_for(deviation: float, half: float) -> None:
     noise = best(deviation, half).noise
     squares = np.diff(noise.edges**3) / 3 / np.diff(noise.edges)
@@ -117,6 +137,25 @@ def test_a_bound_that_no_noise_keeps_is_refused() -> None:
     # A guess alone has 0.93.
     with pytest.raises(InvalidParameter, match="attacker must be more"):
         best_round_noise([1.0], [0.9], known(0.5), attacker=0.5, shells=8)
+
+
+def test_a_refusal_tells_what_was_found_and_what_no_noise_goes_below() -> None:
+    least = best(2.0, 0.3)
+    assert least.attacker is not None
+    told = f"leaves the attacker {least.attacker.delta:.4g}.*less than {least.floor:.4g}"
+    with pytest.raises(InvalidParameter, match=told):
+        best_round_noise([1.0], [0.3], known(2.0), attacker=0.99 * least.floor, shells=SHELLS)
+
+
+@pytest.mark.parametrize("room", [1.002, 1.01, 1.6])
+def test_a_bound_near_the_least_or_far_from_it_is_truly_kept(room: float) -> None:
+    least = best(2.0, 0.3)
+    assert least.attacker is not None
+    limit = room * least.attacker.delta
+    found = best_round_noise([1.0], [0.3], known(2.0), attacker=limit, shells=SHELLS)
+    assert brute_force(found.noise, 2.0, 0.3) <= limit * 1.002
+    assert found.floor <= found.delta <= least.delta * 1.001
+    assert found.gap < 0.02
 
 
 @pytest.mark.parametrize("attacker", [0.0, 1.0, -1.0, math.nan])

@@ -1067,3 +1067,9 @@ def test_a_prior_of_words_and_whole_numbers_knows_both() -> None:
 def test_an_interval_that_is_none_is_refused_clearly(interval: Any) -> None:
     with pytest.raises(InvalidParameter, match="interval"):
         release({"x": NUMBERS}, interval=interval)
+
+
+def test_one_text_is_not_taken_for_a_list_of_columns_to_keep() -> None:
+    frame = {"x": ["a", "b", "a"], "i": [1, 2, 3], "d": [4, 5, 6]}
+    with pytest.raises(InvalidParameter, match="keep must be a list of columns"):
+        privatize(frame, "x", epsilon=1.0, keep="id")

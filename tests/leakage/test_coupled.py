@@ -16,10 +16,12 @@ from sfumato.leakage.coupled import (
     gain_bound,
     prior_cloud_disclosure,
 )
+from sfumato.leakage.nearby import Nearby
 from sfumato.mechanisms.publishing import noise_of
 from sfumato.mechanisms.round_noise import RoundNoise
 from sfumato.models.coupled import CoupledPrior
 from sfumato.models.coupling import FullCoupling, Interval
+from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
 REACH = {"gaussian": 5.0, "uniform": math.sqrt(3), "laplace": 8.0, "ball": 2.0}
@@ -155,6 +157,79 @@ def test_two_equations_multiply_what_is_disclosed() -> None:
     prior = tied("abcd", domains, "b = a", "d = c")
     found = coupled_disclosure(prior, noise_of("gaussian", 0.5, 4), 0.25)
     assert found.high >= 0.99 * special.erf(0.5) ** 2
+
+
+def test_a_steep_surface_agrees_with_the_one_number_that_it_leaves() -> None:
+    # c tells a + b to a thousandth: what is left of a is a normal, cut to where both are possible.
+    domains = {"a": (0.0, 10.0), "b": (0.0, 10.0), "c": (0.0, 20_000.0)}
+    prior = tied("abc", domains, "c = 1000*a + 1000*b")
+    with mock.patch.multiple(coupled, _NEARBY=96, _MOST_NEARBY=96):
+        found = coupled_disclosure(prior, noise_of("gaussian", 1.0, 3), 0.5)
+    rng = np.random.default_rng(1)
+    a, b = rng.uniform(0, 10, (2, 50_000))
+    middle = 0.5 * (a + rng.normal(size=a.size) + a - rng.normal(size=a.size))
+    low, high = np.maximum(0, a + b - 10), np.minimum(10, a + b)
+    half = np.minimum(0.5, 0.5 * (high - low))
+    centre = np.clip(middle, low + half, high - half)
+    ends = [special.ndtr((end - middle) * math.sqrt(2)) for end in (low, high)]
+    box = [special.ndtr((centre + s * half - middle) * math.sqrt(2)) for s in (-1, 1)]
+    exact = np.mean((box[1] - box[0]) / (ends[1] - ends[0])) * special.erf(0.5 / math.sqrt(2))
+    assert 0.98 * found.low <= exact <= 1.02 * found.high
+
+
+def test_a_ball_cut_by_a_plane_agrees_with_a_grid() -> None:
+    # What is published leaves a disc of the plane, evenly: the best box is one that it holds.
+    domains = {"a": (0.0, 60.0), "b": (0.0, 60.0), "c": (-20.0, 150.0)}
+    prior = tied("abc", domains, "c = a + b")
+    noise, half = noise_of("ball", 4.0, 3), 2.0
+    line = np.linspace(-20, 20, 1001)
+    a, b = (axis.ravel() for axis in np.meshgrid(line, line))
+    rng = np.random.default_rng(7)
+    centres = np.stack([axis.ravel() for axis in np.meshgrid(*[np.linspace(-4, 4, 17)] * 2)])
+    shares, found = [], []
+    attacker = Nearby(prior, noise.form(), noise.form().reach, np.full(3, half))
+    for row in range(12):
+        off = rng.normal(size=3)
+        off *= math.sqrt(5) * 4 * rng.uniform() ** (1 / 3) / np.linalg.norm(off)
+        inside = (off[0] - a) ** 2 + (off[1] - b) ** 2 + (off[2] - a - b) ** 2 <= 80
+        middle = np.array([a[inside].mean(), b[inside].mean()])[:, None] + centres
+        held = [
+            np.mean(
+                (abs(a[inside] - x) <= half)
+                & (abs(b[inside] - y) <= half)
+                & (abs(a[inside] + b[inside] - x - y) <= half)
+            )
+            for x, y in middle.T
+        ]
+        shares.append(max(held))
+        found.append(attacker.share(np.array([30.0, 30.0, 60.0]) + off, row))
+    np.testing.assert_allclose(np.array(found, dtype=np.float64), shares, rtol=0.06)
+
+
+def test_what_is_known_of_free_attributes_counts_on_a_surface() -> None:
+    # Normal columns and normal noise on a plane: a normal posterior, the same for everybody.
+    spread = np.array([[4.0, 1.0], [1.0, 2.0]])
+    domains = {"a": (-99.0, 99.0), "b": (-99.0, 99.0), "c": (-198.0, 198.0)}
+    plane_ = FullCoupling.equation("c = a + b", domains)
+    known = JointMixture.normal([0.0, 0.0], spread)
+    prior = CoupledPrior.of(list("abc"), [plane_], known=known)
+    found = coupled_disclosure(prior, noise_of("gaussian", 1.5, 3), 0.6)
+    seen = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    posterior = np.linalg.inv(np.linalg.inv(spread) + seen.T @ seen / 1.5**2)
+    line = np.linspace(-0.6, 0.6, 401)
+    grid = np.stack(np.meshgrid(line, line), axis=-1)
+    height = np.exp(-0.5 * np.einsum("xyi,ij,xyj->xy", grid, np.linalg.inv(posterior), grid))
+    height *= np.abs(grid.sum(axis=-1)) <= 0.6
+    exact = height.sum() * (line[1] - line[0]) ** 2
+    exact /= 2 * math.pi * math.sqrt(np.linalg.det(posterior))
+    assert found.delta == pytest.approx(exact, rel=0.02)
+
+
+def test_so_little_that_no_point_explains_it_is_refused() -> None:
+    domains = {"a": (0.0, 10.0), "b": (0.0, 10.0), "c": (0.0, 2e9)}
+    prior = tied("abc", domains, "c = 1e8*a + 1e8*b")
+    with pytest.raises(InvalidParameter, match="sigma must be larger"):
+        coupled_disclosure(prior, noise_of("gaussian", 1.0, 3), 0.5)
 
 
 @pytest.mark.parametrize("shape", ["uniform", "gaussian"])

@@ -142,3 +142,61 @@ def test_a_constant_column_has_no_domain_and_its_value_is_not_said() -> None:
     with pytest.raises(InvalidParameter, match="a must be a column that varies") as problem:
         domains_of({"a": np.full(4, 8675309.0)})
     assert "8675309" not in str(problem.value)
+
+
+# Points near a place -----------------------------------------------------------------------------
+
+
+def shares(count: int, free: int) -> np.ndarray:
+    return np.random.default_rng(3).random((count, free))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "mass"),
+    [
+        ([0.0, 0.0, 0.0], [10.0, 10.0, 10.0], 50.0),  # a + b <= 10: half of the square
+        ([2.0, 3.0, 0.0], [4.0, 4.0, 10.0], 2.0),
+        ([0.0, 0.0, 4.0], [10.0, 10.0, 6.0], 10.0),  # a strip between two diagonals
+        ([4.0, 4.0, 0.0], [5.0, 5.0, 1.0], 0.0),
+    ],
+)
+def test_the_weights_near_a_place_are_its_mass(
+    low: list[float], high: list[float], mass: float
+) -> None:
+    found = prior("c = a + b", "abc")
+    cloud = found.near(np.array(low), np.array(high), shares(20_000, 2))
+    assert cloud.weights.sum() == pytest.approx(mass, rel=0.03, abs=1e-9)
+    np.testing.assert_allclose(cloud.points[:, 2], cloud.points[:, :2].sum(axis=1))
+    assert np.all((cloud.points >= low) & (cloud.points <= high))
+
+
+def test_a_density_weighs_points_near_a_place() -> None:
+    domains = {"a": (0.0, 10.0), "b": (0.0, 20.0)}
+    line = FullCoupling.equation("b = 2*a", domains)
+    known = JointMixture.normal([3.0], [[1.0]], [[0.0, 10.0]])
+    found = CoupledPrior.of(["a", "b"], [line], known=known)
+    cloud = found.near(np.array([2.0, 0.0]), np.array([9.0, 8.0]), shares(5_000, 1))
+    assert cloud.weights.sum() == pytest.approx(0.6827, rel=0.03)
+
+
+def test_columns_in_no_equation_fill_their_interval() -> None:
+    cloud = prior("b = a", "abc").near(
+        np.array([1.0, 0.0, 5.0]), np.array([3.0, 2.5, 9.0]), shares(20_000, 2)
+    )
+    assert cloud.weights.sum() == pytest.approx(1.5 * 4, rel=0.03)
+    assert np.ptp(cloud.points[:, 2]) == pytest.approx(4, abs=0.01)
+
+
+def test_a_line_too_steep_for_even_points_is_no_curve() -> None:
+    half = np.array([0.5, 0.5])
+    for slope, fine in ((1e3, True), (1e6, False)):
+        domains = {"a": (0.0, 10.0), "b": (0.0, 10 * slope)}
+        line = FullCoupling.equation(f"b = {slope}*a", domains)
+        found = CoupledPrior.of(["a", "b"], [line])
+        assert (found.curve(half) is not None) is fine
+    assert prior("b = a", "abc").curve(np.ones(3)) is None
+
+
+def test_an_equation_that_every_value_solves_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="at most 64 solutions"):
+        prior("a - a = b - b", "ab")

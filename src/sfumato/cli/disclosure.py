@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +17,7 @@ from sfumato.cli.once import (
     read_interval,
     split_names,
     write_released,
+    written_together,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +138,6 @@ def disclosure(
     names = split_names(columns)
     rows = read_columns(Table.at(source), names)
     records: Any = None if history is None else read_columns(Table.at(history), names)
-    files = {"frame": source, "history": history or source}
     asked: dict[str, Any] = {
         "accuracy": _numbers("--accuracy", accuracy),
         "coupling": coupling,
@@ -143,7 +145,7 @@ def disclosure(
         "degree": degree,
         "history": records,
     }
-    with named_options(files, _OPTIONS), progress("attacking", None, quiet or as_json) as show:
+    with _named(source, history), progress("attacking", None, quiet or as_json) as show:
         report = assess(
             rows,
             names,
@@ -158,7 +160,9 @@ def disclosure(
         if plot is not None:
             from sfumato.studies.figures import disclosure_curves
 
-            disclosure_curves(curves(rows, names, sigma=report.sigma, **asked), report, plot)
+            found = curves(rows, names, sigma=report.sigma, **asked)
+            with written_together({plot: partial(disclosure_curves, found, report)}):
+                pass  # there is nothing but the picture
     if as_json:
         print_json(asdict(report))
         return
@@ -223,8 +227,7 @@ def publish(
     records: Any = None if history is None else read_columns(Table.at(history), names)
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
-    files = {"frame": source, "history": history or source}
-    with named_options(files, _OPTIONS), progress("publishing", None, quiet or as_json) as show:
+    with _named(source, history), progress("publishing", None, quiet or as_json) as show:
         done = publish_columns(
             rows,
             names,
@@ -250,6 +253,12 @@ def publish(
         print_json({"output": output, **document})
     elif not quiet:
         _tell_published(done.certificate, to_error=sink.is_standard)
+
+
+def _named(source: str, history: str | None) -> AbstractContextManager[None]:
+    """Problems with the names of files and options of these commands."""
+    learnt = history or source
+    return named_options({"frame": source, "history": learnt}, {**_OPTIONS, "records": learnt})
 
 
 def _numbers(option: str, text: str) -> list[float]:

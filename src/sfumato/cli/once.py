@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +48,10 @@ def check_picture(plot: str | None) -> None:
 
 @contextmanager
 def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Iterator[None]:
-    """Problems with the names of files and options instead of those of the Python call."""
+    """Problems with the names of files and options instead of those of the Python call.
+
+    Within a rule, names that no plain word can be, those with an underscore, are changed as well.
+    """
     from sfumato.errors import InvalidParameter
     from sfumato.formats.problems import BadTable
 
@@ -54,8 +61,10 @@ def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Itera
         source = files.get(problem.source, problem.source)
         raise BadTable(source, problem.row, problem.rule) from None
     except InvalidParameter as problem:
-        name = options.get(problem.name, problem.name)
-        raise InvalidParameter(name, problem.value, problem.rule) from None
+        name, rule = options.get(problem.name, problem.name), problem.rule
+        for argument in (each for each in options if "_" in each):
+            rule = rule.replace(argument, options[argument])
+        raise InvalidParameter(name, problem.value, rule) from None
 
 
 def beside(output: str) -> str:
@@ -71,29 +80,83 @@ def write_released(
     *,
     keyed: bool,
 ) -> None:
-    """Pictures and certificate first, the table last: if anything fails, nothing was released."""
+    """Pictures, certificate and table, together: if anything fails, nothing was released."""
+    from sfumato.jobs.columns import write_columns
+
+    files = dict(pictures)
+    if not sink.is_standard:
+        if keyed and Path(sink.path).exists():
+            _check_same(sink.path, document["fingerprint"])
+        files[beside(sink.path)] = partial(_write_document, document)
+        files[sink.path] = lambda path: write_columns(replace(sink, path=path), frame)
+    with written_together(files):
+        if sink.is_standard:
+            write_columns(sink, frame)
+
+
+@contextmanager
+def written_together(files: Mapping[str, Callable[[str], None]]) -> Iterator[None]:
+    """Files that take their places when all are written, and the block inside has ended.
+
+    If anything fails, what was there before is there still. Who kills this between two moves may
+    find new files beside a last one, the table, that is old.
+
+    Args:
+        files: How each is written, by its path; they are moved in this order.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "note.txt"
+        >>> with written_together({str(path): lambda aside: Path(aside).write_text("all")}):
+        ...     path.exists()
+        False
+        >>> path.read_text()
+        'all'
+    """
+    new = {Path(path): _aside(path, "partial") for path in files}
+    old = {path: _aside(str(path), "partial-before") for path in new}
+    try:
+        for aside, write in zip(new.values(), files.values(), strict=True):
+            write(str(aside))
+        for path in list(new)[:-1]:  # once the last has its place, all is done
+            _copy(path, old[path])
+        yield
+        _move(new, old)
+    finally:
+        for aside in (*new.values(), *old.values()):
+            aside.unlink(missing_ok=True)
+
+
+def _aside(path: str, mark: str) -> Path:
+    """A place in the same folder, with the same suffix; always one, so that no litter heaps up."""
+    return Path(path).with_name(f".{mark}.{Path(path).name}")
+
+
+def _copy(path: Path, aside: Path) -> None:
+    aside.unlink(missing_ok=True)
+    if path.exists():
+        shutil.copy2(path, aside)
+
+
+def _move(new: Mapping[Path, Path], old: Mapping[Path, Path]) -> None:
+    try:
+        for path, aside in new.items():
+            os.replace(aside, path)
+    except BaseException:
+        moved = [path for path, aside in new.items() if not aside.exists()]
+        if len(moved) < len(new):
+            for path in moved:
+                os.replace(old[path], path) if old[path].exists() else path.unlink()
+        raise
+
+
+def _write_document(document: dict[str, Any], path: str) -> None:
     import json
 
     from sfumato.cli.console import finite
     from sfumato.files import write_whole
-    from sfumato.jobs.columns import write_columns
 
-    if keyed and not sink.is_standard and Path(sink.path).exists():
-        _check_same(sink.path, document["fingerprint"])
-    written: list[Path] = []
-    try:
-        for path, draw in pictures.items():
-            draw(path)
-            written.append(Path(path))
-        if not sink.is_standard:
-            text = json.dumps(finite(document), indent=2, ensure_ascii=False)
-            write_whole(beside(sink.path), f"{text}\n".encode())
-            written.append(Path(beside(sink.path)))
-        write_columns(sink, frame)
-    except BaseException:
-        for file in written:
-            file.unlink(missing_ok=True)
-        raise
+    text = json.dumps(finite(document), indent=2, ensure_ascii=False)
+    write_whole(path, f"{text}\n".encode())
 
 
 def _check_same(output: str, fingerprint: str) -> None:

@@ -2,10 +2,12 @@ r"""The best round noise of a given variance: a game between noise and attackers
 
 Noise of density constant on shells is a list of probabilities, one a shell, and the success of any
 fixed attacker is linear in them. So is the variance. The best noise against a list of attackers is
-a linear program; the best attacker against a noise is found by `best_estimates` and joins the
-list, until no attacker gains. The program's value is then a lower bound for every noise of
-these shells, since it faces some attackers only, and what the best attacker reaches against the
-noise that was found an upper bound: the gap is certified by their difference.
+a linear program; the best attacker against a noise is found on a lattice and joins the list, until
+no attacker gains.
+
+The program's value is a lower bound for every noise of these shells, since it faces some attackers
+only. For that they must be real (`round_attackers`): those that count in the end are weighed again
+with all cells halved along each axis, and what that changes is taken off.
 
 Attackers who only subtract a constant give the paper's $\delta$; it alone rewards lattices and thin
 rings that tell the value up to a shift. Attackers who know a prior punish them. `attacker`
@@ -25,25 +27,32 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 from sfumato import _checks
+from sfumato.design.round_attackers import Attackers, in_shells
 from sfumato.errors import InvalidParameter
-from sfumato.leakage.disclosure import Attack, Found, bayes_disclosure
-from sfumato.mechanisms.round_boxes import ball_volume, box_in_ball
+from sfumato.leakage.disclosure import Found, bayes_disclosure
 from sfumato.mechanisms.round_noise import RoundNoise
 from sfumato.mechanisms.vector_noise import axis_scales
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 MOST_AXES = 2
 SHELLS = 48
 _REACH = 2.0
 """Outermost shell, in radii of the ball of the same variance."""
 _CENTRES = {1: 256, 2: 40}
-_GRID = {1: 384, 2: 28}
-_ROUNDS = {1: 80, 2: 50}
+_ALONG = 256
+_ROUNDS = {1: 120, 2: 80}
 _CLOSE = 5e-3
 _PULL = 0.5
-_INEXACT = 0.02
+_ROOM = 0.02
+"""How far below a bound the lattice must say an attacker is to go on from there at once."""
+_RETREATS = 4
+_SINGLE = 1e-5
+"""What a search in single precision may miss, as a part of the whole."""
+_COUNTS = 1e-9
+"""Least weight with which an attacker counts in a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +91,14 @@ def best_round_noise(
         accuracy: How near an attacker must come, for all axes or each.
         prior: What the attacker knows. Without one only attackers who know nothing are kept
             out, which rewards noise that tells the value up to a shift: for study alone.
-        attacker: Bound on the success of the best attacker who knows the prior; then that of
-            attackers who know nothing is minimised. Without it, the former is.
+        attacker: Bound on the success of the best attacker who knows the prior, as
+            `bayes_disclosure` finds it; then that of attackers who know nothing is minimised.
+            Without it, the former is.
         shells: How many.
 
     Raises:
-        InvalidParameter: If no such noise keeps the attacker below the bound.
+        InvalidParameter: If no noise was found that keeps the attacker below the bound. The error
+            says how far down any could bring the attacker.
 
     Examples:
         >>> best = best_round_noise([1.0], [0.9], shells=24)  # atoms, as far apart as a box
@@ -108,61 +119,47 @@ def best_round_noise(
         raise InvalidParameter("attacker", attacker, "come with a prior")
     limit = None if attacker is None else _checks.proper_fraction("attacker", attacker)
     count = _checks.count("shells", shells, at_least=4) // 2
-    known = None if prior is None else prior.scaled(scales)
-    game = _Game(np.linspace(0.0, _REACH * math.sqrt(size + 2), 2 * count + 1), half, limit)
-    masses, floor = _played(game, known)
-    noise = RoundNoise(scales, game.edges, masses)
-    delta = noise.largest_box(half * scales)
-    found = None if prior is None else bayes_disclosure(prior, noise, half * scales)
-    if found is not None and limit is not None and found.delta > limit * (1 + _INEXACT):
-        rule = f"be more: the noise that was found leaves the attacker {found.delta:.6g}"
-        raise InvalidParameter("attacker", limit, rule)
-    achieved = delta if found is None or limit is not None else max(found.delta, delta)
-    floor *= 1 if found is None else 1 - _INEXACT  # what the grid of the game may be off by
-    gap = max(achieved / floor - 1, 0.0)
-    return BestRound(noise, delta, found, floor, gap, len(game.attackers))
-
-
-def _played(game: _Game, prior: JointMixture | None) -> tuple[Floats, float]:
-    """The best masses of shells that were found, and a bound from below on all."""
-    target, floor = game.solve()
+    program = _Program(np.linspace(0.0, _REACH * math.sqrt(size + 2), 2 * count + 1), half)
     if prior is None:
-        return target, floor
-    size = game.half.size
-    attack = Attack.on_grid(prior, float(game.edges[-1]), game.half, _GRID[size])
-    best, centre = math.inf, game.ball()
-    masses = centre
-    # Halfway between the best so far and what the program wants next: the program alone swings
-    # from one corner to another.
-    for count in range(_ROUNDS[size]):
-        trial = centre if count == 0 else (1 - _PULL) * centre + _PULL * target
-        reached, successes = attack.best_response(RoundNoise(np.ones(size), game.edges, trial))
-        game.attackers.append(successes)
-        merit = game.merit(trial, reached)
-        if merit < best:
-            best, masses, centre = merit, trial, trial
-        target, floor = game.solve()
-        if best <= floor * (1 + _CLOSE):
-            break
-    if best == math.inf:
-        rule = "be more: no round noise of this variance that was tried keeps the attacker below it"
-        raise InvalidParameter("attacker", game.limit, rule)
-    return masses, floor
+        solved = program.solve([], None)
+        noise = RoundNoise(scales, program.edges, solved.masses)
+        delta = noise.largest_box(half * scales)
+        return BestRound(noise, delta, None, solved.value, max(delta / solved.value - 1, 0.0), 0)
+    game = _Game(program, prior.scaled(scales))
+    masses, found = game.won() if limit is None else game.won_within(limit)
+    noise = RoundNoise(scales, program.edges, masses)
+    delta, floor = noise.largest_box(half * scales), game.floor(limit)
+    achieved = delta if limit is not None else max(found.delta, delta)
+    return BestRound(noise, delta, found, floor, max(achieved / floor - 1, 0.0), len(game.boxes))
 
 
-class _Game:
-    """The linear program: the best masses of shells against the attackers so far."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Solved:
+    """What a program says.
 
-    def __init__(self, edges: Floats, half: Floats, limit: float | None) -> None:
+    Attributes:
+        masses: Of the shells.
+        value: No masses have less of what is minimised, against these attackers.
+        weights: How much each attacker counts.
+    """
+
+    masses: Floats
+    value: float
+    weights: Floats
+
+
+class _Program:
+    """The linear program: the best masses of shells against some attackers."""
+
+    def __init__(self, edges: Floats, half: Floats) -> None:
         size = half.size
-        self.edges, self.half, self.limit = edges, half, limit
-        self.attackers: list[Floats] = []
-        volumes = np.array([ball_volume(size, edge) for edge in edges])
+        self.edges, self.half = edges, half
         self.squares = size / (size + 2) * np.diff(edges ** (size + 2)) / np.diff(edges**size)
-        axes = [np.linspace(0.0, edges[-1], _CENTRES[size])] * size
-        centres = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
-        inside = np.array([box_in_ball(centres - half, centres + half, edge) for edge in edges])
-        self.shifts = (np.diff(inside, axis=0) / np.diff(volumes)[:, None]).T
+        centres = _points([np.linspace(0.0, edges[-1], _CENTRES[size])] * size)
+        along = np.zeros((_ALONG, size))  # so close that a narrow box meets every shell
+        along[:, 0] = np.linspace(0.0, edges[-1], _ALONG)
+        self.shifts = in_shells(np.vstack([centres, along]), half, edges)
+        self.unit = self.alone(self.ball())
 
     def ball(self) -> Floats:
         """The ball of this variance: half of the shells, by volume."""
@@ -170,34 +167,125 @@ class _Game:
         volumes[len(volumes) // 2 :] = 0.0
         return np.asarray(volumes / volumes.sum())
 
-    def merit(self, masses: Floats, reached: float) -> float:
-        """What is minimised; infinite where the attacker succeeds too often."""
-        alone = float((self.shifts @ masses).max())
-        if self.limit is None:
-            return max(reached, alone)
-        return alone if reached <= self.limit else math.inf
+    def alone(self, masses: Floats) -> float:
+        """What attackers without a prior reach, at the centres that are tried."""
+        return float((self.shifts @ masses).max())
 
-    def solve(self) -> tuple[Floats, float]:
-        """Masses of the shells, and a bound from below on what is minimised."""
-        shells = self.squares.size
-        rows = [np.hstack([self.shifts, -np.ones((len(self.shifts), 1))])]
-        limits = [np.zeros(len(self.shifts))]
-        for successes in self.attackers:
-            minimised = -1.0 if self.limit is None else 0.0
-            rows.append(np.append(successes, minimised)[None, :])
-            limits.append(np.array([0.0 if self.limit is None else self.limit]))
-        equal = np.vstack([np.append(np.ones(shells), 0.0), np.append(self.squares, 0.0)])
+    def solve(self, attackers: list[Floats], limit: float | None) -> _Solved:
+        """The best masses; with a limit, those that keep all attackers who know a prior below."""
+        shells, count = self.squares.size, len(attackers)
+        minimised = np.ones(len(self.shifts) + count)
+        if limit is not None:
+            minimised[len(self.shifts) :] = 0.0
+        # In units of what the ball has, since the solver's tolerances are absolute.
+        successes = np.vstack([self.shifts, *attackers]) / self.unit
         found = linprog(
             np.append(np.zeros(shells), 1.0),
-            A_ub=np.vstack(rows),
-            b_ub=np.concatenate(limits),
-            A_eq=equal,
+            A_ub=np.column_stack([successes, -minimised]),
+            b_ub=(1 - minimised) * (limit or 0.0) / self.unit,
+            A_eq=np.column_stack([np.vstack([np.ones(shells), self.squares]), np.zeros(2)]),
             b_eq=np.array([1.0, self.half.size]),
             bounds=[(0, None)] * shells + [(None, None)],
             method="highs",
         )
         if not found.success:
             rule = "be more: no round noise of this variance keeps the attacker below it"
-            raise InvalidParameter("attacker", self.limit, rule)
+            raise InvalidParameter("attacker", limit, rule)
         masses = np.maximum(found.x[:-1], 0.0)
-        return masses / masses.sum(), float(found.fun)
+        weights = -found.ineqlin.marginals[len(self.shifts) :]
+        return _Solved(masses / masses.sum(), self.unit * float(found.fun), weights)
+
+
+class _Game:
+    """Noise and attackers who know a prior, in turn."""
+
+    def __init__(self, program: _Program, prior: JointMixture) -> None:
+        self.program, self.prior = program, prior
+        self.attackers = Attackers(prior, program.half, program.edges)
+        self.boxes: list[Ints] = []
+        self.successes: list[Floats] = []
+
+    def won(self) -> tuple[Floats, Found]:
+        """The masses against which the best attacker has least, and what it has."""
+        ball = self.program.ball()
+        masses = self._least(ball, None, 0.0)
+        found = self._disclosed(masses)
+        # Boxes much narrower than a shell see more than the lattice: then it may be no gain.
+        half = self.program.half
+        plain = bayes_disclosure(self.prior, RoundNoise.ball(np.ones(half.size)), half)
+        return (masses, found) if found.delta <= plain.delta else (ball, plain)
+
+    def won_within(self, limit: float) -> tuple[Floats, Found]:
+        """The best masses against attackers without a prior that keep those with one below."""
+        start = self.program.ball()
+        # Far enough below is soon found; near the least that can be reached, it takes the game.
+        for enough in (limit * (1 - _ROOM), 0.0):
+            start = self._least(start, None, enough)
+            first = self._disclosed(start)
+            if first.delta <= limit:
+                return self._retreat(start, first, limit)
+        rule = (
+            f"be more: the noise that was found leaves the attacker {first.delta:.6g}, and none "
+            f"of this variance less than {self.floor(None):.6g}"
+        )
+        raise InvalidParameter("attacker", limit, rule)
+
+    def _retreat(self, start: Floats, first: Found, limit: float) -> tuple[Floats, Found]:
+        """From masses within the limit to better ones, and back as far as the limit asks for.
+
+        Success is convex in the masses: between two of them it is at most what a line says.
+        """
+        exact = self._answered(start) / first.delta
+        masses = self._least(start, limit * exact * (1 + _SINGLE), 0.0)
+        for _ in range(_RETREATS):
+            found = self._disclosed(masses)
+            if found.delta <= limit:
+                return masses, found
+            share = (limit - first.delta) / (found.delta - first.delta)
+            masses = start + (1 - _CLOSE) * share * (masses - start)
+        return start, first
+
+    def floor(self, limit: float | None) -> float:
+        """A bound from below for all masses, by attackers that were weighed with care."""
+        weights = self.program.solve(self.successes, limit).weights
+        careful = []
+        for place in np.flatnonzero(weights > _COUNTS):
+            fine = self.attackers.successes(self.boxes[place], 2)
+            careful.append(np.maximum(fine - np.abs(fine - self.successes[place]), 0.0))
+        return self.program.solve(careful, limit).value
+
+    def _disclosed(self, masses: Floats) -> Found:
+        half = self.program.half
+        noise = RoundNoise(np.ones(half.size), self.program.edges, masses)
+        return bayes_disclosure(self.prior, noise, half)
+
+    def _answered(self, masses: Floats) -> float:
+        """Success of the best attacker against some masses, which joins the others."""
+        boxes = self.attackers.best(masses)
+        self.boxes.append(boxes)
+        self.successes.append(self.attackers.successes(boxes, 1))
+        return float(self.successes[-1] @ masses)
+
+    def _least(self, centre: Floats, limit: float | None, enough: float) -> Floats:
+        """The best masses that were found, or the first that are good enough."""
+        best, trial = math.inf, centre
+        for _ in range(_ROUNDS[self.program.half.size]):
+            reached, merit = self._answered(trial), self.program.alone(trial)
+            if limit is None:
+                merit = max(reached, merit)
+            if merit < best and (limit is None or reached <= limit):
+                best, centre = merit, trial
+            if best <= enough:
+                break
+            solved = self.program.solve(self.successes, limit)
+            if best <= solved.value * (1 + _CLOSE):
+                break
+            # Halfway between the best so far and what the program wants next: the program alone
+            # swings from one corner to another.
+            trial = (1 - _PULL) * centre + _PULL * solved.masses
+        return centre
+
+
+def _points(axes: list[Floats]) -> Floats:
+    """All points of a grid, one a row."""
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)

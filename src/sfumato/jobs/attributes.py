@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.jobs.fit import read_each
-from sfumato.jobs.frames import columns_of
+from sfumato.jobs.frames import column_list, columns_of
 from sfumato.models.coupled import CoupledPrior, checked_domain, domains_of
 from sfumato.models.coupling import FullCoupling, Interval
 from sfumato.models.encoding import number
+from sfumato.models.equations import Sides
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
@@ -31,7 +34,8 @@ class Attributes:
 
     Attributes:
         names: The columns.
-        domains: The interval of each.
+        domains: Intervals outside of which nothing is known: those that were given, and with
+            equations one of each column.
         joint: Their joint density, if that is what is known.
         tied: The equations between them, if those are.
         text: What is known, in words.
@@ -46,15 +50,27 @@ class Attributes:
     remarks: tuple[str, ...]
 
 
+def read_people(frame: Any, history: Any, columns: Sequence[str]) -> tuple[Numbers, Numbers]:
+    """Columns of people, and of the records to learn from: public ones, or else the same people.
+
+    Examples:
+        >>> people, past = read_people({"a": [3, 4]}, {"a": [1, 2, 5]}, ["a"])
+        >>> people["a"], past["a"]
+        (array([3., 4.]), array([1., 2., 5.]))
+    """
+    people = numbers_of(frame, columns, "frame")
+    return people, people if history is None else numbers_of(history, columns, "history")
+
+
 def numbers_of(frame: Any, names: Sequence[str], source: str) -> Numbers:
     """Some columns as finite numbers.
 
     Raises:
         BadTable: If a column is missing or a cell is none; the row is named, the value is not.
     """
-    columns = list(names)
-    if not columns or len(set(columns)) != len(columns):
-        raise InvalidParameter("columns", columns, "name one column or more, each once")
+    columns = column_list("columns", names)
+    if not columns:
+        raise InvalidParameter("columns", columns, "name one column or more")
     cells = columns_of(frame, columns, source)
     found = {}
     for name in columns:
@@ -71,6 +87,7 @@ def known_attributes(
     *,
     domains: Mapping[str, Interval] | None = None,
     degree: int = 2,
+    people: Numbers | None = None,
 ) -> Attributes:
     """What is known of some columns.
 
@@ -79,49 +96,66 @@ def known_attributes(
         coupling: `none`; `gaussian`, `mixture` or `kernel` for a joint density that is fitted; an
             equation such as `"weight = 0.9*height - 90"`, or `"weight ~ height"` for a polynomial
             that is fitted; several with `;` between them. Or a model that is known already.
-        domains: Intervals of the columns; from the least to the greatest value if not given.
+        domains: Intervals of the columns. With equations, those that are not given are from the
+            least to the greatest value.
         degree: Of polynomials that are fitted.
+        people: Those of whom it is said, upon whom remarks are made; the records if not given.
 
     Examples:
         >>> table = {"a": np.arange(9.0), "b": 2 * np.arange(9.0)}
         >>> known_attributes(table, "b = 2*a").tied.free
         ('a',)
     """
-    given = dict(domains or {})
-    for name in given:
+    given = _given(domains or {}, records)
+    with _named_arguments():
+        known = _known(records, coupling, given, degree)
+    return replace(known, remarks=_remarks(known, records if people is None else people))
+
+
+def _given(domains: Mapping[str, Interval], records: Numbers) -> dict[str, Interval]:
+    for name, interval in domains.items():
         if name not in records:
             raise InvalidParameter("domains", name, f"name columns among {', '.join(records)}")
-    for name, interval in given.items():
-        checked_domain(name, interval)
-    ends = domains_of({name: records[name] for name in records if name not in given}) | given
-    remarks = _outside(records, given)
+        if _checks.numbers(f"the domain of {name!r}", interval).shape != (2,):
+            raise InvalidParameter("domains", interval, f"be two numbers for {name!r}")
+    return {name: checked_domain(name, interval) for name, interval in domains.items()}
+
+
+@contextmanager
+def _named_arguments() -> Iterator[None]:
+    """Problems of a model with the names of what was asked for."""
+    names = {"domain": "domains", "couplings": "coupling"}
+    try:
+        yield
+    except InvalidParameter as problem:
+        name = names.get(problem.name, problem.name)
+        raise InvalidParameter(name, problem.value, problem.rule) from None
+
+
+def _known(
+    records: Numbers, coupling: AnyCoupling, given: Mapping[str, Interval], degree: int
+) -> Attributes:
     names = tuple(records)
     if isinstance(coupling, JointMixture):
         if coupling.dimension != len(names):
             rule = f"be a density of {len(names)} attributes"
             raise InvalidParameter("coupling", coupling.dimension, rule)
-        return Attributes(names, ends, coupling, None, "a joint density", remarks)
+        return Attributes(names, given, coupling, None, "a joint density", ())
     if isinstance(coupling, str) and coupling.strip() in NAMED:
         joint = _density(coupling.strip(), records, given)
-        return Attributes(names, ends, joint, None, coupling.strip(), remarks)
+        return Attributes(names, given, joint, None, coupling.strip(), ())
+    ends = domains_of({name: records[name] for name in names if name not in given}) | dict(given)
     tied = _equations(coupling, records, ends, degree)
-    free = [name for name in names if name not in {one.attributes[0] for one in tied}]
-    if not free:
-        raise InvalidParameter("coupling", len(tied), "leave an attribute free")
-    known = JointMixture.kernel(
-        np.stack([records[name] for name in free], axis=1),
-        domain=np.array([ends[name] for name in free]),
-    )
-    prior = CoupledPrior.of(names, tied, domains=ends, known=known)
-    off = [_remark(one, records) for one in tied]
+    prior = CoupledPrior.of(names, tied, domains=ends, known=_free(records, tied, ends))
     # What was fitted tells of the records: only how it was asked for is told.
     text = coupling.strip() if isinstance(coupling, str) else "; ".join(t.text for t in tied)
-    return Attributes(names, ends, None, prior, text, (*remarks, *filter(None, off)))
+    return Attributes(names, prior.domains, None, prior, text, ())
 
 
 def _density(name: str, records: Numbers, domains: Mapping[str, Interval]) -> JointMixture | None:
     if name == "none":
         return None
+    domains_of(records)  # a constant has no density
     table = np.stack(list(records.values()), axis=1)
     limits = None
     if domains:
@@ -134,49 +168,81 @@ def _density(name: str, records: Numbers, domains: Mapping[str, Interval]) -> Jo
     return JointMixture.kernel(table, domain=limits)
 
 
-def _equations(
-    coupling: Any, records: Numbers, domains: Mapping[str, Interval], degree: int
-) -> list[FullCoupling]:
-    if isinstance(coupling, FullCoupling):
-        return [coupling]
-    if not isinstance(coupling, str):
-        return list(coupling)
-    found = []
-    for text in coupling.split(";"):
-        if "~" in text:
-            target, _, features = text.partition("~")
-            wanted = [name.strip() for name in features.split(",") if name.strip()]
-            for name in [target.strip(), *wanted]:
-                if name not in records:
-                    rule = f"name columns among {', '.join(records)}"
-                    raise InvalidParameter("coupling", name, rule)
-            found.append(
-                FullCoupling.fit(records, target.strip(), wanted, degree=degree, domains=domains)
-            )
-        elif "=" in text:
-            found.append(FullCoupling.equation(text, domains))
-        else:
-            rule = f"be {', '.join(NAMED)}, an equation with =, or TARGET ~ COLUMN,COLUMN"
-            raise InvalidParameter("coupling", text.strip(), rule)
-    return found
-
-
-def _outside(records: Numbers, domains: Mapping[str, Interval]) -> tuple[str, ...]:
-    counts = {
-        name: int(np.count_nonzero((records[name] < low) | (records[name] > high)))
-        for name, (low, high) in domains.items()
-    }
-    return tuple(
-        f"{count:,} values of {name!r} lie outside their domain: what is said holds for the others"
-        for name, count in counts.items()
-        if count
+def _free(
+    records: Numbers, tied: Sequence[FullCoupling], domains: Mapping[str, Interval]
+) -> JointMixture:
+    """What is known of the columns that no equation gives."""
+    free = [name for name in records if name not in {one.attributes[0] for one in tied}]
+    if not free:
+        raise InvalidParameter("coupling", len(tied), "leave an attribute free")
+    domains_of({name: records[name] for name in free})  # a constant has no density
+    return JointMixture.kernel(
+        np.stack([records[name] for name in free], axis=1),
+        domain=np.array([domains[name] for name in free]),
     )
 
 
-def _remark(coupling: FullCoupling, records: Numbers) -> str | None:
-    """An equation that the records do not satisfy is said to be one."""
+def _equations(
+    coupling: Any, records: Numbers, domains: Mapping[str, Interval], degree: int
+) -> list[FullCoupling]:
+    if isinstance(coupling, str):
+        return [_equation(text, records, domains, degree) for text in coupling.split(";")]
+    several = [coupling] if isinstance(coupling, FullCoupling) else coupling
+    if not (
+        isinstance(several, Sequence)
+        and several
+        and all(isinstance(one, FullCoupling) for one in several)
+    ):
+        rule = "be a text, a JointMixture, a FullCoupling or a list of FullCouplings"
+        raise InvalidParameter("coupling", type(coupling).__name__, rule)
+    for one in several:
+        _check_columns(one.attributes, records)
+    return list(several)
+
+
+def _equation(
+    text: str, records: Numbers, domains: Mapping[str, Interval], degree: int
+) -> FullCoupling:
+    """One equation, as it stands there or fitted; of these columns alone."""
+    if "~" in text:
+        target, _, right = text.partition("~")
+        features = [name.strip() for name in right.split(",") if name.strip()]
+        _check_columns([target.strip(), *features], records)
+        if not features or len({target.strip(), *features}) <= len(features):
+            rule = "be TARGET ~ COLUMN,COLUMN with every column named once"
+            raise InvalidParameter("coupling", text.strip(), rule)
+        return FullCoupling.fit(records, target.strip(), features, degree=degree, domains=domains)
+    if "=" in text:
+        _check_columns(Sides.parse(text).names, records)
+        return FullCoupling.equation(text, domains)
+    rule = f"be {', '.join(NAMED)}, an equation with =, or TARGET ~ COLUMN,COLUMN"
+    raise InvalidParameter("coupling", text.strip(), rule)
+
+
+def _check_columns(names: Sequence[str], records: Numbers) -> None:
+    for name in names:
+        if name not in records:
+            raise InvalidParameter("coupling", name, f"name columns among {', '.join(records)}")
+
+
+def _remarks(known: Attributes, people: Numbers) -> tuple[str, ...]:
+    """Whether what is known holds for people; not for how many: certificates leave the house."""
+    outside = [_outside(name, people[name], ends) for name, ends in known.domains.items()]
+    tied = () if known.tied is None else known.tied.couplings
+    return tuple(filter(None, [*outside, *(_unsatisfied(one, people) for one in tied)]))
+
+
+def _outside(name: str, column: Floats, domain: Interval) -> str | None:
+    low, high = domain
+    if np.all((column >= low) & (column <= high)):
+        return None
+    return f"values of {name!r} lie outside their domain: what is said holds for the others"
+
+
+def _unsatisfied(coupling: FullCoupling, people: Numbers) -> str | None:
+    """An equation that people do not satisfy is said to be one."""
     target = coupling.attributes[0]
-    off = np.abs(coupling.residuals({name: records[name] for name in coupling.attributes}))
+    off = np.abs(coupling.residuals({name: people[name] for name in coupling.attributes}))
     spread = float(np.median(off[np.isfinite(off)])) if np.isfinite(off).any() else np.inf
     low, high = coupling.domains[target]
     if spread <= 1e-6 * (high - low):

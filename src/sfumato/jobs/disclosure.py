@@ -16,7 +16,7 @@ from sfumato.jobs.attributes import (
     Attributes,
     Numbers,
     known_attributes,
-    numbers_of,
+    read_people,
 )
 from sfumato.jobs.noise import Wanted, attacked, chosen_noise, guessed, told_of_best
 from sfumato.leakage.chain import chain_bound, sampled_information
@@ -24,12 +24,11 @@ from sfumato.leakage.coupled import disclosure_rates
 from sfumato.leakage.disclosure import Found, Way, bayes_disclosure
 from sfumato.mechanisms.publishing import Shape, noise_of
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
-from sfumato.models.coupled import CoupledPrior
+from sfumato.models.coupled import CoupledPrior, domains_of
 from sfumato.models.coupling import Interval
 
 Floats = NDArray[np.float64]
 
-_FRAME = "frame"
 _SAMPLED_ROWS = 5_000
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -143,13 +142,12 @@ def disclosure(
     References:
         [MDDP, Def. 5]
     """
-    records = numbers_of(frame, columns, _FRAME)
-    past = records if history is None else numbers_of(history, columns, "history")
-    known = known_attributes(past, coupling, domains=domains, degree=degree)
+    people, past = read_people(frame, history, columns)
+    known = known_attributes(past, coupling, domains=domains, degree=degree, people=people)
     half = axis_scales("accuracy", accuracy, len(known.names))
     wanted = Wanted(str(noise), correlation, attacker)
     added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
-    report = _report(known, past, added, str(noise), half, len(records[known.names[0]]))
+    report = _report(known, past, added, str(noise), half, len(people[known.names[0]]))
     return replace(report, remarks=(*report.remarks, *told_of_best(best, known)))
 
 
@@ -197,8 +195,8 @@ def curves(
         factors: Sizes of the noise.
         shapes: Shapes of the noise.
     """
-    records = numbers_of(frame if history is None else history, columns, _FRAME)
-    known = known_attributes(records, coupling, domains=domains, degree=degree)
+    _, past = read_people(frame, history, columns)
+    known = known_attributes(past, coupling, domains=domains, degree=degree)
     half = axis_scales("accuracy", accuracy, len(known.names))
     scales = axis_scales("sigma", sigma, half.size)
     found = []
@@ -223,7 +221,8 @@ def _report(
     found = attacked(known, noise, half) or Found(alone, alone, alone, Way.CLOSED)
     tied = known.tied
     if tied is None:
-        tied = CoupledPrior.of(known.names, [], domains=known.domains)
+        seen = {name: records[name] for name in known.names if name not in known.domains}
+        tied = CoupledPrior.of(known.names, [], domains=domains_of(seen) | dict(known.domains))
     rates = disclosure_rates(tied, noise, half)
     bound, bound_of, information = alone, "nothing", 0.0
     holds, independent = True, None

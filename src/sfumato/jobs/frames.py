@@ -42,6 +42,23 @@ def columns_of(frame: Any, names: Sequence[str], source: str) -> dict[str, list[
     return found
 
 
+def column_list(argument: str, names: Sequence[str]) -> list[str]:
+    """Names of columns, each once; one text is refused, whose letters would be taken for names.
+
+    Examples:
+        >>> column_list("keep", ("id", "school"))
+        ['id', 'school']
+        >>> column_list("keep", "id")
+        Traceback (most recent call last):
+        sfumato.errors.InvalidParameter: keep must be a list of columns, not one text; got 'id'
+    """
+    if isinstance(names, str):
+        raise InvalidParameter(argument, names, "be a list of columns, not one text")
+    if len(set(names)) != len(names):
+        raise InvalidParameter(argument, list(names), "name every column once")
+    return list(names)
+
+
 def _of_mapping(frame: Mapping[str, Any]) -> Any:
     def cells(name: str) -> list[Raw]:
         return [cell.item() if isinstance(cell, np.generic) else cell for cell in list(frame[name])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,8 @@ class Wanted:
             raise InvalidParameter("noise", self.shape, rule)
         if self.attacker is not None and self.shape != BEST:
             raise InvalidParameter("attacker", self.attacker, "come with the best noise")
+        if self.attacker is not None:
+            _share("attacker", self.attacker)
         if self.correlation is not None and self.shape != Shape.GAUSSIAN:
             raise InvalidParameter("correlation", "given", "come with gaussian noise")
 
@@ -74,7 +77,7 @@ def chosen_noise(
         return found.noise, found
     if target is None:
         return wanted.at(scales), None
-    goal = _checks.proper_fraction("target_delta", target)
+    goal = _share("target_delta", target)
     return _least_noise(known, wanted, half, scales, goal, progress), None
 
 
@@ -97,22 +100,37 @@ def _least_noise(
         noise = wanted.at(factor * unit)
         return certified(known, noise, half, lattice_steps(noise, half))[0]
 
-    low, high = 2.0**-20, 1.0
+    low, high, above = 2.0**-20, 1.0, 1.0
     for count in range(_SEARCHES):
         if progress:
             progress(count)
-        if (now := reached(high)) <= target:
+        if (under := reached(high)) <= target:
             break
-        low = high
+        low, above = high, under
         # Away from 1, delta falls as a power of the noise: aim there, and a little beyond.
-        high *= min(max((now / target) ** (1 / half.size) * 1.02, 1.05), 8.0)
+        high *= min(max((under / target) ** (1 / half.size) * 1.02, 1.05), 8.0)
     else:
         rule = "be more: no noise that was tried keeps it"
         raise InvalidParameter("target_delta", target, rule)
+    count = 0
     while high / low > 1 + _NEAR:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) <= target else (middle, high)
+        share = math.log(above / target) / math.log(above / under)
+        middle = _next_factor(low, high, share, count)
+        count += 1
+        if (now := reached(middle)) <= target:
+            high, under = middle, now
+        else:
+            low, above = middle, now
     return wanted.at(high * unit)
+
+
+def _next_factor(low: float, high: float, share: float, count: int) -> float:
+    """Where to look next between two factors: by a power law, on both sides of it, or halfway."""
+    if count % 3 == 2 or not 0 < share < 1:
+        return math.sqrt(low * high)
+    side = 1 + _NEAR / 3 if count % 3 == 0 else 1 - _NEAR / 3
+    room = 1 + _NEAR / 4
+    return float(min(max(low * (high / low) ** share * side, low * room), high / room))
 
 
 def certified(
@@ -146,8 +164,17 @@ def guessed(known: Attributes, half: Floats) -> float | None:
 
 def _alone(records: Numbers) -> JointMixture:
     """Normal columns that are independent: what a cautious designer takes an attacker to know."""
+    for name, column in records.items():
+        if not np.ptp(column) > 0:
+            raise InvalidParameter("noise", BEST, f"come with columns that vary, unlike {name!r}")
     table = np.stack(list(records.values()), axis=1)
     return JointMixture.normal(table.mean(axis=0), np.diag(table.var(axis=0, ddof=1)))
+
+
+def _share(name: str, value: object) -> float:
+    if not isinstance(value, Real):
+        raise InvalidParameter(name, type(value).__name__, "be a number")
+    return _checks.proper_fraction(name, float(value))
 
 
 def told_of_best(best: BestRound | None, known: Attributes) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs import Progress
 from sfumato.jobs.coins import release_coins, row_addresses
-from sfumato.jobs.frames import columns_of, framed
+from sfumato.jobs.frames import column_list, columns_of, framed
 from sfumato.jobs.known import (
     AnyPrior,
     Floats,
@@ -184,12 +184,11 @@ class Privatizer:
     ) -> Privatized:
         """Release the column of a frame; the arguments are those of `privatize`."""
         coins = release_coins("privatize", randomness, purpose, identity)
-        if self.column in keep:
+        kept = column_list("keep", keep)
+        if self.column in kept:
             raise InvalidParameter("keep", self.column, "not name the column that is released")
-        if len(set(keep)) != len(keep):
-            raise InvalidParameter("keep", list(keep), "name every column once")
         ids = [] if identity is None else [identity]
-        table = columns_of(frame, [self.column, *self.known.features, *keep, *ids], _FRAME)
+        table = columns_of(frame, [self.column, *self.known.features, *kept, *ids], _FRAME)
         known = self.known.of_people(table, _FRAME)
         made = self.made
         if made is None:
@@ -202,7 +201,7 @@ class Privatizer:
         if isinstance(known.where, Lattice):
             outside = known.where.outside([number(value) for value in table[self.column]])
         return Privatized(
-            frame=framed(frame, keep, self.column, told.values),
+            frame=framed(frame, kept, self.column, told.values),
             certificate=_certificate(self.column, self.mechanism, known, made, places.size, told),
             spread=_spread(known, made, told),
             clamped=outside,

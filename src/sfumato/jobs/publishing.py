@@ -11,21 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
+from sfumato.formats.problems import BadTable
 from sfumato.guarantees import Disclosure
 from sfumato.jobs import Progress
-from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, numbers_of
+from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, read_people
 from sfumato.jobs.coins import release_coins, row_addresses
-from sfumato.jobs.frames import columns_of, framed_columns
+from sfumato.jobs.frames import column_list, columns_of, framed_columns
 from sfumato.jobs.noise import Wanted, certified, chosen_noise, told_of_best
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
+from sfumato.mechanisms.series_noise import on_lattice
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
 from sfumato.models.coupling import Interval
+from sfumato.models.joint import JointMixture
 from sfumato.randomness import Randomness
 from sfumato.streaming.instant import Purpose
 
 Floats = NDArray[np.float64]
 
 _FRAME = "frame"
+_WIDEST = 2.0**24
+"""Deviation of the noise in accuracies: 64 of such deviations are fewer than 2^52 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,26 +136,25 @@ def publish(
         [MDDP, Eq. 1 and Def. 5]
     """
     coins = release_coins("publish", randomness, purpose, identity)
-    if set(keep) & set(columns) or len(set(keep)) != len(keep):
-        rule = "name every column once, and none that is published"
-        raise InvalidParameter("keep", list(keep), rule)
-    records = numbers_of(frame, columns, _FRAME)
+    if set(column_list("keep", keep)) & set(columns):
+        raise InvalidParameter("keep", list(keep), "name no column that is published")
+    people, past = read_people(frame, history, columns)
     others = columns_of(frame, [*keep, *([] if identity is None else [identity])], _FRAME)
-    past = records if history is None else numbers_of(history, columns, "history")
-    known = known_attributes(past, coupling, domains=domains, degree=degree)
+    known = known_attributes(past, coupling, domains=domains, degree=degree, people=people)
     half = axis_scales("accuracy", accuracy, len(known.names))
     wanted = Wanted(str(noise), correlation, attacker)
     added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
     steps = lattice_steps(added, half)
-    certificate = _certificate(known, added, str(noise), half, steps, records)
+    _check_reach(people, added, half, steps)
+    certificate = _certificate(known, added, str(noise), half, steps, people)
     told = (*certificate.remarks, *told_of_best(best, known))
-    if history is None and known.text != "none":
+    if history is None and known.text != "none" and not isinstance(coupling, JointMixture):
         told = (
             *told,
             "the coupling was learnt from these very people: what is said holds for an attacker "
             "who knows it already; learn it from public records (history) to be safe",
         )
-    table = np.stack(list(records.values()), axis=1)
+    table = np.stack(list(people.values()), axis=1)
     naming = None if identity is None else others[identity]
     names = row_addresses(table, naming, identity, _FRAME)
     values = published(added, table, steps, _words(added, certificate.fingerprint, coins, names))
@@ -160,13 +164,26 @@ def publish(
     )
 
 
+def _check_reach(people: Numbers, noise: VectorNoise, half: Floats, steps: Floats) -> None:
+    """Values and noise that the lattice cannot hold are refused before anything is drawn."""
+    if np.any(noise.sigma > _WIDEST * half):
+        rule = f"be at least sigma / {_WIDEST:.3g}"
+        raise InvalidParameter("accuracy", half.tolist(), rule)
+    for (name, column), step in zip(people.items(), steps, strict=True):
+        try:
+            on_lattice(column, step)
+        except InvalidParameter as problem:
+            rule = f"column {name!r} must {problem.rule}, of {step:.3g} each: move it nearer to 0"
+            raise BadTable(_FRAME, None, f"{rule}, or raise sigma and accuracy") from None
+
+
 def _certificate(
     known: Attributes,
     noise: VectorNoise,
     shape: str,
     half: Floats,
     steps: Floats,
-    records: Numbers,
+    people: Numbers,
 ) -> PublishCertificate:
     alone = published_box(noise, half, steps)
     high, way = certified(known, noise, half, steps)
@@ -175,7 +192,7 @@ def _certificate(
         guarantee=Disclosure(least, high),
         guarantee_without_correlation=Disclosure(least, alone),
         columns=known.names,
-        rows=len(records[known.names[0]]),
+        rows=len(people[known.names[0]]),
         noise=shape,
         sigma=tuple(noise.sigma.tolist()),
         accuracy=tuple(half.tolist()),

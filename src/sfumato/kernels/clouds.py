@@ -17,11 +17,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _STARTS = 8
-_SWEEPS = 12
+_FIRST_SWEEPS, _SWEEPS = 2, 12
+_STEPS = (1.0, 3.0, 9.0)
 
 
-@njit(cache=True)
-def _posterior(told: Floats, points: Floats, weights: Floats, noise: NoiseForm) -> Floats:
+@njit(cache=True, nogil=True)
+def posterior_weights(told: Floats, points: Floats, weights: Floats, noise: NoiseForm) -> Floats:
+    """Weight of each point times the density of the noise that makes it what was published."""
     count, size = points.shape
     found = np.zeros(count)
     off = np.empty(size)
@@ -84,11 +86,13 @@ def _weight(centre: Floats, half: Floats, points: Floats, weights: Floats, live:
 
 
 @njit(cache=True)
-def _settle(centre: Floats, half: Floats, points: Floats, weights: Floats, live: Ints) -> float:
-    """Move a box until no axis gains; `centre` is moved."""
+def _settle(
+    centre: Floats, half: Floats, points: Floats, weights: Floats, live: Ints, sweeps: int
+) -> float:
+    """Move a box until no axis gains, or often enough; `centre` is moved."""
     value = _weight(centre, half, points, weights, live)
     trial = centre.copy()
-    for _ in range(_SWEEPS):
+    for _ in range(sweeps):
         before = value
         for axis in range(len(centre)):
             held = _held(centre, half, points, live, axis)
@@ -100,9 +104,26 @@ def _settle(centre: Floats, half: Floats, points: Floats, weights: Floats, live:
             if tried > value:
                 value = tried
                 centre[:] = trial
+        # Along a ridge no single axis gains: towards the mean of what is held, and beyond.
+        shift = _mean(_held(centre, half, points, live, -1), points, weights) - centre
+        for step in _STEPS:
+            trial[:] = centre + step * shift
+            tried = _weight(trial, half, points, weights, live)
+            if tried > value:
+                value = tried
+                centre[:] = trial
         if value <= before * (1 + 1e-9):
             break
     return value
+
+
+@njit(cache=True)
+def _mean(places: Ints, points: Floats, weights: Floats) -> Floats:
+    found, total = np.zeros(points.shape[1]), 0.0
+    for place in places:
+        total += weights[place]
+        found += weights[place] * points[place]
+    return found / max(total, 1e-300)
 
 
 @njit(cache=True, nogil=True)
@@ -126,23 +147,26 @@ def best_cloud_boxes(
     found, centres = np.zeros(rows), np.empty((rows, size))
     centre = np.empty(size)
     for row in range(rows):
-        posterior = _posterior(told[row], points, weights, noise)
+        posterior = posterior_weights(told[row], points, weights, noise)
         live = np.flatnonzero(posterior)
         centres[row] = told[row]
         if len(live) == 0:
             continue
         running = np.cumsum(posterior[live])
         best = -1.0
-        for start in range(_STARTS + 1):
+        for start in range(_STARTS + 2):
             if start == _STARTS:
                 centre[:] = told[row]
+            elif start == _STARTS + 1:
+                centre[:] = _mean(live, points, posterior)
             else:
                 goal = running[-1] * (start + 0.5) / _STARTS
                 centre[:] = points[live[np.searchsorted(running, goal)]]
-            value = _settle(centre, half, points, posterior, live)
+            value = _settle(centre, half, points, posterior, live, _FIRST_SWEEPS)
             if value > best:
                 best = value
                 centres[row] = centre
+        best = _settle(centres[row], half, points, posterior, live, _SWEEPS)
         found[row] = min(best / running[-1], 1.0)
     return found, centres
 
@@ -159,7 +183,7 @@ def cloud_shares(
     """Posterior probability of one box for each published point."""
     found = np.zeros(len(told))
     for row in range(len(told)):
-        posterior = _posterior(told[row], points, weights, noise)
+        posterior = posterior_weights(told[row], points, weights, noise)
         total = posterior.sum()
         if total > 0.0:
             live = np.flatnonzero(posterior)

@@ -13,6 +13,7 @@ References:
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,10 @@ from scipy import stats
 
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
-from sfumato.kernels.clouds import best_cloud_boxes, cloud_shares
+from sfumato.kernels.clouds import best_cloud_boxes
+from sfumato.kernels.disclosure import GAUSSIAN, LAPLACE
 from sfumato.leakage.disclosure import CONFIDENCE, Found, Way, unlimited
+from sfumato.leakage.nearby import Nearby
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, uniforms
 from sfumato.models.coupled import Cloud, CoupledPrior
 from sfumato.models.coupling import FullCoupling, Interval
@@ -33,7 +36,11 @@ Floats = NDArray[np.float64]
 _ATTACKS, _MOST_ATTACKS = 256, 2_048
 _PRECISE = 0.02
 _RATES = 64
-_LEAST_HELD = 12
+_NEARBY, _MOST_NEARBY = 96, 384
+_MOST_MISSED = 0.02
+_THREADS = 2
+_TAILS = {GAUSSIAN: 5.5, LAPLACE: 8.0}
+"""Deviations beyond which a noise without end counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +123,11 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     """The probability with which the best attacker who knows the equations finds everything.
 
     The mean, over published points, of the posterior probability of the best box, with a
-    confidence interval. Where points are scattered over a surface, a box is found with
-    some of them and weighed with others.
+    confidence interval. Points along a curve stand for all values; on a surface, or a curve too
+    steep for that, they are scattered around each published point: see `nearby`.
+
+    Raises:
+        InvalidParameter: So few values explain what is published that no points were found.
 
     Examples:
         >>> from sfumato.mechanisms.publishing import noise_of
@@ -129,48 +139,53 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
         0.1
     """
     half = _half(prior, noise, accuracy)
-    seek = prior.cloud(half)
-    weigh = seek if len(prior.free) == 1 else prior.cloud(half, seed=1)
-    form = noise.form()
+    curve = prior.curve(half)
+    people = prior.cloud(half) if curve is None else curve
+    batch, most = (_ATTACKS, _MOST_ATTACKS) if curve else (_NEARBY, _MOST_NEARBY)
     shares: list[float] = []
     while True:
-        told = _attacked(weigh, noise, _ATTACKS, f"attacks {len(shares)}")
-        found, centres = best_cloud_boxes(told, half, seek.points, seek.weights, form)
-        _check_dense(seek, centres, half)
-        if weigh is not seek:
-            found = cloud_shares(centres, half, told, weigh.points, weigh.weights, form)
+        told = _attacked(people, noise, batch, f"attacks {len(shares)}")
+        if curve is None:
+            found = _nearby_shares(Nearby(prior, noise.form(), _reach(noise), half), told)
+        else:
+            found, _ = best_cloud_boxes(told, half, curve.points, curve.weights, noise.form())
         shares.extend(found.tolist())
         delta = float(np.mean(shares))
         quantile = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
         spacing = quantile * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
-        if spacing <= _PRECISE * delta or len(shares) >= _MOST_ATTACKS:
+        if spacing <= _PRECISE * delta or len(shares) >= most:
             break
-    least = noise.box_mass(half)
+    least = noise.largest_box(half)
     low, high = max(delta - spacing, least), min(max(delta + spacing, least), 1.0)
     return Found(min(max(delta, least), 1.0), low, high, Way.SAMPLING)
 
 
-def _check_dense(cloud: Cloud, centres: Floats, half: Floats) -> None:
-    """Refuse to weigh boxes that hold too few points to tell their weight."""
-    held = [
-        np.count_nonzero((np.abs(cloud.points - centre) <= half).all(axis=1))
-        for centre in centres[:_RATES]
-    ]
-    if np.mean(held) < _LEAST_HELD:
-        rule = (
-            "be larger against domains and steepness of the coupling: too few points of it lie in "
-            "a box to say how often it holds the truth"
-        )
-        raise InvalidParameter("accuracy", half.tolist(), rule)
+def _nearby_shares(attacker: Nearby, told: Floats) -> Floats:
+    """Shares of the best boxes; a point that nothing seems to explain counts as found."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(attacker.share, told, range(len(told))))
+    if found.count(None) > _MOST_MISSED * len(told):
+        rule = "be larger: what is published leaves so little of the coupling that it was not found"
+        raise InvalidParameter("sigma", "smaller", rule)
+    return np.array([1.0 if share is None else share for share in found])
+
+
+def _reach(noise: VectorNoise) -> Floats:
+    """How far noise goes along each axis, but for tails that count for nothing."""
+    form = noise.form()
+    tails = _TAILS.get(form.kind, 0.0) * noise.sigma
+    return np.where(np.isfinite(form.reach), form.reach, tails)
 
 
 def prior_cloud_disclosure(prior: CoupledPrior, accuracy: ArrayLike) -> float:
     """The probability with which a guess is near enough when nothing is published at all."""
     half = axis_scales("accuracy", accuracy, len(prior.names))
-    cloud = prior.cloud(half)
-    centre = (cloud.weights @ cloud.points)[None, :]
-    nothing = unlimited(len(prior.names))
-    return float(best_cloud_boxes(centre, half, cloud.points, cloud.weights, nothing)[0][0])
+    nothing, limits = unlimited(len(prior.names)), prior.limits
+    middle, reach = limits.mean(axis=1), 0.5 * np.diff(limits, axis=1)[:, 0]
+    curve = prior.curve(half)
+    if curve is None:
+        return float(_nearby_shares(Nearby(prior, nothing, reach, half), middle[None, :])[0])
+    return float(best_cloud_boxes(middle[None, :], half, *curve, nothing)[0][0])
 
 
 def equation_estimates(
@@ -257,8 +272,15 @@ def _each_rate(
         low, high = left[name]
         first, last = told[axis] - high, told[axis] - low
         width = min(half[axis], 0.5 * (last - first))
-        centre = min(max(0.0, first + width), last - width)
+        centres = _likeliest(noise, axis, width, first + width, last - width)
         whole = float(noise.axis_mass(axis, first, last))
-        best = float(noise.axis_mass(axis, centre - width, centre + width))
+        best = float(noise.axis_mass(axis, centres - width, centres + width).max())
         rates[name] = min(best / whole, 1.0) if whole > 0 else 1.0
     return rates
+
+
+def _likeliest(noise: VectorNoise, axis: int, width: float, low: float, high: float) -> Floats:
+    """Where an interval of noise may be likeliest: at 0, or at the edges of its shells."""
+    edges = noise.form().edges * noise.sigma[axis]
+    edges = np.concatenate([edges - width, edges, edges + width])
+    return np.asarray(np.clip(np.concatenate([[0.0], edges, -edges]), low, high))

@@ -6,7 +6,7 @@ their domain alone, as in the paper, or a joint density.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,15 +16,17 @@ from scipy import stats
 
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
+from sfumato.models.cells import Solutions, reaching
 from sfumato.models.coupling import FullCoupling, Interval
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
 
-_LINE, _LONGEST_LINE = 2_001, 32_001
+_LINE, _LONGEST_LINE = 2_001, 256_001
 _CLOUD = 2**14
 _FINE = 1 / 12
 """Largest step between neighbours on a curve, in half widths of the attacker's box."""
+_MOST_OF_IT = 0.9
 
 
 class Cloud(NamedTuple):
@@ -119,45 +121,145 @@ class CoupledPrior:
             half: Half widths of the attacker's box: neighbours on a curve are close against it.
             seed: Another one gives other points, if they are scattered.
         """
-        if len(self.free) > 1:
-            shares = stats.qmc.Sobol(len(self.free) + 1, seed=seed).random(_CLOUD)
-            return self._completed(*self._scattered(shares))
-        count = _LINE
-        while True:
-            low, high = self.domains[self.free[0]]
-            line = low + (high - low) * (np.arange(count)[:, None] + 0.5) / count
-            weights = np.ones(count) if self.known is None else self.known.density(line)
-            cloud = self._completed(line, weights)
-            steps = np.abs(np.diff(cloud.points, axis=0)) / half
-            if count >= _LONGEST_LINE or len(steps) == 0 or np.quantile(steps.max(1), 0.9) < _FINE:
-                return cloud
-            count = 2 * count - 1
+        curve = self.curve(half)
+        return self._scattered(seed) if curve is None else curve
 
-    def _scattered(self, shares: Floats) -> tuple[Floats, Floats]:
+    def curve(self, half: Floats) -> Cloud | None:
+        """Points of a curve, neighbours close against a box; None if it has too many, or is none.
+
+        Args:
+            half: Half widths of the box.
+        """
+        if len(self.free) > 1:
+            return None
+        low, high = self.domains[self.free[0]]
+        count = _LINE
+        while count <= _LONGEST_LINE:
+            line = low + (high - low) * (np.arange(count)[:, None] + 0.5) / count
+            if self._step(line, half) < _FINE:
+                return _normalised(*self._completed(line, self._density(line)))
+            count = 2 * count - 1
+        return None
+
+    def near(
+        self,
+        low: Floats,
+        high: Floats,
+        shares: Floats,
+        likelihood: Callable[[Floats], Floats] | None = None,
+    ) -> Cloud:
+        """Points, scattered evenly, that stand for all values within a box; weights are its mass.
+
+        That mass is up to a factor that is the same for all boxes.
+
+        Args:
+            low: Least value of each attribute.
+            high: Greatest.
+            shares: Numbers between 0 and 1: one a free attribute, a row a point.
+            likelihood: What the weights of some points are multiplied by.
+        """
+        ends = {name: (low[axis], high[axis]) for axis, name in enumerate(self.names)}
+        every = {name: self._within(name, *ends[name]) for name in self.names}
+        if any(first >= last for first, last in every.values()):
+            return Cloud(np.empty((0, len(self.names))), np.empty(0))
+        columns, volume, used = dict[str, Floats](), 1.0, 0
+        for coupling in self.couplings:
+            names = coupling.attributes[1:]
+            box = np.array([every[name] for name in names]).T
+            cells = reaching(_solved(coupling), box, every[coupling.attributes[0]])
+            points, space = _spread(cells, shares[:, used : used + len(names)])
+            columns |= dict(zip(names, points.T, strict=True))
+            volume, used = volume * space, used + len(names)
+        for name in self.free:
+            if name not in columns:
+                first, last = every[name]
+                columns[name] = first + (last - first) * shares[:, used]
+                volume, used = volume * (last - first), used + 1
+        free = np.stack([columns[name] for name in self.free], axis=1)
+        if volume == 0:
+            free = free[:0]
+        points, weights = self._completed(free, np.full(len(free), volume / len(shares)))
+        inside = np.all((points >= low) & (points <= high), axis=1)
+        points, weights = points[inside], weights[inside]
+        if likelihood is not None:
+            weights = weights * likelihood(points)
+            points, weights = points[weights > 0], weights[weights > 0]
+        places = [self.names.index(name) for name in self.free]
+        return Cloud(points, weights * self._density(points[:, places]))
+
+    def _within(self, name: str, low: float, high: float) -> Interval:
+        first, last = self.domains[name]
+        return max(first, float(low)), min(last, float(high))
+
+    def _density(self, free: Floats) -> Floats:
+        return np.ones(len(free)) if self.known is None else self.known.density(free)
+
+    def _step(self, line: Floats, half: Floats) -> float:
+        """How far neighbours are apart on most of a curve, in half widths of a box."""
+        place = {name: index for index, name in enumerate(self.names)}
+        step = float((line[1, 0] - line[0, 0]) / half[place[self.free[0]]])
+        for coupling in self.couplings:
+            roots = _solved(coupling)(line)
+            apart = np.abs(np.diff(roots, axis=0)) / half[place[coupling.attributes[0]]]
+            known = apart[np.isfinite(apart)]
+            if known.size:
+                step = max(step, float(np.quantile(known, _MOST_OF_IT)))
+        return step
+
+    def _scattered(self, seed: int) -> Cloud:
+        shares = stats.qmc.Sobol(len(self.free) + 1, seed=seed).random(_CLOUD)
         ends = np.array([self.domains[name] for name in self.free])
         if self.known is None:
             points = ends[:, 0] + np.diff(ends, axis=1)[:, 0] * shares[:, 1:]
         else:
             points = self.known.draw(np.clip(shares, 1e-12, 1 - 1e-12))
         inside = np.all((points >= ends[:, 0]) & (points <= ends[:, 1]), axis=1)
-        return points[inside], np.ones(int(inside.sum()))
+        return _normalised(*self._completed(points[inside], np.ones(int(inside.sum()))))
 
-    def _completed(self, points: Floats, weights: Floats) -> Cloud:
+    def _completed(self, points: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Free values with those that follow; where an equation has several solutions, all."""
         columns = dict(zip(self.free, points.T, strict=True))
         for coupling in self.couplings:
             target = coupling.attributes[0]
-            others = {name: columns[name] for name in coupling.attributes[1:]}
-            roots = coupling.solutions(target, others)
+            others = np.stack([columns[name] for name in coupling.attributes[1:]], axis=1)
+            roots = _solved(coupling)(others)
             rows, which = np.nonzero(np.isfinite(roots))
             count = np.isfinite(roots).sum(axis=1)
             columns = {name: column[rows] for name, column in columns.items()}
             columns[target] = roots[rows, which]
             weights = weights[rows] / count[rows]
-        if not weights.sum() > 0:
-            raise InvalidParameter("domains", "others", "hold values that satisfy the coupling")
-        table = np.stack([columns[name] for name in self.names], axis=1)
-        return Cloud(np.ascontiguousarray(table), weights / weights.sum())
+        return np.stack([columns[name] for name in self.names], axis=1), weights
+
+
+def _solved(coupling: FullCoupling) -> Solutions:
+    """What an equation gives for its first attribute, from rows of the others."""
+    target, *names = coupling.attributes
+
+    def solutions(points: Floats) -> Floats:
+        return coupling.solutions(target, dict(zip(names, points.T, strict=True)))
+
+    return solutions
+
+
+def _spread(cells: Floats, shares: Floats) -> tuple[Floats, float]:
+    """Points spread evenly over cells, and the volume of all cells."""
+    sizes = cells[1] - cells[0]
+    volumes = sizes.prod(axis=1)
+    if not volumes.sum() > 0:
+        return shares, 0.0
+    # The first number tells the cell, and what is left of it the first place within.
+    ends = np.concatenate([[0.0], volumes.cumsum()])
+    goal = shares[:, 0] * ends[-1]
+    which = np.searchsorted(ends[1:-1], goal, side="right")
+    first = np.clip((goal - ends[which]) / volumes[which], 0.0, 1.0)
+    within = np.concatenate([first[:, None], shares[:, 1:]], axis=1)
+    return cells[0][which] + sizes[which] * within, float(ends[-1])
+
+
+def _normalised(points: Floats, weights: Floats) -> Cloud:
+    if not weights.sum() > 0:
+        raise InvalidParameter("domains", "others", "hold values that satisfy the coupling")
+    return Cloud(np.ascontiguousarray(points), weights / weights.sum())
 
 
 def checked_domain(name: str, interval: Interval) -> Interval:

@@ -27,6 +27,7 @@ Interval = tuple[float, float]
 
 _MOST_ATTRIBUTES = 8
 _SAMPLES = 4096
+_MOST_SOLUTIONS = 64
 _WIDENED = 1e-9
 """Part of an interval by which what remains of it is widened."""
 _STEP = 6e-6
@@ -211,7 +212,7 @@ class FullCoupling:
         return np.array(found[np.arange(len(found)), best])
 
     def check_solvable(self, attribute: str) -> None:
-        """Raise unless the equation has the attribute, and a solution for it in the domains.
+        """Raise unless the equation has the attribute, and a few solutions for it in the domains.
 
         Solutions are looked for at 4096 values of the other attributes, in what the equation
         leaves of their domains.
@@ -232,7 +233,11 @@ class FullCoupling:
         ends = np.array(list(boxes.values()))
         columns = ends[:, :1] + np.diff(ends) * _spread(_SAMPLES, len(boxes))
         points = dict(zip(boxes, columns, strict=True))
-        if np.all(np.isnan(self.solutions(attribute, points))):
+        found = self.solutions(attribute, points)
+        if np.all(np.isnan(found)):
+            raise InvalidParameter("coupling", self.text, rule)
+        if found.shape[1] > _MOST_SOLUTIONS:
+            rule = f"give {attribute!r} by at most {_MOST_SOLUTIONS} solutions, not leave it open"
             raise InvalidParameter("coupling", self.text, rule)
 
     def narrowed(self, intervals: Mapping[str, Interval], pieces: int = 64) -> dict[str, Interval]:

@@ -21,6 +21,7 @@ from scipy import special, stats
 from sfumato import _checks
 from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
+from sfumato.kernels.mixtures import mixture_density
 from sfumato.models.mixture import fitted_mixture
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,7 @@ class JointMixture:
         means: Their means, one a row.
         covariances: Their covariances.
         domain: Least and greatest value of each attribute, one a row; infinite where there is none.
+        mass: What the components hold of the domain.
 
     Examples:
         >>> body = JointMixture.normal([170.0, 70.0], [[64.0, 48.0], [48.0, 144.0]])
@@ -54,6 +56,7 @@ class JointMixture:
     means: Floats
     covariances: Floats
     domain: Floats
+    mass: float
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class JointMixture:
         object.__setattr__(self, "means", _checks.read_only(centres))
         object.__setattr__(self, "covariances", _checks.read_only(spreads))
         object.__setattr__(self, "domain", _domain(domain, size))
+        object.__setattr__(self, "mass", self._mass())
         if not self.mass > 1e-9:
             raise InvalidParameter("domain", self.mass, "hold some of the distribution")
 
@@ -192,13 +196,6 @@ class JointMixture:
         return digest("joint mixture", self.weights, self.means, self.covariances, self.domain)
 
     @property
-    def mass(self) -> float:
-        """How much of the mixture lies in the domain: densities are divided by it."""
-        if not np.isfinite(self.domain).any():
-            return 1.0
-        return float(self.weights @ [self._inside(place) for place in range(self.weights.size)])
-
-    @property
     def covariance(self) -> Floats:
         """Covariance of all components together, whatever the domain."""
         centre = self.weights @ self.means
@@ -223,15 +220,11 @@ class JointMixture:
 
     def density(self, points: ArrayLike) -> Floats:
         """The density at some points, one a row."""
-        places = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        total = np.zeros(len(places))
-        for weight, mean, covariance in zip(
-            self.weights, self.means, self.covariances, strict=True
-        ):
-            factor = np.linalg.cholesky(covariance)
-            reduced = np.linalg.solve(factor, (places - mean).T)
-            scale = (2 * math.pi) ** (0.5 * self.dimension) * float(np.prod(np.diag(factor)))
-            total += weight / scale * np.exp(-0.5 * (reduced**2).sum(axis=0))
+        places = np.ascontiguousarray(np.atleast_2d(np.asarray(points, dtype=np.float64)))
+        factors = np.linalg.cholesky(self.covariances)
+        roots = np.prod(np.diagonal(factors, axis1=1, axis2=2), axis=1)
+        heights = self.weights / ((2 * math.pi) ** (0.5 * self.dimension) * roots)
+        total = mixture_density(places, heights, self.means, np.linalg.inv(factors))
         within = np.all((places >= self.domain[:, 0]) & (places <= self.domain[:, 1]), axis=1)
         return np.where(within, total / self.mass, 0.0)
 
@@ -316,6 +309,11 @@ class JointMixture:
             self.covariances / np.outer(each, each),
             self.domain / each[:, None],
         )
+
+    def _mass(self) -> float:
+        if not np.isfinite(self.domain).any():
+            return 1.0
+        return float(self.weights @ [self._inside(place) for place in range(self.weights.size)])
 
     def _inside(self, place: int) -> float:
         scale = np.sqrt(np.diag(self.covariances[place]))

@@ -1,0 +1,119 @@
+"""Files of one release: all of them or none, whatever fails and wherever."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from sfumato.cli.once import named_options, written_together
+from sfumato.errors import InvalidParameter
+from tests.shell.running import call, done
+from tests.shell.tables import write
+
+NAMES = ("picture.png", "certificate.json", "table.csv")
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def writers(folder: Path, text: str) -> dict[str, Callable[[str], None]]:
+    def write(aside: str) -> None:
+        Path(aside).write_text(text)
+
+    return {str(folder / name): write for name in NAMES}
+
+
+def failing_move(number: int, failure: BaseException) -> Callable[[Path, Path], None]:
+    """A move that fails when it is called for the nth time, and works before and after."""
+    left, move = [number], os.replace
+
+    def moved(source: Path, target: Path) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise failure
+        move(source, target)
+
+    return moved
+
+
+@pytest.mark.parametrize("there", [(), NAMES, NAMES[:1], NAMES[1:]])
+def test_files_take_their_places_only_when_all_are_written(
+    tmp_path: Path, there: tuple[str, ...]
+) -> None:
+    before = dict.fromkeys(there, "old")
+    for name in there:
+        (tmp_path / name).write_text("old")
+    with written_together(writers(tmp_path, "new")):
+        assert {name: text for name, text in content(tmp_path).items() if name in NAMES} == before
+    assert content(tmp_path) == dict.fromkeys(NAMES, "new")
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("there", [(), NAMES, NAMES[:1], NAMES[1:]])
+@pytest.mark.parametrize("place", range(3))
+def test_whatever_move_fails_leaves_what_was_there(
+    tmp_path: Path, place: int, there: tuple[str, ...], failure: BaseException
+) -> None:
+    for name in there:
+        (tmp_path / name).write_text("old")
+    moves = mock.patch("os.replace", failing_move(place, failure))
+    with moves, pytest.raises(type(failure)), written_together(writers(tmp_path, "new")):
+        pass
+    assert content(tmp_path) == dict.fromkeys(there, "old")
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_whatever_write_fails_leaves_what_was_there(tmp_path: Path, place: int) -> None:
+    for name in NAMES:
+        (tmp_path / name).write_text("old")
+
+    def half(aside: str) -> None:
+        Path(aside).write_text("ha")
+        raise OSError("disk full")
+
+    files = writers(tmp_path, "new") | {str(tmp_path / NAMES[place]): half}
+    with pytest.raises(OSError, match="disk full"), written_together(files):
+        pass
+    assert content(tmp_path) == dict.fromkeys(NAMES, "old")
+
+
+def test_a_block_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    with pytest.raises(BrokenPipeError), written_together(writers(tmp_path, "new")):
+        raise BrokenPipeError
+    assert content(tmp_path) == {}
+
+
+def test_what_a_killed_run_left_is_not_taken_for_what_was_there(tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / f".partial-before.{name}").write_text("older")
+        (tmp_path / f".partial.{name}").write_text("older")
+    moves = mock.patch("os.replace", failing_move(2, OSError("no")))
+    with moves, pytest.raises(OSError, match="no"), written_together(writers(tmp_path, "new")):
+        pass
+    assert content(tmp_path) == {}
+
+
+def test_a_picture_that_fails_leaves_the_earlier_one(tmp_path: Path, key: Path) -> None:
+    table = write(tmp_path / "survey.csv", ["answer"], [("yes",), ("no",), ("yes",)] * 9)
+    given = ("privatize", table, "-c", "answer", "--epsilon", 1, "--key-file", key)
+    outputs = ("-o", tmp_path / "private.csv", "--plot", tmp_path / "picture.png")
+    done(*given, *outputs)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def half(figure: object, path: str, **_: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError("disk full")
+
+    with mock.patch("matplotlib.figure.Figure.savefig", half):
+        assert call(*given, *outputs).code != 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_names_of_arguments_in_a_rule_are_those_of_options_too() -> None:
+    options = {"sigma": "--sigma", "target_delta": "--target-delta"}
+    words = "--sigma must be given, or --target-delta; got"
+    with pytest.raises(InvalidParameter, match=words), named_options({}, options):
+        raise InvalidParameter("sigma", None, "be given, or target_delta")
