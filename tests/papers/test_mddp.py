@@ -19,25 +19,27 @@ from sfumato.models.joint import JointMixture
 from sfumato.studies.lip_discrete import Point
 from sfumato.studies.mddp import (
     JOINT_SHAPES,
-    MEN,
-    PRINTED,
-    PRINTED_CORRELATION,
     SIGMA_JOINT,
     SIGMA_TIED,
     TIED_SHAPES,
-    People,
     attack_success,
     ball_fails,
     chain_fails,
     joint_points,
-    printed_weight,
-    read_people,
-    simulated_people,
     slope_range,
     tied_points,
     turning_noise,
 )
 from sfumato.studies.mddp_drawings import draw
+from sfumato.studies.mddp_people import (
+    MEN,
+    PRINTED,
+    PRINTED_CORRELATION,
+    People,
+    printed_weight,
+    read_people,
+    simulated_people,
+)
 from tests.strategies import Floats
 
 Curves = dict[tuple[str, str], dict[float, float]]

@@ -129,9 +129,9 @@ def mddp_figures(data: str | None = None) -> Study:
     Args:
         data: The table of cardiovascular disease; made-up people if not given.
     """
-    from sfumato.studies import mddp, mddp_drawings
+    from sfumato.studies import mddp, mddp_drawings, mddp_people
 
-    people = mddp.simulated_people() if data is None else mddp.read_people(data)
+    people = mddp_people.simulated_people() if data is None else mddp_people.read_people(data)
     tied, joint = len(mddp.TIED_ACCURACIES), len(mddp.JOINT_ACCURACIES)
 
     def run(show: Callable[[int], None]) -> Findings:
