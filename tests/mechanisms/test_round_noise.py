@@ -256,8 +256,8 @@ def test_no_box_anywhere_has_more_and_one_has_nearly_as_much(
         assert found.max() <= largest * (1 + 1e-12)
         top = max(top, float(found.max()))
         best, spread = np.concatenate([best, near])[np.argsort(found)[-20:] + len(best)], spread / 2
-    # Rings have plateaus of equal boxes, where the bound stops being refined.
-    assert largest <= (1.005 if dimension == 1 else 1.15) * top
+    # In three dimensions a thin ring has too many boxes that are nearly best to refine them all.
+    assert largest <= {1: 1.005, 2: 1.02, 3: 1.15}[dimension] * top
 
 
 def test_a_ring_is_not_judged_by_the_box_at_0() -> None:

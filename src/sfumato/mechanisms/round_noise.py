@@ -198,7 +198,7 @@ def _largest_round_box(noise: RoundNoise, half: Floats) -> float:
     """Branch and bound over the corner of positive centres: the others are its mirror images.
 
     A box around any point of a cell lies in the box around the cell's centre that is wider by half
-    the cell: its mass is a bound for all of the cell.
+    the cell: its mass is a bound for all of the cell, and so is the box within the densest shell.
     """
     cells, close = _CELLS[len(half)], _CLOSE[len(half)]
     reach = noise.edges[-1] * noise.sigma + half
@@ -206,9 +206,10 @@ def _largest_round_box(noise: RoundNoise, half: Floats) -> float:
     axes = [np.arange(0.5, cells) * span for span in spans]
     centres = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     best, bound = 0.0, 1.0
+    densest = float(noise.heights.max() * np.prod(2 * half / noise.sigma))
     for _ in range(_LEVELS):
         least = noise.box_masses(centres, half)
-        most = noise.box_masses(centres, half + 0.5 * spans)
+        most = np.minimum(noise.box_masses(centres, half + 0.5 * spans), densest)
         best, bound = max(best, float(least.max())), float(most.max())
         kept = most > best * (1 + 0.5 * close)
         if bound <= best * (1 + close) or np.count_nonzero(kept) > _MOST_KEPT:
