@@ -472,3 +472,16 @@ def test_attributes_say_what_is_known() -> None:
     assert known.domains == {"a": (0.0, 10.0), "b": (0.0, 20.0)}
     with pytest.raises(InvalidParameter, match="density of 2 attributes"):
         known_attributes(records, JointMixture.normal([0.0], [[1.0]]))
+
+
+def test_people_in_clusters_are_found_as_often_as_a_guess_finds_them() -> None:
+    rng = np.random.default_rng(5)
+    a = np.where(rng.random(2_000) < 0.5, rng.normal(0, 0.1, 2_000), rng.normal(100, 0.1, 2_000))
+    options: dict[str, Any] = {"accuracy": 0.4, "sigma": 5.0, "noise": "gaussian"}
+    found = told(["a", "b"], {"a": a, "b": 2 * a}, coupling="b = 2*a", **options)
+    guess = float(np.mean(np.abs(2 * a) <= 0.4))
+    assert found.delta_before is not None
+    assert found.delta_before >= 0.95 * guess
+    assert found.delta >= 1.8 * guess  # noise of 5 tells which cluster it is
+    with pytest.raises(InvalidParameter, match="target_delta must be more than"):
+        told(["a", "b"], {"a": a, "b": 2 * a}, coupling="b = 2*a", accuracy=0.4, target_delta=0.3)

@@ -228,7 +228,7 @@ def test_what_is_known_of_free_attributes_counts_on_a_surface() -> None:
 def test_so_little_that_no_point_explains_it_is_refused() -> None:
     domains = {"a": (0.0, 10.0), "b": (0.0, 10.0), "c": (0.0, 2e9)}
     prior = tied("abc", domains, "c = 1e8*a + 1e8*b")
-    with pytest.raises(InvalidParameter, match="sigma must be larger"):
+    with pytest.raises(InvalidParameter, match="coupling must be gentler"):
         coupled_disclosure(prior, noise_of("gaussian", 1.0, 3), 0.5)
 
 
@@ -346,3 +346,34 @@ def test_noise_and_accuracy_of_another_size_are_refused() -> None:
         coupled_disclosure(prior, noise_of("ball", 1.0, 3), 1.0)
     with pytest.raises(InvalidParameter, match="accuracy"):
         disclosure_rates(prior, noise_of("ball", 1.0, 2), [1.0, 1.0, 1.0])
+
+
+# What is known has narrow peaks ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("deviation", "shape"), [(1e-4, "gaussian"), (1e-3, "uniform")])
+def test_a_narrow_peak_on_a_curve_is_not_missed(deviation: float, shape: str) -> None:
+    known = JointMixture([0.5, 0.5], [[0.0], [50.3]], [[[400.0]], [[deviation**2]]], [[-100, 100]])
+    domains = {"a": (-100.0, 100.0), "b": (-100.0, 100.0)}
+    line = FullCoupling.equation("b = a", domains)
+    prior = CoupledPrior.of(["b", "a"], [line], known=known)
+    assert prior_cloud_disclosure(prior, 1.0) == pytest.approx(0.5, rel=0.02)
+    with mock.patch.multiple(coupled, _MOST_ATTACKS=256):
+        found = coupled_disclosure(prior, noise_of(shape, 10.0, 2), 1.0)
+    # A guess has half; what is published tells the rest apart.
+    assert found.low >= 0.5
+    assert 0.5 < found.delta < 0.7
+
+
+@pytest.mark.parametrize(("deviation", "share"), [(0.001, 0.5), (0.1, 0.5), (0.01, 0.2)])
+def test_a_narrow_peak_on_a_surface_is_not_missed(deviation: float, share: float) -> None:
+    spreads = [4 * np.eye(2), deviation**2 * np.eye(2)]
+    limits = [[0, 10], [0, 10]]
+    known = JointMixture([1 - share, share], [[5, 5], [6.3, 4.1]], spreads, limits)
+    domains = {"a": (0.0, 10.0), "b": (0.0, 10.0), "c": (0.0, 20.0)}
+    plane_ = FullCoupling.equation("c = a + b", domains)
+    prior = CoupledPrior.of(list("abc"), [plane_], known=known)
+    guess = prior_cloud_disclosure(prior, 0.5)
+    assert share * 0.98 <= guess <= share + 0.04
+    with mock.patch.multiple(coupled, _NEARBY=24, _MOST_NEARBY=24):
+        assert coupled_disclosure(prior, noise_of("gaussian", 5.0, 3), 0.5).low >= guess

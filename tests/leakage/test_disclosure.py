@@ -403,6 +403,18 @@ def test_strong_correlation_leaves_one_number(name: str) -> None:
     assert found.delta == pytest.approx(exact, rel=0.04)
 
 
+@pytest.mark.parametrize("name", ["uniform", "ball", "laplace"])
+def test_a_mirrored_attribute_is_as_hard_to_find(name: str) -> None:
+    found = [
+        bayes_disclosure(
+            JointMixture.normal([0.0, 0.0], [[1.0, rho], [rho, 1.0]]), noise_of(name, 1.0, 2), 0.1
+        )
+        for rho in (0.999, -0.999)
+    ]
+    assert found[1].delta == pytest.approx(found[0].delta, rel=0.01)
+    assert max(each.low for each in found) <= min(each.high for each in found)
+
+
 @pytest.mark.slow
 def test_strongly_correlated_noise_of_many_axes() -> None:
     """Two equal components are one normal, which has a closed form."""

@@ -148,7 +148,7 @@ def test_a_constant_column_has_no_domain_and_its_value_is_not_said() -> None:
 
 
 def shares(count: int, free: int) -> np.ndarray:
-    return np.random.default_rng(3).random((count, free))
+    return np.random.default_rng(3).random((count, free + 1))
 
 
 @pytest.mark.parametrize(

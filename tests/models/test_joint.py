@@ -377,3 +377,16 @@ def test_models_cannot_be_written_to() -> None:
     for part in (PAIR.weights, PAIR.means, PAIR.covariances, PAIR.domain):
         with pytest.raises(ValueError):
             part[0] = 0.0
+
+
+def test_a_kernel_is_as_narrow_as_clusters_ask_for_and_no_narrower() -> None:
+    rng = np.random.default_rng(5)
+    plain = rng.normal(size=(2_000, 1))
+    scott = 2_000**-0.2
+    assert JointMixture.kernel(plain).covariances.min() >= 0.9 * scott**2 * plain.var()
+    clusters = np.where(rng.random((2_000, 1)) < 0.5, 0.1 * plain, 100 + 0.1 * plain)
+    found = JointMixture.kernel(clusters)
+    box = np.array([[-0.2, 0.2]])
+    line = np.linspace(-0.2, 0.2, 2_001)[:, None]
+    mass = found.density(line).sum() * (box[0, 1] - box[0, 0]) / 2_001
+    assert mass == pytest.approx(0.5 * 0.954, rel=0.05)

@@ -117,3 +117,24 @@ def test_names_of_arguments_in_a_rule_are_those_of_options_too() -> None:
     words = "--sigma must be given, or --target-delta; got"
     with pytest.raises(InvalidParameter, match=words), named_options({}, options):
         raise InvalidParameter("sigma", None, "be given, or target_delta")
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link, real = tmp_path / "link.csv", tmp_path / "real" / "table.csv"
+    link.symlink_to(real)
+    with written_together({str(link): writers(tmp_path, "new")[str(tmp_path / NAMES[0])]}):
+        assert not real.exists()
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_a_certificate_without_its_table_is_not_written_over(tmp_path: Path) -> None:
+    table, out = write(tmp_path / "people.csv", ["x"], [(1,), (2,), (4,)]), tmp_path / "out.csv"
+    (tmp_path / "out.csv.certificate.json").write_text("{}")
+    options = ["--table", table, "--columns", "x", "--accuracy", 1, "--sigma", 2, "-o", out]
+    refused = call("publish", *options)
+    assert refused.code != 0
+    assert "--output must not exist" in refused.err
+    assert not out.exists()
+    assert (tmp_path / "out.csv.certificate.json").read_text() == "{}"

@@ -20,7 +20,7 @@ def check_files(output: str, plot: str | None, inputs: list[str | None], *, keye
     from sfumato.errors import InvalidParameter
     from sfumato.jobs.release import same_file
 
-    if output != "-" and not keyed and Path(output).exists():
+    if output != "-" and not keyed and any(Path(f).exists() for f in (output, beside(output))):
         rule = "not exist: a second release tells more about everyone (or give --key-file)"
         raise InvalidParameter("--output", output, rule)
     for file in (output, plot, beside(output)):
@@ -112,7 +112,8 @@ def written_together(files: Mapping[str, Callable[[str], None]]) -> Iterator[Non
         >>> path.read_text()
         'all'
     """
-    new = {Path(path): _aside(path, "partial") for path in files}
+    # A link stays one: what it leads to is written.
+    new = {path: _aside(str(path), "partial") for path in (Path(each).resolve() for each in files)}
     old = {path: _aside(str(path), "partial-before") for path in new}
     try:
         for aside, write in zip(new.values(), files.values(), strict=True):

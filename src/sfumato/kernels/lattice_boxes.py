@@ -105,36 +105,34 @@ def spread_mass(
 def _running(block: Floats, axis: int, width: int) -> Floats:
     """Sums of neighbouring entries along an axis, as many as a box is wide."""
     shape = block.shape
-    length = shape[axis]
+    before, length, after = 1, shape[axis], 1
+    for other in range(3):
+        before *= shape[other] if other < axis else 1
+        after *= shape[other] if other > axis else 1
     kept = max(length - width + 1, 1)
-    size = [shape[0], shape[1], shape[2]]
-    size[axis] = kept
-    found = np.zeros((size[0], size[1], size[2]))
-    for first in range(size[0]):
-        for second in range(size[1]):
-            for third in range(size[2]):
-                at = first if axis == 0 else second if axis == 1 else third
-                total = 0.0
-                if at > 0:
-                    if axis == 0:
-                        total = found[at - 1, second, third]
-                        total += block[at + width - 1, second, third] - block[at - 1, second, third]
-                    elif axis == 1:
-                        total = found[first, at - 1, third]
-                        total += block[first, at + width - 1, third] - block[first, at - 1, third]
-                    else:
-                        total = found[first, second, at - 1]
-                        total += block[first, second, at + width - 1] - block[first, second, at - 1]
-                else:
-                    for other in range(min(width, length)):
-                        if axis == 0:
-                            total += block[other, second, third]
-                        elif axis == 1:
-                            total += block[first, other, third]
-                        else:
-                            total += block[first, second, other]
-                found[first, second, third] = total
-    return found
+    table = block.reshape((before, length, after))
+    found = np.zeros((before, kept, after))
+    for row in range(before):
+        for at in range(min(width, length)):
+            for column in range(after):
+                found[row, 0, column] += table[row, at, column]
+        for at in range(1, kept):
+            for column in range(after):
+                change = table[row, at + width - 1, column] - table[row, at - 1, column]
+                found[row, at, column] = found[row, at - 1, column] + change
+    if axis == 0:
+        return found.reshape((kept, shape[1], shape[2]))
+    if axis == 1:
+        return found.reshape((shape[0], kept, shape[2]))
+    return found.reshape((shape[0], shape[1], kept))
+
+
+@njit(cache=True)
+def _largest(block: Floats) -> tuple[int, int, int]:
+    """Where the largest entry is."""
+    row, third = divmod(int(block.argmax()), block.shape[2])
+    first, second = divmod(row, block.shape[1])
+    return first, second, third
 
 
 @njit(cache=True, nogil=True)
@@ -147,8 +145,8 @@ def best_lattice_boxes(
     reach: Floats,
     axes: int,
     noise: NoiseForm,
-) -> Floats:
-    """Prior times noise over the best box of cells, for each published point.
+) -> tuple[Floats, Floats, Floats]:
+    """The best box of cells for each published point.
 
     Args:
         told: Published points, one a row, on three axes.
@@ -159,8 +157,13 @@ def best_lattice_boxes(
         reach: How far the noise goes, along each axis.
         axes: How many axes there are.
         noise: What was added.
+
+    Returns:
+        Prior times noise over the best box of each published point and over all cells, and the
+        centre of that box.
     """
-    found = np.zeros(len(told))
+    found, every = np.zeros(len(told)), np.zeros(len(told))
+    centres = told[:, :axes].copy()
     first, last = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
     off = np.empty(axes)
     for row in range(len(told)):
@@ -193,7 +196,12 @@ def best_lattice_boxes(
                     if share > 0.0:
                         place = (one - first[0], two - first[1], three - first[2])
                         block[place] = share * noise_at(off, noise)
+        every[row] = block.sum()
         for axis in range(axes):
             block = _running(block, axis, width[axis])
-        found[row] = block.max()
-    return found
+        place = _largest(block)
+        found[row] = block[place]
+        for axis in range(axes):
+            wide = min(width[axis], last[axis] - first[axis])
+            centres[row, axis] = low[axis] + (first[axis] + place[axis] + 0.5 * wide) * cell[axis]
+    return found, every, centres

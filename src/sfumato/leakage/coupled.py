@@ -127,7 +127,7 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     steep for that, they are scattered around each published point: see `nearby`.
 
     Raises:
-        InvalidParameter: So few values explain what is published that no points were found.
+        InvalidParameter: Too few points that explain what is published were found.
 
     Examples:
         >>> from sfumato.mechanisms.publishing import noise_of
@@ -155,7 +155,8 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
         spacing = quantile * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
         if spacing <= _PRECISE * delta or len(shares) >= most:
             break
-    least = noise.largest_box(half)
+    # One who ignores what is published has this much, one who ignores the equations that.
+    least = max(noise.largest_box(half), prior_cloud_disclosure(prior, half))
     low, high = max(delta - spacing, least), min(max(delta + spacing, least), 1.0)
     return Found(min(max(delta, least), 1.0), low, high, Way.SAMPLING)
 
@@ -165,8 +166,11 @@ def _nearby_shares(attacker: Nearby, told: Floats) -> Floats:
     with ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(attacker.share, told, range(len(told))))
     if found.count(None) > _MOST_MISSED * len(told):
-        rule = "be larger: what is published leaves so little of the coupling that it was not found"
-        raise InvalidParameter("sigma", "smaller", rule)
+        rule = (
+            "be gentler, or noise wider against it: too few points that explain what is published "
+            "were found to say what the best attacker makes of it"
+        )
+        raise InvalidParameter("coupling", f"one of {', '.join(attacker.prior.names)}", rule)
     return np.array([1.0 if share is None else share for share in found])
 
 

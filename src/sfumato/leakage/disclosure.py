@@ -18,7 +18,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,11 +38,8 @@ from sfumato.kernels.disclosure import (
     PriorForm,
     best_boxes,
     box_weights,
-    shell_weights,
 )
 from sfumato.leakage.lattice_attack import LatticeAttack
-from sfumato.mechanisms.round_boxes import ball_volume
-from sfumato.mechanisms.round_noise import RoundNoise
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, normal_box
 from sfumato.models.joint import JointMixture
 
@@ -53,6 +50,9 @@ CONFIDENCE = 0.99
 QUADRATURE_AXES = 3
 _GRIDS = {1: (96, 192, 384, 768, 1536), 2: (24, 36, 54), 3: (10, 14, 20)}
 _NODES = {1: 10, 2: 5, 3: 4}
+_DENSITY_NODES = {1: 48, 2: 24, 3: 14}
+_FINER = 2
+"""Nodes an axis that weigh a box that was found, to each that it was found with."""
 _WIDE, _MORE = 11.0, 1.5
 _BATCH, _LEAST_BATCHES, _MOST_BATCHES = 256, 6, 24
 _SAMPLED = 0.02
@@ -62,7 +62,14 @@ _PRIOR_TAIL = 5.0
 _THREADS = 2
 _MOST = {1: 1000, 2: 60, 3: 20}
 """Points an axis of a grid that can be afforded to begin with."""
-_SEARCHED = 1e-3
+_SKEW = {1: [], 2: [0.6180339887498949], 3: [0.7548776662466927, 0.5698402909980532]}
+"""Shares of the widths of later axes from one point to the next: powers of the golden ratio and of
+its like for three axes, of which no few steps come back near to where they began."""
+_UNCORRELATED = 0.1
+"""Correlations up to which a search along the axes is as good as any."""
+_JITTER = 1e-13
+"""Part of a variance that is added to it, against rounding."""
+_SEARCHED = 3e-3
 """What the search for boxes and the nodes in them may miss, as a part of the whole."""
 
 
@@ -141,7 +148,8 @@ def prior_disclosure(prior: JointMixture, accuracy: ArrayLike) -> float:
     densest = np.argsort(-prior.density(prior.means), kind="stable")[:24]
     form = prior_form(prior, np.diag(half**2))
     starts, cube = prior.means[densest], _cube(prior, half, nothing)
-    found, _ = best_boxes(starts, half, half, cube, form, nothing)
+    lines = _lines(form, half, half)
+    found, _ = best_boxes(starts, np.array(half), lines, cube, form, nothing)
     return float(min(found.max(), 1.0))
 
 
@@ -162,44 +170,11 @@ def best_estimates(
         raise InvalidParameter(
             "told", places.shape, f"have {prior.dimension} columns, as the noise"
         )
+    lattice = _lattice(prior, noise, half)
+    if lattice is not None:
+        return lattice.best_boxes(places, _plain(noise.form()))[2]
     form = prior_form(prior, noise.covariance)
     return _boxes(places, half, _cube(prior, half, noise.form()), form, noise)[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Attack:
-    """Published points of a grid, and an attacker who knows the prior, of unit deviations.
-
-    Attributes:
-        told: The points.
-        cell: Volume that each stands for.
-        half: Half widths of the box.
-        cube: Nodes of the integral over a box.
-        prior: What the attacker knows.
-    """
-
-    told: Floats
-    cell: float
-    half: Floats
-    cube: Cube
-    prior: PriorForm
-
-    @classmethod
-    def on_grid(cls, prior: JointMixture, reach: float, half: Floats, count: int) -> Attack:
-        """All that round noise of some reach may publish."""
-        noise = RoundNoise.shells(np.ones(prior.dimension), [0.0, 1.0, 2.0], [0.5, 0.5])
-        told, cell = _published_grid(prior, np.full(prior.dimension, reach), count)
-        form = prior_form(prior, np.eye(prior.dimension))
-        return cls(told, cell, half, _cube(prior, half, noise.form()), form)
-
-    def best_response(self, noise: RoundNoise) -> tuple[float, Floats]:
-        """The best attacker against a noise: its success, and that against each shell alone."""
-        _, centres = _boxes(self.told, self.half, self.cube, self.prior, noise)
-        form = noise.form()
-        sums = shell_weights(self.told, centres, self.half, self.cube, self.prior, form)
-        volumes = np.array([ball_volume(self.half.size, edge) for edge in noise.edges])
-        each = sums * self.cell / np.diff(volumes)
-        return float(each @ noise.masses), each
 
 
 def unlimited(size: int) -> NoiseForm:
@@ -211,18 +186,32 @@ def unlimited(size: int) -> NoiseForm:
 def prior_form(prior: JointMixture, spread: Floats) -> PriorForm:
     """A prior as plain arrays, and what normal noise of some covariance would make of it."""
     told = np.linalg.inv(prior.covariances + spread)
+    gains = prior.covariances @ told
+    after = gains @ spread
+    after = 0.5 * (after + np.swapaxes(after, 1, 2)) + _JITTER * after * np.eye(prior.dimension)
     low, high = prior.bounds
     return PriorForm(
         low,
         high,
         np.asarray(prior.weights / prior.mass),
         np.array(prior.means),
-        np.ascontiguousarray(np.linalg.cholesky(prior.covariances)),
+        *_roots(prior.covariances),
         np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)),
-        np.ascontiguousarray(prior.covariances @ told),
+        np.ascontiguousarray(gains),
+        np.ascontiguousarray(after),
+        *_roots(after),
         np.ascontiguousarray(told),
         np.log(prior.weights) + 0.5 * np.linalg.slogdet(told)[1],
+        prior.mass,
     )
+
+
+def _roots(covariances: Floats) -> tuple[Floats, Floats]:
+    """Lower triangular roots, and deviations that remain when all axes up to another are known."""
+    roots = np.linalg.cholesky(covariances)
+    squares = np.cumsum(roots[:, :, ::-1] ** 2, axis=2)[:, :, ::-1]
+    rests = np.sqrt(np.maximum(squares - roots**2, 0.0))
+    return np.ascontiguousarray(roots), np.ascontiguousarray(rests)
 
 
 def _closed(delta: float, dimension: int) -> Found:
@@ -233,43 +222,72 @@ def _closed(delta: float, dimension: int) -> Found:
 def _by_quadrature(
     prior: JointMixture, noise: VectorNoise, half: Floats, precision: float
 ) -> Found:
-    reach, form = _reach(noise), noise.form()
-    shaped = prior.weights.size > 1 or len(form.heights) > 1 or form.edges[0] > 0
-    lattice = LatticeAttack.of(prior, half, reach) if shaped else None
+    form, lattice = _plain(noise.form()), _lattice(prior, noise, half)
     known, cube = prior_form(prior, noise.covariance), _cube(prior, half, form)
-    before, error = math.inf, math.inf
-    delta = rough = 0.0
-    narrow = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)).max(axis=0)
-    blunt = float(np.clip(1 - 4 * (narrow / reach).min(), 0.0, 1.0))
+    # A box is weighed with other nodes than it was found with: the search cannot flatter itself.
+    finer_cube, dense_cube = _cube(prior, half, form, _FINER), _dense_cube(prior.dimension, form)
+    everywhere = np.full(prior.dimension, np.inf)
+    before, error, delta, rough = math.inf, math.inf, 0.0, 0.0
+    rim = _rim(prior, noise)
     finer = max(1.0, _least_count(prior, noise) / _GRIDS[prior.dimension][0])
     for base in _GRIDS[prior.dimension]:
-        points, cell = _published_grid(prior, reach, math.ceil(base * finer))
+        count = math.ceil(base * finer)
+        points, cell = _published_grid(prior, _reach(noise), count)
         if lattice is None:
-            found, _ = _boxes(points, half, cube, known, noise)
+            rated, centres = _boxes(points, half, cube, known, noise)
+            points, centres = points[rated > 0], centres[rated > 0]
+            found = _weights(points, centres, half, finer_cube, known, form)
+            every = _weights(points, points, everywhere, dense_cube, known, form)
         else:
-            found = lattice.weights(points, form)
+            found, every, _ = lattice.best_boxes(points, form)
             rough = rough or lattice.error(prior, half, points, form, float(found.sum()))
-        delta = float(found.sum()) * cell
+        # What points miss or see twice of the boxes, they do so of all that is published.
+        seen = max(float(every.sum()), math.ulp(0.0))
+        delta, missed = float(found.sum()) / seen, abs(seen * cell - 1)
         change, before = abs(delta - before), delta
-        # A grid sees the edge of noise that ends somewhere only as well as its points lie.
-        edge = 1 / len(points) ** (1 / prior.dimension) if np.isfinite(form.reach).all() else 0.0
-        error = 2 * change + (rough + _SEARCHED + blunt * edge) * delta
+        error = 2 * change + (rough + _SEARCHED + missed + min(rim, 1 / count)) * delta
         if change <= precision * delta:
             break
     # An attacker without a prior reaches this much: what a grid has missed of it was there.
     least = noise.largest_box(half)
     error += max(least - delta, 0.0)
-    if lattice is None and _ridged(prior):
-        error += 0.5 * delta  # a search along the axes may stop short on a narrow ridge
     delta = min(max(delta, least), 1.0)
     return Found(delta, max(delta - error, least), min(delta + error, 1.0), Way.QUADRATURE)
 
 
-def _ridged(prior: JointMixture) -> bool:
-    """Whether some attribute is nearly told by the others."""
-    roots = np.diagonal(np.linalg.cholesky(prior.covariances), axis1=1, axis2=2)
-    deviations = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2))
-    return bool((roots / deviations).min() < 0.05)
+def _lattice(prior: JointMixture, noise: VectorNoise, half: Floats) -> LatticeAttack | None:
+    """A lattice for what may have several peaks, if one is fine enough."""
+    form = noise.form()
+    peaked = prior.weights.size == 1 and len(form.heights) == 1 and form.edges[0] == 0
+    if peaked or prior.dimension > QUADRATURE_AXES:
+        return None
+    return LatticeAttack.of(prior, half, _reach(noise))
+
+
+def _rim(prior: JointMixture, noise: VectorNoise) -> float:
+    """The part of what is published that lies where noise ends, if that is sharp."""
+    deviations = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2)).max(axis=0)
+    sharp = 4 * float((deviations / noise.form().reach).min())
+    return prior.dimension * sharp if 0 < sharp < 1 else 0.0
+
+
+def _dense_cube(size: int, noise: NoiseForm) -> Cube:
+    """Nodes for all that a prior and a noise have in common."""
+    panels = _panels(noise)
+    return _gauss(size, _DENSITY_NODES[size] // panels, panels)
+
+
+def _weights(
+    told: Floats, centres: Floats, half: Floats, cube: Cube, prior: PriorForm, noise: NoiseForm
+) -> Floats:
+    """Prior times noise over one box for each published point, on two threads."""
+
+    def weigh(part: tuple[Floats, Floats]) -> Floats:
+        return box_weights(part[1], np.array(half), part[0], cube, prior, noise)
+
+    parts = zip(np.array_split(told, _THREADS), np.array_split(centres, _THREADS), strict=True)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return np.concatenate(list(pool.map(weigh, parts)))
 
 
 def _least_count(prior: JointMixture, noise: VectorNoise) -> float:
@@ -287,31 +305,35 @@ def _reach(noise: VectorNoise) -> Floats:
 
 
 def _published_grid(prior: JointMixture, reach: Floats, count: int) -> tuple[Floats, float]:
-    """Evenly spaced points of what may be published, and the volume that each stands for."""
+    """Points of what may be published, so many an axis, and the volume that each stands for.
+
+    A lattice that lies askew: no edge of the noise and no ridge runs along a row of its points.
+    """
     deviations = np.sqrt(np.diagonal(prior.covariances, axis1=1, axis2=2))
     low = np.maximum((prior.means - _PRIOR_TAIL * deviations).min(axis=0), prior.domain[:, 0])
     high = np.minimum((prior.means + _PRIOR_TAIL * deviations).max(axis=0), prior.domain[:, 1])
-    axes = [
-        start + (np.arange(count) + 0.5) * (stop - start) / count
-        for start, stop in zip(low - reach, high + reach, strict=True)
-    ]
-    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-    return points, float(np.prod((high - low + 2 * reach) / count))
+    size = prior.dimension
+    number = np.arange(count**size)[:, None] + 0.5
+    shares = np.hstack([number / len(number), number * np.array(_SKEW[size]) % 1])
+    spans = high - low + 2 * reach
+    return low - reach + shares * spans, float(np.prod(spans / count))
 
 
 def _by_sampling(prior: JointMixture, noise: VectorNoise, half: Floats, precision: float) -> Found:
     """The same integral over published points, from random ones of a heavier-tailed density.
 
-    A box is found with some nodes and weighed with others: the search cannot flatter itself.
+    A box is found with some nodes and weighed with others, which are new in every batch: the
+    search cannot flatter itself, and what nodes miss is part of the interval.
     """
     spread = noise.covariance
-    form, kind = prior_form(prior, spread), noise.form()
-    seek, weigh = _sobol(prior.dimension, 7), _sobol(prior.dimension, 10)
+    form, kind = prior_form(prior, spread), _plain(noise.form())
+    seek = _sobol(prior.dimension, 7, 7)
     means: list[float] = []
     delta = spacing = math.inf
     for told, density in _proposals(prior, spread):
         _, centres = _boxes(told, half, seek, form, noise)
-        weights = box_weights(centres, half, told, weigh, form, kind)
+        weigh = _sobol(prior.dimension, 10, 10 + len(means))
+        weights = _weights(told, centres, half, weigh, form, kind)
         means.append(float(np.mean(weights / density)))
         delta = float(np.mean(means))
         if len(means) >= _LEAST_BATCHES:
@@ -342,8 +364,8 @@ def _proposals(prior: JointMixture, spread: Floats) -> Iterator[tuple[Floats, Fl
         yield told, density
 
 
-def _sobol(size: int, power: int) -> Cube:
-    nodes = stats.qmc.Sobol(size, seed=power).random(2**power)
+def _sobol(size: int, power: int, seed: int) -> Cube:
+    nodes = stats.qmc.Sobol(size, seed=seed).random(2**power)
     return Cube(nodes, np.full(len(nodes), 1 / len(nodes)))
 
 
@@ -355,32 +377,67 @@ def _boxes(
     noise: VectorNoise,
 ) -> tuple[Floats, Floats]:
     """The best boxes of many points, on two threads."""
-    step = np.maximum(half, 0.5 * np.minimum(noise.sigma, prior.deviations.max(axis=0)))
-    parts = np.array_split(np.ascontiguousarray(told), _THREADS)
-    form = noise.form()
+    lines = _lines(prior, half, noise.sigma)
+    parts = np.array_split(np.array(told), _THREADS)
+    form, width = _plain(noise.form()), np.array(half)
 
     def search(part: Floats) -> tuple[Floats, Floats]:
-        return best_boxes(part, half, step, cube, prior, form)
+        return best_boxes(part, width, lines, cube, prior, form)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         done = list(pool.map(search, parts))
     return np.concatenate([one[0] for one in done]), np.concatenate([one[1] for one in done])
 
 
-def _cube(prior: JointMixture, half: Floats, noise: NoiseForm) -> Cube:
+def _plain(noise: NoiseForm) -> NoiseForm:
+    """The same with arrays that may be written to: kernels are compiled once for all noises."""
+    return NoiseForm(noise.kind, *(np.array(each) for each in noise[1:]))
+
+
+def _lines(prior: PriorForm, half: Floats, sigma: Floats) -> Floats:
+    """Steps along which boxes are sought: the axes, and the main axes of correlated components."""
+    steps = np.maximum(half, 0.5 * np.minimum(sigma, prior.deviations.max(axis=0)))
+    axes = np.broadcast_to(np.diag(steps), prior.spreads.shape)
+    deviations = np.sqrt(np.diagonal(prior.spreads, axis1=1, axis2=2))
+    correlations = prior.spreads / deviations[:, :, None] / deviations[:, None, :]
+    if np.abs(correlations - np.eye(len(half))).max() < _UNCORRELATED:
+        return np.array(axes)
+    squares, vectors = np.linalg.eigh(correlations)
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    lines = np.swapaxes(vectors * deviations[:, :, None] * lengths[:, None, :], 1, 2)
+    # A narrow ridge is crossed with the box, not with its own width.
+    wide = (half / np.maximum(np.abs(lines), 1e-12 * half)).min(axis=2, keepdims=True)
+    return np.ascontiguousarray(np.concatenate([lines * np.maximum(wide, 1.0), axes], axis=1))
+
+
+def _cube(prior: JointMixture, half: Floats, noise: NoiseForm, finer: int = 1) -> Cube:
     """Gauss-Legendre nodes, more of them where a box is wide against the prior."""
     size = prior.dimension
     if size > QUADRATURE_AXES:
-        return _sobol(size, 8)
-    count = _node_count(prior, half, noise)
-    panels = 2 if noise.kind == LAPLACE else 1  # the kink of the density is put between them
-    places, weights = np.polynomial.legendre.leggauss(max(math.ceil(count / panels), 2))
+        return _sobol(size, 8, 8)
+    panels = _panels(noise)
+    count = max(math.ceil(_node_count(prior, half, noise) / panels), 2)
+    return _gauss(size, finer * count, panels)
+
+
+def _panels(noise: NoiseForm) -> int:
+    """How many parts of an axis have nodes of their own: a kink of the density lies between two."""
+    return 2 if noise.kind == LAPLACE else 1
+
+
+def _gauss(size: int, count: int, panels: int = 1) -> Cube:
+    """Products of Gauss-Legendre nodes, so many in each panel of an axis."""
+    places, weights = np.polynomial.legendre.leggauss(count)
     line = np.concatenate([(0.5 * (places + 1) + panel) / panels for panel in range(panels)])
     line_weights = np.tile(0.5 * weights / panels, panels)
-    grids = np.meshgrid(*[line] * size, indexing="ij")
-    products = np.meshgrid(*[line_weights] * size, indexing="ij")
-    nodes = np.stack([grid.ravel() for grid in grids], axis=1)
-    return Cube(np.ascontiguousarray(nodes), np.prod([p.ravel() for p in products], axis=0))
+    products = _grid_points([line_weights] * size).prod(axis=1)
+    return Cube(_grid_points([line] * size), products)
+
+
+def _grid_points(axes: Sequence[Floats]) -> Floats:
+    """All points with one coordinate from each axis, one a row."""
+    grids = np.meshgrid(*axes, indexing="ij")
+    return np.ascontiguousarray(np.stack([grid.ravel() for grid in grids], axis=1))
 
 
 def _node_count(prior: JointMixture, half: Floats, noise: NoiseForm) -> int:

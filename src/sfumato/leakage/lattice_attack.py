@@ -72,19 +72,21 @@ class LatticeAttack:
         box = np.append(np.full(size, fineness), np.ones(3 - size, dtype=np.int64))
         return cls(masses / prior.mass, corner, widths, box.astype(np.int64), reach)
 
-    def weights(self, told: Floats, noise: NoiseForm) -> Floats:
-        """Prior times noise over the best box of each published point."""
+    def best_boxes(self, told: Floats, noise: NoiseForm) -> tuple[Floats, Floats, Floats]:
+        """Prior times noise over the best box of each published point and over all, and centres."""
         rows, size = told.shape
         places = np.zeros((rows, 3))
         places[:, :size] = told
 
-        def search(part: Floats) -> Floats:
+        def search(part: Floats) -> tuple[Floats, Floats, Floats]:
             return best_lattice_boxes(
                 part, self.masses, self.low, self.cell, self.width, self.reach, size, noise
             )
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            return np.concatenate(list(pool.map(search, np.array_split(places, 4 * _THREADS))))
+            done = list(pool.map(search, np.array_split(places, 4 * _THREADS)))
+        found, every, centres = (np.concatenate(each) for each in zip(*done, strict=True))
+        return found, every, centres
 
     def error(
         self, prior: JointMixture, half: Floats, told: Floats, noise: NoiseForm, total: float
@@ -101,4 +103,4 @@ class LatticeAttack:
         coarse = LatticeAttack.as_fine(prior, half, self.reach, int(self.width.max()) // 2)
         if coarse is None or not total > 0:
             return math.inf
-        return abs(float(coarse.weights(told, noise).sum()) / total - 1)
+        return abs(float(coarse.best_boxes(told, noise)[0].sum()) / total - 1)

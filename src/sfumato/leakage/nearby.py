@@ -70,7 +70,7 @@ class Nearby:
         self, told: Floats, low: Floats, high: Floats, coins: np.random.Generator, more: int = 0
     ) -> Cloud:
         free = len(self.prior.free)
-        sobol = stats.qmc.Sobol(free, seed=coins)
+        sobol = stats.qmc.Sobol(free + 1, seed=coins)
         shares = sobol.random_base2(_POINTS.get(free, 13) + more)
 
         def likelihood(points: Floats) -> Floats:

@@ -6,6 +6,7 @@ their domain alone, as in the paper, or a joint density.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,8 @@ _CLOUD = 2**14
 _FINE = 1 / 12
 """Largest step between neighbours on a curve, in half widths of the attacker's box."""
 _MOST_OF_IT = 0.9
+_PEAK = 0.4
+"""Largest step on a curve in deviations of the narrowest peak of what is known."""
 
 
 class Cloud(NamedTuple):
@@ -155,37 +158,49 @@ class CoupledPrior:
         Args:
             low: Least value of each attribute.
             high: Greatest.
-            shares: Numbers between 0 and 1: one a free attribute, a row a point.
+            shares: Numbers between 0 and 1: one a free attribute and one more, a row a point.
             likelihood: What the weights of some points are multiplied by.
         """
         ends = {name: (low[axis], high[axis]) for axis, name in enumerate(self.names)}
         every = {name: self._within(name, *ends[name]) for name in self.names}
         if any(first >= last for first, last in every.values()):
             return Cloud(np.empty((0, len(self.names))), np.empty(0))
-        columns, volume, used = dict[str, Floats](), 1.0, 0
-        for coupling in self.couplings:
-            names = coupling.attributes[1:]
-            box = np.array([every[name] for name in names]).T
-            cells = reaching(_solved(coupling), box, every[coupling.attributes[0]])
-            points, space = _spread(cells, shares[:, used : used + len(names)])
-            columns |= dict(zip(names, points.T, strict=True))
-            volume, used = volume * space, used + len(names)
-        for name in self.free:
-            if name not in columns:
-                first, last = every[name]
-                columns[name] = first + (last - first) * shares[:, used]
-                volume, used = volume * (last - first), used + 1
-        free = np.stack([columns[name] for name in self.free], axis=1)
+        # Half of the points where what is known has its peaks, which even ones may miss.
+        drawn = np.empty((0, len(self.free)))
+        if self.known is not None:
+            shares, rest = shares[: len(shares) // 2], shares[len(shares) // 2 :]
+            drawn = self.known.draw(np.clip(rest, 1e-12, 1 - 1e-12))
+        even, volume = self._even(every, shares)
         if volume == 0:
-            free = free[:0]
-        points, weights = self._completed(free, np.full(len(free), volume / len(shares)))
+            return Cloud(np.empty((0, len(self.names))), np.empty(0))
+        free = np.concatenate([even, drawn])
+        points, weights = self._completed(free, np.ones(len(free)))
         inside = np.all((points >= low) & (points <= high), axis=1)
         points, weights = points[inside], weights[inside]
         if likelihood is not None:
             weights = weights * likelihood(points)
             points, weights = points[weights > 0], weights[weights > 0]
         places = [self.names.index(name) for name in self.free]
-        return Cloud(points, weights * self._density(points[:, places]))
+        density = self._density(points[:, places])
+        mass = 0.0 if self.known is None else self.known.mass
+        return Cloud(points, weights * density / (len(even) / volume + len(drawn) * mass * density))
+
+    def _even(self, ends: Mapping[str, Interval], shares: Floats) -> tuple[Floats, float]:
+        """Free values, spread evenly over all that equations lead between some ends; its volume."""
+        columns, volume, used = dict[str, Floats](), 1.0, 0
+        for coupling in self.couplings:
+            names = coupling.attributes[1:]
+            box = np.array([ends[name] for name in names]).T
+            cells = reaching(_solved(coupling), box, ends[coupling.attributes[0]])
+            points, space = _spread(cells, shares[:, used : used + len(names)])
+            columns |= dict(zip(names, points.T, strict=True))
+            volume, used = volume * space, used + len(names)
+        for name in self.free:
+            if name not in columns:
+                first, last = ends[name]
+                columns[name] = first + (last - first) * shares[:, used]
+                volume, used = volume * (last - first), used + 1
+        return np.stack([columns[name] for name in self.free], axis=1), volume
 
     def _within(self, name: str, low: float, high: float) -> Interval:
         first, last = self.domains[name]
@@ -197,7 +212,11 @@ class CoupledPrior:
     def _step(self, line: Floats, half: Floats) -> float:
         """How far neighbours are apart on most of a curve, in half widths of a box."""
         place = {name: index for index, name in enumerate(self.names)}
-        step = float((line[1, 0] - line[0, 0]) / half[place[self.free[0]]])
+        gap = float(line[1, 0] - line[0, 0])
+        step = gap / float(half[place[self.free[0]]])
+        if self.known is not None:
+            narrowest = math.sqrt(float(self.known.covariances.min()))
+            step = max(step, _FINE * gap / (_PEAK * narrowest))
         for coupling in self.couplings:
             roots = _solved(coupling)(line)
             apart = np.abs(np.diff(roots, axis=0)) / half[place[coupling.attributes[0]]]
