@@ -369,7 +369,7 @@ def test_a_narrow_peak_on_a_curve_is_not_missed(deviation: float, shape: str) ->
 def test_a_narrow_peak_on_a_surface_is_not_missed(deviation: float, share: float) -> None:
     spreads = [4 * np.eye(2), deviation**2 * np.eye(2)]
     limits = [[0, 10], [0, 10]]
-    known = JointMixture([1 - share, share], [[5, 5], [6.3, 4.1]], spreads, limits)
+    known = JointMixture([1 - share, share], [[5.0, 5.0], [6.3, 4.1]], spreads, limits)
     domains = {"a": (0.0, 10.0), "b": (0.0, 10.0), "c": (0.0, 20.0)}
     plane_ = FullCoupling.equation("c = a + b", domains)
     prior = CoupledPrior.of(list("abc"), [plane_], known=known)
