@@ -485,3 +485,15 @@ def test_people_in_clusters_are_found_as_often_as_a_guess_finds_them() -> None:
     assert found.delta >= 1.8 * guess  # noise of 5 tells which cluster it is
     with pytest.raises(InvalidParameter, match="target_delta must be more than"):
         told(["a", "b"], {"a": a, "b": 2 * a}, coupling="b = 2*a", accuracy=0.4, target_delta=0.3)
+
+
+def test_a_coupling_that_a_constant_guess_beats_is_said_to_be_one() -> None:
+    rng = np.random.default_rng(5)
+    a = np.where(rng.random(2_000) < 0.5, rng.normal(0, 1, 2_000), rng.normal(100, 1, 2_000))
+    frame = {"a": a, "b": a + rng.normal(0, 1, 2_000)}
+    options: dict[str, Any] = {"accuracy": 1.0, "sigma": 5.0, "noise": "gaussian"}
+    known = [told(["a", "b"], frame, coupling=c, **options) for c in ("gaussian", "mixture")]
+    said = [any("a constant guess finds more" in r for r in one.remarks) for one in known]
+    assert said == [True, False]
+    alike = {"a": rng.normal(size=2_000), "b": rng.normal(size=2_000)}
+    assert not told(["a", "b"], alike, coupling="gaussian", **options).remarks[1:]

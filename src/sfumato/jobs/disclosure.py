@@ -18,7 +18,14 @@ from sfumato.jobs.attributes import (
     known_attributes,
     read_people,
 )
-from sfumato.jobs.noise import Wanted, attacked, chosen_noise, guessed, told_of_best
+from sfumato.jobs.noise import (
+    Wanted,
+    attacked,
+    chosen_noise,
+    guessed,
+    told_of_best,
+    told_of_guesses,
+)
 from sfumato.leakage.chain import chain_bound, sampled_information
 from sfumato.leakage.coupled import disclosure_rates
 from sfumato.leakage.disclosure import Found, Way, bayes_disclosure
@@ -148,7 +155,8 @@ def disclosure(
     wanted = Wanted(str(noise), correlation, attacker)
     added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
     report = _report(known, past, added, str(noise), half, len(people[known.names[0]]))
-    return replace(report, remarks=(*report.remarks, *told_of_best(best, known)))
+    told = (*told_of_best(best, known), *told_of_guesses(known, people, half))
+    return replace(report, remarks=(*report.remarks, *told))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,15 @@ from sfumato.design.round_noise import BestRound, best_round_noise
 from sfumato.errors import InvalidParameter
 from sfumato.jobs import Progress
 from sfumato.jobs.attributes import Attributes, Numbers
+from sfumato.kernels.clouds import best_cloud_boxes
 from sfumato.leakage.coupled import coupled_disclosure, prior_cloud_disclosure
-from sfumato.leakage.disclosure import Found, Way, bayes_disclosure, prior_disclosure
+from sfumato.leakage.disclosure import (
+    Found,
+    Way,
+    bayes_disclosure,
+    prior_disclosure,
+    unlimited,
+)
 from sfumato.mechanisms.publishing import Shape, lattice_steps, noise_of, published_box
 from sfumato.mechanisms.vector_noise import CorrelatedNoise, VectorNoise, axis_scales
 from sfumato.models.joint import JointMixture
@@ -25,6 +32,9 @@ Floats = NDArray[np.float64]
 
 BEST = "best"
 _SEARCHES, _NEAR = 40, 5e-3
+_GUESSED_ROWS = 5_000
+_CLEARLY = 4.0
+"""Deviations of a share of people by which it must exceed another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +170,24 @@ def guessed(known: Attributes, half: Floats) -> float | None:
     if known.tied is not None:
         return prior_cloud_disclosure(known.tied, half)
     return None
+
+
+def told_of_guesses(known: Attributes, people: Numbers, half: Floats) -> tuple[str, ...]:
+    """A coupling that grants a guess less than a constant finds of the people is said to do so."""
+    before = guessed(known, half)
+    if before is None:
+        return ()
+    table = np.stack(list(people.values()), axis=1)
+    table = table[:: max(1, len(table) // _GUESSED_ROWS)]
+    even = np.full(len(table), 1 / len(table))
+    nothing = unlimited(half.size)
+    share = best_cloud_boxes(table.mean(axis=0)[None], np.array(half), table, even, nothing)[0][0]
+    if share - _CLEARLY * math.sqrt(share / len(table)) <= before:
+        return ()
+    return (
+        "a constant guess finds more of the people than one who knows the coupling is taken to "
+        "find before anything is published: they are not as it says",
+    )
 
 
 def _alone(records: Numbers) -> JointMixture:
