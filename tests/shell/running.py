@@ -16,6 +16,9 @@ from unittest import mock
 
 from sfumato.cli.app import run
 
+TOKEN = "raw-value-that-nobody-may-read"
+"""A value in tables that must never be said."""
+
 PATIENCE = 120.0
 """Seconds after which a process that says nothing is taken for hanging."""
 
@@ -58,6 +61,21 @@ def done(*arguments: object) -> Result:
     result = call(*arguments)
     assert result.code == 0, result.err
     return result
+
+
+def files(folder: Path) -> set[str]:
+    """Names of all that lies in a folder."""
+    return {path.name for path in folder.iterdir()}
+
+
+def refused(result: Result, *words: object) -> None:
+    """Exit code 2, one line that says what must hold, and nothing on standard output."""
+    assert (result.code, result.out) == (2, ""), result.err
+    assert result.err.startswith("sfumato: ")
+    assert len(result.err.splitlines()) == 1
+    assert TOKEN not in result.err
+    for word in words:
+        assert str(word) in result.err
 
 
 def spawn(*arguments: object, command: Sequence[str] = COMMAND, stdin: bytes = b"") -> Result:

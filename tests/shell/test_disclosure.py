@@ -8,11 +8,10 @@ from unittest import mock
 import pytest
 
 import sfumato as sf
-from tests.shell.running import Result, call, done, litter
+from tests.shell.running import TOKEN, call, done, files, litter, refused
 from tests.shell.tables import FORMATS, read, write
 
 NAMES = ["id", "height", "weight", "street"]
-TOKEN = "raw-value-that-nobody-may-read"
 KEYS = {"delta", "delta_without_correlation", "gamma", "bound", "gain"}
 
 
@@ -34,20 +33,6 @@ def people(tmp_path: Path) -> Path:
 def asked(command: str, people: Path, *options: object) -> tuple[object, ...]:
     given = ("--table", people, "--columns", "height,weight", "--accuracy", 2)
     return (command, *given, *options)
-
-
-def files(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def refused(result: Result, *words: object) -> None:
-    """Exit code 2, one line that says what must hold, and nothing on standard output."""
-    assert (result.code, result.out) == (2, ""), result.err
-    assert result.err.startswith("sfumato: ")
-    assert len(result.err.splitlines()) == 1
-    assert TOKEN not in result.err
-    for word in words:
-        assert str(word) in result.err
 
 
 def told(people: Path) -> dict[str, list[Any]]:

@@ -8,11 +8,21 @@ from unittest import mock
 import pytest
 
 from sfumato.jobs.one_shot import Mechanism
-from tests.shell.running import COMMAND, ENVIRONMENT, PATIENCE, Result, call, done, litter, spawn
+from tests.shell.running import (
+    COMMAND,
+    ENVIRONMENT,
+    PATIENCE,
+    TOKEN,
+    call,
+    done,
+    files,
+    litter,
+    refused,
+    spawn,
+)
 from tests.shell.tables import FORMATS, read, write
 
 NAMES = ["id", "answer", "age", "income", "street"]
-TOKEN = "raw-value-that-nobody-may-read"
 
 
 def survey(rows: int = 120, seed: int = 1) -> list[tuple[object, ...]]:
@@ -33,20 +43,6 @@ def survey(rows: int = 120, seed: int = 1) -> list[tuple[object, ...]]:
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
     return write(tmp_path / "survey.csv", NAMES, survey())
-
-
-def files(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def refused(result: Result, *words: object) -> None:
-    """Exit code 2, one line that says what must hold, and nothing on standard output."""
-    assert (result.code, result.out) == (2, ""), result.err
-    assert result.err.startswith("sfumato: ")
-    assert len(result.err.splitlines()) == 1
-    assert TOKEN not in result.err
-    for word in words:
-        assert str(word) in result.err
 
 
 def answer(people: Path, output: Path, *options: object) -> tuple[object, ...]:

@@ -31,7 +31,7 @@ from sfumato.design.round_attackers import Attackers, in_shells
 from sfumato.errors import InvalidParameter
 from sfumato.leakage.disclosure import Found, bayes_disclosure
 from sfumato.mechanisms.round_noise import RoundNoise
-from sfumato.mechanisms.vector_noise import axis_scales
+from sfumato.mechanisms.vector_noise import axis_scales, grid_points
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
@@ -155,7 +155,7 @@ class _Program:
         size = half.size
         self.edges, self.half = edges, half
         self.squares = size / (size + 2) * np.diff(edges ** (size + 2)) / np.diff(edges**size)
-        centres = _points([np.linspace(0.0, edges[-1], _CENTRES[size])] * size)
+        centres = grid_points([np.linspace(0.0, edges[-1], _CENTRES[size])] * size)
         along = np.zeros((_ALONG, size))  # so close that a narrow box meets every shell
         along[:, 0] = np.linspace(0.0, edges[-1], _ALONG)
         self.shifts = in_shells(np.vstack([centres, along]), half, edges)
@@ -284,8 +284,3 @@ class _Game:
             # swings from one corner to another.
             trial = (1 - _PULL) * centre + _PULL * solved.masses
         return centre
-
-
-def _points(axes: list[Floats]) -> Floats:
-    """All points of a grid, one a row."""
-    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)

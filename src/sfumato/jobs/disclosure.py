@@ -155,7 +155,7 @@ def disclosure(
     wanted = Wanted(str(noise), correlation, attacker)
     added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
     report = _report(known, past, added, str(noise), half, len(people[known.names[0]]))
-    told = (*told_of_best(best, known), *told_of_guesses(known, people, half))
+    told = (*told_of_best(best, known), *told_of_guesses(report.delta_before, people, half))
     return replace(report, remarks=(*report.remarks, *told))
 
 

@@ -172,9 +172,8 @@ def guessed(known: Attributes, half: Floats) -> float | None:
     return None
 
 
-def told_of_guesses(known: Attributes, people: Numbers, half: Floats) -> tuple[str, ...]:
+def told_of_guesses(before: float | None, people: Numbers, half: Floats) -> tuple[str, ...]:
     """A coupling that grants a guess less than a constant finds of the people is said to do so."""
-    before = guessed(known, half)
     if before is None:
         return ()
     table = np.stack(list(people.values()), axis=1)

@@ -17,7 +17,14 @@ from sfumato.jobs import Progress
 from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, read_people
 from sfumato.jobs.coins import release_coins, row_addresses
 from sfumato.jobs.frames import column_list, columns_of, framed_columns
-from sfumato.jobs.noise import Wanted, certified, chosen_noise, told_of_best, told_of_guesses
+from sfumato.jobs.noise import (
+    Wanted,
+    certified,
+    chosen_noise,
+    guessed,
+    told_of_best,
+    told_of_guesses,
+)
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
 from sfumato.mechanisms.series_noise import on_lattice
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
@@ -147,7 +154,7 @@ def publish(
     steps = lattice_steps(added, half)
     _check_reach(people, added, half, steps)
     certificate = _certificate(known, added, str(noise), half, steps, people)
-    guesses = told_of_guesses(known, people, half)
+    guesses = told_of_guesses(guessed(known, half), people, half)
     told = (*certificate.remarks, *told_of_best(best, known), *guesses)
     if history is None and known.text != "none" and not isinstance(coupling, JointMixture):
         told = (

@@ -24,7 +24,7 @@ from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.clouds import best_cloud_boxes
 from sfumato.kernels.disclosure import GAUSSIAN, LAPLACE
-from sfumato.leakage.disclosure import CONFIDENCE, Found, Way, unlimited
+from sfumato.leakage.disclosure import CONFIDENCE, Found, Way, reach_of, unlimited
 from sfumato.leakage.nearby import Nearby
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, uniforms
 from sfumato.models.coupled import Cloud, CoupledPrior
@@ -140,15 +140,17 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     """
     half = _half(prior, noise, accuracy)
     curve = prior.curve(half)
-    people = prior.cloud(half) if curve is None else curve
+    people = prior.scattered() if curve is None else curve
     batch, most = (_ATTACKS, _MOST_ATTACKS) if curve else (_NEARBY, _MOST_NEARBY)
+    form = noise.form()
+    attacker = Nearby(prior, form, reach_of(noise, _TAILS), half)
     shares: list[float] = []
     while True:
         told = _attacked(people, noise, batch, f"attacks {len(shares)}")
         if curve is None:
-            found = _nearby_shares(Nearby(prior, noise.form(), _reach(noise), half), told)
+            found = _nearby_shares(attacker, told)
         else:
-            found, _ = best_cloud_boxes(told, half, curve.points, curve.weights, noise.form())
+            found, _ = best_cloud_boxes(told, half, *curve, form)
         shares.extend(found.tolist())
         delta = float(np.mean(shares))
         quantile = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
@@ -156,7 +158,7 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
         if spacing <= _PRECISE * delta or len(shares) >= most:
             break
     # One who ignores what is published has this much, one who ignores the equations that.
-    least = max(noise.largest_box(half), prior_cloud_disclosure(prior, half))
+    least = max(noise.largest_box(half), _guess(prior, half, curve))
     low, high = max(delta - spacing, least), min(max(delta + spacing, least), 1.0)
     return Found(min(max(delta, least), 1.0), low, high, Way.SAMPLING)
 
@@ -174,19 +176,15 @@ def _nearby_shares(attacker: Nearby, told: Floats) -> Floats:
     return np.array([1.0 if share is None else share for share in found])
 
 
-def _reach(noise: VectorNoise) -> Floats:
-    """How far noise goes along each axis, but for tails that count for nothing."""
-    form = noise.form()
-    tails = _TAILS.get(form.kind, 0.0) * noise.sigma
-    return np.where(np.isfinite(form.reach), form.reach, tails)
-
-
 def prior_cloud_disclosure(prior: CoupledPrior, accuracy: ArrayLike) -> float:
     """The probability with which a guess is near enough when nothing is published at all."""
     half = axis_scales("accuracy", accuracy, len(prior.names))
+    return _guess(prior, half, prior.curve(half))
+
+
+def _guess(prior: CoupledPrior, half: Floats, curve: Cloud | None) -> float:
     nothing, limits = unlimited(len(prior.names)), prior.limits
     middle, reach = limits.mean(axis=1), 0.5 * np.diff(limits, axis=1)[:, 0]
-    curve = prior.curve(half)
     if curve is None:
         return float(_nearby_shares(Nearby(prior, nothing, reach, half), middle[None, :])[0])
     return float(best_cloud_boxes(middle[None, :], half, *curve, nothing)[0][0])

@@ -18,7 +18,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,7 +40,7 @@ from sfumato.kernels.disclosure import (
     box_weights,
 )
 from sfumato.leakage.lattice_attack import LatticeAttack
-from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, normal_box
+from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, grid_points, normal_box
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
@@ -232,7 +232,7 @@ def _by_quadrature(
     finer = max(1.0, _least_count(prior, noise) / _GRIDS[prior.dimension][0])
     for base in _GRIDS[prior.dimension]:
         count = math.ceil(base * finer)
-        points, cell = _published_grid(prior, _reach(noise), count)
+        points, cell = _published_grid(prior, reach_of(noise), count)
         if lattice is None:
             rated, centres = _boxes(points, half, cube, known, noise)
             points, centres = points[rated > 0], centres[rated > 0]
@@ -261,7 +261,7 @@ def _lattice(prior: JointMixture, noise: VectorNoise, half: Floats) -> LatticeAt
     peaked = prior.weights.size == 1 and len(form.heights) == 1 and form.edges[0] == 0
     if peaked or prior.dimension > QUADRATURE_AXES:
         return None
-    return LatticeAttack.of(prior, half, _reach(noise))
+    return LatticeAttack.of(prior, half, reach_of(noise))
 
 
 def _rim(prior: JointMixture, noise: VectorNoise) -> float:
@@ -295,13 +295,13 @@ def _least_count(prior: JointMixture, noise: VectorNoise) -> float:
     finest = np.linalg.cholesky(prior.covariances + noise.covariance)
     narrow = np.diagonal(finest, axis1=1, axis2=2).min(axis=0)
     low, high = prior.bounds
-    return float(((high - low + 2 * _reach(noise)) / narrow).max())
+    return float(((high - low + 2 * reach_of(noise)) / narrow).max())
 
 
-def _reach(noise: VectorNoise) -> Floats:
-    """How far the noise goes, but for tails that count for nothing."""
+def reach_of(noise: VectorNoise, tails: Mapping[int, float] = _TAILS) -> Floats:
+    """How far a noise goes along each axis; one without end, some deviations by its kind."""
     form = noise.form()
-    return np.minimum(form.reach, _TAILS.get(form.kind, math.inf) * noise.sigma)
+    return np.minimum(form.reach, tails.get(form.kind, math.inf) * noise.sigma)
 
 
 def _published_grid(prior: JointMixture, reach: Floats, count: int) -> tuple[Floats, float]:
@@ -430,14 +430,8 @@ def _gauss(size: int, count: int, panels: int = 1) -> Cube:
     places, weights = np.polynomial.legendre.leggauss(count)
     line = np.concatenate([(0.5 * (places + 1) + panel) / panels for panel in range(panels)])
     line_weights = np.tile(0.5 * weights / panels, panels)
-    products = _grid_points([line_weights] * size).prod(axis=1)
-    return Cube(_grid_points([line] * size), products)
-
-
-def _grid_points(axes: Sequence[Floats]) -> Floats:
-    """All points with one coordinate from each axis, one a row."""
-    grids = np.meshgrid(*axes, indexing="ij")
-    return np.ascontiguousarray(np.stack([grid.ravel() for grid in grids], axis=1))
+    products = grid_points([line_weights] * size).prod(axis=1)
+    return Cube(grid_points([line] * size), products)
 
 
 def _node_count(prior: JointMixture, half: Floats, noise: NoiseForm) -> int:

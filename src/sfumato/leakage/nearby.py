@@ -76,9 +76,7 @@ class Nearby:
         def likelihood(points: Floats) -> Floats:
             return posterior_weights(told, points, np.ones(len(points)), self.noise)
 
-        cloud = self.prior.near(low, high, shares, likelihood)
-        live = cloud.weights > 0
-        return Cloud(cloud.points[live], cloud.weights[live])
+        return self.prior.near(low, high, shares, likelihood)
 
     def _whole(self, told: Floats, coins: np.random.Generator) -> Cloud | None:
         """Points that carry all of the posterior, as evenly as a box around them allows."""
@@ -108,13 +106,12 @@ class Nearby:
         spread = np.sqrt(shares @ (cloud.points - centre) ** 2)
         larger = max(float(np.max(spread / self.half)), 1.0)
         first = math.ceil(math.log2(larger))
+        room = None
         for level in (*range(first, 0, -1), 0, 0):
+            if room is not None:
+                near = self._posterior(told, centre - room, centre + room, coins)
+                cloud = near if len(near.points) else cloud
             box = 2.0**level * self.half
-            _, centres = best_cloud_boxes(
-                told[None, :], box, cloud.points, cloud.weights, unlimited(len(told))
-            )
-            centre = centres[0]
+            centre = best_cloud_boxes(told[None, :], box, *cloud, unlimited(len(told)))[1][0]
             room = _ROOM * box
-            near = self._posterior(told, centre - room, centre + room, coins)
-            cloud = near if len(near.points) else cloud
         return centre

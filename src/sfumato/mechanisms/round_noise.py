@@ -21,7 +21,15 @@ from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.disclosure import ROUND, NoiseForm
 from sfumato.mechanisms.round_boxes import ball_volume, box_in_ball, centred_share
-from sfumato.mechanisms.vector_noise import ROUNDED_UP, Kind, Words, axis_scales, standard, uniforms
+from sfumato.mechanisms.vector_noise import (
+    ROUNDED_UP,
+    Kind,
+    Words,
+    axis_scales,
+    grid_points,
+    standard,
+    uniforms,
+)
 from sfumato.randomness import BITS, integer_weights
 
 Floats = NDArray[np.float64]
@@ -204,7 +212,7 @@ def _largest_round_box(noise: RoundNoise, half: Floats) -> float:
     reach = noise.edges[-1] * noise.sigma + half
     spans = reach / cells
     axes = [np.arange(0.5, cells) * span for span in spans]
-    centres = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    centres = grid_points(axes)
     best, bound = 0.0, 1.0
     densest = float(noise.heights.max() * np.prod(2 * half / noise.sigma))
     for _ in range(_LEVELS):
@@ -215,7 +223,6 @@ def _largest_round_box(noise: RoundNoise, half: Floats) -> float:
         if bound <= best * (1 + close) or np.count_nonzero(kept) > _MOST_KEPT:
             break
         spans = 0.5 * spans
-        shifts = np.stack(np.meshgrid(*[[-0.5, 0.5]] * len(half), indexing="ij"), axis=-1)
-        moves = shifts.reshape(-1, len(half)) * spans
+        moves = grid_points([np.array([-0.5, 0.5])] * len(half)) * spans
         centres = (centres[kept][:, None, :] + moves).reshape(-1, len(half))
     return min(bound * (1 + _PRECISE), 1.0)

@@ -11,6 +11,7 @@ References:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -98,6 +99,17 @@ def axis_scales(name: str, value: ArrayLike, dimension: int | None = None) -> Fl
     if each.size > MOST_AXES:
         raise InvalidParameter(name, each.size, f"be for at most {MOST_AXES} attributes")
     return _checks.read_only(each)
+
+
+def grid_points(axes: Sequence[Floats]) -> Floats:
+    """All points with one coordinate from each axis, one a row.
+
+    Examples:
+        >>> grid_points([np.array([0.0, 1.0]), np.array([5.0])])
+        array([[0., 5.], [1., 5.]])
+    """
+    grids = np.meshgrid(*axes, indexing="ij")
+    return np.ascontiguousarray(np.stack([grid.ravel() for grid in grids], axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -125,7 +125,7 @@ class CoupledPrior:
             seed: Another one gives other points, if they are scattered.
         """
         curve = self.curve(half)
-        return self._scattered(seed) if curve is None else curve
+        return self.scattered(seed) if curve is None else curve
 
     def curve(self, half: Floats) -> Cloud | None:
         """Points of a curve, neighbours close against a box; None if it has too many, or is none.
@@ -161,18 +161,21 @@ class CoupledPrior:
             shares: Numbers between 0 and 1: one a free attribute and one more, a row a point.
             likelihood: What the weights of some points are multiplied by.
         """
-        ends = {name: (low[axis], high[axis]) for axis, name in enumerate(self.names)}
-        every = {name: self._within(name, *ends[name]) for name in self.names}
-        if any(first >= last for first, last in every.values()):
-            return Cloud(np.empty((0, len(self.names))), np.empty(0))
+        nothing = Cloud(np.empty((0, len(self.names))), np.empty(0))
+        ends = {
+            name: (max(first, float(low[axis])), min(last, float(high[axis])))
+            for axis, (name, (first, last)) in enumerate(zip(self.names, self.limits, strict=True))
+        }
+        if any(first >= last for first, last in ends.values()):
+            return nothing
         # Half of the points where what is known has its peaks, which even ones may miss.
         drawn = np.empty((0, len(self.free)))
         if self.known is not None:
             shares, rest = shares[: len(shares) // 2], shares[len(shares) // 2 :]
             drawn = self.known.draw(np.clip(rest, 1e-12, 1 - 1e-12))
-        even, volume = self._even(every, shares)
+        even, volume = self._even(ends, shares)
         if volume == 0:
-            return Cloud(np.empty((0, len(self.names))), np.empty(0))
+            return nothing
         free = np.concatenate([even, drawn])
         points, weights = self._completed(free, np.ones(len(free)))
         inside = np.all((points >= low) & (points <= high), axis=1)
@@ -183,7 +186,8 @@ class CoupledPrior:
         places = [self.names.index(name) for name in self.free]
         density = self._density(points[:, places])
         mass = 0.0 if self.known is None else self.known.mass
-        return Cloud(points, weights * density / (len(even) / volume + len(drawn) * mass * density))
+        weights = weights * density / (len(even) / volume + len(drawn) * mass * density)
+        return Cloud(points[weights > 0], weights[weights > 0])
 
     def _even(self, ends: Mapping[str, Interval], shares: Floats) -> tuple[Floats, float]:
         """Free values, spread evenly over all that equations lead between some ends; its volume."""
@@ -201,10 +205,6 @@ class CoupledPrior:
                 columns[name] = first + (last - first) * shares[:, used]
                 volume, used = volume * (last - first), used + 1
         return np.stack([columns[name] for name in self.free], axis=1), volume
-
-    def _within(self, name: str, low: float, high: float) -> Interval:
-        first, last = self.domains[name]
-        return max(first, float(low)), min(last, float(high))
 
     def _density(self, free: Floats) -> Floats:
         return np.ones(len(free)) if self.known is None else self.known.density(free)
@@ -225,7 +225,12 @@ class CoupledPrior:
                 step = max(step, float(np.quantile(known, _MOST_OF_IT)))
         return step
 
-    def _scattered(self, seed: int) -> Cloud:
+    def scattered(self, seed: int = 0) -> Cloud:
+        """Points that stand for all values, scattered as what is known of them.
+
+        Args:
+            seed: Another one gives other points.
+        """
         shares = stats.qmc.Sobol(len(self.free) + 1, seed=seed).random(_CLOUD)
         ends = np.array([self.domains[name] for name in self.free])
         if self.known is None:
