@@ -57,6 +57,15 @@ Seed = Annotated[
     int | None,
     typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
 ]
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        help="What becomes of a missing value: refuse (nothing is released), drop (its row leaves "
+        "out), symbol (a symbol of its own, as private as any), skip (nothing leaves for it but "
+        "its moment passes; for values over time).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 
