@@ -57,6 +57,13 @@ Seed = Annotated[
     int | None,
     typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
 ]
+Independent = Annotated[
+    str | None,
+    typer.Option(
+        help="Kept columns that you declare to tell nothing of what is released: id,wave. Others "
+        "are knowledge, and what is promised holds within every group of equal values of them."
+    ),
+]
 Missing = Annotated[
     str,
     typer.Option(

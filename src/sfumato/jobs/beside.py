@@ -1,0 +1,156 @@
+"""What leaves beside released values is knowledge of whoever receives them.
+
+A column that is kept may tell of one that is released: a species of its petals, a school of its
+grades. A certificate that ignores it is about an adversary who closes his eyes. So the rows are
+grouped by the columns that are kept, and what is promised is promised within every group; or the
+user declares a column independent, which is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.formats.missing import is_missing
+from sfumato.formats.problems import BadTable
+from sfumato.jobs.frames import column_list
+from sfumato.models.encoding import Raw
+
+Ints: TypeAlias = NDArray[np.int64]
+Columns: TypeAlias = Mapping[str, Sequence[Raw]]
+Key: TypeAlias = tuple[str, ...]
+
+FEWEST_ROWS = 20
+"""Knowledge that is learnt from fewer private rows is those rows; a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The columns that leave as they are.
+
+    Attributes:
+        kept: All of them, in their order.
+        linked: Those that may tell of what is released: the rows are grouped by them.
+        independent: Those that were declared to tell nothing of it.
+
+    Examples:
+        >>> Beside.of(["home", "id"], ["id"], ["income"])
+        Beside(kept=('home', 'id'), linked=('home',), independent=('id',))
+    """
+
+    kept: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, keep: Sequence[str], independent: Sequence[str], released: Sequence[str]) -> Beside:
+        """The columns to keep, those among them that tell nothing, and those that are released."""
+        kept, declared = column_list("keep", keep), column_list("independent", independent)
+        for name in kept:
+            if name in released:
+                raise InvalidParameter("keep", name, "not name a column that is released")
+        for name in declared:
+            if name not in kept:
+                raise InvalidParameter("independent", name, "name columns that are kept")
+        linked = tuple(name for name in kept if name not in declared)
+        return cls(tuple(kept), linked, tuple(declared))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a certificate says of them."""
+        told = []
+        if self.linked:
+            told.append(
+                f"{_listed(self.linked)} leave beside it and are knowledge: what is promised holds "
+                "within every group of equal values of them"
+            )
+        if self.independent:
+            told.append(
+                f"{_listed(self.independent)} leave beside it and were declared to tell nothing of "
+                "it: if they do, more is told than this says"
+            )
+        return tuple(told)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Rows grouped by their values in some columns.
+
+    Attributes:
+        columns: The columns.
+        keys: The values of each group, as texts, sorted.
+        owner: The group of each row.
+
+    Examples:
+        >>> found = Groups.of({"home": ["b", "a", "b"], "age": [3, 4, 3.0]}, ["home", "age"])
+        >>> found.keys, found.owner, found.sizes
+        ((('a', '4'), ('b', '3')), array([1, 0, 1]), array([1, 2]))
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[Key, ...]
+    owner: Ints
+
+    @classmethod
+    def of(cls, table: Columns, columns: Sequence[str]) -> Groups:
+        """Group the rows of a table; a missing value is a value like any other."""
+        told = _keys(table, columns)
+        keys = tuple(sorted(set(told)))
+        place = {key: number for number, key in enumerate(keys)}
+        return cls(tuple(columns), keys, np.array([place[key] for key in told], dtype=np.int64))
+
+    @property
+    def sizes(self) -> Ints:
+        """How many rows each group has."""
+        return np.bincount(self.owner, minlength=len(self.keys)).astype(np.int64)
+
+    def rows(self, group: int) -> Ints:
+        """The rows of a group."""
+        return np.flatnonzero(self.owner == group).astype(np.int64)
+
+    def check_sizes(self, source: str) -> None:
+        """Refuse groups that are too small to learn anything from but their very rows."""
+        if small := int(np.count_nonzero(self.sizes < FEWEST_ROWS)):
+            rule = (
+                f"every group of equal values of {_listed(self.columns)} must have {FEWEST_ROWS} "
+                f"rows to learn from, and {small:,} of {len(self.keys):,} have fewer: keep fewer "
+                "or coarser columns, or declare independent those that tell nothing of what is "
+                "released (independent)"
+            )
+            raise BadTable(source, None, rule)
+
+    def owners(self, table: Columns, source: str) -> Ints:
+        """The groups of the rows of another table.
+
+        Raises:
+            BadTable: If a row belongs to none; the row is named, its values are not.
+        """
+        place = {key: number for number, key in enumerate(self.keys)}
+        found = [place.get(key, -1) for key in _keys(table, self.columns)]
+        if -1 in found:
+            rule = f"its values of {_listed(self.columns)} must occur in the records learnt from"
+            raise BadTable(source, found.index(-1) + 1, rule)
+        return np.array(found, dtype=np.int64)
+
+
+def _keys(table: Columns, columns: Sequence[str]) -> list[Key]:
+    texts = [[_text(cell) for cell in table[name]] for name in columns]
+    return list(zip(*texts, strict=True))
+
+
+def _text(cell: Raw) -> str:
+    """Equal for equal values, however a file wrote them: 1, 1.0 and "1"."""
+    if is_missing(cell):
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)

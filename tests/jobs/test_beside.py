@@ -1,0 +1,38 @@
+import pytest
+
+from sfumato.errors import InvalidParameter
+from sfumato.formats.problems import BadTable
+from sfumato.jobs.beside import FEWEST_ROWS, Beside, Groups
+
+
+def test_a_kept_column_is_knowledge_unless_it_is_declared() -> None:
+    found = Beside.of(["a", "b", "c"], ["b"], ["x"])
+    assert (found.linked, found.independent) == (("a", "c"), ("b",))
+    assert any("'a', 'c'" in remark for remark in found.remarks)
+    assert any("'b'" in remark and "declared" in remark for remark in found.remarks)
+    assert Beside.of([], [], ["x"]).remarks == ()
+
+
+def test_only_what_is_kept_can_be_declared_and_what_is_released_is_not_kept() -> None:
+    with pytest.raises(InvalidParameter, match="independent must name columns that are kept"):
+        Beside.of(["a"], ["b"], ["x"])
+    with pytest.raises(InvalidParameter, match="keep must not name a column that is released"):
+        Beside.of(["a", "x"], [], ["x"])
+
+
+def test_a_group_is_the_same_however_a_file_wrote_its_values() -> None:
+    learnt = Groups.of({"k": [1, 2.0, None]}, ["k"])
+    assert learnt.owners({"k": ["2", "1", "", " "]}, "frame").tolist() == [2, 1, 0, 0]
+
+
+def test_a_row_of_no_group_is_named_and_its_value_is_not() -> None:
+    learnt = Groups.of({"k": ["secret-a", "secret-b"]}, ["k"])
+    with pytest.raises(BadTable, match="row 2: ") as problem:
+        learnt.owners({"k": ["secret-a", "secret-c"]}, "live.csv")
+    assert "secret" not in str(problem.value)
+
+
+def test_groups_too_small_to_learn_from_are_refused() -> None:
+    Groups.of({"k": ["a"] * FEWEST_ROWS}, ["k"]).check_sizes("frame")
+    with pytest.raises(BadTable, match="1 of 2 have fewer"):
+        Groups.of({"k": ["a"] * FEWEST_ROWS + ["b"]}, ["k"]).check_sizes("frame")
