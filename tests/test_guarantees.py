@@ -201,3 +201,16 @@ def test_prints_its_kind_its_amount_and_its_delta_if_any() -> None:
     assert str(SIP(0.5)) == "SIP(0.5)"
     assert str(ApproxDP(1.0, 1e-6)) == "ApproxDP(1, delta=1e-06)"
     assert repr(LDP(1.0)) == "LDP(epsilon=1.0, delta=0.0)"
+
+
+@every_kind
+@given(st.data())
+def test_the_text_of_a_guarantee_promises_no_more_than_it(
+    kind: st.SearchStrategy[Any], data: st.DataObject
+) -> None:
+    one = data.draw(kind)
+    text = str(one)
+    assert text.startswith(f"{type(one).__name__}(")
+    names = {kind.__name__: kind for kind in (*APPROXIMATE, PureDP, TemporalDP, Disclosure)}
+    again = eval(text, {"inf": math.inf, **names})  # the text is what one would write
+    assert again >= one

@@ -3,6 +3,7 @@ r"""Units in which privacy is stated: frozen values, partially ordered, each its
 `a <= b` reads "a leaks no more than b". Two guarantees of different kinds, or with
 incomparable parameters, are simply not ordered: `a <= b` and `b <= a` are both False for the
 same kind, and a `TypeError` across kinds. `+` composes two releases where the notion allows it.
+`str()` is for people and rounds outward: what is printed is a promise that is kept.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from sfumato import _checks
-from sfumato._numerics import add_up, shown_up
+from sfumato._numerics import add_up, shown_down, shown_up
 from sfumato.errors import InvalidParameter
 
 
@@ -152,6 +153,9 @@ class TemporalDP:
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", _checks.leakage("alpha", self.alpha))
 
+    def __str__(self) -> str:
+        return f"TemporalDP({shown_up(self.alpha)})"
+
     def __le__(self, other: object) -> bool:
         return self.alpha <= other.alpha if isinstance(other, TemporalDP) else NotImplemented
 
@@ -179,6 +183,11 @@ class Disclosure:
     def __post_init__(self) -> None:
         object.__setattr__(self, "accuracy", _checks.finite("accuracy", self.accuracy))
         object.__setattr__(self, "delta", _checks.fraction("delta", self.delta))
+
+    def __str__(self) -> str:
+        # A wider window is the stronger promise, so its text is rounded the other way.
+        near, share = shown_down(self.accuracy), shown_up(self.delta)
+        return f"Disclosure(accuracy={near}, delta={share})"
 
     def __le__(self, other: object) -> bool:
         if not isinstance(other, Disclosure):

@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 
 import sfumato as sf
+from sfumato._numerics import shown_up
 from tests.shell.running import TOKEN, call, done, files, litter, refused
 from tests.shell.tables import FORMATS, read, write
 
@@ -90,7 +91,7 @@ def test_words_on_the_terminal_are_the_numbers_of_the_report(people: Path) -> No
     found = done(*asked("disclosure", people, *options, "--json")).document
     text = done(*asked("disclosure", people, *options)).out
     for name in ("delta", "delta_without_correlation", "gamma", "bound"):
-        assert f"{found[name]:.5g}" in text
+        assert shown_up(found[name], 5) in text
     assert ("DOES NOT HOLD" in text) == (not found["bound_holds"])
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from sfumato import _checks
-from sfumato._numerics import UNIT, up
+from sfumato._numerics import UNIT, shown_down, up
 from sfumato.errors import InvalidParameter
 from sfumato.leakage.over_time import temporal_leakage
 from sfumato.leakage.temporal import LossFunction
@@ -215,7 +215,9 @@ class OnlineBudget:
         """After a release with a budget of at most what was offered; 0 for a moment without one."""
         budget = _checks.leakage("epsilon", epsilon)
         if budget > max(self.offered, self.offered_last):
-            raise InvalidParameter("epsilon", epsilon, f"be at most {self.offered_last:g}")
+            raise InvalidParameter(
+                "epsilon", epsilon, f"be at most {shown_down(self.offered_last)}"
+            )
         told = self.backward.after(self.told, budget)
         left = min(self.room - budget, self.alpha * (1 - 64 * UNIT) - told)
         return replace(self, told=told, room=self.forward.inverse(max(0.0, left)))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato._numerics import shown_up
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, table
 
@@ -99,8 +100,8 @@ def compare(
                 one.method + ("*" if one.helped else ""),
                 one.unit,
                 "yes" if one.online else "no",
-                f"{one.epsilon:.4g}",
-                f"{one.delta:.2g}",
+                shown_up(one.epsilon, 4),
+                shown_up(one.delta, 2),
                 f"{one.rmse:.5g}",
                 f"{one.mae:.5g}",
                 f"{one.relative:.4g}",

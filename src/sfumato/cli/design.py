@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato._numerics import shown_down
+from sfumato._numerics import shown_down, shown_up
 from sfumato.cli import options
 from sfumato.cli.console import print_json, table
 
@@ -61,12 +61,12 @@ def design(
             }
         )
         return
-    print(f"expected loss {found.cost:.6g}")
+    print(f"expected loss {shown_up(found.cost)}")
     if found.lower_bound is not None:
         print(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
     print(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
     if found.sip.epsilon > epsilon:
-        print(f"this rule does NOT keep the budget of {epsilon:g}")
+        print(f"this rule does NOT keep the budget of {shown_up(epsilon)}")
     table(
         "probability of each output (column) for each true symbol (row)",
         ["", *(str(output) for output in outputs)],

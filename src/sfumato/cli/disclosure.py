@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato._numerics import shown_down, shown_up
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say, table
 from sfumato.cli.once import (
@@ -309,27 +310,29 @@ def _tell(report: DisclosureReport, *, quiet: bool) -> None:
     table(
         f"{near}; {report.noise} noise",
         ["who", "succeeds with probability"],
-        [[who, f"{share:.5g}"] for who, share in lines if share is not None],
+        [[who, shown_up(share, 5)] for who, share in lines if share is not None],
     )
     if quiet:
         return
-    print(f"found by {report.way}: between {report.delta_low:.5g} and {report.delta_high:.5g}")
     print(
-        f"gamma (Definition 6): {report.gamma:.5g}, with domains alone "
-        f"{report.gamma_without_correlation:.5g}"
+        f"found by {report.way}: between {shown_down(report.delta_low, 5)} and "
+        f"{shown_up(report.delta_high, 5)}"
+    )
+    print(
+        f"gamma (Definition 6): {shown_up(report.gamma, 5)}, with domains alone "
+        f"{shown_up(report.gamma_without_correlation, 5)}"
     )
     if report.bound_of != "nothing":
         kept = "holds" if report.bound_holds else "DOES NOT HOLD"
-        print(f"the paper's bound on {report.bound_of}: {report.bound:.5g} ({kept})")
+        print(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
     if report.information_sampled is not None:
-        print(f"mutual information of two columns, at most: {report.information_sampled:.4g} nats")
+        told = shown_up(report.information_sampled, 4)
+        print(f"mutual information of two columns, at most: {told} nats")
     for remark in report.remarks:
         say(f"note: {remark}")
 
 
 def _tell_published(certificate: PublishCertificate, *, to_error: bool) -> None:
-    from sfumato._numerics import shown_up
-
     each = zip(certificate.columns, certificate.sigma, certificate.accuracy, strict=True)
     lines = [
         f"{certificate.rows:,} rows; {certificate.noise} noise: "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato._numerics import shown_up
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say, table
 
@@ -91,8 +92,8 @@ def plan(
                 row.method,
                 f"{row.loss:.4g}",
                 "" if row.remapped_loss is None else f"{row.remapped_loss:.4g}",
-                f"{row.sip:.4g}",
-                f"{row.ldp:.4g}",
+                shown_up(row.sip, 4),
+                shown_up(row.ldp, 4),
                 f"{row.constant:.0%}",
             ]
             for row in rows
@@ -139,8 +140,8 @@ def _compare_widths(
                 str(row.width),
                 f"{row.loss:.4g}",
                 "" if row.gap is None else f"{row.gap:.2g}",
-                f"{row.sip:.4g}",
-                f"{row.ldp:.4g}",
+                shown_up(row.sip, 4),
+                shown_up(row.ldp, 4),
                 f"{row.mean_delay:g}",
                 f"{row.longest_delay:g}",
                 f"{1e3 * row.seconds:.3g}",

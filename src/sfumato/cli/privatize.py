@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato._numerics import shown_up
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say, table
 from sfumato.cli.once import (
@@ -201,7 +202,9 @@ def _tell(done: Privatized, *, to_error: bool) -> None:
     ]
     told = f"expected {certificate.loss} loss"
     if certificate.cost is not None:
-        lines.append(f"{told} {certificate.cost:.6g}; saying nothing {certificate.nothing:.6g}")
+        lines.append(
+            f"{told} {shown_up(certificate.cost)}; saying nothing {certificate.nothing:.6g}"
+        )
     if certificate.interval is not None:
         low, high = certificate.interval
         lines.append(f"{certificate.size} points from {low:g} to {high:g}")

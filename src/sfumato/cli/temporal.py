@@ -94,12 +94,13 @@ def leakage(
         ],
     )
     print(
-        f"any single moment: {told.event.alpha:.6g}; a person's whole stream: {told.user.alpha:.6g}"
+        f"any single moment: {shown_up(told.event.alpha)}; "
+        f"a person's whole stream: {shown_up(told.user.alpha)}"
     )
     if window is not None:
-        print(f"any {window} moments together: {told.window(window).alpha:.6g}")
+        print(f"any {window} moments together: {shown_up(told.window(window).alpha)}")
     print(
-        f"for ever at {most:g}: past {_shown(suprema[0])}, future {_shown(suprema[1])}, "
+        f"for ever at {shown_up(most)}: past {_shown(suprema[0])}, future {_shown(suprema[1])}, "
         f"both {_shown(sum(suprema) - most)}"
     )
 
@@ -153,7 +154,7 @@ def allocate(
         told = document[name]
         print(f"{name} {'none' if told is None else shown_down(told)}")
     if steps is not None:
-        print(f"mean variance of Laplace noise for a count: {document['variance']:.6g}")
+        print(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
         rows = [
             [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
         ]

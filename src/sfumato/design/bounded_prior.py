@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from sfumato import _checks
+from sfumato._numerics import shown_up
 from sfumato.design.programs import minimum
 from sfumato.design.result import Design, measured
 from sfumato.errors import InvalidParameter, SolverFailed
@@ -97,7 +98,7 @@ def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -
         kept = bounded_leakage(channel, priors).epsilon <= epsilon
         if kept and (ldp is None or local_leakage(channel).epsilon <= ldp):
             return channel
-    raise SolverFailed(f"no channel within epsilon={epsilon:g} was found by mixing")
+    raise SolverFailed(f"no channel within epsilon={shown_up(epsilon)} was found by mixing")
 
 
 def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) -> Floats:

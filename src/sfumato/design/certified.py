@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato._numerics import shown_up
 from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.kernels.certificates import rounded, undusted
 from sfumato.leakage.information import information_leakage
@@ -52,7 +53,7 @@ def certified(
         rows / rows.sum(axis=1, keepdims=True), prior, budget, math.inf if cap is None else cap
     )
     if not good:
-        raise SolverFailed(f"no channel within epsilon={epsilon:g} was found by mixing")
+        raise SolverFailed(f"no channel within epsilon={shown_up(epsilon)} was found by mixing")
     told = np.arange(rows.shape[1]) if outputs is None else np.asarray(outputs)
     if told.shape != (rows.shape[1],):
         raise InvalidParameter("outputs", told.shape, "be one whole number per column")

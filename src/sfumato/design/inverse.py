@@ -5,6 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from sfumato import _checks
+from sfumato._numerics import shown_up
 from sfumato.design.optimal import optimal
 from sfumato.design.result import Design, measured
 from sfumato.errors import InvalidParameter
@@ -44,9 +45,8 @@ def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) ->
     low, high = 0.0, 1.0
     while (best := optimal(prior, table, high)).cost > bound:
         if high >= _checks.MAX_EPSILON / 2:
-            raise InvalidParameter(
-                "max_loss", max_loss, f"be at least {best.cost:.3g}, the loss of hiding nothing"
-            )
+            rule = f"be at least {shown_up(best.cost, 3)}, the loss of hiding nothing"
+            raise InvalidParameter("max_loss", max_loss, rule)
         low, high = high, min(2 * high, _checks.MAX_EPSILON / 2)
     while high - low > _TOLERANCE * high:
         middle = 0.5 * (low + high)

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 from sfumato import _checks
+from sfumato._numerics import shown_down, shown_up
 from sfumato.design.round_attackers import Attackers, in_shells
 from sfumato.errors import InvalidParameter
 from sfumato.leakage.disclosure import Found, bayes_disclosure
@@ -225,8 +226,8 @@ class _Game:
             if first.delta <= limit:
                 return self._retreat(start, first, limit)
         rule = (
-            f"be more: the noise that was found leaves the attacker {first.delta:.6g}, and none "
-            f"of this variance less than {self.floor(None):.6g}"
+            f"be more: the noise that was found leaves the attacker {shown_up(first.delta)}, and "
+            f"none of this variance less than {shown_down(self.floor(None))}"
         )
         raise InvalidParameter("attacker", limit, rule)
 

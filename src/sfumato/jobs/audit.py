@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sfumato import _checks
+from sfumato._numerics import shown_up
 from sfumato.accounting.allocation import PerStep
 from sfumato.accounting.composition import composed
 from sfumato.accounting.events import Event, Outcome
@@ -222,7 +223,8 @@ class _Audit(ABC):
         for name in ("sip", "ldp"):
             said, true = getattr(told, name).epsilon, getattr(due, name).epsilon
             if not math.isclose(said, true, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                self.report.note(row, f"{name} must be {true:.9g}; {who} says {said:.9g}")
+                shown = shown_up(true, 9), shown_up(said, 9)
+                self.report.note(row, f"{name} must be {shown[0]}; {who} says {shown[1]}")
 
     def _check_place(self, row: int, told: Event, fields: dict[str, Any]) -> None:
         """In a grid, x and y are the centre of the released cell, or empty."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato._numerics import up
+from sfumato._numerics import shown_up, up
 from sfumato.design.round_noise import BestRound, best_round_noise
 from sfumato.errors import InvalidParameter
 from sfumato.jobs import Progress
@@ -102,7 +102,7 @@ def _least_noise(
     """The least multiple of some deviations with which no attacker succeeds more often."""
     before = guessed(known, half)
     if before is not None and before >= target:
-        rule = f"be more than {before:.6g}, which a guess has before anything is published"
+        rule = f"be more than {shown_up(before)}, which a guess has before anything is published"
         raise InvalidParameter("target_delta", target, rule)
     unit = proportions / float(np.max(proportions / half))  # at 1, noise is as wide as the box
 
@@ -211,6 +211,6 @@ def told_of_best(best: BestRound | None, known: Attributes) -> tuple[str, ...]:
     which = "this coupling" if known.joint is not None else "normal, independent columns"
     return (
         f"the best round noise against attackers who know {which}: they succeed with "
-        f"{best.attacker.delta:.5g}; at most {100 * best.gap:.2g} % above the best of "
-        f"{best.noise.masses.size} shells",
+        f"{shown_up(best.attacker.delta, 5)}; at most {shown_up(100 * best.gap, 2)} % above the "
+        f"best of {best.noise.masses.size} shells",
     )

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sfumato._numerics import shown_up
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -174,11 +176,12 @@ def _lip_facts(points: list[Point]) -> list[str]:
     ]
     laplace = [near("10b", name, 1.0) for name in ("Eq. 25, first branch", "own scales", "optimal")]
     return [
-        f"6a: the rule of Eq. 19 leaks {last.y:.3f} where {bound.y:.3f} is promised "
-        f"({last.x:,.0f} samples)",
+        f"6a: the rule of Eq. 19 leaks {shown_up(last.y, 4)} where {shown_up(bound.y, 4)} is "
+        f"promised ({last.x:,.0f} samples)",
         f"7a: sampling is worse than telling one constant up to epsilon {max(worse):.2f} "
         "(uniform values)",
-        f"9b: the scales of Cor. 10 claim delta 1e-4; at epsilon {cut.x:g} it is {cut.y:.3f}",
+        f"9b: the scales of Cor. 10 claim delta 1e-4; at epsilon {cut.x:g} it is "
+        f"{shown_up(cut.y, 3)}",
         f"9c: mean error at epsilon {errors['one scale'].x:g}: {told}",
         f"10b: mean error at epsilon {laplace[0].x:g}: Eq. 25 {laplace[0].y:.3f}, own scales "
         f"{laplace[1].y:.3f}, optimal {laplace[2].y:.3f}",
@@ -190,7 +193,10 @@ def _ends(points: list[Point]) -> list[list[str]]:
     for point in points:
         curves.setdefault((point.figure, point.curve), []).append(point)
     return [
-        [f"{figure} {curve}", *(f"{n:.4g}" for end in (line[0], line[-1]) for n in (end.x, end.y))]
+        [
+            f"{figure} {curve}",
+            *(shown_up(n, 4) for end in (line[0], line[-1]) for n in (end.x, end.y)),
+        ]
         for (figure, curve), line in curves.items()
     ]
 
@@ -213,7 +219,7 @@ _SEEN = 1e-3
 def _rows(points: list[BatchPoint]) -> list[list[str]]:
     rows: dict[tuple[str, str], list[str]] = {}
     for point in points:
-        over = f" ({point.leakage:.2f})" if point.leakage > point.epsilon else ""
+        over = f" ({shown_up(point.leakage, 3)})" if point.leakage > point.epsilon else ""
         cells = rows.setdefault((point.setting, point.curve), [])
         cells.append(f"{point.loss:.4g}{over}")
         if point.curve == "calibrated":
@@ -239,7 +245,7 @@ def _facts(points: list[BatchPoint], compared: list[Comparison], kink: Compariso
     ]
     return [
         f"certified curves leak at most epsilon per value: {'yes' if kept else 'NO'}",
-        f"the published rule claims {worst.epsilon:g} and leaks up to {worst.leakage:.3f} "
+        f"the published rule claims {worst.epsilon:g} and leaks up to {shown_up(worst.leakage, 4)} "
         f"in setting ({worst.setting})",
         f"exactly, over 6 values: wider batches (1, 2, 3, 6) lose more in {len(dearer)} of "
         f"{len(compared)} comparisons",

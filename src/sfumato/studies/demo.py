@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato._numerics import shown_up
 from sfumato.design.closed_form import published
 from sfumato.files import save
 from sfumato.formats.readers import Table
@@ -163,15 +164,15 @@ def _summary(
     worst = max(entry.sip for entry in report.streams.values())
     story = [
         f"fitted {len(model.chain.alphabet)} places from {model.transitions:,} recorded moves",
-        f"planned: {ours:.2f} km lost per value at {claimed:g} nats a step; randomised response "
-        f"with the same leakage to the same adversary loses {rival:.2f} km, or "
+        f"planned: {ours:.2f} km lost per value at {shown_up(claimed)} nats a step; randomised "
+        f"response with the same leakage to the same adversary loses {rival:.2f} km, or "
         f"{here.losses['calibrated, best guess']:.2f} km after the receiver's best guess",
         f"released {report.rows:,} values of {len(report.streams)} people; the stream that leaked "
-        f"most leaked {worst:.2f} of its {BUDGET:g} nats",
+        f"most leaked {shown_up(worst, 4)} of its {BUDGET:g} nats",
         f"audited from public things alone: {'nothing wrong' if report.passed else 'FAILED'}; "
         f"realised loss {report.mean_loss:.2f} km per value",
-        f"the published rule would have claimed {claimed:g} nats a step and leaked up to "
-        f"{max(published_true):.2f}",
+        f"the published rule would have claimed {shown_up(claimed)} nats a step and leaked up to "
+        f"{shown_up(max(published_true), 3)}",
     ]
     return {
         "story": story,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato._numerics import shown_up
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> Non
     nothing = points[0].losses["say nothing"]
     axes.axhline(nothing, color="#bbbbbb", linestyle=":", label="say nothing")
     axes.set_xscale("log")
-    axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
+    axes.set_xticks(budgets, [shown_up(budget) for budget in budgets])
     axes.minorticks_off()
     axes.set_xlabel("leakage allowed per step (SIP, nats)")
     axes.set_ylabel(f"expected {loss} loss per value")
@@ -181,7 +182,7 @@ def _published_line(axes: Any, points: Sequence[BatchPoint]) -> None:
         if point.curve != "published" or point.leakage <= point.epsilon * (1 + 1e-6):
             continue
         axes.annotate(
-            f"{point.leakage:.2f}",
+            shown_up(point.leakage, 3),
             (point.epsilon, point.loss),
             xytext=(-2, -3),
             textcoords="offset points",
