@@ -106,7 +106,7 @@ def test_content_is_on_disk_before_the_name_points_to_it(
     monkeypatch.setattr(os, "fsync", noted_fsync)
     monkeypatch.setattr(os, "replace", noted_replace)
     write_whole(tmp_path / "m", b"content")
-    assert order == ["on disk", "named"]
+    assert order == ["on disk", "named", "on disk"]  # the folder too
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ SfumatoError
 ├── BudgetExceeded       a release would cost more than is left
 ├── InsecureRandomness   a simulation's coins were offered to a real release
 ├── InterruptedStep      an exception broke into an earlier step of a fleet
+├── FileInUse            another run writes or holds the file
 ├── SolverFailed         an optimiser did not reach a certified answer
 └── CorruptData          stored bytes are damaged, or of another kind or version
 
@@ -94,6 +95,21 @@ class InterruptedStep(SfumatoError):
     def __init__(self) -> None:
         super().__init__(
             "a step of this fleet was interrupted; begin a new one from the states that were stored"
+        )
+
+
+class FileInUse(SfumatoError):
+    """A file is being written, or held, by another run; nothing was done.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: must not be in use; another run writes or holds it: let that one end first, "
+            "or name another file"
         )
 
 

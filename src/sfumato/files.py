@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 
 from sfumato.codec import decode, to_bytes
 from sfumato.design.policy import Policy
-from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.errors import CorruptData
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
+from sfumato.outputs import locked, together, whole, write_whole
+
+__all__ = ["AnyModel", "load", "locked", "save", "together", "whole", "write_whole"]
 
 AnyModel = Prior | MarkovChain | StreamModel | Policy
 
@@ -43,19 +44,3 @@ def load(path: str | Path) -> AnyModel:
             f"{path}: stored data must be a model or a policy; got {type(model).__name__}"
         )
     return model
-
-
-def write_whole(path: str | Path, data: bytes) -> None:
-    """Replace a file by new content in one step, on disk before the name points to it."""
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        raise InvalidParameter("path", str(path), "name a file in a folder that exists")
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)

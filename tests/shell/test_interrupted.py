@@ -146,6 +146,7 @@ KILLS = [
     ("after write", 4, 32),
     ("before replace", 1, 60),
     ("after replace", 1, 60),
+    ("after replace", 2, 60),
 ]
 
 
@@ -162,7 +163,9 @@ def test_a_killed_run_resumes_as_if_nothing_had_happened(
         command=TROUBLED,
     )
     assert killed.code == -signal.SIGKILL
-    assert private.exists() == (point == "after replace")
+    # The rules take their place first, so that no table stands without them.
+    assert private.exists() == ((point, number) == ("after replace", 2))
+    assert (tmp_path / "private.csv.plan.json").exists() == (point == "after replace")
     report = done(*run, "--ledger", ledger, "--resume", "-o", private, "--json").document
     assert (report["rows"], report["repeated"]) == (len(LIVE), kept)
     assert private.read_bytes() == whole.read_bytes()

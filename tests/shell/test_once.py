@@ -1,7 +1,9 @@
 """Files of one release: all of them or none, whatever fails and wherever."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -9,8 +11,9 @@ import pytest
 
 from sfumato.cli.once import named_options, written_together
 from sfumato.errors import InvalidParameter
-from tests.shell.running import call, done
-from tests.shell.tables import write
+from sfumato.files import locked
+from tests.shell.running import call, done, files, refused
+from tests.shell.tables import table, walk, write
 
 NAMES = ("picture.png", "certificate.json", "table.csv")
 
@@ -52,10 +55,12 @@ def test_files_take_their_places_only_when_all_are_written(
 
 
 @pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()])
-@pytest.mark.parametrize("there", [(), NAMES, NAMES[:1], NAMES[1:]])
-@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize(
+    ("there", "place"),  # what is there is moved aside first
+    [(t, n) for t in ((), NAMES, NAMES[:1], NAMES[1:]) for n in range(len(NAMES) + len(t))],
+)
 def test_whatever_move_fails_leaves_what_was_there(
-    tmp_path: Path, place: int, there: tuple[str, ...], failure: BaseException
+    tmp_path: Path, there: tuple[str, ...], place: int, failure: BaseException
 ) -> None:
     for name in there:
         (tmp_path / name).write_text("old")
@@ -88,8 +93,8 @@ def test_a_block_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_is_not_taken_for_what_was_there(tmp_path: Path) -> None:
     for name in NAMES:
-        (tmp_path / f".partial-before.{name}").write_text("older")
-        (tmp_path / f".partial.{name}").write_text("older")
+        (tmp_path / f".partial.{'0' * 16}.{name}").write_text("older")
+        (tmp_path / f".partial.{'1' * 16}.{name}").write_text("older")
     moves = mock.patch("os.replace", failing_move(2, OSError("no")))
     with moves, pytest.raises(OSError, match="no"), written_together(writers(tmp_path, "new")):
         pass
@@ -138,3 +143,43 @@ def test_a_certificate_without_its_table_is_not_written_over(tmp_path: Path) -> 
     assert "--output must not exist" in refused.err
     assert not out.exists()
     assert (tmp_path / "out.csv.certificate.json").read_text() == "{}"
+
+
+@contextlib.contextmanager
+def held_elsewhere(path: Path) -> Iterator[None]:
+    """Another run holds the file: another thread is refused as another process is."""
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(path):
+            held.set()
+            let_go.wait(60)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    try:
+        assert held.wait(60)
+        yield
+    finally:
+        let_go.set()
+        other.join()
+
+
+def test_two_runs_into_one_output_are_refused_before_anything_is_drawn(
+    tmp_path: Path, model: Path
+) -> None:
+    survey = write(tmp_path / "survey.csv", ["answer", "x"], [("yes", 1), ("no", 2)] * 9)
+    live = table(tmp_path / "live.csv", walk(1, rows=20))
+    commands: dict[str, list[object]] = {
+        "privatize": [survey, "-c", "answer", "--epsilon", 1],
+        "publish": ["--table", survey, "-c", "x", "--accuracy", 1, "--sigma", 2],
+        "release": [live, "-m", model, "--epsilon", 0.5],
+        "realtime": [survey, "--value", "x", "--sensitivity", 1, "--epsilon", 1],
+        "fit": [live, "--stream", "person", "--value", "place"],
+        "compile": ["-m", model, "--epsilon", 0.5],
+    }
+    for command, options in commands.items():
+        out = tmp_path / f"{command}.csv"
+        with held_elsewhere(out):
+            refused(call(command, *options, "-o", out), out, "must not be in use")
+        assert files(tmp_path) == {"survey.csv", "live.csv"}

@@ -2,6 +2,7 @@ import errno
 import io
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.errors import FileInUse
 from sfumato.formats import writers
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Table
@@ -139,11 +141,11 @@ def test_the_content_is_on_disk_before_the_name_points_to_it(
     monkeypatch.setattr(os, "fsync", steps.fsync)
     monkeypatch.setattr(os, "replace", steps.replace)
     written(path, [RECORDS])
-    assert [name for name, _, _ in steps.mock_calls] == ["fsync", "replace"]
+    assert [name for name, _, _ in steps.mock_calls] == ["fsync", "replace", "fsync"]
     assert path.exists()
 
 
-def test_what_a_killed_run_left_is_written_over(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_never_picked_up_and_removed(tmp_path: Path) -> None:
     path = tmp_path / "private.csv"
     with pytest.raises(KeyError), Output(Table.at(str(path)), COLUMNS) as output:
         output.write(RECORDS)
@@ -153,6 +155,41 @@ def test_what_a_killed_run_left_is_written_over(tmp_path: Path) -> None:
     written(path, [RECORDS])
     assert [list(record.values()) for record in read(path)] == [as_csv(r) for r in RECORDS]
     assert litter(tmp_path) == []
+
+
+def test_documents_appear_together_with_the_table(tmp_path: Path) -> None:
+    path, rules = tmp_path / "private.csv", tmp_path / "private.csv.plan.json"
+    with Output(Table.at(str(path)), COLUMNS, {str(rules): b"{}"}) as output:
+        output.write(RECORDS)
+        assert not path.exists()
+        assert not rules.exists()
+    assert (path.exists(), rules.read_bytes()) == (True, b"{}")
+    with pytest.raises(KeyError), Output(Table.at(str(path)), COLUMNS, {str(rules): b"new"}):
+        raise KeyError
+    assert rules.read_bytes() == b"{}"
+
+
+def test_a_table_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    table = Table.at(str(tmp_path / "private.csv"))
+    refusals: list[FileInUse] = []
+
+    def intrude() -> None:
+        with pytest.raises(FileInUse) as refusal, Output(table, COLUMNS):
+            pass
+        refusals.append(refusal.value)
+
+    with Output(table, COLUMNS) as output:
+        other = threading.Thread(target=intrude)
+        other.start()
+        other.join()
+        output.write(RECORDS)
+    assert len(refusals) == 1
+    assert len(read(tmp_path / "private.csv")) == len(RECORDS)
+
+
+def test_equal_tables_are_equal_compressed_files(tmp_path: Path) -> None:
+    one, other = (written(tmp_path / f"{name}.csv.gz", [RECORDS]) for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from sfumato.cli import (
     study,
     temporal,
 )
-from sfumato.cli.console import BAD_INPUT, INTERRUPTED, mention_compiling, say
+from sfumato.cli.console import BAD_INPUT, INTERRUPTED, holding, mention_compiling, say
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(
@@ -63,7 +63,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def run_guarded(*arguments: Any, **options: Any) -> None:
         try:
             mention_compiling()
-            command(*arguments, **options)
+            with holding():
+                command(*arguments, **options)
             sys.stdout.flush()
         except SfumatoError as problem:
             say(f"sfumato: {problem}")

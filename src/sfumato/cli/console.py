@@ -7,11 +7,42 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 OK, FAILED_AUDIT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+_held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def holding() -> Iterator[None]:
+    """The time of one command: what it holds is let go at the end."""
+    with ExitStack() as stack:
+        before = _held.set(stack)
+        try:
+            yield
+        finally:
+            _held.reset(before)
+
+
+def hold(path: str) -> None:
+    """Keep a file from every other run until this command ends; refused if another has it.
+
+    Two runs that ask whether an output exists, before they write it, would both find none.
+    """
+    from sfumato.errors import InvalidParameter
+    from sfumato.outputs import locked
+
+    stack = _held.get()
+    if stack is None or path == "-":
+        return
+    try:
+        stack.enter_context(locked(path))
+    except InvalidParameter as problem:
+        raise InvalidParameter("--output", problem.value, problem.rule) from None
 
 
 def say(message: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say
+from sfumato.cli.console import hold, print_json, progress, say
 
 if TYPE_CHECKING:
     from sfumato.jobs.fit import Cut
@@ -68,6 +68,7 @@ def fit(
     table = Table.at(history)
     if same_file(history, output):
         raise InvalidParameter("--output", output, "not be the history")
+    hold(output)
     values, cut = _values(value, grid, x, y, bins)
     if patterns is not None and batch is None:
         raise InvalidParameter("--patterns", patterns, "come with --batch")

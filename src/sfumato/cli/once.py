@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sfumato.cli.console import hold
 
 if TYPE_CHECKING:
     from sfumato.formats.readers import Table
@@ -20,6 +20,9 @@ def check_files(output: str, plot: str | None, inputs: list[str | None], *, keye
     from sfumato.errors import InvalidParameter
     from sfumato.jobs.release import same_file
 
+    if not Path(output).parent.is_dir() or any(Path(f).is_dir() for f in (output, beside(output))):
+        raise InvalidParameter("--output", output, "name a file in a folder that exists")
+    hold(output)  # from here on: what does not exist now will not be made by another run
     if output != "-" and not keyed and any(Path(f).exists() for f in (output, beside(output))):
         rule = "not exist: a second release tells more about everyone (or give --key-file)"
         raise InvalidParameter("--output", output, rule)
@@ -29,8 +32,6 @@ def check_files(output: str, plot: str | None, inputs: list[str | None], *, keye
         if any(given is not None and same_file(given, file) for given in inputs):
             raise InvalidParameter("--output", file, "be a file of its own")
     check_picture(plot)
-    if Path(beside(output)).is_dir() or not Path(output).parent.is_dir():
-        raise InvalidParameter("--output", output, "name a file in a folder that exists")
 
 
 def check_picture(plot: str | None) -> None:
@@ -98,11 +99,10 @@ def write_released(
 def written_together(files: Mapping[str, Callable[[str], None]]) -> Iterator[None]:
     """Files that take their places when all are written, and the block inside has ended.
 
-    If anything fails, what was there before is there still. Who kills this between two moves may
-    find new files beside a last one, the table, that is old.
+    If anything fails, what was there before is there still; what a kill may leave, `together` says.
 
     Args:
-        files: How each is written, by its path; they are moved in this order.
+        files: How each is written, by its path; the last one never stands without the others.
 
     Examples:
         >>> path = getfixture("tmp_path") / "note.txt"
@@ -112,42 +112,15 @@ def written_together(files: Mapping[str, Callable[[str], None]]) -> Iterator[Non
         >>> path.read_text()
         'all'
     """
-    # A link stays one: what it leads to is written.
-    new = {path: _aside(str(path), "partial") for path in (Path(each).resolve() for each in files)}
-    old = {path: _aside(str(path), "partial-before") for path in new}
-    try:
-        for aside, write in zip(new.values(), files.values(), strict=True):
-            write(str(aside))
-        for path in list(new)[:-1]:  # once the last has its place, all is done
-            _copy(path, old[path])
+    from sfumato.files import together
+
+    if not files:
         yield
-        _move(new, old)
-    finally:
-        for aside in (*new.values(), *old.values()):
-            aside.unlink(missing_ok=True)
-
-
-def _aside(path: str, mark: str) -> Path:
-    """A place in the same folder, with the same suffix; always one, so that no litter heaps up."""
-    return Path(path).with_name(f".{mark}.{Path(path).name}")
-
-
-def _copy(path: Path, aside: Path) -> None:
-    aside.unlink(missing_ok=True)
-    if path.exists():
-        shutil.copy2(path, aside)
-
-
-def _move(new: Mapping[Path, Path], old: Mapping[Path, Path]) -> None:
-    try:
-        for path, aside in new.items():
-            os.replace(aside, path)
-    except BaseException:
-        moved = [path for path, aside in new.items() if not aside.exists()]
-        if len(moved) < len(new):
-            for path in moved:
-                os.replace(old[path], path) if old[path].exists() else path.unlink()
-        raise
+        return
+    with together(list(files)) as asides:
+        for aside, write in zip(asides, files.values(), strict=True):
+            write(str(aside))
+        yield
 
 
 def _write_document(document: dict[str, Any], path: str) -> None:

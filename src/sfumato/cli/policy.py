@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say
+from sfumato.cli.console import hold, print_json, progress, say
 
 
 def compile_policy(
@@ -62,6 +62,7 @@ def compile_policy(
     target = output or str(beside_model(model))
     if same_file(model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
         raise InvalidParameter("--output", target, "be a new file in a folder that exists")
+    hold(target)
     spec = ReleaseSpec(
         epsilon=epsilon,
         budget=budget,

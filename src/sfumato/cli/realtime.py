@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say
+from sfumato.cli.console import hold, print_json, progress, say
 
 
 def realtime(
@@ -83,6 +83,7 @@ def realtime(
     if METHODS[method].helped:
         raise InvalidParameter("--method", method, "not be tuned on the true series")
     sink = Table.at(output)
+    hold(output)
     if not sink.is_standard and Path(output).exists():
         raise InvalidParameter("--output", output, "not exist: a second release tells more")
     read = Table.at(source)

@@ -93,7 +93,7 @@ def release(
     from sfumato.guarantees import LDP, SIP
     from sfumato.jobs.policy import load_policy
     from sfumato.jobs.release import release_table, same_file
-    from sfumato.jobs.spec import ReleaseSpec, beside, write_spec
+    from sfumato.jobs.spec import ReleaseSpec, beside, document
 
     read = _renamed(options.load_model(model), stream, value)
     kept = None if policy is None else load_policy(policy)
@@ -132,6 +132,7 @@ def release(
             sink,
             read,
             rule,
+            document=document(spec, read),
             wait=wait,
             ledger=ledger,
             event=event,
@@ -140,8 +141,6 @@ def release(
             progress=show,
             remark=None if quiet or resume or event else say,
         )
-    if not sink.is_standard:
-        write_spec(spec, read, output)
     if as_json and not sink.is_standard:
         print_json({"output": output, **asdict(report)})
     elif not quiet:

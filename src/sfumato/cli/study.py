@@ -88,7 +88,7 @@ def _write(findings: Findings, name: str, home: Path) -> list[str]:
     import io
     import json
 
-    from sfumato.files import write_whole
+    from sfumato.files import together
 
     drawn = {home / f"{name}{suffix}.png": draw for suffix, draw in findings.pictures.items()}
     files = [home / f"{name}.csv", home / f"{name}.json", *drawn]
@@ -96,9 +96,10 @@ def _write(findings: Findings, name: str, home: Path) -> list[str]:
     writer = csv.DictWriter(text, list(findings.records[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(findings.records)
-    write_whole(files[0], text.getvalue().encode())
     document = json.dumps(_document(name, findings), indent=2, ensure_ascii=False)
-    write_whole(files[1], f"{document}\n".encode())
-    for file, draw in drawn.items():
-        draw(file)
+    with together(files) as [table, numbers, *pictures]:
+        table.write_bytes(text.getvalue().encode())
+        numbers.write_bytes(f"{document}\n".encode())
+        for aside, draw in zip(pictures, drawn.values(), strict=True):
+            draw(aside)
     return [str(file) for file in files]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
 import msgspec
 
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Table
+from sfumato.outputs import together
 
 Record = Sequence[str | int | float | None]
 Columns = Mapping[str, type]
@@ -24,6 +26,17 @@ Columns = Mapping[str, type]
 class Output:
     r"""A table being written, as a context: complete on success, gone on failure.
 
+    While it is written, nobody else can write it.
+
+    Args:
+        table: Where to; `-` is standard output.
+        columns: What it holds.
+        beside: Documents that appear together with a file, by their paths: if there is a table,
+            there are they.
+
+    Raises:
+        FileInUse: If somebody else is writing one of the files.
+
     Examples:
         >>> target = getfixture("tmp_path") / "private.csv"
         >>> with Output(Table.at(str(target)), {"stream": str, "sip": float}) as output:
@@ -32,48 +45,60 @@ class Output:
         'stream,sip\nu1,0.5\n'
     """
 
-    def __init__(self, table: Table, columns: Columns) -> None:
-        self._target = Path(table.path)
-        self._named = not table.is_standard
-        if self._named and not self._target.parent.is_dir():
-            raise BadTable(table.path, None, "the folder of the output must exist; it does not")
-        if self._named and self._target.is_dir():
-            raise BadTable(table.path, None, "the output must be a file; this is a folder")
-        # One name, so that the next run writes over what a killed one left.
-        self._partial = self._target.with_name(f".{self._target.name}.partial")
+    def __init__(
+        self, table: Table, columns: Columns, beside: Mapping[str, bytes] | None = None
+    ) -> None:
         self._table = table
         self._columns = columns
+        self._beside = dict(beside or {})
+        target = Path(table.path)
+        if not table.is_standard and not target.parent.is_dir():
+            raise BadTable(table.path, None, "the folder of the output must exist; it does not")
+        if not table.is_standard and target.is_dir():
+            raise BadTable(table.path, None, "the output must be a file; this is a folder")
 
     def __enter__(self) -> Self:
-        self._writer = self._open()
+        if self._table.is_standard:
+            self._writer: _Writer = _Lines(self._table.format, self._columns, sys.stdout)
+            return self
+        with ExitStack() as files:
+            *others, aside = files.enter_context(together([*self._beside, self._table.path]))
+            for path, content in zip(others, self._beside.values(), strict=True):
+                path.write_bytes(content)
+            self._writer = self._open(aside, files)
+            self._files = files.pop_all()
         return self
 
-    def _open(self) -> _Writer:
-        if not self._named:
-            return _Lines(self._table.format, self._columns, sys.stdout)
-        if self._table.format in ("csv", "jsonl"):
-            opener: Any = gzip.open if self._table.path.endswith(".gz") else open
-            sink = io.TextIOWrapper(opener(self._partial, "wb"), encoding="utf-8", newline="")
-            return _Lines(self._table.format, self._columns, sink)
-        return _Columnar(self._table.format, self._columns, self._partial)
+    def _open(self, aside: Path, files: ExitStack) -> _Writer:
+        if self._table.format not in ("csv", "jsonl"):
+            return _Columnar(self._table.format, self._columns, aside)
+        sink: Any = files.enter_context(aside.open("wb"))
+        if self._table.path.endswith(".gz"):
+            # Neither a name nor a time inside: equal tables are equal files.
+            sink = gzip.GzipFile(filename="", mode="wb", fileobj=sink, mtime=0)
+        text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
+        return _Lines(self._table.format, self._columns, text)
 
     def write(self, records: Iterable[Record]) -> None:
         """Append records; a pipe is flushed, so that the receiver has them now."""
         self._writer.write(records)
-        if not self._named:
+        if self._table.is_standard:
             sys.stdout.flush()
 
-    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        if not self._named:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._table.is_standard:
             return
         try:
             self._writer.close()
-            if failure is None:
-                with self._partial.open("rb") as file:
-                    os.fsync(file.fileno())
-                os.replace(self._partial, self._target)
-        finally:
-            self._partial.unlink(missing_ok=True)
+        except BaseException as problem:
+            self._files.__exit__(type(problem), problem, problem.__traceback__)
+            raise
+        self._files.__exit__(kind, failure, traceback)
 
 
 class _Writer(Protocol):

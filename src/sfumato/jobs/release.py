@@ -33,6 +33,7 @@ def release_table(
     model: StreamModel,
     plan: InstantPlan | BatchedPlan,
     *,
+    document: bytes | None = None,
     wait: float | None = None,
     ledger: str | Path | None = None,
     event: str | None = None,
@@ -49,6 +50,7 @@ def release_table(
             Ctrl-C, when all that was answered is in it.
         model: The model, and how the table is read for it.
         plan: The rule of the release; made for the chain of `model`.
+        document: The rules, to appear beside a file output together with it, for an audit.
         wait: In batches: release a batch that is not complete so many seconds after its first
             value came; else only at the end of the input.
         ledger: File that keeps every answer; with it a second run draws nothing anew.
@@ -79,7 +81,8 @@ def release_table(
         run: Run = kind(source.path, name, model, plan, store, randomness or secure(), remark)
         form = {"with_event": event is not None, "in_batches": batched}
         wanted = [model.stream, *model.values, *([event] if event else [])]
-        with Output(output, output_columns(model, **form)) as sink:
+        rules = {} if document is None else {str(beside(output.path)): document}
+        with Output(output, output_columns(model, **form), rules) as sink:
             for answers in _answered(run, source.chunks(wanted), stop, event, wait):
                 sink.write(records(answers, model, **form))
                 if progress:

@@ -19,7 +19,6 @@ from sfumato.batch_loss import BatchLoss, additive
 from sfumato.design.methods import Method
 from sfumato.design.policy import Policy
 from sfumato.errors import CorruptData, InvalidParameter
-from sfumato.files import write_whole
 from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss
 from sfumato.models.encoding import StreamModel
@@ -204,17 +203,17 @@ def beside(path: str) -> Path:
     return Path(f"{path}.plan.json")
 
 
-def write_spec(spec: ReleaseSpec, model: StreamModel, path: str) -> None:
-    """Write the document beside a released table; a loss from a file is copied into it."""
+def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
+    """The document that goes beside a released table; a loss from a file is copied into it."""
     loss = spec.loss
     if isinstance(loss, str) and loss not in (*_NAMED, "histogram"):
         loss = read_matrix(loss)
-    document = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
-    write_whole(beside(path), msgspec.json.format(msgspec.json.encode(document), indent=2))
+    whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2)
 
 
 def read_spec(path: str | Path) -> ReleaseSpec:
-    """Read a document that `write_spec` wrote."""
+    """Read what `document` made."""
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=ReleaseSpec)
     except msgspec.MsgspecError as problem:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato import _checks
 from sfumato.alphabet import Alphabet
 from sfumato.errors import InvalidParameter
-from sfumato.files import load, write_whole
+from sfumato.files import load, together
 from sfumato.formats.readers import Table
 from sfumato.jobs import Progress
 from sfumato.jobs.columns import read_columns
@@ -99,15 +99,9 @@ def write_matrices(matrices: Mapping[Path, Floats]) -> None:
     for path in matrices:
         if path.is_dir() or not path.parent.is_dir():
             raise InvalidParameter("--output", str(path), "name a file in a folder that exists")
-    written: list[Path] = []
-    try:
-        for path, matrix in matrices.items():
+    with together(list(matrices)) as asides:
+        for aside, matrix in zip(asides, matrices.values(), strict=True):
             sink = io.StringIO(newline="")
             rows = [[repr(float(cell)) for cell in row] for row in matrix]
             csv.writer(sink, lineterminator="\n").writerows(rows)
-            write_whole(path, sink.getvalue().encode())
-            written.append(path)
-    except BaseException:
-        for path in written:
-            path.unlink(missing_ok=True)
-        raise
+            aside.write_bytes(sink.getvalue().encode())

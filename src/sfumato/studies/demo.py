@@ -12,13 +12,13 @@ import numpy as np
 
 from sfumato._numerics import shown_up
 from sfumato.design.closed_form import published
-from sfumato.files import save
+from sfumato.files import save, whole
 from sfumato.formats.readers import Table
 from sfumato.jobs.audit import AuditReport, audit_table
 from sfumato.jobs.fit import fit_table
 from sfumato.jobs.plan import CurvePoint, curve
 from sfumato.jobs.release import release_table
-from sfumato.jobs.spec import ReleaseSpec, write_spec
+from sfumato.jobs.spec import ReleaseSpec, document
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import seeded
@@ -63,10 +63,10 @@ def run_demo(
         output,
         model,
         plan,
+        document=document(spec, model),
         ledger=home / "town.ledger",
         progress=lambda done: tell(15 * CURVE_STEPS + done),
     )
-    write_spec(spec, model, output.path)
     report = audit_table(
         output,
         model,
@@ -120,7 +120,7 @@ def _fit(home: Path) -> StreamModel:
 
 def _write(path: Path, streams: dict[str, list[str]]) -> None:
     """One row per person and half hour, in order of time, people interleaved."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with whole(path) as aside, aside.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["person", "place"])
         for moment in zip(*streams.values(), strict=True):

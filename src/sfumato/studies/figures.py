@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato._numerics import shown_up
 from sfumato.errors import InvalidParameter
+from sfumato.files import whole
 
 if TYPE_CHECKING:
     from sfumato.jobs.disclosure import Curve, DisclosureReport
@@ -338,4 +339,5 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
 def _save(figure: Any, path: str | Path) -> None:
     if Path(path).suffix.lower() not in PICTURES:
         raise InvalidParameter("picture", str(path), f"end in {', '.join(PICTURES)}")
-    figure.savefig(path, dpi=150)
+    with whole(path) as aside:
+        figure.savefig(aside, dpi=150)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.files import whole
 from sfumato.studies.lip_discrete import Point
 
 BLUE, ORANGE, GREEN = "#1b6ca8", "#e07b39", "#4c9a5b"
@@ -44,7 +45,8 @@ def draw_panels(
         axes.tick_params(labelsize=8)
         own = {curve: line for (where, curve), line in lines.items() if where == name}
         paint(axes, name, own)
-    figure.savefig(path, dpi=110)
+    with whole(path) as aside:
+        figure.savefig(aside, dpi=110)
 
 
 def plot(
