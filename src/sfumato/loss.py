@@ -23,6 +23,7 @@ from sfumato.errors import InvalidParameter
 
 Answer = TypeVar("Answer")
 
+_BLOCK = 64
 _TABULATED, _STORED = 600, 5000
 """Symbols up to which a design works on the matrix of a loss that could be computed; and up to
 which it is made at all, when asked for."""
@@ -94,10 +95,15 @@ class Loss:
         return self.measure is None or self._size <= _TABULATED
 
     @property
+    def storable(self) -> bool:
+        """Whether the whole table exists or may be made."""
+        return self.measure is None or self._size <= _STORED
+
+    @property
     def matrix(self) -> NDArray[np.float64]:
         """The whole table, computed once; refused where it would fill the memory."""
         if self._matrix is None:
-            if self._size > _STORED:
+            if not self.storable:
                 raise InvalidParameter(
                     "loss", f"{self._size} symbols", f"have at most {_STORED} to be a matrix"
                 )
@@ -137,6 +143,21 @@ class Loss:
         if self._matrix is not None:
             return np.ascontiguousarray(self._matrix[chosen])
         return self._pairs(chosen, np.arange(self._size))
+
+    def paired(self, told: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Loss of each true symbol when its own entry of `told` is released.
+
+        Examples:
+            >>> absolute(Alphabet.of_size(3)).paired(np.array([1, 1, 0]))
+            array([1., 0., 2.])
+        """
+        if self._matrix is not None:
+            return np.asarray(self._matrix[np.arange(self._size), told])
+        found = np.empty(self._size)
+        for start in range(0, self._size, _BLOCK):
+            trues = np.arange(start, min(start + _BLOCK, self._size))
+            found[trues] = np.diagonal(self._pairs(trues, told[trues]))
+        return found
 
     def means(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean loss of every constant output."""

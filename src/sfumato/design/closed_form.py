@@ -13,8 +13,10 @@ from sfumato._numerics import UNIT
 from sfumato.design.certified import certified, keeps
 from sfumato.design.result import Design, measured
 from sfumato.errors import InvalidParameter
-from sfumato.loss import Loss, as_matrix
-from sfumato.mechanisms.channel import Channel
+from sfumato.leakage.local import local_leakage
+from sfumato.loss import Loss, as_loss
+from sfumato.mechanisms.response import ResponseChannel
+from sfumato.randomness import BITS, integer_weights
 
 _HALVINGS = 60
 _ROUNDING = 1e-12
@@ -36,8 +38,8 @@ def randomized_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: floa
     References:
         [Warner1965], [Kairouz2016, Sec. 4]
     """
-    prior, table, budget = _arguments(belief, loss, epsilon)
-    return measured(_local_response(prior.size, budget), prior, table)
+    prior, costs, budget = _arguments(belief, loss, epsilon)
+    return measured(_local_response(prior.size, budget), prior, costs)
 
 
 def calibrated_randomized_response(
@@ -55,7 +57,7 @@ def calibrated_randomized_response(
     References:
         [Warner1965]
     """
-    prior, table, budget = _arguments(belief, loss, epsilon)
+    prior, costs, budget = _arguments(belief, loss, epsilon)
     low, high = 0.0, budget
     while high < _checks.MAX_EPSILON and keeps(_response(prior.size, high), prior, budget, None):
         low, high = high, min(2 * high, _checks.MAX_EPSILON)
@@ -65,7 +67,7 @@ def calibrated_randomized_response(
             low = middle
         else:
             high = middle
-    return measured(_response(prior.size, low), prior, table)
+    return measured(_response(prior.size, low), prior, costs)
 
 
 def published(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
@@ -84,15 +86,14 @@ def published(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Desi
     References:
         [SIP, Thm. 4 and Alg. 1], [LIP, Eq. 19]
     """
-    prior, table, budget = _arguments(belief, loss, epsilon)
-    share = prior / prior.sum()
-    shrink = math.exp(-budget)
-    rows = np.tile(share * shrink, (prior.size, 1))
-    rows[np.diag_indices(prior.size)] = 1 - (1 - share) * shrink
-    told = Channel.from_probabilities(rows)
-    if keeps(told, prior, budget + _ROUNDING, None):
-        told = certified(rows, prior, budget)  # it holds here, but for the rounding
-    return measured(told, prior, table)
+    prior, costs, budget = _arguments(belief, loss, epsilon)
+    shared = integer_weights((prior / prior.sum())[None, :])[0]
+    # Rounding must not lift the sum above 2**62.
+    shared = np.minimum(np.rint(shared * math.exp(-budget)).astype(np.int64), shared)
+    claim = ResponseChannel(shared, np.arange(prior.size))
+    if keeps(claim, prior, budget + _ROUNDING, None):
+        claim = _repaired(claim, prior, budget)  # it holds here, but for the rounding
+    return measured(claim, prior, costs)
 
 
 def binary(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
@@ -114,7 +115,8 @@ def binary(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
     References:
         [LIP, Eq. 19]
     """
-    prior, table, budget = _arguments(belief, loss, epsilon)
+    prior, costs, budget = _arguments(belief, loss, epsilon)
+    table = costs.matrix
     if prior.size != 2:
         raise InvalidParameter("belief", prior.size, "be about two symbols")
     share, k = prior / prior.sum(), math.exp(budget)
@@ -135,27 +137,41 @@ def binary(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
 
 def _arguments(
     belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+) -> tuple[NDArray[np.float64], Loss, float]:
     prior = _checks.belief("belief", belief)
-    return prior, as_matrix(loss, prior.size), _checks.epsilon("epsilon", epsilon)
-
-
-def _response_rows(size: int, epsilon: float) -> NDArray[np.float64]:
-    odds = math.exp(epsilon)
-    rows = np.full((size, size), 1.0)
-    rows[np.diag_indices(size)] = odds
-    return np.asarray(rows / (odds + size - 1))
+    return prior, as_loss(loss, prior.size), _checks.epsilon("epsilon", epsilon)
 
 
 @lru_cache(maxsize=256)
-def _local_response(size: int, epsilon: float) -> Channel:
+def _local_response(size: int, epsilon: float) -> ResponseChannel:
     """Randomised response within a model-free budget; the same for every belief."""
-    # Certified under the even belief: mixing with it keeps the shape of randomised response.
-    even = np.full(size, 1 / size)
-    return certified(_response_rows(size, epsilon), even, epsilon, ldp=epsilon)
+    extra = _extra_weight(size, epsilon)
+    # Less and less of the truth until the certificate, rounded up, is within the budget.
+    for back in range(BITS):
+        channel = ResponseChannel.keeping(size, extra)
+        if local_leakage(channel).epsilon <= epsilon:
+            return channel
+        extra = max(0, extra - (1 << back))
+    return ResponseChannel.keeping(size, 0)
 
 
-def _response(size: int, epsilon: float) -> Channel:
-    if epsilon <= 4 * UNIT:
-        return Channel.from_probabilities(np.full((size, size), 1 / size))
-    return Channel.from_probabilities(_response_rows(size, epsilon))
+def _response(size: int, epsilon: float) -> ResponseChannel:
+    return ResponseChannel.keeping(size, _extra_weight(size, epsilon))
+
+
+def _extra_weight(size: int, epsilon: float) -> int:
+    """How much more than the others the true symbol weighs, of `2**62`."""
+    # e^epsilon - 1 without cancellation; it may exceed what an integer holds, its part does not.
+    odds = math.expm1(epsilon)
+    return 0 if epsilon <= 4 * UNIT else int(2.0**BITS * (odds / (odds + size)))
+
+
+def _repaired(
+    claim: ResponseChannel, prior: NDArray[np.float64], epsilon: float
+) -> ResponseChannel:
+    """The channel with just enough of its output marginal mixed in to keep the budget."""
+    part = UNIT
+    repaired = claim
+    while not keeps(repaired, prior, epsilon, None):
+        repaired, part = claim.mixed(prior, part), 2 * part
+    return repaired

@@ -9,10 +9,13 @@ from sfumato._numerics import shown_up
 from sfumato.design.optimal import optimal
 from sfumato.design.result import Design, measured
 from sfumato.errors import InvalidParameter
-from sfumato.loss import Loss, as_matrix
+from sfumato.loss import Loss, as_loss
 from sfumato.mechanisms.channel import Channel
 
-_TOLERANCE = 1e-9
+_FEW = 64
+_TOLERANCE, _NEAR = 1e-9, 1e-4
+"""Part of epsilon that the search leaves open, with few symbols and with many, where designs are
+themselves only near the optimum."""
 
 
 def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) -> Design:
@@ -24,7 +27,7 @@ def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) ->
     Args:
         belief: The adversary's distribution of the true symbol, full support.
         loss: What it costs to release one symbol when another is true.
-        max_loss: The expected loss that is still acceptable.
+        max_loss: The expected loss that is still accepcosts.
 
     Examples:
         >>> least_leakage([0.5, 0.5], [[0, 1], [1, 0]], max_loss=0.25).sip.epsilon
@@ -36,21 +39,22 @@ def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) ->
         [SIP, Figs. 3 and 4]
     """
     prior = _checks.belief("belief", belief)
-    table = as_matrix(loss, prior.size)
+    costs = as_loss(loss, prior.size)
     bound = _checks.finite("max_loss", max_loss)
-    constant = int((prior @ table).argmin())
-    best = measured(Channel.constant(prior.size, constant), prior, table, 0.0)
+    constant = int(costs.means(prior).argmin())
+    best = measured(Channel.constant(prior.size, constant), prior, costs, 0.0)
     if best.cost <= bound:
         return best
     low, high = 0.0, 1.0
-    while (best := optimal(prior, table, high)).cost > bound:
+    while (best := optimal(prior, costs, high)).cost > bound:
         if high >= _checks.MAX_EPSILON / 2:
             rule = f"be at least {shown_up(best.cost, 3)}, the loss of hiding nothing"
             raise InvalidParameter("max_loss", max_loss, rule)
         low, high = high, min(2 * high, _checks.MAX_EPSILON / 2)
-    while high - low > _TOLERANCE * high:
+    near = _TOLERANCE if prior.size <= _FEW else _NEAR
+    while high - low > near * high:
         middle = 0.5 * (low + high)
-        design = optimal(prior, table, middle)
+        design = optimal(prior, costs, middle)
         if design.cost <= bound:
             best, high = design, middle
         else:

@@ -11,9 +11,7 @@ from sfumato.design.certified import certified, without_dust
 from sfumato.design.coarse import solve_coarse, solve_whole
 from sfumato.design.dual import dual_bound
 from sfumato.design.grouped import Grouped
-from sfumato.design.result import Design
-from sfumato.leakage.information import instantaneous_leakage
-from sfumato.leakage.local import local_leakage
+from sfumato.design.result import Design, measured
 from sfumato.loss import Loss
 from sfumato.mechanisms.channel import Channel
 
@@ -38,7 +36,7 @@ def design_large(belief: Floats, loss: Loss, epsilon: float, *, ldp: float | Non
         ldp: Cap on the model-free leakage.
     """
     share = belief / belief.sum()
-    constant = _measured(
+    constant = measured(
         Channel.constant(belief.size, int(loss.means(share).argmin())), belief, loss
     )
     if min(epsilon, epsilon if ldp is None else ldp) < _NOTHING:
@@ -67,21 +65,10 @@ def _certified(
         solved.rows[solved.groups], share, columns, np.arange(solved.outputs.size)
     )
     channel = certified(rows, belief, epsilon, ldp=ldp, outputs=solved.outputs[kept])
-    return _measured(channel, belief, loss)
+    return measured(channel, belief, loss)
 
 
 def _bound(solved: Grouped, share: Floats, loss: Loss, epsilon: float, ldp: float | None) -> float:
     if solved.lower_bound is not None:
         return solved.lower_bound
     return dual_bound(solved.prices, share, loss, epsilon, ldp)
-
-
-def _measured(channel: Channel, belief: Floats, loss: Loss) -> Design:
-    per_row = (channel.probabilities * loss.columns(channel.outputs)).sum(axis=1)
-    return Design(
-        channel=channel,
-        cost=float(belief @ per_row / belief.sum()),
-        lower_bound=None,
-        sip=instantaneous_leakage(channel, belief),
-        ldp=local_leakage(channel),
-    )

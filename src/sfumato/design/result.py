@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sfumato.guarantees import LDP, SIP
 from sfumato.leakage.information import instantaneous_leakage
 from sfumato.leakage.local import local_leakage
+from sfumato.loss import Loss
 from sfumato.mechanisms.channel import Channel
 
 
@@ -41,14 +42,21 @@ class Design:
 def measured(
     channel: Channel,
     belief: NDArray[np.float64],
-    loss: NDArray[np.float64],
+    loss: Loss | NDArray[np.float64],
     lower_bound: float | None = None,
 ) -> Design:
-    """Compute the cost and both certificates of a channel from its integers."""
-    per_row = (channel.probabilities * loss[:, channel.outputs]).sum(axis=1)
+    """Compute the cost and both certificates of a channel from its integers.
+
+    The loss may be a table with one column for each symbol that can be released.
+    """
+    if isinstance(loss, Loss):
+        cost = channel.mean_loss(belief, loss)
+    else:
+        per_row = (channel.probabilities * loss[:, channel.outputs]).sum(axis=1)
+        cost = float(belief @ per_row / belief.sum())
     return Design(
         channel=channel,
-        cost=float(belief @ per_row / belief.sum()),
+        cost=cost,
         lower_bound=lower_bound,
         sip=instantaneous_leakage(channel, belief),
         ldp=local_leakage(channel),

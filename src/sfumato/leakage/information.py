@@ -84,9 +84,8 @@ def sequence_leakage(channels: Sequence[Channel], beliefs: Sequence[ArrayLike]) 
 def _largest_log_ratio(channel: Channel, belief: NDArray[np.float64]) -> float:
     if channel.is_constant:
         return 0.0
-    weights = channel.weights.astype(np.float64)
-    mean = belief @ weights / belief.sum()
-    least, most = weights.min(axis=0), weights.max(axis=0)
+    mean = channel.mean_weights(belief)
+    least, most = (weights.astype(np.float64) for weights in channel.extremes)
     if least.min() == 0.0:
         return float(np.inf)
     ratio = max(float((most / mean).max()), float((mean / least).max()))

@@ -25,8 +25,7 @@ def local_leakage(channel: Channel) -> LDP:
     """
     if channel.is_constant:
         return LDP(0.0)
-    most = channel.weights.max(axis=0).astype(np.float64)
-    least = channel.weights.min(axis=0).astype(np.float64)
+    least, most = (weights.astype(np.float64) for weights in channel.extremes)
     if least.min() == 0.0:
         return LDP(np.inf)
     # Two conversions and a division.

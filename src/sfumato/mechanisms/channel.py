@@ -45,8 +45,7 @@ class Channel:
 
     def __init__(self, weights: ArrayLike, outputs: ArrayLike | None = None) -> None:
         table = _exact_weights(weights)
-        told = np.arange(table.shape[1]) if outputs is None else np.asarray(outputs)
-        _check_outputs(told, table)
+        told = checked_outputs(outputs, table.shape[1])
         if (unused := ~table.any(axis=0)).any():
             table, told = table[:, ~unused], told[~unused]
         for name, array in (
@@ -105,9 +104,19 @@ class Channel:
         """The weights as floats: row = true symbol, column = place in `outputs`."""
         return np.ldexp(self.weights.astype(np.float64), -BITS)
 
+    @property
+    def extremes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The least and the largest weight of each output over all true symbols."""
+        return self.weights.min(axis=0), self.weights.max(axis=0)
+
+    def mean_weights(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean weight of each output under a belief that need not sum to 1."""
+        return np.asarray(belief @ self.weights.astype(np.float64) / belief.sum())
+
     def marginal(self, belief: ArrayLike) -> NDArray[np.float64]:
         r"""Distribution of the outputs, $P(y) = \sum_x b(x)\,a(y \mid x)$."""
-        return np.asarray(self._belief(belief) @ self.probabilities)
+        prior = self._belief(belief)
+        return np.asarray(np.ldexp(self.mean_weights(prior) * prior.sum(), -BITS))
 
     def ratios(self, belief: ArrayLike) -> NDArray[np.float64]:
         """How much more likely each output is when each symbol is true."""
@@ -123,18 +132,25 @@ class Channel:
 
     def likelihood(self, output: int) -> NDArray[np.float64]:
         """Probability of an output (a symbol, not a column) for each true symbol."""
-        column = np.flatnonzero(self.outputs == output)
-        if column.size == 0:
+        return np.ldexp(self.weights[:, self.column(output)].astype(np.float64), -BITS)
+
+    def column(self, output: int) -> int:
+        """The column that releases a symbol."""
+        found = np.flatnonzero(self.outputs == output)
+        if found.size == 0:
             raise InvalidParameter("output", output, "be one that the channel can release")
-        return np.ldexp(self.weights[:, column[0]].astype(np.float64), -BITS)
+        return int(found[0])
 
     def expected_loss(self, belief: ArrayLike, loss: Loss | ArrayLike) -> float:
         """Mean loss when the truth follows the belief."""
         if self.outputs.max() >= self.size:
             raise InvalidParameter("outputs", int(self.outputs.max()), f"lie in range({self.size})")
-        table = as_loss(loss, self.size).columns(self.outputs)
-        prior = self._belief(belief)
-        return float(prior @ (self.probabilities * table).sum(axis=1) / prior.sum())
+        return self.mean_loss(self._belief(belief), as_loss(loss, self.size))
+
+    def mean_loss(self, prior: NDArray[np.float64], loss: Loss) -> float:
+        """Mean loss when the truth follows a checked belief."""
+        per_row = (self.probabilities * loss.columns(self.outputs)).sum(axis=1)
+        return float(prior @ per_row / prior.sum())
 
     def merged(self, told: Sequence[int]) -> Self:
         """Rename outputs after the draw: column `j` releases `told[j]`; equal names add up.
@@ -147,13 +163,17 @@ class Channel:
             array([[0.5, 0.5],
                    [0.2, 0.8]])
         """
-        names = np.asarray(told)
-        if names.shape != self.outputs.shape or names.dtype.kind not in "iu":
-            raise InvalidParameter("told", names.shape, f"name {len(self.outputs)} outputs")
-        kept, places = np.unique(names, return_inverse=True)
+        kept, places = self.renamed(told)
         table = np.zeros((self.size, kept.size), dtype=np.int64)
         np.add.at(table.T, places, self.weights.T)
         return type(self)(table, kept)
+
+    def renamed(self, told: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The different new names of the columns, and which of them each column gets."""
+        names = np.asarray(told)
+        if names.shape != self.outputs.shape or names.dtype.kind not in "iu":
+            raise InvalidParameter("told", names.shape, f"name {len(self.outputs)} outputs")
+        return np.unique(names, return_inverse=True)
 
     def draw(self, values: ArrayLike, words: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Release many symbols, one uniformly random 64-bit word each.
@@ -165,14 +185,7 @@ class Channel:
         Raises:
             UnknownSymbol: If a value is no symbol of the alphabet; it is not quoted.
         """
-        rows = np.atleast_1d(np.asarray(values))
-        if (rows.size and rows.dtype.kind not in "iu") or not np.all(
-            (rows >= 0) & (rows < self.size)
-        ):
-            raise UnknownSymbol(self.size, "values")
-        rows = rows.astype(np.int64)
-        if words.shape != rows.shape:
-            raise InvalidParameter("words", words.shape, f"be one per value, {rows.shape}")
+        rows = checked_places(values, words, self.size)
         return np.asarray(self.outputs[categorical(self._cumulative, rows, words)])
 
     def _belief(self, belief: ArrayLike) -> NDArray[np.float64]:
@@ -193,10 +206,23 @@ def _exact_weights(weights: ArrayLike) -> NDArray[np.int64]:
     return exact
 
 
-def _check_outputs(told: NDArray[np.int64], table: NDArray[np.int64]) -> None:
-    if told.shape != (table.shape[1],) or told.dtype.kind not in "iu":
+def checked_outputs(outputs: ArrayLike | None, columns: int) -> NDArray[np.int64]:
+    """The symbols that columns release: each a place, none twice; 0, 1, ... if not given."""
+    told = np.arange(columns) if outputs is None else np.asarray(outputs)
+    if told.shape != (columns,) or told.dtype.kind not in "iu":
         raise InvalidParameter("outputs", told.shape, "be one whole number per column")
     if len(np.unique(told)) != len(told):
         raise InvalidParameter("outputs", told.shape, "name each column once")
     if told.min() < 0:
         raise InvalidParameter("outputs", int(told.min()), "be places of symbols, at least 0")
+    return told
+
+
+def checked_places(values: ArrayLike, words: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
+    """Places of true symbols, one word of coins each; a wrong one is not quoted."""
+    rows = np.atleast_1d(np.asarray(values))
+    if (rows.size and rows.dtype.kind not in "iu") or not np.all((rows >= 0) & (rows < size)):
+        raise UnknownSymbol(size, "values")
+    if words.shape != rows.shape:
+        raise InvalidParameter("words", words.shape, f"be one per value, {rows.shape}")
+    return rows.astype(np.int64)
