@@ -75,7 +75,7 @@ class BudgetExceeded(SfumatoError):
         self.limit = limit
         super().__init__(
             f"releasing event {sequence} of stream {stream!r} would cost {wanted}; "
-            f"its budget leaves {limit} for this step; nothing was released"
+            f"its budget leaves {limit} for this step; this event was not released"
         )
 
 

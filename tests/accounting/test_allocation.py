@@ -6,7 +6,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from sfumato import LDP, SIP, Geometric, Horizon, Ledger, PerStep, Window
-from sfumato.accounting.allocation import EXHAUSTED_BELOW, Allowance, Budget, as_budget
+from sfumato.accounting.allocation import USELESS_BELOW, Allowance, Budget, as_budget
 from sfumato.accounting.ledger import Charge
 from sfumato.errors import InvalidParameter
 
@@ -124,11 +124,18 @@ def test_the_tighter_certificate_ends_the_stream() -> None:
     assert not Horizon(SIP(10.0), 10).allowance(spent).exhausted
 
 
-@pytest.mark.parametrize("amount", [0.0, EXHAUSTED_BELOW / 2, -1.0])
-def test_crumbs_count_as_nothing(amount: float) -> None:
-    assert Allowance(amount, None).exhausted
-    assert Allowance(1.0, amount).exhausted
-    assert not Allowance(EXHAUSTED_BELOW, EXHAUSTED_BELOW).exhausted
+@pytest.mark.parametrize("amount", [0.0, -1.0])
+def test_a_budget_is_gone_when_nothing_is_left(amount: float) -> None:
+    for allowance in (Allowance(amount, None), Allowance(1.0, amount)):
+        assert allowance.exhausted
+        assert not allowance.useful
+
+
+def test_crumbs_are_no_use_but_the_budget_is_not_gone() -> None:
+    for allowance in (Allowance(USELESS_BELOW / 2, None), Allowance(1.0, USELESS_BELOW / 2)):
+        assert not allowance.useful
+        assert not allowance.exhausted
+    assert Allowance(USELESS_BELOW, USELESS_BELOW).useful
 
 
 @given(st.floats(0, 2), st.floats(0, 2), st.floats(0, 2), st.none() | st.floats(0, 2))

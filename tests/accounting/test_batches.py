@@ -211,9 +211,18 @@ def _plain(budget: Budget, ledger: Ledger, total: float) -> float:
         case Window():
             known = ledger.recent[len(ledger.recent) - budget.memory :] if budget.memory else ()
             known = ledger.recent if len(ledger.recent) < budget.memory else known
-            spent, share = sum(charge.sip for charge in known), total / budget.width
-            over = share * len(known) - spent
-            return min(share + (over / budget.width if over > 0 else over), total - spent)
+            past = [charge.sip for charge in known]
+            share = total / budget.width
+            wish = share + (share * len(past) - sum(past)) / budget.width
+            # Every window with this step keeps half a share for each of its steps to come.
+            windows = [
+                past[len(past) - back :] for back in range(min(len(past), budget.memory) + 1)
+            ]
+            kept = [
+                total - sum(window) - 0.5 * share * (budget.memory - len(window))
+                for window in windows
+            ]
+            return min(max(wish, 0.5 * share), *kept)
 
 
 # Planted bugs ------------------------------------------------------------------------------------

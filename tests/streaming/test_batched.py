@@ -402,7 +402,7 @@ def test_refusal_draws_nothing_and_changes_nothing() -> None:
     before, drawn = release.state, coins.drawn
     release.add("c")
     for _ in range(2):
-        with pytest.raises(BudgetExceeded, match="nothing was released") as refusal:
+        with pytest.raises(BudgetExceeded, match="this event was not released") as refusal:
             release.add("b")
         assert release.state is before
         assert coins.drawn == drawn == 1

@@ -193,7 +193,7 @@ def test_one_release_too_many_is_refused_and_draws_nothing(last: str) -> None:
     else:
         release.skip()
     before, drawn = release.leakage, len(log)
-    with pytest.raises(BudgetExceeded, match="nothing was released"):
+    with pytest.raises(BudgetExceeded, match="this event was not released"):
         release(3)
     with pytest.raises(BudgetExceeded):
         release.skip()

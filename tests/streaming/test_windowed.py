@@ -226,7 +226,7 @@ def test_a_forgotten_question_is_found_by_the_oracle() -> None:
     buggy = Forgetful(1.0, 4.0, 4, careless)
     assert oracle_sums(buggy, published, exact_leakage(buggy.dissimilarity)) > 4.0
     # And the ledger refuses it by itself, before the draw.
-    with pytest.raises(BudgetExceeded, match="nothing was released"):
+    with pytest.raises(BudgetExceeded, match="this event was not released"):
         run(buggy, [1e6, -1e6] * 4, seeded(0))
 
 

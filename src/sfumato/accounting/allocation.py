@@ -11,8 +11,9 @@ a value in the window.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,13 @@ from sfumato.guarantees import LDP, SIP
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Amount = TypeVar("Amount", float, Floats)
 
-EXHAUSTED_BELOW = 1e-9
-"""An allowance below this buys nothing: the budget is gone."""
+USELESS_BELOW = 1e-9
+"""An allowance below this buys nothing: the step releases a constant, which is free."""
+FLOOR = 0.5
+"""The part of its even share that every step of a window is sure of. What silent steps leave over
+is handed on as long as that much stays for each step to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,13 @@ class Allowance:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing useful may be released any more."""
-        return self.sip < EXHAUSTED_BELOW or (self.ldp is not None and self.ldp < EXHAUSTED_BELOW)
+        """Whether the budget is gone: not even something tiny is left."""
+        return self.sip <= 0.0 or (self.ldp is not None and self.ldp <= 0.0)
+
+    @property
+    def useful(self) -> bool:
+        """Whether the step may tell anything; if not, a constant is all it can release."""
+        return self.sip >= USELESS_BELOW and (self.ldp is None or self.ldp >= USELESS_BELOW)
 
     def __str__(self) -> str:
         cap = "" if self.ldp is None else f" and {LDP(self.ldp)}"
@@ -122,13 +132,29 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A total over **any** `width` successive steps, for ever.
+    r"""A total over **any** `width` successive steps, for ever; it never runs dry.
 
-    A step may use its even share and an even part of what the last `width - 1` steps left over.
+    A step may use its even share and an even part of what the last `width - 1` steps left over, or
+    used beyond theirs, within two bounds. With $B$ the total, $W$ the width, $L$ the longest batch,
+    $f$ a value's `FLOOR` and $S_j$ what was charged to the last $j$ values, a batch of $v$ values
+    may leak at most
+
+    $$\min\Big(B - R(W - 1),\ \min_{1 \le j < W} B - S_j - R(W - j - v)\Big), \quad
+      R(n) = (n + L - 1) f \text{ for } n > 0, \text{ else } 0$$
+
+    and is sure of $v f$. Here $R(n)$ is what those batches to come are sure of that have one of the
+    next $n$ values. Before every batch $S_j + R(W - j) \le B$ for $1 \le j < W$: nothing was
+    charged before the first one, and a batch within its bound keeps it so. Hence it is at least
+    $v f$, because $R(W - j) - R(W - j - v) \ge v f$ and $(W + 2 L - 2) f \le B$. In floating point
+    it is lower by at most $W + 8$ roundings of $B$, which is far below $f$.
 
     Examples:
-        >>> Window(SIP(1.0), width=4).allowance(Ledger()).sip
+        >>> from sfumato.accounting.ledger import Charge
+        >>> budget, ledger = Window(SIP(1.0), width=4), Ledger()
+        >>> budget.allowance(ledger).sip
         0.25
+        >>> budget.allowance(ledger.charged(Charge(0.6, 0.6), budget.memory)).sip
+        0.1625
     """
 
     sip: SIP
@@ -147,29 +173,32 @@ class Window:
     def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
         """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
         recent = ledger.recent[-self.memory :] if self.memory else ()
-        spent = (charge.sip for charge in recent)
         shape = (self.width, values, longest or values)
-        sip = _window_share(self.sip.epsilon, spent, *shape)
+        sip = _window_share(self.sip.epsilon, [charge.sip for charge in recent], *shape)
         if self.ldp is None:
             return Allowance(sip, None)
-        spent = (charge.ldp for charge in recent)
-        return Allowance(sip, _window_share(self.ldp.epsilon, spent, *shape))
+        ldp = _window_share(self.ldp.epsilon, [charge.ldp for charge in recent], *shape)
+        return Allowance(sip, ldp)
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        limits, spent = _limits(self), np.zeros((len(which), 2))
-        for place in range(self.memory):
-            # Empty places hold 0, which adds nothing.
-            spent = sum_up(spent, ledgers.recent[which, place])
+        limits = _limits(self)
+        known = np.minimum(ledgers.counts[which], self.memory)[:, None]
         batches = _batches_within(self.width, values)
         each = limits / batches / values
-        known = np.minimum(ledgers.counts[which], self.memory)[:, None]
+        spent = np.zeros((len(which), 2))
         with np.errstate(invalid="ignore"):
-            left_over = np.where(np.isinf(each), np.inf, each * known - spent)
-            behind = np.minimum(0.0, each * (known + values - 1) - spent)
-            behind = np.where(np.isinf(each), 0.0, behind)
-        wish = each * values + np.where(left_over > 0, left_over / batches, behind)
-        return np.minimum(wish, _all_left(limits, spent))
+            bound = limits - _reserve(self.width - 1, values, each)
+            for back in range(1, self.width):
+                # Empty places hold 0: they add nothing, and bound no more than the last charge did.
+                spent = sum_up(spent, ledgers.recent[which, -back])
+                kept = _reserve(self.width - back - values, values, each)
+                bound = np.minimum(bound, _all_left(limits, spent) - kept)
+            left_over = each * known - spent
+            beyond = np.minimum(0.0, each * (known + values - 1) - spent)
+            wish = each * values + np.where(left_over > 0, left_over, beyond) / batches
+            share = np.maximum(0.0, np.minimum(np.maximum(wish, FLOOR * each * values), bound))
+        return np.where(np.isinf(limits), np.inf, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,21 +288,25 @@ def _batches_within(width: int, values: int) -> int:
     return 1 + -(-(width - 1) // values)
 
 
-def _window_share(
-    total: float, recent: Iterable[float], width: int, values: int, longest: int
-) -> float:
-    """An even share of a window, in which every batch counts that has a value there.
+def _reserve(values: int, longest: int, each: Amount) -> Amount:
+    """What is kept for the batches to come that have one of the next `values` values."""
+    return (values + longest - 1) * (FLOOR * each) if values > 0 else 0.0 * each
 
-    A value gets the same part whatever the length of its batch, so that the window never runs dry:
-    the batches of the last `width - 1` values have less than `width - 1 + longest` values.
-    """
-    charges = tuple(recent)
-    spent = 0.0
-    for charge in charges:
-        spent = add_up(spent, charge)
+
+def _window_share(
+    total: float, recent: Sequence[float], width: int, values: int, longest: int
+) -> float:
+    """What the next batch may leak in a window; see `Window` for the rule and its proof."""
     batches = _batches_within(width, longest)
     each = total / batches / longest
-    left_over = each * len(charges) - spent
-    behind = min(0.0, each * (len(charges) + longest - 1) - spent)
-    wish = each * values + (left_over / batches if left_over > 0 else behind)
-    return min(wish, _left(total, spent))
+    bound = total - _reserve(width - 1, longest, each)
+    spent = 0.0
+    for back, charge in enumerate(reversed(recent), start=1):
+        spent = add_up(spent, charge)
+        kept = _reserve(width - back - values, longest, each)
+        bound = min(bound, _left(total, spent) - kept)
+    left_over = each * len(recent) - spent
+    # Batches of the last `width - 1` values may have begun before them.
+    beyond = min(0.0, each * (len(recent) + longest - 1) - spent)
+    wish = each * values + (left_over if left_over > 0 else beyond) / batches
+    return max(0.0, min(max(wish, FLOOR * each * values), bound))

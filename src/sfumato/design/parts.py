@@ -19,8 +19,10 @@ from sfumato._numerics import UNIT
 from sfumato.batch_loss import BatchLoss, listed
 from sfumato.design.methods import Method, design
 from sfumato.design.result import Design
+from sfumato.guarantees import LDP, SIP
 from sfumato.leakage.information import batch_leakage
 from sfumato.leakage.local import local_leakage
+from sfumato.mechanisms.channel import Channel
 from sfumato.models.batches import unrolled
 from sfumato.models.belief import Belief
 from sfumato.models.markov import MarkovChain
@@ -64,6 +66,16 @@ class BatchDesign:
     design: Design
     patterns: Ints
     exact: bool
+
+
+def muted(found: BatchDesign) -> BatchDesign:
+    """The same design with its likeliest output as a constant, which tells nothing."""
+    channel, masses = found.design.channel, found.parts.masses
+    likeliest = int(channel.outputs[np.argmax(channel.marginal(masses / masses.sum()))])
+    constant = Channel.constant(channel.size, 0)
+    fixed = Channel(constant.weights, [likeliest])
+    silent = replace(found.design, channel=fixed, lower_bound=None, sip=SIP(0.0), ldp=LDP(0.0))
+    return replace(found, design=silent)
 
 
 class Patterns:

@@ -16,14 +16,14 @@ import numpy as np
 from sfumato import _checks
 from sfumato._digest import digest
 from sfumato._numerics import UNIT, up
-from sfumato.accounting.allocation import EXHAUSTED_BELOW, Allowance, Budget
+from sfumato.accounting.allocation import USELESS_BELOW, Allowance, Budget
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import FREE, Charge, Ledger
 from sfumato.alphabet import Label
 from sfumato.batch_loss import BatchLoss, as_batch_loss
 from sfumato.design.batch import LISTED
 from sfumato.design.methods import Method
-from sfumato.design.parts import BatchDesign
+from sfumato.design.parts import BatchDesign, muted
 from sfumato.design.policy import Policy
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.guarantees import LDP, SIP
@@ -130,7 +130,7 @@ class BatchedPlan:
     def _digest(self) -> str:
         return digest(
             "batched plan",
-            1,
+            2,
             self.model.fingerprint,
             repr(self.budget),
             self.loss.fingerprint(self._outlook.batches),
@@ -276,7 +276,8 @@ class BatchedPlan:
         """The channel of the next batch and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
-        if isinstance(self._outlook, OfBatches) and self.policy and length == self.width:
+        by_policy = self.policy is not None and length == self.width and allowance.useful
+        if by_policy and isinstance(self._outlook, OfBatches) and self.policy is not None:
             chain, loss = self._outlook.chain, self._outlook.loss
             kept = kept_channel(chain, loss, self.policy, state, allowance)
             if kept is not None:
@@ -287,13 +288,15 @@ class BatchedPlan:
         # powers of two, so that successive steps ask for the same epsilon.
         spare = 2 * self._rounding(state.belief, length) + 8 * UNIT * allowance.sip
         epsilon = min(allowance.sip - 2.0 ** math.ceil(math.log2(spare)), _checks.MAX_EPSILON)
-        if epsilon < EXHAUSTED_BELOW / 2:
-            return None
         cap = None if allowance.ldp is None else min(allowance.ldp, _checks.MAX_EPSILON)
+        useful = allowance.useful and epsilon >= USELESS_BELOW / 2
+        if not useful:
+            epsilon, cap = USELESS_BELOW, None
         belief, back = state.belief, self.recalled(state)
         # A design is shared by beliefs with other histories: their drift is charged on top.
         task = Task(belief.joint.tobytes(), belief.axis, length, back, epsilon, cap)
-        found = self._designs(task)
+        # With too little to tell anything a constant leaves, which is free, and the stream goes on.
+        found = self._designs(task) if useful else muted(self._designs(task))
         charge = _charge(found, belief.drift)
         return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp), belief.drift)
 

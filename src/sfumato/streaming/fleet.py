@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
-from sfumato.accounting.allocation import EXHAUSTED_BELOW
+from sfumato.accounting.allocation import USELESS_BELOW
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import Ledgers
 from sfumato.alphabet import Alphabet, Label
@@ -121,7 +121,7 @@ class Fleet:
         allowed = self._allowed(streams)
         prepared = self._crowd.prepare(streams, allowed)
         quick = (prepared.status == PREPARED) & (places >= 0)
-        quick &= (allowed[:, 0] >= EXHAUSTED_BELOW) & (allowed[:, 1] >= EXHAUSTED_BELOW)
+        quick &= (allowed[:, 0] >= USELESS_BELOW) & (allowed[:, 1] >= USELESS_BELOW)
         return prepared, quick
 
     def _released(self, streams: Ints, some: Prepared, places: Ints) -> Ints:

@@ -20,13 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import _checks
 from sfumato._digest import digest
 from sfumato._numerics import UNIT, up
-from sfumato.accounting.allocation import EXHAUSTED_BELOW, Allowance, Budget, as_budget
+from sfumato.accounting.allocation import USELESS_BELOW, Allowance, Budget, as_budget
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import FREE, Charge, Ledger
 from sfumato.alphabet import Label
 from sfumato.design.methods import Method, design
 from sfumato.design.policy import Policy
-from sfumato.design.result import Design
+from sfumato.design.result import Design, silent
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss, as_loss
@@ -132,7 +132,7 @@ class InstantPlan:
     def _digest(self) -> str:
         return digest(
             "instant plan",
-            1,
+            2,
             self.model.fingerprint,
             repr(self.budget),
             self.loss.fingerprint,
@@ -243,7 +243,7 @@ class InstantPlan:
         """The channel of the next step and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
-        if self.policy is not None:
+        if self.policy is not None and allowance.useful:
             from sfumato.streaming.compiled import kept_channel
 
             assert isinstance(self.model, MarkovChain)
@@ -251,19 +251,18 @@ class InstantPlan:
             if kept is not None:
                 return _Ready(*kept, covered=True)
         found = self._design(state, allowance)
-        if found is None:
-            return None
         charge = _charge(found, state.belief)
         return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
 
-    def _design(self, state: InstantState, allowance: Allowance) -> Design | None:
+    def _design(self, state: InstantState, allowance: Allowance) -> Design:
         # What rounding may have done to the belief is paid for out of the allowance; in powers of
         # two, so that successive steps ask for the same epsilon.
         spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
         spare = 2.0 ** math.ceil(math.log2(spare)) if spare else 0.0
         epsilon = min(allowance.sip - spare, _checks.MAX_EPSILON)
-        if epsilon < EXHAUSTED_BELOW / 2:
-            return None
+        if not allowance.useful or epsilon < USELESS_BELOW / 2:
+            # Too little to tell anything with: a constant costs nothing, and the stream goes on.
+            return silent(state.belief.marginal, self.loss)
         cap = None if allowance.ldp is None else min(allowance.ldp, _checks.MAX_EPSILON)
         return self._designs(state.belief.marginal.tobytes(), epsilon, cap)
 

@@ -112,8 +112,8 @@ class Solo:
         return Ledger(count, sip, ldp) if ledger is None else ledger
 
     def _allow(self) -> bool:
-        """Set what the next step may leak; whether that is anything."""
+        """Set what the next step may leak; whether that is anything useful."""
         allowance = self._plan.allowance(self._ledger())
         self._crowd.allowed[0, 0] = allowance.sip
         self._crowd.allowed[0, 1] = math.inf if allowance.ldp is None else allowance.ldp
-        return not allowance.exhausted
+        return allowance.useful

@@ -229,7 +229,7 @@ class Ledger:
         >>> ledger.charge(0.1)
         Traceback (most recent call last):
         sfumato.errors.BudgetExceeded: releasing event 2 of stream 'series' would cost
-        PureDP(0.1); its budget leaves PureDP(0) for this step; nothing was released
+        PureDP(0.1); its budget leaves PureDP(0) for this step; this event was not released
     """
 
     def __init__(self, width: int, limit: Fraction) -> None:
