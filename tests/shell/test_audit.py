@@ -430,3 +430,41 @@ def test_a_table_that_release_did_not_write_is_refused(
     result = call("audit", folder / table_, "-m", model, *rules)
     assert result.code == 2
     assert result.err.startswith(f"sfumato: {folder / table_}: ")
+
+
+# What all outputs tell about one value ------------------------------------------------------------
+
+
+def test_an_audit_says_what_all_outputs_told_about_one_value(released: Path, model: Path) -> None:
+    document = done("audit", released, "-m", model, "--json").document
+    read = load(model)
+    assert isinstance(read, StreamModel)
+    chain = read.single_values
+    records = by_stream(rows(released))
+    for person, entry in document["streams"].items():
+        # By hand: randomised response has a likelihood of e^eps for what it says, and 1 else.
+        told = [
+            np.exp(0.8 * (np.array(chain.alphabet.labels) == row["released"]))
+            for row in records[person]
+        ]
+        assert entry["one_value"] == pytest.approx(
+            _smoothed(chain.transition(), chain.initial, told)
+        )
+        assert 0 < entry["one_value"] <= entry["sip"]
+
+
+def _smoothed(
+    move: np.ndarray[Any, Any], first: np.ndarray[Any, Any], told: list[np.ndarray[Any, Any]]
+) -> float:
+    """Forward and back, in plain matrices."""
+    worst = 0.0
+    for moment in range(len(told)):
+        ahead = np.ones(len(first))
+        for one in reversed(told[moment + 1 :]):
+            ahead = move @ (one * ahead)
+        past, prior = first * told[0], first
+        for one in told[1 : moment + 1]:
+            past, prior = (past @ move) * one, prior @ move
+        posterior = past * ahead / (past @ ahead)
+        worst = max(worst, float(np.abs(np.log(posterior / prior)).max()))
+    return worst

@@ -153,8 +153,8 @@ class Window:
         >>> budget, ledger = Window(SIP(1.0), width=4), Ledger()
         >>> budget.allowance(ledger).sip
         0.25
-        >>> budget.allowance(ledger.charged(Charge(0.6, 0.6), budget.memory)).sip
-        0.1625
+        >>> budget.allowance(ledger.charged(Charge(0.0, 0.0), budget.memory)).sip
+        0.3125
     """
 
     sip: SIP
@@ -237,6 +237,21 @@ class Geometric:
 
 
 Budget = PerStep | Horizon | Window | Geometric
+
+
+def most_at_once(budget: Budget, batch: int = 1) -> float:
+    """The most that a single value, or a batch, may ever leak under the model."""
+    total = budget.sip.epsilon
+    match budget:
+        case PerStep():
+            return total * batch
+        case Window():
+            # Its even share, and an even part of the shares of a window that told nothing.
+            batches = _batches_within(budget.width, batch)
+            each = total / batches / batch
+            return min(total, (each * batch + each * (budget.width - 1) / batches) * (1 + 1e-12))
+        case Horizon() | Geometric():
+            return total
 
 
 def as_budget(budget: Budget | SIP) -> Budget:

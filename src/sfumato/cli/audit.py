@@ -13,7 +13,8 @@ from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, progress, table
 
 _SHOWN = 10
-_COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "loss", "gain"]
+_COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
+_COLUMNS += ["loss", "gain"]
 
 
 def audit(
@@ -89,6 +90,7 @@ def audit(
                     f"{entry.steps:,}",
                     *(_bound(value) for value in (entry.sip, entry.composed, entry.ldp)),
                     *(_bound(value) for value in (entry.worst_step, entry.worst_window)),
+                    _bound(entry.one_value),
                     _number(None if entry.loss is None else entry.loss / entry.steps),
                     _number(entry.gain),
                 ]

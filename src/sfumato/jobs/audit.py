@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato._numerics import shown_up
@@ -24,13 +25,18 @@ from sfumato.formats.readers import Chunk, Table
 from sfumato.guarantees import LDP, SIP
 from sfumato.jobs import Progress
 from sfumato.jobs.fit import stream_name
+from sfumato.leakage.one_value import one_value_leakage
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
 from sfumato.store.sqlite import LedgerMismatch, SqliteStore
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState
 
+Floats = NDArray[np.float64]
+
 _TOLERANCE = 1e-9
 _SHOWN = 20
+_KEPT_CELLS = 20_000_000
+"""Probabilities that are kept to compute what streams told about single values in all."""
 DELTA = 1e-6
 """Failure probability of the composed leakage that an audit reports beside the plain sum."""
 
@@ -47,6 +53,10 @@ class StreamAudit:
             sum where a budget per step was fixed in advance.
         worst_step: Largest leakage of one step under the model.
         worst_window: Largest leakage of any window of the asked width; None without one.
+        one_value: What all outputs together told about any one value: the largest change of the
+            adversary's belief about it, over all moments and symbols, as a log ratio. Budgets per
+            step or window do not bound it. Exact value by value; the sum of all steps for batches,
+            or where streams are too long to be kept.
         loss: Realised loss, summed (only against the true values).
         gain: Realised information gain: log of how much likelier the true sequence became.
     """
@@ -57,6 +67,7 @@ class StreamAudit:
     composed: float = 0.0
     worst_step: float = 0.0
     worst_window: float | None = None
+    one_value: float = 0.0
     loss: float | None = None
     gain: float | None = None
 
@@ -178,6 +189,7 @@ class _Audit(ABC):
         self._lengths: dict[str, Counter[int]] = {}
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
         self._loss, self._released = 0.0, 0
+        self._told = _Told(model)
 
     @abstractmethod
     def row(self, row: _Row, store: SqliteStore | None) -> None:
@@ -287,6 +299,7 @@ class _Audit(ABC):
         """What was found."""
         for stream, entry in self.report.streams.items():
             entry.composed = min(entry.sip, self._composed(stream))
+            entry.one_value = min(entry.sip, entry.ldp, self._told.about_one_value(stream))
         if self._released:
             self.report.mean_loss = self._loss / self._released
         return self.report
@@ -316,19 +329,26 @@ class _InstantAudit(_Audit):
             self.report.note(row.number, str(problem))
             return
         self._fits(row, told, due, store)
-        if self._truths is not None:
-            self._realised(state, due, truth)
+        likelihood = self._likelihood(state, due)
+        self._told.add(stream, likelihood)
+        if self._truths is not None and likelihood is not None:
+            self._realised(state, due, truth, likelihood)
         self._charge(stream, [due], following)
 
-    def _realised(self, state: InstantState, due: Event, symbol: object) -> None:
-        prepared = self._plan.prepare(state)
-        if due.outcome is not Outcome.RELEASED or prepared is None:
-            return
+    def _likelihood(self, state: InstantState, due: Event) -> Floats | None:
+        """How likely the output was under each symbol; None where nothing was released."""
+        prepared = self._plan.prepare(state) if due.outcome is Outcome.RELEASED else None
+        if prepared is None:
+            return None
+        return prepared.channel.likelihood(self._model.alphabet.index(due.released))
+
+    def _realised(
+        self, state: InstantState, due: Event, symbol: object, likelihood: Floats
+    ) -> None:
         alphabet = self._model.alphabet
         if symbol not in alphabet:
             return
         place, output = alphabet.index(symbol), alphabet.index(due.released)
-        likelihood = prepared.channel.likelihood(output)
         gained = math.log(likelihood[place] / float(state.belief.marginal @ likelihood))
         self._gained(state.stream, gained, float(self._plan.loss.rows([place])[0, output]), 1)
 
@@ -406,6 +426,30 @@ class _BatchedAudit(_Audit):
         gained = math.log(likelihood[found.parts.part(places)] / expected)
         loss = self._plan.loss.between(np.array([places, told])).matrix[0, 1]
         self._gained(state.stream, gained, float(loss), len(due))
+
+
+class _Told:
+    """What the outputs of each stream told, moment by moment, while it fits into memory."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self._model = model
+        self._streams: dict[str, list[Floats | None]] = {}
+        self._cells = 0
+
+    def add(self, stream: str, likelihood: Floats | None) -> None:
+        """One more moment of a stream."""
+        tells = likelihood is not None and likelihood.min() < likelihood.max()
+        self._cells += self._model.single_values.initial.size + 1
+        if self._cells > _KEPT_CELLS:
+            self._streams = {}
+        else:
+            self._streams.setdefault(stream, []).append(likelihood if tells else None)
+
+    def about_one_value(self, stream: str) -> float:
+        """The exact leakage about one value; infinite where it is not known."""
+        if self._cells > _KEPT_CELLS or stream not in self._streams:
+            return math.inf
+        return one_value_leakage(self._model.single_values, self._streams[stream])
 
 
 class _Truths:

@@ -1,0 +1,153 @@
+r"""What all outputs of a stream together tell about one of its values.
+
+A budget per step or per window bounds what single outputs tell; a value that stays the same for
+long is told again and again, so what is told about it in all has no such bound. It is measured
+here: exactly for outputs that were seen, and in advance by how fast the chain forgets.
+
+For a moment $t$ and a symbol $x$ the measure is
+$|\log \Pr(x_t = x \mid y_1, \dots, y_T) / \Pr(x_t = x)|$.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._numerics import UNIT, up
+from sfumato.models.markov import MarkovChain
+
+Floats = NDArray[np.float64]
+
+_PAIRED = 400
+"""Symbols up to which all pairs of rows of a chain are compared."""
+_POWERS = 64
+"""Powers of a chain that are computed; beyond them its contraction is enough."""
+
+
+def one_value_leakage(chain: MarkovChain, likelihoods: Sequence[Floats | None]) -> float:
+    """The largest change of the adversary's belief about any one value, given all outputs.
+
+    Args:
+        chain: What he knows.
+        likelihoods: For each moment, how likely its output was under each symbol, up to a factor;
+            None where nothing was told.
+
+    Returns:
+        The largest log ratio over all moments and symbols, in absolute value, rounded up.
+
+    Examples:
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> told = np.array([0.6, 0.4])
+        >>> one_value_leakage(chain, [told]), one_value_leakage(chain, [told] * 3)
+        (0.2231435, 0.6576609)
+    """
+    steps, order, size = len(likelihoods), chain.order, chain.size
+    told = [None if one is None else one / one.max() for one in likelihoods]
+    if all(one is None for one in told):
+        return 0.0
+    later = _later(chain, told)
+    prior, joint = chain.initial.ravel(), chain.initial
+    for axis, one in enumerate(told[:order]):
+        if one is not None:
+            joint = joint * one.reshape([-1 if axis == k else 1 for k in range(order)])
+    worst, joint = 0.0, joint.ravel()
+    for axis in range(min(order, steps)):
+        worst = max(worst, _moved(prior, joint * later[0], size, order, axis))
+    for moment in range(order, steps):
+        prior, joint = chain.spread(prior), chain.spread(joint)
+        if (one := told[moment]) is not None:
+            joint = (joint.reshape(-1, size) * one).ravel()
+        joint = joint / joint.sum()
+        worst = max(worst, _moved(prior, joint * later[moment - order + 1], size, order, order - 1))
+    # Forward and back, every sum and product of a step; then the sums over contexts.
+    rounding = (32 * (steps + 1) * (size + 8) + 8 * prior.size) * UNIT
+    return up(worst + rounding)
+
+
+def _later(chain: MarkovChain, told: Sequence[Floats | None]) -> list[Floats]:
+    """For each context from the first one on: how likely the outputs after it are."""
+    ahead = np.ones(chain.initial.size)
+    found, everywhere = [ahead], np.ones(chain.initial.size)
+    for one in reversed(told[chain.order :]):
+        if one is not None:
+            ahead = (ahead.reshape(-1, chain.size) * one).ravel()
+        ahead = chain.expect(ahead, everywhere)
+        ahead = ahead / ahead.max()
+        found.append(ahead)
+    return found[::-1]
+
+
+def _moved(prior: Floats, joint: Floats, size: int, order: int, axis: int) -> float:
+    """Largest log ratio of two distributions of the value at one axis of a context."""
+    others = tuple(k for k in range(order) if k != axis)
+    before = prior.reshape((size,) * order).sum(axis=others)
+    after = joint.reshape((size,) * order).sum(axis=others)
+    with np.errstate(divide="ignore"):
+        ratios = np.log(after / after.sum()) - np.log(before / before.sum())
+    return float(np.abs(ratios[before > 0]).max())
+
+
+def influence(chain: MarkovChain, distance: int) -> tuple[Floats, Floats] | None:
+    r"""How far knowing one value can move the law of another one, in total variation.
+
+    For a value $s$ moments **earlier**, whatever was released before it: Bayes' rule weighs it by
+    the column $M^s(\cdot, x)$, and the total variation is at most $\tanh(d/4)$ with $d$ the largest
+    log quotient within a column. For one $s$ moments **later**, whatever was released in between:
+    likelihoods leave Hilbert's projective distance alone and each move of the chain shrinks it by
+    Birkhoff's coefficient $\tanh(\Delta/4)$, where $\Delta$ is the largest distance of two rows; so
+    $d \le \Delta \tanh(\Delta/4)^{s-1}$.
+
+    Args:
+        chain: Of order 1.
+        distance: How many moments away at most.
+
+    Returns:
+        Bounds for earlier and for later values at distances 1, 2, ...; None where they are not
+        known: for chains of a higher order, with zeros, or with more than 400 symbols.
+
+    Examples:
+        >>> earlier, later = influence(MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]]), 3)
+        >>> earlier
+        array([0.5       , 0.36191421, 0.27541905])
+    """
+    if chain.order != 1 or chain.size > _PAIRED or chain.floor <= 0:
+        return None
+    move = chain.transition()
+    logs, widest = np.log(move), 0.0
+    for row in logs:
+        gaps = logs - row
+        widest = max(widest, float((gaps.max(axis=1) - gaps.min(axis=1)).max()))
+    widest = widest * (1 + 1e-12) + 1e-12
+    shrink = math.tanh(widest / 4) * (1 + 1e-12)
+    later, earlier = np.empty(distance), np.empty(distance)
+    power, quotient = move, 0.0
+    for s in range(distance):
+        later[s] = widest if s == 0 else later[s - 1] * shrink
+        # What one move shrinks among later values it shrinks within columns of powers, too.
+        if s < _POWERS:
+            quotient = float(np.log(power.max(axis=0) / power.min(axis=0)).max())
+            quotient += 8 * (s + 1) * (chain.size + 2) * UNIT
+            power = power @ move
+        else:
+            quotient *= shrink
+        earlier[s] = min(quotient, earlier[s - 1]) if s else quotient
+    near, far = (np.minimum(np.tanh(d / 4) * (1 + 1e-12), 1.0) for d in (earlier, later))
+    return near, far
+
+
+def told_at_most(epsilon: float, influences: Floats) -> Floats:
+    r"""What an output of leakage `epsilon` about its own value tells about another one.
+
+    $$\min\big(\epsilon, -\log(1 - 2 \tau \sinh \epsilon)\big)$$
+
+    where $\tau$ is the `influences`: the likelihood of the output under each symbol is within
+    $e^{\pm\epsilon}$ of its mean, and means of it under two laws differ by at most $\tau$ times its
+    range.
+    """
+    with np.errstate(over="ignore"):
+        share = 2 * influences * np.sinh(epsilon)
+        bound = np.where(share < 1, -np.log1p(-np.minimum(share, 1 - 1e-16)), np.inf)
+    return np.minimum(epsilon, bound * (1 + 1e-12))

@@ -1,0 +1,170 @@
+"""What all outputs tell about one value, against sums over every sequence of true values."""
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sfumato import LDP, SIP, Horizon, InstantPlan, MarkovChain, Method, PerStep, Window, loss
+from sfumato.accounting.lifetime import one_value_bound
+from sfumato.leakage.one_value import influence, one_value_leakage, told_at_most
+
+Floats = NDArray[np.float64]
+
+
+def chain_of(draw: np.random.Generator, size: int, order: int) -> tuple[MarkovChain, Floats]:
+    rows = draw.dirichlet(np.full(size, 0.5), size**order) + 0.01
+    rows /= rows.sum(axis=1, keepdims=True)
+    initial = draw.dirichlet(np.ones(size**order)).reshape((size,) * order)
+    return MarkovChain.from_matrix(rows, initial=initial), rows
+
+
+def by_brute_force(chain: MarkovChain, rows: Floats, told: list[Floats | None]) -> float:
+    """Every sequence of true values, listed."""
+    size, order, steps = chain.size, chain.order, len(told)
+    before, after = np.zeros((2, steps, size))
+    for path in product(range(size), repeat=max(steps, order)):
+        chance = float(chain.initial[path[:order]])
+        for moment in range(order, len(path)):
+            context = 0
+            for value in path[moment - order : moment]:
+                context = context * size + value
+            chance *= rows[context, path[moment]]
+        weight = prod(1.0 if one is None else one[path[t]] for t, one in enumerate(told))
+        for moment in range(steps):
+            before[moment, path[moment]] += chance
+            after[moment, path[moment]] += chance * weight
+    after /= after.sum(axis=1, keepdims=True)
+    return float(np.abs(np.log(after / before)).max())
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_leakage_about_one_value_is_that_of_the_whole_joint_table(
+    size: int, order: int
+) -> None:
+    draw = np.random.default_rng(10 * size + order)
+    for steps in (1, 2, 4, 6):
+        chain, rows = chain_of(draw, size, order)
+        told = [draw.random(size) + 0.01 if draw.random() < 0.8 else None for _ in range(steps)]
+        exact = by_brute_force(chain, rows, told) if any(x is not None for x in told) else 0.0
+        assert exact <= one_value_leakage(chain, told) <= exact + 1e-9
+
+
+def test_an_output_that_says_nothing_tells_nothing() -> None:
+    chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+    assert one_value_leakage(chain, [None] * 5) == 0.0
+    assert one_value_leakage(chain, []) == 0.0
+
+
+def test_a_value_that_stays_is_told_beyond_the_budget_of_any_window() -> None:
+    """One symbol told again and again: no window passes 1, all of them together do."""
+    chain = MarkovChain.from_matrix([[0.995, 0.005], [0.005, 0.995]])
+    rule = Method.RANDOMIZED_RESPONSE
+    plan = InstantPlan(chain, Window(SIP(1.0), 10), loss.hamming(chain.alphabet), method=rule)
+    state, told = plan.begin("ann"), []
+    for _ in range(300):
+        design = plan.prepare(state)
+        assert design is not None
+        told.append(design.channel.likelihood(1))
+        _, state = plan.observe(state, 1)
+    total = one_value_leakage(chain, told)
+    assert total > 2.4
+    assert total <= one_value_bound(chain, plan.budget, 300).sip.epsilon
+
+
+@pytest.mark.parametrize("budget", [PerStep(SIP(0.4)), Window(SIP(1.2), 3), Horizon(SIP(2.0), 5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_output_of_a_release_tells_more_than_the_bound(
+    budget: PerStep | Window | Horizon, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    chain, rows = chain_of(draw, 2, 1)
+    plan = InstantPlan(chain, budget, loss.hamming(chain.alphabet))
+    worst = 0.0
+    ahead = [(plan.begin("ann"), list[Floats | None]())]
+    for _ in range(5):
+        following = []
+        for state, told in ahead:
+            design = plan.prepare(state)
+            assert design is not None
+            for output in design.channel.outputs.tolist():
+                _, after = plan.observe(state, output)
+                following.append((after, [*told, design.channel.likelihood(output)]))
+        ahead = following
+    for _, told in ahead:
+        worst = max(worst, by_brute_force(chain, rows, told))
+    assert worst <= one_value_bound(chain, budget, 5).sip.epsilon
+    assert worst <= one_value_bound(chain, budget).sip.epsilon
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+def test_no_adversarial_channel_tells_more_than_forgetting_allows(
+    size: int, epsilon: float
+) -> None:
+    """Outputs chosen to move one value as far as a step of this leakage can."""
+    draw = np.random.default_rng(size)
+    for _ in range(8):
+        rows = draw.dirichlet(np.full(size, 0.5), size) + 0.05
+        rows /= rows.sum(axis=1, keepdims=True)
+        chain = MarkovChain.from_matrix(rows)
+        belief, told = chain.initial, list[Floats | None]()
+        for _ in range(6):
+            likelihood = _extreme(belief, epsilon, draw)
+            told.append(likelihood)
+            belief = (belief * likelihood / (belief @ likelihood)) @ rows
+        found = by_brute_force(chain, rows, told)
+        assert found <= one_value_bound(chain, PerStep(SIP(epsilon)), 6).sip.epsilon
+
+
+def _extreme(belief: Floats, epsilon: float, draw: np.random.Generator) -> Floats:
+    """An output whose likelihoods are within `e^±epsilon` of their mean, one symbol at the edge."""
+    high = draw.random(belief.size) < 0.5
+    high[draw.integers(belief.size)] = True
+    likelihood = np.exp(np.where(high, epsilon, -epsilon))
+    mass = belief[high].sum()
+    if mass * np.exp(epsilon) + (1 - mass) * np.exp(-epsilon) > 1:
+        likelihood[high] = (1 - (1 - mass) * np.exp(-epsilon)) / mass
+    else:
+        likelihood[~high] = (1 - mass * np.exp(epsilon)) / max(1 - mass, 1e-12)
+    return likelihood
+
+
+def test_influences_bound_the_distance_of_laws_given_what_was_released_between() -> None:
+    draw = np.random.default_rng(5)
+    for _ in range(20):
+        rows = draw.dirichlet(np.ones(3), 3) + 0.02
+        rows /= rows.sum(axis=1, keepdims=True)
+        chain = MarkovChain.from_matrix(rows)
+        found = influence(chain, 5)
+        assert found is not None
+        earlier, later = found
+        laws, power, belief = rows.copy(), rows.copy(), draw.dirichlet(np.ones(3))
+        for s in range(5):
+            spread = max(0.5 * np.abs(a - b).sum() for a in laws for b in laws)
+            assert spread <= later[s]
+            # Bayes: an earlier value given a later one, whatever the belief about it was.
+            for column in power.T:
+                given = belief * column / (belief @ column)
+                assert 0.5 * np.abs(given - belief).sum() <= earlier[s]
+            weighted = laws * draw.random(3)
+            laws, power = weighted / weighted.sum(axis=1, keepdims=True) @ rows, power @ rows
+
+
+def test_an_output_tells_less_about_values_that_are_forgotten() -> None:
+    told = told_at_most(0.5, np.array([0.0, 1e-6, 0.1, 0.4, 1.0]))
+    assert told[0] == 0.0
+    assert np.all(np.diff(told) >= 0)
+    assert told[-1] == 0.5
+
+
+def test_a_total_bounds_one_value_and_a_sum_where_nothing_is_known_of_the_chain() -> None:
+    chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+    assert one_value_bound(chain, Horizon(SIP(3.0), 7)).sip == SIP(3.0)
+    assert one_value_bound(chain.lifted(2), PerStep(SIP(0.1))).sip == SIP(np.inf)
+    capped = one_value_bound(chain.lifted(2), PerStep(SIP(1.0), LDP(0.5)), 4)
+    assert capped.sip.epsilon == pytest.approx(2.0)
+    assert capped.rule == "the sum of all steps"
