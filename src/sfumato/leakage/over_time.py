@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato._numerics import add_up, up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import TemporalDP
+from sfumato.leakage.contexts import context_bounds
 from sfumato.leakage.temporal import LossFunction, checked_budgets
 from sfumato.models.backward import backward_matrix
 from sfumato.models.markov import MarkovChain
@@ -19,7 +19,9 @@ from sfumato.models.markov import MarkovChain
 Floats = NDArray[np.float64]
 Losses = LossFunction | Sequence[LossFunction]
 """One loss function for all steps, or one for each step from one moment to the next."""
-_MOST_TUPLES = 4096
+_MOST_VALUES = 4096
+_SAME = 1e-12
+"""Relative change of a distribution in one step that is rounding alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +33,10 @@ class TemporalLeakage:
         backward: Through the releases up to it (BPL).
         forward: Through the releases from it on (FPL).
         total: Through all of them (TPL).
+        narrow: Through all, of every window of 2, 3, ... moments that is not wider than what the
+            chain looks back on; none at order 1.
+        ends: Where they are not the backward and forward leakage: through a moment's release and
+            all before it, of a wide window that begins there; and turned, one that ends there.
 
     References:
         [TPL, Def. 5, Def. 6 and Def. 7]
@@ -40,6 +46,8 @@ class TemporalLeakage:
     backward: Floats
     forward: Floats
     total: Floats
+    narrow: tuple[Floats, ...] = ()
+    ends: tuple[Floats, Floats] | None = None
 
     @classmethod
     def joined(cls, epsilons: Floats, backward: Floats, forward: Floats) -> TemporalLeakage:
@@ -49,8 +57,8 @@ class TemporalLeakage:
         total = np.where(np.isinf(backward) | np.isinf(forward), np.inf, total)
         total = np.where(forward == epsilons, backward, total)
         total = np.where(backward == epsilons, forward, total)
-        arrays = (epsilons, backward, forward, total)
-        return cls(*(_checks.read_only(array) for array in arrays))
+        frozen = _checks.read_only
+        return cls(frozen(epsilons), frozen(backward), frozen(forward), frozen(total))
 
     @property
     def event(self) -> TemporalDP:
@@ -73,16 +81,21 @@ class TemporalLeakage:
         length = _checks.count("width", width)
         if length > len(self.epsilons):
             raise InvalidParameter("width", width, f"be at most {len(self.epsilons)}, all releases")
-        if length == 1:
-            return self.event
+        return TemporalDP(float(self.windows(length).max()))
+
+    def windows(self, width: int) -> Floats:
+        """The leakage of every window of so many successive moments, by its first moment."""
+        if width <= 1 + len(self.narrow):
+            return (self.total, *self.narrow)[width - 1]
+        opening, closing = self.ends or (self.backward, self.forward)
         sums = np.concatenate([[0.0], np.cumsum(self.epsilons)])
-        last = np.arange(length - 1, len(self.epsilons))
-        first = last - length + 1
+        last = np.arange(width - 1, len(self.epsilons))
+        first = last - width + 1
         inner = sums[last] - sums[first + 1]
-        found = self.backward[first] + self.forward[last] + np.maximum(inner, 0.0)
         # Running sums are right within a unit for each term.
         slack = 1 + 4 * len(self.epsilons) * 2.0**-53
-        return TemporalDP(up(float(found.max()) * slack))
+        found = opening[first] + closing[last] + np.maximum(inner, 0.0)
+        return np.asarray(np.nextafter(found * slack, np.inf))
 
 
 def temporal_leakage(epsilons: ArrayLike, backward: Losses, forward: Losses) -> TemporalLeakage:
@@ -119,11 +132,20 @@ def worst_of(leakages: Sequence[TemporalLeakage]) -> TemporalLeakage:
     """
     if not leakages or len({len(one.epsilons) for one in leakages}) != 1:
         raise InvalidParameter("leakages", len(leakages), "be at least one, of one length")
+
+    def most(arrays: Iterable[Floats]) -> Floats:
+        return _checks.read_only(np.max(list(arrays), axis=0))
+
+    widest = 1 + max(len(one.narrow) for one in leakages)
+    narrow = [most(one.windows(width) for one in leakages) for width in range(2, widest + 1)]
+    ends = [one.ends or (one.backward, one.forward) for one in leakages]
     return TemporalLeakage(
-        *(
-            _checks.read_only(np.max([getattr(one, name) for one in leakages], axis=0))
-            for name in ("epsilons", "backward", "forward", "total")
-        )
+        most(one.epsilons for one in leakages),
+        most(one.backward for one in leakages),
+        most(one.forward for one in leakages),
+        most(one.total for one in leakages),
+        narrow=tuple(narrow),
+        ends=(most(one[0] for one in ends), most(one[1] for one in ends)),
     )
 
 
@@ -144,59 +166,44 @@ def _accumulated(epsilons: Floats, losses: Losses) -> Floats:
 
 
 def chain_leakage(chain: MarkovChain, epsilons: ArrayLike) -> TemporalLeakage:
-    r"""The same for a stationary chain of any order.
+    r"""The same for a chain of any order, that begins as the chain says.
 
-    At order $m$ the $m$ values before a moment say all that the past says of it. What releases
-    leak of such a tuple is bounded by the sum of the budgets of its own moments and what
-    carries over from the tuple before it, $m$ steps earlier; and what carries over from a
-    tuple to the value beside it is again a loss function.
+    At order 1 the past and the future of a moment are independent given its value, and what both
+    tell adds up. At order $m$ they are so only given $m$ successive values: the bound is one over
+    all such contexts that agree with the moment, or the window.
 
     Examples:
         >>> from sfumato.models.markov import MarkovChain
         >>> told = chain_leakage(MarkovChain.from_matrix([[0.8, 0.2], [0.1, 0.9]]), [0.1] * 5)
         >>> told.event.alpha
         0.3402023
+        >>> rows = [[0.48, 0.52], [0.05, 0.95], [0.22, 0.78], [0.05, 0.95]]  # after 00, 01, 10, 11
+        >>> chain_leakage(MarkovChain.from_matrix(rows), [1.1, 1.8, 1.0]).event.alpha
+        2.57686
 
     References:
         [TPL, Sec. 3.1]
     """
     given = checked_budgets(epsilons)
-    told = _through_past(chain, given)
-    later = _through_past(chain.reversed(), given[::-1])[::-1]
-    return TemporalLeakage.joined(given, told, later)
+    if chain.order == 1 and _settled(chain):
+        if chain.size > _MOST_VALUES:
+            raise InvalidParameter("chain", chain.size, f"have at most {_MOST_VALUES} values")
+        forward = chain.transition()
+        back = backward_matrix(forward, chain.initial)
+        return temporal_leakage(given, LossFunction.of(back), LossFunction.of(forward))
+    found = context_bounds(chain, given)
+    frozen = _checks.read_only
+    return TemporalLeakage(
+        frozen(given),
+        frozen(found.backward),
+        frozen(found.forward),
+        frozen(found.windows[0]),
+        narrow=tuple(frozen(one) for one in found.windows[1:]),
+        ends=(frozen(found.opening), frozen(found.closing)),
+    )
 
 
-def _through_past(chain: MarkovChain, epsilons: Floats) -> Floats:
-    """Leakage of each moment through the releases up to it."""
-    size, order = chain.size, chain.order
-    if size**order > _MOST_TUPLES:
-        raise InvalidParameter("chain", size**order, f"have at most {_MOST_TUPLES} contexts")
-    share = chain.stationary().ravel()
-    forward = chain.transition()
-    beside = LossFunction.of(backward_matrix(forward, share))
-    if order == 1:
-        return beside.accumulated(epsilons)
-    between = LossFunction.of(backward_matrix(_steps(forward, size, order), share))
-    tuples: list[float] = []
-    found: list[float] = []
-    for place, epsilon in enumerate(epsilons.tolist()):
-        found.append(_plus(beside(tuples[-1]) if tuples else 0.0, epsilon))
-        carried = between(tuples[place - order]) if place >= order else 0.0
-        tuples.append(_plus(carried, *epsilons[max(0, place - order + 1) : place + 1].tolist()))
-    return np.array(found)
-
-
-def _steps(forward: Floats, size: int, order: int) -> Floats:
-    """From tuples of values to the next tuples that share none with them."""
-    lifted = np.zeros((size**order, size**order))
-    for place, row in enumerate(forward):
-        start = (place * size) % size**order
-        lifted[place, start : start + size] = row
-    return np.asarray(np.linalg.matrix_power(lifted, order))
-
-
-def _plus(*terms: float) -> float:
-    total = 0.0
-    for term in terms:
-        total = add_up(total, term)
-    return total
+def _settled(chain: MarkovChain) -> bool:
+    """Whether the first value is already distributed as all later ones, but for rounding."""
+    moved = chain.spread(chain.initial)
+    return bool(np.all(np.abs(moved - chain.initial) <= _SAME * chain.initial))

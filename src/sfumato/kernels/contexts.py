@@ -1,0 +1,111 @@
+r"""Loops over all pairs of contexts of a chain: how much releases tell them apart.
+
+A likelihood of releases is a product of functions of single values, each with a largest quotient
+$e^\epsilon$. Given a context it is a mean over the value that comes next,
+
+$$G(c) = \sum_x P(x \mid c)\, h(x)\, G'(cx),$$
+
+where $cx$ is the context one value on. For two contexts write $\psi(x) = h(x) G'(c'x)$, whose
+quotients are bounded, and $G'(cx) \le e^{r_x} G'(c'x)$ by what is known one value on. Then
+
+$$\frac{G(c)}{G(c')} \le \max_\psi \frac{\sum_x P(x|c) e^{r_x} \psi(x)}{\sum_x P(x|c') \psi(x)},$$
+
+which is reached where $\psi$ takes its two ends only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_UNIT = 2.0**-53
+_BEYOND = 700.0
+"""Beyond this e**alpha leaves the floats."""
+
+
+@njit(cache=True)
+def largest_quotient(top: Floats, bottom: Floats, spread: float) -> float:
+    """Log of the largest quotient of two sums, weighted by a function that spreads so far.
+
+    Dinkelbach's iteration: at a level the best function is large where `top` is over that multiple
+    of `bottom`. Rounded up.
+    """
+    if spread > _BEYOND:
+        rate = 0.0
+    elif spread > 0.0:
+        rate = np.exp(-spread) / -np.expm1(-spread)
+    else:
+        rate = np.inf
+    over, under = top.sum(), bottom.sum()
+    if under == 0.0:
+        return np.inf
+    level = over / under
+    while not np.isinf(rate):
+        high, low = rate * over, rate * under
+        for place in range(top.size):
+            if top[place] > level * bottom[place]:
+                high += top[place]
+                low += bottom[place]
+        if low == 0.0:
+            return np.inf if high > 0.0 else np.log(level)
+        if not high / low > level * (1 + 4 * _UNIT):
+            level = max(level, high / low)
+            break
+        level = high / low
+    error = (6 * top.size + 24) * _UNIT
+    return float(np.log(level) + error + 4 * _UNIT * abs(np.log(level)))
+
+
+@njit(cache=True)
+def averaged(
+    apart: Floats, children: Ints, groups: Ints, rows: Floats, epsilon: float, error: float
+) -> Floats:
+    """What is told of every two tuples of values, from what is told of tuples with one value more.
+
+    Args:
+        apart: Bound on the log quotient of the likelihoods of some releases, for every two of the
+            tuples with one value more.
+        children: Their places, by group and the value.
+        groups: The group of each tuple; tuples of one have the same children.
+        rows: Distribution of the value given each tuple.
+        epsilon: Leakage of the value's own release, which is told from now on.
+        error: Bound on the relative error of two rows.
+    """
+    count, size = rows.shape
+    kinds = len(children)
+    blunt, same = np.zeros((kinds, kinds)), np.zeros((kinds, kinds))
+    for first in range(kinds):
+        for second in range(kinds):
+            for i in range(size):
+                for j in range(size):
+                    told = apart[children[first, i], children[second, j]]
+                    if i == j:
+                        same[first, second] = max(same[first, second], told)
+                    else:
+                        told += epsilon
+                    blunt[first, second] = max(blunt[first, second], told)
+    found = np.zeros((count, count))
+    top, bottom = np.empty(size), np.empty(size)
+    for first in range(count):
+        for second in range(count):
+            here, there = groups[first], groups[second]
+            bound, most = blunt[here, there], same[here, there]
+            if first == second or bound == 0.0:
+                continue
+            for way in range(2):
+                # The function that spreads is that of the second tuple, then that of the first.
+                for value in range(size):
+                    less = most - apart[children[here, value], children[there, value]]
+                    top[value], bottom[value] = rows[first, value], rows[second, value]
+                    if way == 0:
+                        top[value] *= np.exp(-min(less, _BEYOND))
+                    else:
+                        bottom[value] *= np.exp(min(less, _BEYOND))
+                spread = blunt[there, there] if way == 0 else blunt[here, here]
+                bound = min(bound, most + error + largest_quotient(top, bottom, spread))
+            found[first, second] = max(0.0, bound * (1 + 4 * _UNIT))
+    return found
