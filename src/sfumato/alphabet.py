@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato._digest import digest
 from sfumato.errors import InvalidParameter, UnknownSymbol
 
@@ -116,6 +116,9 @@ def _label(label: object) -> Label:
         raise InvalidParameter("labels", type(label).__name__, "be strings or whole numbers")
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
         raise InvalidParameter("labels", "a larger number", "fit into 64 bits")
+    if isinstance(label, str) and len(label) > limits.LABEL:
+        rule = f"have at most {limits.LABEL:,} characters each"
+        raise InvalidParameter("labels", f"one of {len(label):,} characters", rule)
     return label
 
 

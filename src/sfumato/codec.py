@@ -7,6 +7,7 @@ damaged, unknown or of another version is refused: no guessing, no pickle, no co
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +23,7 @@ from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.guarantees import LDP, SIP
 from sfumato.models.belief import Belief
 from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
+from sfumato.models.fitting import context_count
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
@@ -182,7 +184,7 @@ def decode(data: bytes) -> Storable:
         raise CorruptData("stored data must begin with the mark of Sfumato; it does not")
     try:
         envelope = _envelope.decode(data[len(MAGIC) :])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise CorruptData(f"stored data is damaged: {problem}") from problem
     if envelope.version != VERSION:
         raise CorruptData(
@@ -193,7 +195,13 @@ def decode(data: bytes) -> Storable:
         raise CorruptData(f"stored data of kind {envelope.kind!r} is damaged: checksum differs")
     try:
         return _unpacked(_decoder.decode(envelope.body))
-    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidParameter) as problem:
+    except (
+        msgspec.MsgspecError,
+        UnicodeDecodeError,
+        InvalidParameter,
+        RecursionError,
+        OverflowError,
+    ) as problem:
         raise CorruptData(
             f"stored data of kind {envelope.kind!r} is refused: {problem}"
         ) from problem
@@ -373,7 +381,7 @@ def _known(chain: MarkovChain) -> list[_Array]:
 
 def _read_chain(body: _Chain) -> MarkovChain:
     alphabet = _read_alphabet(body.alphabet)
-    shape = (len(alphabet) ** body.order, len(alphabet))
+    shape = (context_count(len(alphabet), body.order), len(alphabet))
     parts = [_read_array(part) for part in body.known]
     match parts:
         case [dense]:
@@ -428,6 +436,9 @@ def _array(array: NDArray[Any]) -> _Array:
 def _read_array(body: _Array) -> NDArray[Any]:
     if body.dtype not in _DTYPES:
         raise CorruptData(f"stored arrays must have one of the types {sorted(_DTYPES)}")
+    if math.prod(body.shape) * np.dtype(body.dtype).itemsize != len(body.data):
+        # A shape of no elements, or of -1, would be free to declare anything.
+        raise CorruptData("a stored array must have the shape that its content has")
     try:
         return np.frombuffer(body.data, dtype=body.dtype).reshape(body.shape).copy()
     except ValueError as problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfumato.codec import decode, to_bytes
+from sfumato.codec import MAGIC, decode, to_bytes
 from sfumato.design.policy import Policy
 from sfumato.errors import CorruptData
 from sfumato.models.encoding import StreamModel
@@ -36,7 +36,10 @@ def load(path: str | Path) -> AnyModel:
         CorruptData: If the file is neither, is damaged or comes from another version.
     """
     try:
-        model = decode(Path(path).read_bytes())
+        with Path(path).open("rb") as file:
+            # A file of another kind, which may be long, is known by its first bytes.
+            start = file.read(len(MAGIC))
+            model = decode(start + file.read() if start == MAGIC else start)
     except CorruptData as problem:
         raise CorruptData(f"{path}: {problem}") from problem
     if not isinstance(model, AnyModel):

@@ -1,4 +1,6 @@
 import gzip
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.errors import InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
 from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
@@ -200,17 +203,99 @@ def test_a_table_without_rows_is_refused(tmp_path: Path, suffix: str) -> None:
     assert "must not be empty" in str(problem)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
-def test_a_missing_column_is_named(tmp_path: Path, suffix: str) -> None:
-    path = write(tmp_path / f"live.{suffix}", ["person", "spot"], [("p1", RAW)])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "jsonl"])
+def test_when_a_column_is_missing_those_that_are_there_are_listed(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = write(tmp_path / f"live.{suffix}", ["person", "spot"], [("p1", RAW)] * 3)
     problem = refusal(path)
-    assert "must have a column 'place'; none of its 2 columns is named so" in str(problem)
+    assert "'place'; it has 'person', 'spot'" in str(problem)
 
 
-def test_a_table_without_a_header_does_not_tell_its_first_row(tmp_path: Path) -> None:
+def test_many_columns_are_listed_in_part(tmp_path: Path) -> None:
+    names = [f"c{place}" for place in range(50)]
+    problem = refusal(write(tmp_path / "live.parquet", names, [tuple(range(50))]))
+    assert "'c19' and 30 more" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f"p1,{RAW}\np2,here\n",
+        f"{RAW},NA\np2,3\np3,4\n",
+        f"p1,{RAW}\np1,here\np2,here\np2,here\n",
+        f"{RAW},3\np2,4\n",
+        f"{RAW}\n",
+    ],
+)
+def test_a_table_without_a_header_does_not_tell_its_first_row(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "live.csv"
-    path.write_text(f"p1,{RAW}\np2,here\n")
-    assert "must have a column 'person'" in str(refusal(path))
+    path.write_text(rows)
+    assert "must have a column 'person'; none of its" in str(refusal(path))
+
+
+SEPARATED = "person{0}place{0}note\np1{0}here{0}a\np2{0}there{0}b\n"
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_the_first_line_tells_what_separates_the_columns(
+    tmp_path: Path, mark: str, suffix: str
+) -> None:
+    data = SEPARATED.format(mark).encode()
+    path = made(tmp_path / f"live.{suffix}", gzip.compress(data) if "gz" in suffix else data)
+    (chunk,) = Table.at(str(path)).chunks(["person", "place"])
+    assert chunk.columns == {"person": ["p1", "p2"], "place": ["here", "there"]}
+
+
+def test_what_stands_in_quotes_separates_nothing(tmp_path: Path) -> None:
+    data = '"a;b";"c,d"\n1;2\n'
+    (chunk,) = Table.at(str(made(tmp_path / "live.csv", data.encode()))).chunks(["a;b", "c,d"])
+    assert chunk.columns == {"a;b": ["1"], "c,d": ["2"]}
+
+
+def test_of_two_separators_it_is_the_one_with_the_wanted_columns(tmp_path: Path) -> None:
+    path = made(tmp_path / "live.csv", b"person;height, cm;place\np1;180;here\n")
+    (chunk,) = Table.at(str(path)).chunks(["person", "height, cm"])
+    assert chunk.columns == {"person": ["p1"], "height, cm": ["180"]}
+
+
+def test_nobody_guesses_between_two_separators(tmp_path: Path) -> None:
+    path = str(made(tmp_path / "live.csv", b"person;a,b\np1;2,3\n"))
+    with pytest.raises(BadTable, match="a comma or a semicolon: say it with --separator"):
+        list(Table.at(path).chunks(["nothing"]))
+    with pytest.raises(BadTable, match="'nothing'"):
+        list(Table.at(path, separator=";").chunks(["nothing"]))
+    (chunk,) = Table.at(path, separator="semicolon").chunks(["a,b"])
+    assert chunk.columns == {"a,b": ["2,3"]}
+
+
+def test_a_separator_is_one_of_three() -> None:
+    with pytest.raises(InvalidParameter, match="--separator must be comma, semicolon, tab"):
+        Table.at("live.csv", separator="|")
+
+
+def test_moments_days_and_categories_are_text_in_every_columnar_format(tmp_path: Path) -> None:
+    moment, day = datetime(2026, 11, 15, 8, 30), date(2026, 11, 15)
+    table = pa.table(
+        {
+            "moment": pa.array([moment, None], pa.timestamp("ns")),
+            "day": pa.array([day, None]),
+            "kind": pa.array(["red", None]).dictionary_encode(),
+            "price": pa.array([Decimal("2.50"), None]),
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    with pyarrow.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as file:
+        file.write_table(table)
+    for suffix in ("parquet", "arrow"):
+        (chunk,) = Table.at(str(tmp_path / f"t.{suffix}")).chunks(table.column_names)
+        assert chunk.columns == {
+            "moment": ["2026-11-15T08:30:00", None],
+            "day": ["2026-11-15", None],
+            "kind": ["red", None],
+            "price": [2.5, None],
+        }
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
@@ -286,7 +371,7 @@ def test_a_missing_file_is_named(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("name", ["live", "live.txt", "live.gz", "live.xlsx"])
 def test_a_suffix_that_says_no_format_is_refused(name: str) -> None:
-    with pytest.raises(BadTable, match=r"must end in \.csv, \.jsonl, \.parquet or \.arrow"):
+    with pytest.raises(BadTable, match=r"must end in \.csv, \.tsv, \.jsonl, \.parquet or \.arrow"):
         Table.at(name)
 
 

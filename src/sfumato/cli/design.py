@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,8 +81,9 @@ def read_belief(option: str, text: str) -> NDArray[np.float64]:
     import numpy as np
 
     from sfumato.errors import InvalidParameter
+    from sfumato.formats.documents import read_text
 
-    source = Path(text).read_text(encoding="utf-8") if os.path.isfile(text) else text
+    source = read_text(option, text) if os.path.isfile(text) else text
     try:
         return np.array([float(part) for part in source.replace(",", " ").split()])
     except ValueError:

@@ -138,10 +138,11 @@ def _check_same(output: str, fingerprint: str) -> None:
     import json
 
     from sfumato.errors import InvalidParameter
+    from sfumato.formats.documents import read_text
 
     try:
-        before = json.loads(Path(beside(output)).read_text(encoding="utf-8")).get("fingerprint")
-    except (OSError, ValueError, AttributeError):
+        before = json.loads(read_text("--output", beside(output))).get("fingerprint")
+    except (OSError, ValueError, AttributeError, RecursionError):
         before = None
     if before != fingerprint:
         rule = "not exist, or come from the same mechanism: other answers tell more about everyone"

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import msgspec
 
+from sfumato.errors import InvalidParameter
+from sfumato.formats.columnar import batches
+from sfumato.formats.headers import (
+    SEPARATORS,
+    check_names,
+    holds_names,
+    listed,
+    no_column,
+    separator_of,
+)
+from sfumato.formats.lines import STANDARD as STANDARD
+from sfumato.formats.lines import Lines, opened
 from sfumato.formats.problems import BadTable
 
-STANDARD = "-"
 CHUNK_ROWS = 4096
+_PEEKED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +55,27 @@ class Table:
     Attributes:
         path: A file name, or `-`.
         format: `csv`, `jsonl`, `parquet` or `arrow`.
+        separator: What stands between the columns of a CSV file; its first line tells if None.
     """
 
     path: str
     format: str
+    separator: str | None = None
 
     @classmethod
-    def at(cls, path: str, format: str | None = None) -> Table:
-        """A table whose format follows from its suffix; standard input is CSV unless told."""
-        return cls(path, format or _format(path))
+    def at(cls, path: str, format: str | None = None, separator: str | None = None) -> Table:
+        """A table whose format follows from its suffix; standard input is CSV unless told.
+
+        Args:
+            path: A file name, or `-`.
+            format: If the suffix does not tell.
+            separator: `comma`, `semicolon` or `tab`, or the character itself; the first line tells
+                if not given, and the suffix .tsv.
+        """
+        mark = separator
+        if mark is None and path.removesuffix(".gz").lower().endswith(".tsv"):
+            mark = "tab"
+        return cls(path, format or _format(path), None if mark is None else _separator(mark))
 
     @property
     def is_standard(self) -> bool:
@@ -107,26 +131,47 @@ class Table:
             raise BadTable(self.path, None, "the compressed file is damaged") from None
 
     def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
-        with self._text() as file:
-            decoded = _Lines(file, self.path)
-            lines = csv.reader(decoded, strict=True)
+        with opened(self.path) as file:
+            decoded = Lines(file, self.path)
+            first = next(decoded, "")
+            decoded.hold(first)
+            mark = self.separator or separator_of(first, wanted, self.path)
+            lines = csv.reader(decoded, delimiter=mark, strict=True)
             try:
                 header = next(lines, None)
             except csv.Error as problem:
                 raise BadTable(self.path, None, f"the header is malformed ({problem})") from None
             if not header:
                 raise BadTable(self.path, None, "the file must not be empty")
-            self._check_header(header, wanted)
+            check_names(header, self.path)
+            for name in wanted:
+                if name not in header:
+                    raise self._missing(name, header, lines, decoded)
             places = {name: header.index(name) for name in (*wanted, *optional) if name in header}
             yield from self._csv_rows(lines, decoded, len(header), places, size)
 
+    def _missing(self, name: str, header: list[str], lines: Any, decoded: Lines) -> BadTable:
+        """Without a header line the names would be somebody's values: those are not repeated."""
+        following: list[list[str]] = []
+        with suppress(csv.Error, BadTable):
+            for row in islice(() if self.is_standard else lines, _PEEKED):
+                decoded.begin_row(1)
+                if len(row) == len(header):
+                    following.append(row)
+        if holds_names(header, following):
+            return no_column(self.path, name, header)
+        rule = f"none of its {len(header)} columns is named so in the first line"
+        if len(header) == 1:
+            rule += "; it has no comma, semicolon or tab in it"
+        return BadTable(self.path, None, f"the table must have a column {name!r}; {rule}")
+
     def _csv_rows(
-        self, lines: Any, decoded: _Lines, width: int, places: dict[str, int], size: int
+        self, lines: Any, decoded: Lines, width: int, places: dict[str, int], size: int
     ) -> Iterator[Chunk]:
         columns: dict[str, list[Any]] = {name: [] for name in places}
         first, number = 1, 0
         while True:
-            decoded.row = number + 1
+            decoded.begin_row(number + 1)
             try:
                 row = next(lines, None)
             except csv.Error as problem:
@@ -156,16 +201,19 @@ class Table:
         decoder = msgspec.json.Decoder(dict[str, Any])
         columns: dict[str, list[Any]] = {}
         first, number = 1, 0
-        with self._text() as file:
-            decoded = _Lines(file, self.path)
+        with opened(self.path) as file:
+            decoded = Lines(file, self.path)
             for line in decoded:
-                decoded.row = number + 2
+                decoded.begin_row(number + 2)
                 if not line.strip():
-                    decoded.row -= 1
+                    decoded.begin_row(number + 1)
                     continue
                 number += 1
                 try:
                     record = decoder.decode(line)
+                except RecursionError:
+                    rule = "a line must hold one JSON object that is not nested so deeply"
+                    raise BadTable(self.path, number, rule) from None
                 except msgspec.MsgspecError:
                     raise BadTable(self.path, number, "a line must hold one JSON object") from None
                 if not columns:
@@ -173,7 +221,8 @@ class Table:
                     columns = {name: [] for name in names}
                 for name, values in columns.items():
                     if name not in record:
-                        raise BadTable(self.path, number, f"the object must have a field {name!r}")
+                        rule = f"the object must have a field {name!r}; it has {listed([*record])}"
+                        raise BadTable(self.path, number, rule)
                     values.append(record[name])
                 if number - first + 1 == size:
                     yield Chunk(first, columns)
@@ -187,30 +236,13 @@ class Table:
         self, wanted: Sequence[str], optional: Sequence[str], size: int
     ) -> Iterator[Chunk]:
         import pyarrow as pa
-        import pyarrow.ipc
-        import pyarrow.parquet
 
         first = 1
         try:
-            if self.format == "parquet":
-                file = pyarrow.parquet.ParquetFile(self.path)
-                names = file.schema_arrow.names
-                self._check_header(names, wanted)
-                chosen = [name for name in (*wanted, *optional) if name in names]
-                batches = file.iter_batches(size, columns=chosen)
-            else:
-                reader = pyarrow.ipc.open_file(pa.memory_map(self.path))
-                self._check_header(reader.schema.names, wanted)
-                chosen = [name for name in (*wanted, *optional) if name in reader.schema.names]
-                batches = (
-                    part.select(chosen)
-                    for i in range(reader.num_record_batches)
-                    for part in _sliced(reader.get_batch(i), size)
-                )
-            for batch in batches:
-                if batch.num_rows:
-                    yield Chunk(first, {name: batch[name].to_pylist() for name in chosen})
-                    first += batch.num_rows
+            for columns in batches(self.path, self.format, wanted, optional, size):
+                chunk = Chunk(first, columns)
+                yield chunk
+                first += len(chunk)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError):
@@ -218,57 +250,6 @@ class Table:
             raise BadTable(self.path, None, rule) from None
         if first == 1:
             raise BadTable(self.path, None, "the table must not be empty")
-
-    def _check_header(self, header: Sequence[str], wanted: Sequence[str]) -> None:
-        if len(set(header)) != len(header):
-            raise BadTable(self.path, None, "column names must be distinct")
-        for name in wanted:
-            if name not in header:
-                # Without a header line the names would be somebody's values: they are not quoted.
-                rule = f"none of its {len(header)} columns is named so in the first line"
-                raise BadTable(self.path, None, f"the table must have a column {name!r}; {rule}")
-
-    def _text(self) -> IO[bytes]:
-        if self.is_standard:
-            return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
-        if self.path.endswith(".gz"):
-            return cast(IO[bytes], gzip.open(self.path, "rb"))
-        return Path(self.path).open("rb")
-
-
-class _Lines:
-    """Lines of UTF-8 text; a byte order mark at the start is dropped.
-
-    Attributes:
-        row: The data row that the next line belongs to, for messages.
-    """
-
-    def __init__(self, file: IO[bytes], path: str) -> None:
-        self._file = file
-        self._path = path
-        self._encoding = "utf-8-sig"
-        self.row = 1
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self._file.readline()
-        if not line:
-            raise StopIteration
-        try:
-            text = line.decode(self._encoding)
-        except UnicodeDecodeError:
-            raise BadTable(self._path, self.row, "the text must be UTF-8") from None
-        self._encoding = "utf-8"
-        if "\0" in text:
-            raise BadTable(self._path, self.row, "the text must not hold NUL characters")
-        return text
-
-
-def _sliced(batch: Any, size: int) -> Iterator[Any]:
-    for start in range(0, batch.num_rows, size):
-        yield batch.slice(start, size)
 
 
 def _format(path: str) -> str:
@@ -278,6 +259,7 @@ def _format(path: str) -> str:
     suffix = Path(name).suffix.lower()
     known = {
         ".csv": "csv",
+        ".tsv": "csv",
         ".jsonl": "jsonl",
         ".ndjson": "jsonl",
         ".json": "jsonl",
@@ -286,6 +268,15 @@ def _format(path: str) -> str:
         ".feather": "arrow",
     }
     if suffix not in known:
-        rule = "the name must end in .csv, .jsonl, .parquet or .arrow (or be - for standard input)"
+        rule = "the name must end in .csv, .tsv, .jsonl, .parquet or .arrow (or be -, for a pipe)"
         raise BadTable(path, None, rule)
     return known[suffix]
+
+
+def _separator(given: str) -> str:
+    by_name = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
+    mark = by_name.get(given, given)
+    if mark not in SEPARATORS:
+        rule = f"be {', '.join(SEPARATORS.values())}, or the character itself"
+        raise InvalidParameter("--separator", given, rule)
+    return mark

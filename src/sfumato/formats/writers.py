@@ -59,7 +59,7 @@ class Output:
 
     def __enter__(self) -> Self:
         if self._table.is_standard:
-            self._writer: _Writer = _Lines(self._table.format, self._columns, sys.stdout)
+            self._writer: _Writer = _Lines(self._table, self._columns, sys.stdout)
             return self
         with ExitStack() as files:
             *others, aside = files.enter_context(together([*self._beside, self._table.path]))
@@ -77,7 +77,7 @@ class Output:
             # Neither a name nor a time inside: equal tables are equal files.
             sink = gzip.GzipFile(filename="", mode="wb", fileobj=sink, mtime=0)
         text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
-        return _Lines(self._table.format, self._columns, text)
+        return _Lines(self._table, self._columns, text)
 
     def write(self, records: Iterable[Record]) -> None:
         """Append records; a pipe is flushed, so that the receiver has them now."""
@@ -124,10 +124,11 @@ class _ShortEnds:
 class _Lines:
     """Records as lines of text, CSV or JSON."""
 
-    def __init__(self, format: str, columns: Columns, sink: IO[str]) -> None:
+    def __init__(self, table: Table, columns: Columns, sink: IO[str]) -> None:
         self._names = tuple(columns)
         self._sink = sink
-        self._csv = csv.writer(_ShortEnds(sink)) if format == "csv" else None
+        mark, is_csv = table.separator or ",", table.format == "csv"
+        self._csv = csv.writer(_ShortEnds(sink), delimiter=mark) if is_csv else None
         if self._csv:
             self._csv.writerow(self._names)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfumato import limits
+from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Table
 from sfumato.formats.writers import Output
 from sfumato.jobs import Progress
@@ -21,12 +23,22 @@ def read_columns(
     """
     wanted = list(dict.fromkeys(names))
     columns: dict[str, list[Raw]] = {name: [] for name in wanted}
+    most = limits.CELLS // max(len(wanted), 1)
+    if table.format == "parquet" and (table.count() or 0) > most:
+        raise _too_long(table, most)
     for chunk in table.chunks(wanted):
+        if chunk.first + len(chunk) - 1 > most:
+            raise _too_long(table, most)
         for name in wanted:
             columns[name].extend(chunk.columns[name])
         if progress:
             progress(chunk.first + len(chunk) - 1)
     return columns
+
+
+def _too_long(table: Table, most: int) -> BadTable:
+    rule = f"a table that is read as a whole must have at most {most:,} rows; split it"
+    return BadTable(table.path, None, rule)
 
 
 def write_columns(table: Table, columns: Mapping[str, Sequence[Any]]) -> None:

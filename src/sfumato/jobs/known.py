@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from sfumato import _checks
 from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import CorruptData, InvalidParameter, UnknownSymbol
 from sfumato.files import load
+from sfumato.formats.documents import read_rows
 from sfumato.formats.problems import BadTable
 from sfumato.jobs.fit import read_each
 from sfumato.mechanisms.lattice import Lattice
@@ -326,8 +326,7 @@ def read_prior(path: str) -> Prior:
 
 
 def _prior_rows(path: str) -> list[tuple[str, float]]:
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.reader(file) if row]
+    rows = read_rows("prior", path)
     if not rows or [cell.strip() for cell in rows[0]] != ["value", "probability"]:
         raise BadTable(path, None, "the header must be value,probability")
     found = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +18,7 @@ from sfumato.batch_loss import BatchLoss, additive
 from sfumato.design.methods import Method
 from sfumato.design.policy import Policy
 from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.formats.documents import read_document, read_rows
 from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss
 from sfumato.models.encoding import StreamModel
@@ -189,9 +189,10 @@ def named_batch_loss(loss: str | list[list[float]], alphabet: Alphabet) -> Batch
 def read_matrix(path: str) -> list[list[float]]:
     """Numbers from a CSV file without a header."""
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = [[float(cell) for cell in row] for row in csv.reader(file) if row]
-    except (ValueError, csv.Error):
+        rows = [[float(cell) for cell in row] for row in read_rows("file", path)]
+    except InvalidParameter:
+        raise
+    except ValueError:
         raise InvalidParameter("file", path, "hold rows of numbers, separated by commas") from None
     if len({len(row) for row in rows}) != 1:
         raise InvalidParameter("file", path, "hold rows of equal length")
@@ -215,8 +216,8 @@ def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
 def read_spec(path: str | Path) -> ReleaseSpec:
     """Read what `document` made."""
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=ReleaseSpec)
-    except msgspec.MsgspecError as problem:
+        return msgspec.json.decode(read_document("the plan", path), type=ReleaseSpec)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise CorruptData(f"{path}: not the plan of a release ({problem})") from problem
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter
 from sfumato.models.library import PatternLibrary
@@ -213,6 +213,8 @@ def text(value: Raw) -> str:
         word = str(value)
     except ValueError:  # a whole number of thousands of digits
         raise Unreadable("must have fewer digits") from None
+    if len(word) > limits.LABEL:
+        raise Unreadable(f"must have at most {limits.LABEL:,} characters")
     if word.lower() == "nan":
         raise Unreadable("must not be missing")
     return word

@@ -40,8 +40,10 @@ class Counts:
 
 def context_count(size: int, order: int) -> int:
     """Number of contexts, if a belief over them fits into memory."""
-    contexts: int = size ** _checks.count("order", order)
-    if contexts > MAX_CONTEXTS:
+    # An order of billions is refused before a number of billions of digits is made of it.
+    short = min(_checks.count("order", order), MAX_CONTEXTS.bit_length())
+    contexts: int = size**short
+    if contexts > MAX_CONTEXTS or (size == 1 and order > short):
         rule = f"keep the number of contexts, {size}**order, at most {MAX_CONTEXTS:,}"
         raise InvalidParameter("order", order, rule)
     return contexts
