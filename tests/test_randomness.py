@@ -20,6 +20,8 @@ from scipy import stats
 from sfumato.errors import InvalidParameter
 from sfumato.randomness import (
     BITS,
+    Address,
+    Domain,
     Randomness,
     categorical,
     integer_weights,
@@ -37,7 +39,13 @@ WRONG_BY = 0.3  # a sampler with a parameter off by this factor must be caught
 
 streams = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 sequences = st.integers(0, 2**64 - 1)
-addresses = st.tuples(streams, sequences)
+addresses = st.builds(
+    Address, st.sampled_from(Domain), st.text(min_size=1, max_size=4), streams, sequences
+)
+
+
+def here(stream: str, sequence: int, plan: str = "plan") -> Address:
+    return Address(Domain.STREAM, plan, stream, sequence)
 
 
 def ints(words: NDArray[np.uint64]) -> list[int]:
@@ -61,7 +69,7 @@ def test_a_fresh_source_never_repeats_itself() -> None:
 
 def test_an_address_does_not_make_fresh_coins_repeat() -> None:
     source = secure()
-    one, again = source.at("u1", 7).words(50), source.at("u1", 7).words(50)
+    one, again = source.at(here("u1", 7)).words(50), source.at(here("u1", 7)).words(50)
     assert not set(ints(one)) & set(ints(again))
 
 
@@ -123,18 +131,15 @@ def test_threads_never_share_a_coin() -> None:
 
 
 @given(st.binary(min_size=16, max_size=40), addresses)
-def test_keyed_coins_depend_on_secret_and_address_alone(
-    secret: bytes, address: tuple[str, int]
-) -> None:
+def test_keyed_coins_depend_on_secret_and_address_alone(secret: bytes, address: Address) -> None:
     used = keyed(secret)
-    used.words(5)
-    used.at("another", 1).words(2)
-    assert ints(used.at(*address).words(4)) == ints(keyed(secret).at(*address).words(4))
+    used.at(here("another", 1)).words(2)
+    assert ints(used.at(address).words(4)) == ints(keyed(secret).at(address).words(4))
 
 
 @given(st.lists(addresses, min_size=2, max_size=6, unique=True))
-def test_different_addresses_have_different_coins(places: list[tuple[str, int]]) -> None:
-    first = [int(keyed(SECRET).at(*place).words(1)[0]) for place in places]
+def test_different_addresses_have_different_coins(places: list[Address]) -> None:
+    first = [keyed(SECRET).at(place).word() for place in places]
     assert len(set(first)) == len(first)
 
 
@@ -152,20 +157,63 @@ def test_different_addresses_have_different_coins(places: list[tuple[str, int]])
     ],
 )
 def test_addresses_do_not_run_together(one: tuple[str, int], other: tuple[str, int]) -> None:
-    words = [ints(keyed(SECRET).at(*place).words(2)) for place in (one, other)]
+    words = [ints(keyed(SECRET).at(here(*place)).words(2)) for place in (one, other)]
     assert not set(words[0]) & set(words[1])
 
 
 def test_an_address_has_other_coins_than_its_source_and_than_an_address_within() -> None:
-    source = keyed(SECRET)
-    inner = source.at("a", 1)
-    words = [ints(part.words(20)) for part in (source, inner, inner.at("a", 1), inner.at("b", 1))]
+    source = seeded(1)
+    inner = source.at(here("a", 1))
+    within = inner.at(here("a", 1)), inner.at(here("b", 1))
+    words = [ints(part.words(20)) for part in (source, inner, *within)]
     assert len({word for part in words for word in part}) == 80
+
+
+@given(addresses, addresses)
+def test_no_two_addresses_are_the_same_bytes_nor_one_the_beginning_of_another(
+    one: Address, other: Address
+) -> None:
+    assert (one.encoded == other.encoded) == (one == other)
+    assert one == other or not other.encoded.startswith(one.encoded)
+
+
+def test_an_address_has_all_its_parts() -> None:
+    assert len({Address(domain, "plan", "u1", 7).encoded for domain in Domain}) == len(Domain)
+    for plan in ("", None):
+        with pytest.raises(InvalidParameter, match="plan must be the fingerprint of a plan"):
+            Address(Domain.STREAM, plan, "u1", 7)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="domain must be one of stream, temporal"):
+        Address("stream", "plan", "u1", 7)  # type: ignore[arg-type]
+    for sequence in (-1, 2**64, 1.5):
+        with pytest.raises(InvalidParameter, match="sequence must be"):
+            Address(Domain.STREAM, "plan", "u1", sequence)  # type: ignore[arg-type]
+
+
+def test_a_key_has_no_coins_without_an_address() -> None:
+    with pytest.raises(InvalidParameter, match="be asked at an address"):
+        keyed(SECRET).words(1)
+    with pytest.raises(InvalidParameter, match="be asked at an address"):
+        keyed(SECRET).word()
+
+
+def test_coins_of_an_address_are_not_given_to_two_threads() -> None:
+    source, taken = keyed(SECRET).at(here("u1", 7)), []
+
+    def take() -> None:
+        mine = [source.word() for _ in range(500)]
+        taken.extend(mine)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(taken)) == len(taken) == 4000
 
 
 def test_different_secrets_have_different_coins() -> None:
     secrets = [SECRET, SECRET + b"!", SECRET[::-1], SECRET[1:], bytes(range(16)), b"\xff" * 16]
-    first = {int(keyed(secret).at("a", 1).words(1)[0]) for secret in secrets}
+    first = {int(keyed(secret).at(here("a", 1)).words(1)[0]) for secret in secrets}
     assert len(first) == len(secrets)
 
 
@@ -173,26 +221,27 @@ def test_different_secrets_have_different_coins() -> None:
 def test_coins_taken_in_parts_are_the_coins_taken_at_once(
     parts: list[int], source: Randomness
 ) -> None:
-    piecewise, at_once = source.at("a", 1), source.at("a", 1)
+    piecewise, at_once = source.at(here("a", 1)), source.at(here("a", 1))
     together = [word for part in parts for word in ints(piecewise.words(part))]
     assert together == ints(at_once.words(sum(parts)))
 
 
 def test_two_and_three_words_are_five() -> None:
-    source = keyed(SECRET).at("u1", 7)
+    source = keyed(SECRET).at(here("u1", 7))
     assert [*ints(source.words(2)), *ints(source.words(3))] == ints(
-        keyed(SECRET).at("u1", 7).words(5)
+        keyed(SECRET).at(here("u1", 7)).words(5)
     )
 
 
 def test_coins_are_those_of_the_published_construction() -> None:
     """HMAC-SHA256 of the address keys AES-256 in counter mode; words are little-endian."""
-    root = hashlib.sha256(b"sfumato keyed v1 " + SECRET).digest()
-    address = (2).to_bytes(8, "big") + b"u1" + (7).to_bytes(8, "big")
+    root = hashlib.sha256(b"sfumato keyed v2 " + SECRET).digest()
+    parts = [len(part).to_bytes(8, "big") + part for part in (b"stream", b"plan", b"u1")]
+    address = b"".join(parts) + (7).to_bytes(8, "big")
     key = hmac.digest(root, address, "sha256")
     stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(80))
     expected = [int.from_bytes(stream[i : i + 8], "little") for i in range(0, 80, 8)]
-    assert ints(keyed(SECRET).at("u1", 7).words(10)) == expected
+    assert ints(keyed(SECRET).at(here("u1", 7)).words(10)) == expected
     seed = hashlib.sha256(b"sfumato seeded v1 1").digest()
     stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor().update(bytes(16))
     expected = [int.from_bytes(stream[i : i + 8], "little") for i in (0, 8)]
@@ -205,9 +254,11 @@ def test_the_first_words_stay_what_they_were() -> None:
         719374459614106586,
         10368021174963366690,
     ]
-    assert ints(seeded(1).at("u1", 7).words(2)) == [8363034263176171547, 15829272477087098986]
-    assert ints(keyed(SECRET).words(2)) == [18001315855395711557, 11635796126916905134]
-    assert ints(keyed(SECRET).at("u1", 7).words(2)) == [17700461803842182590, 8503993282376468264]
+    assert ints(seeded(1).at(here("u1", 7)).words(2)) == [2297896788281196372, 1976591027408390640]
+    assert ints(keyed(SECRET).at(here("u1", 7)).words(2)) == [
+        15071340647423120422,
+        14874384500265459821,
+    ]
 
 
 @given(st.lists(st.integers(0, 10**30), min_size=2, max_size=5, unique=True))
@@ -219,10 +270,10 @@ def test_seeds_are_reproducible_and_differ(seeds: list[int]) -> None:
 
 def test_only_a_simulation_says_that_its_coins_can_be_guessed() -> None:
     assert seeded(1).simulated
-    assert seeded(1).at("a", 1).simulated
+    assert seeded(1).at(here("a", 1)).simulated
     for source in (secure(), keyed(SECRET)):
         assert not source.simulated
-        assert not source.at("a", 1).simulated
+        assert not source.at(here("a", 1)).simulated
 
 
 @pytest.mark.parametrize("size", [0, 1, 15])
@@ -238,7 +289,7 @@ def test_refuses_a_seed_that_is_no_whole_number(seed: int) -> None:
         seeded(seed)
 
 
-@pytest.mark.parametrize("source", [secure(), keyed(SECRET), seeded(1)])
+@pytest.mark.parametrize("source", [secure(), keyed(SECRET).at(here("u1", 7)), seeded(1)])
 def test_words_are_64_bits_and_the_callers_own(source: Randomness) -> None:
     words = source.words(1000)
     assert words.dtype == np.uint64
@@ -251,7 +302,7 @@ def test_words_are_64_bits_and_the_callers_own(source: Randomness) -> None:
 
 @pytest.mark.parametrize("source", [keyed(SECRET), seeded(3)])
 def test_a_word_is_the_next_of_the_words(source: Randomness) -> None:
-    alone, together = source.at("u1", 7), source.at("u1", 7)
+    alone, together = source.at(here("u1", 7)), source.at(here("u1", 7))
     mixed = [alone.word(), *ints(alone.words(2)), alone.word(), alone.word()]
     assert mixed == ints(together.words(5))
     assert all(type(word) is int for word in mixed)
@@ -320,12 +371,16 @@ def test_a_forked_process_does_not_repeat_single_words() -> None:
 def test_only_coins_of_an_address_depend_on_it() -> None:
     for source in (keyed(SECRET), seeded(1)):
         assert source.addressed
-        assert source.at("a", 1).addressed
-        assert source.at("a", 1).word() == source.at("a", 1).word() != source.at("a", 2).word()
+        assert source.at(here("a", 1)).addressed
+        assert (
+            source.at(here("a", 1)).word()
+            == source.at(here("a", 1)).word()
+            != source.at(here("a", 2)).word()
+        )
     fresh = secure()
     assert not fresh.addressed
-    assert not fresh.at("a", 1).addressed
-    assert fresh.at("a", 1).word() != fresh.at("a", 1).word()
+    assert not fresh.at(here("a", 1)).addressed
+    assert fresh.at(here("a", 1)).word() != fresh.at(here("a", 1)).word()
 
 
 # --- integer weights and exact draws ---
@@ -387,8 +442,7 @@ def p_value(counts: NDArray[np.int64], tilt: float) -> float:
 
 SOURCES: dict[str, Callable[[], Randomness]] = {
     "secure": secure,
-    "keyed": lambda: keyed(SECRET),
-    "keyed at an address": lambda: keyed(SECRET).at("u1", 7),
+    "keyed at an address": lambda: keyed(SECRET).at(here("u1", 7)),
     "seeded": lambda: seeded(5),
 }
 
@@ -413,7 +467,7 @@ def test_draws_follow_their_weights_and_no_neighbouring_ones(
 def test_the_first_word_of_successive_addresses_is_even() -> None:
     """An engine takes one word per event: they must be as good as one long stream."""
     source = keyed(SECRET)
-    tops = [int(source.at("u1", i).words(1)[0]) >> 60 for i in range(8_000)]
+    tops = [int(source.at(here("u1", i)).words(1)[0]) >> 60 for i in range(8_000)]
     counts = np.bincount(tops, minlength=16)
     assert float(stats.chisquare(counts).pvalue) > ALPHA
     pairs = np.bincount([4 * (a >> 2) + (b >> 2) for a, b in itertools.pairwise(tops)])

@@ -1,13 +1,13 @@
 """The one door to entropy.
 
-Three sources with one interface, `words(count)` and `at(stream, sequence)`:
+Three sources with one interface, `words(count)` and `at(address)`:
 
 - `secure()`: fresh coins for real releases. A stream cipher (AES-256 in counter mode) keyed by the
   operating system; each block of output also replaces the key, so coins that were used cannot be
   recovered from memory, and a forked process starts from a new key.
-- `keyed(secret)`: a pseudo-random function of (stream, sequence number). An engine that replays an
-  event gets the same coins and therefore the same answer; nobody without the secret can tell
-  the coins from fresh ones.
+- `keyed(secret)`: a pseudo-random function of an `Address`: domain, plan, stream and sequence
+  number. An engine that replays an event gets the same coins and therefore the same answer; another
+  plan gets other coins; nobody without the secret can tell the coins from fresh ones.
 - `seeded(n)`: the same function with a public key. For tests and simulations; anything that makes
   a real release refuses it.
 
@@ -21,6 +21,8 @@ import hmac
 import os
 import threading
 import weakref
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import NoReturn, Protocol, SupportsIndex
 
 import numpy as np
@@ -39,6 +41,59 @@ _SINGLE_WORDS = 256
 _MIN_SECRET_BYTES = 16
 
 
+class Domain(StrEnum):
+    """What coins are drawn for: no two kinds of release share any."""
+
+    STREAM = "stream"
+    TEMPORAL = "temporal"
+    SERIES = "series"
+    PRIVATIZE = "privatize"
+    PUBLISH = "publish"
+    SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the coins of one draw are: everything that shapes the answer.
+
+    Two true values under one address share their noise, and two plans under one would tell a
+    value by the difference of their answers. So the plan is part of it.
+
+    Attributes:
+        domain: What is released.
+        plan: Fingerprint of all that shapes the answer, the purpose included.
+        stream: Whose value it is.
+        sequence: Which of his values.
+
+    Examples:
+        >>> here = Address(Domain.STREAM, "plan", "ann", 7)
+        >>> here.encoded == Address(Domain.STREAM, "planann", "", 7).encoded
+        False
+    """
+
+    domain: Domain
+    plan: str
+    stream: str
+    sequence: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise InvalidParameter("domain", "another", f"be one of {', '.join(Domain)}")
+        if not isinstance(self.plan, str) or not self.plan:
+            raise InvalidParameter("plan", "none", "be the fingerprint of a plan")
+        if _checks.count("sequence", self.sequence, at_least=0) >= 2**64:
+            raise InvalidParameter("sequence", self.sequence, "be less than 2**64")
+
+    @property
+    def encoded(self) -> bytes:
+        """As bytes; each part has its length in front, so no two addresses run together."""
+        # A name that is no proper text (a lone surrogate) still has an address of its own.
+        names = (self.domain.value, self.plan, self.stream)
+        parts = [name.encode(errors="surrogatepass") for name in names]
+        told = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+        return told + int(self.sequence).to_bytes(8, "big")
+
+
 class Randomness(Protocol):
     """A source of uniformly random 64-bit words."""
 
@@ -48,7 +103,7 @@ class Randomness(Protocol):
 
     @property
     def addressed(self) -> bool:
-        """Whether coins depend on stream and sequence number."""
+        """Whether coins depend on their address."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return the next `count` words."""
@@ -56,8 +111,36 @@ class Randomness(Protocol):
     def word(self) -> int:
         """Return the next word as a number."""
 
-    def at(self, stream: str, sequence: int) -> Randomness:
-        """Return the source for one event of one stream."""
+    def at(self, address: Address) -> Randomness:
+        """Return the source for one draw."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCoins:
+    """The coins of one stream under one plan, moment by moment.
+
+    Attributes:
+        source: Where they come from.
+        domain: What is released.
+        plan: Fingerprint of the plan.
+        stream: Name of the stream.
+    """
+
+    source: Randomness
+    domain: Domain
+    plan: str
+    stream: str
+
+    @property
+    def addressed(self) -> bool:
+        """Whether coins depend on their address."""
+        return self.source.addressed
+
+    def at(self, sequence: int) -> Randomness:
+        """The coins of one moment."""
+        if not self.source.addressed:
+            return self.source
+        return self.source.at(Address(self.domain, self.plan, self.stream, sequence))
 
 
 def secure() -> Randomness:
@@ -71,19 +154,20 @@ def secure() -> Randomness:
 
 
 def keyed(secret: bytes) -> Randomness:
-    """Coins that depend on the secret, the stream and the sequence number alone.
+    """Coins that depend on the secret and their address alone; without an address there are none.
 
     Args:
         secret: At least 16 bytes that only the releasing side knows.
 
     Examples:
         >>> coins = keyed(b"sixteen bytes or more")
-        >>> bool((coins.at("u1", 7).words(3) == coins.at("u1", 7).words(3)).all())
+        >>> here = Address(Domain.STREAM, "plan", "u1", 7)
+        >>> bool((coins.at(here).words(3) == coins.at(here).words(3)).all())
         True
     """
     if len(secret) < _MIN_SECRET_BYTES:
         raise InvalidParameter("secret", f"{len(secret)} bytes", "have at least 16 bytes")
-    return _Keyed(hashlib.sha256(b"sfumato keyed v1 " + secret).digest(), simulated=False)
+    return _Key(hashlib.sha256(b"sfumato keyed v2 " + secret).digest(), simulated=False)
 
 
 def seeded(seed: int) -> Randomness:
@@ -142,7 +226,7 @@ class _Secure(_Uncopied):
         self._key = stream[:_KEY_BYTES]
         self._ready = np.frombuffer(bytearray(stream[_KEY_BYTES:]), dtype="<u8")
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self
 
 
@@ -168,24 +252,28 @@ class _Keyed(_Uncopied):
     def __init__(self, key: bytes, *, simulated: bool) -> None:
         self._key = key
         self._position = 0
+        self._lock = threading.Lock()  # two threads must not draw the same coins
         self.simulated = simulated
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        start = self._position
         _checks.count("count", count, at_least=0)
-        stream = _keystream(self._key, 8 * count, skip=8 * start)
-        self._position = start + count
-        return np.frombuffer(bytearray(stream), dtype="<u8")
+        with self._lock:
+            start = self._position
+            self._position = start + count
+        return np.frombuffer(bytearray(_keystream(self._key, 8 * count, 8 * start)), dtype="<u8")
 
     def word(self) -> int:
         return int(self.words(1)[0])
 
-    def at(self, stream: str, sequence: int) -> Randomness:
-        # The length in front keeps ("a", 1) and ("a1", ...) apart.
-        name = stream.encode()
-        _checks.count("sequence", sequence, at_least=0)
-        address = len(name).to_bytes(8, "big") + name + sequence.to_bytes(8, "big")
-        return _Keyed(hmac.digest(self._key, address, "sha256"), simulated=self.simulated)
+    def at(self, address: Address) -> Randomness:
+        return _Keyed(hmac.digest(self._key, address.encoded, "sha256"), simulated=self.simulated)
+
+
+class _Key(_Keyed):
+    """A secret before anything is asked of it: coins in order would be the same for all plans."""
+
+    def words(self, count: int) -> NoReturn:
+        raise InvalidParameter("randomness", "a key", "be asked at an address: keyed(...).at(...)")
 
 
 def _keystream(key: bytes, size: int, skip: int = 0) -> bytes:

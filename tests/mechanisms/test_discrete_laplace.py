@@ -16,6 +16,7 @@ from sfumato import keyed, secure, seeded
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
+from sfumato.randomness import Address, Domain
 
 WHOLE = 2**62
 EXACT = [0.05, 0.3, 0.5, 1.0, 2.5, 6.0, 7.0, 15.0, 40.0]
@@ -196,10 +197,14 @@ def test_draws_reach_beyond_the_table_in_both_directions() -> None:
 
 def test_the_same_coins_draw_the_same_noise() -> None:
     noise, coins = DiscreteLaplace.at(0.4), keyed(b"sixteen bytes or more")
-    first = noise.draw(50, coins.at("u", 3))
-    assert np.array_equal(first, noise.draw(50, coins.at("u", 3)))
-    assert not np.array_equal(first, noise.draw(50, coins.at("u", 4)))
-    assert not np.array_equal(first, noise.draw(50, coins.at("v", 3)))
+    first = noise.draw(50, coins.at(Address(Domain.SERIES, "plan", "u", 3)))
+    assert np.array_equal(first, noise.draw(50, coins.at(Address(Domain.SERIES, "plan", "u", 3))))
+    assert not np.array_equal(
+        first, noise.draw(50, coins.at(Address(Domain.SERIES, "plan", "u", 4)))
+    )
+    assert not np.array_equal(
+        first, noise.draw(50, coins.at(Address(Domain.SERIES, "plan", "v", 3)))
+    )
 
 
 def test_as_many_whole_numbers_are_drawn_as_were_asked_for() -> None:

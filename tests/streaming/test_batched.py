@@ -44,7 +44,7 @@ from sfumato.alphabet import Label
 from sfumato.batch_loss import BatchLoss, additive
 from sfumato.design.parts import Patterns
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
-from sfumato.randomness import Randomness
+from sfumato.randomness import Address, Randomness
 from tests.oracles.batches import (
     Floats,
     Process,
@@ -81,7 +81,7 @@ class CountingCoins:
     def word(self) -> int:
         return int(self.words(1)[0])
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self
 
 

@@ -49,7 +49,7 @@ from sfumato.errors import (
     InvalidParameter,
     UnknownSymbol,
 )
-from sfumato.randomness import Randomness
+from sfumato.randomness import Address, Randomness
 from tests.oracles.batches import (
     Process,
     Symbols,
@@ -748,5 +748,5 @@ class Bulk:
     def word(self) -> int:
         return self._source.word()
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self

@@ -24,6 +24,8 @@ SIMULATION = Purpose.SIMULATION
 class Recorder:
     """A method's noise that remembers every noisy measurement, for the oracle."""
 
+    fingerprint = "recorder"
+
     def __init__(self, method: Fast) -> None:
         self._noise = method.noise
         self.leakage = method.noise.leakage

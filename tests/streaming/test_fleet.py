@@ -31,7 +31,7 @@ from sfumato import (
 )
 from sfumato.accounting.allocation import Budget
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
-from sfumato.randomness import Randomness
+from sfumato.randomness import Address, Randomness
 from tests.compiled import CHAINS, NO_LIMIT, exact_leakages, exact_shares, plan_of, policy_of
 
 SECRET = b"a secret of sixteen bytes or more"
@@ -436,7 +436,7 @@ class Bulk:
     def word(self) -> int:
         return self._source.word()
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self
 
 

@@ -223,7 +223,8 @@ def test_one_block_is_the_whole_series() -> None:
     whole = Fourier.at(1.0, 2.0, 20, 3).release(series, seeded(1), SIMULATION)
     delayed = DelayedFourier.at(1.0, 2.0, 20, 20, 3)
     assert delayed.delay == 20 and delayed.rest is None
-    assert delayed.release(series, seeded(1), SIMULATION).tolist() == whole.tolist()
+    coins = Fourier.at(1.0, 2.0, 20, 3).own_coins(seeded(1), None, SIMULATION)
+    assert delayed._released(series, coins).tolist() == whole.tolist()
 
 
 def test_without_delay_it_is_laplace_noise_on_every_value() -> None:

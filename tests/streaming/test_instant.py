@@ -41,7 +41,7 @@ from sfumato.accounting.allocation import Budget
 from sfumato.alphabet import Label
 from sfumato.design.methods import design
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
-from sfumato.randomness import Randomness
+from sfumato.randomness import Address, Randomness
 from tests.oracles.joint import (
     JointTable,
     Symbols,
@@ -79,7 +79,7 @@ class CountingCoins:
     def word(self) -> int:
         return int(self.words(1)[0])
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self
 
 

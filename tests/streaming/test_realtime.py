@@ -17,7 +17,7 @@ from sfumato.errors import BudgetExceeded, CorruptData, InsecureRandomness, Inva
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.mechanisms.series_noise import GaussianNoise
 from sfumato.models.autoregressive import Autoregressive, kalman_bound
-from sfumato.randomness import Randomness, keyed, secure, seeded
+from sfumato.randomness import Address, Randomness, keyed, secure, seeded
 from sfumato.streaming.filters import (
     Estimate,
     kalman,
@@ -63,7 +63,7 @@ class Counting:
         self.taken += 1
         return self._source.word()
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self
 
 
@@ -603,7 +603,7 @@ def test_the_state_of_another_method_is_refused(other: Realtime) -> None:
 def test_equal_methods_share_their_states() -> None:
     running: Any = small().begin(seeded(1), purpose=SIMULATION)
     running.step(1.0)
-    assert small().resume(running.state, secure()).time == 1
+    assert small().resume(running.state, seeded(2), purpose=SIMULATION).time == 1
 
 
 @pytest.mark.parametrize("place", [0, 9, 40, 200, -1])

@@ -13,7 +13,7 @@ from sfumato import Alphabet, keyed, secure, seeded
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.guarantees import TemporalDP
 from sfumato.leakage.temporal import LossFunction
-from sfumato.randomness import Randomness
+from sfumato.randomness import Address, Domain, Randomness
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.temporal import (
     Answer,
@@ -87,7 +87,9 @@ def test_a_mechanism_leaks_about_its_budget_and_no_more(name: str, budget: float
 @pytest.mark.statistical
 def test_histograms_are_unbiased_counts_with_the_noise_of_half_the_budget() -> None:
     mechanism, coins = Histogram.of(LETTERS)(1.0), seeded(4)
-    told = np.array([mechanism(PEOPLE, coins.at("x", n)) for n in range(4000)])
+    told = np.array(
+        [mechanism(PEOPLE, coins.at(Address(Domain.TEMPORAL, "plan", "x", n))) for n in range(4000)]
+    )
     assert told.shape == (4000, 3)
     assert told.dtype.kind == "i"
     noise = told - np.array([2, 3, 1])
@@ -101,7 +103,7 @@ def test_histograms_are_unbiased_counts_with_the_noise_of_half_the_budget() -> N
 @pytest.mark.statistical
 def test_answers_are_randomised_response() -> None:
     mechanism, coins = Answer.of(LETTERS)(1.0), seeded(5)
-    told = [mechanism("b", coins.at("x", n)) for n in range(6000)]
+    told = [mechanism("b", coins.at(Address(Domain.TEMPORAL, "plan", "x", n))) for n in range(6000)]
     seen = [told.count(letter) for letter in "abc"]
     odds = np.array([1.0, math.e, 1.0]) / (2 + math.e)
     assert stats.chisquare(seen, odds * 6000).pvalue > 1e-4

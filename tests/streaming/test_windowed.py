@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.errors import BudgetExceeded, InsecureRandomness, InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.series_noise import LaplaceNoise
-from sfumato.randomness import Randomness, secure, seeded
+from sfumato.randomness import Address, Randomness, secure, seeded
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.series import Unit
 from sfumato.streaming.windowed import (
@@ -256,7 +256,7 @@ class Counting:
     def word(self) -> int:
         return int(self.words(1)[0])
 
-    def at(self, stream: str, sequence: int) -> Randomness:
+    def at(self, address: Address) -> Randomness:
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from sfumato.errors import InsecureRandomness, InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.jobs.fit import read_each
 from sfumato.models.encoding import Raw, text
-from sfumato.randomness import Randomness, secure
+from sfumato.randomness import Address, Domain, Randomness, secure
 from sfumato.streaming.instant import Purpose
 
 
@@ -26,6 +27,41 @@ def release_coins(
     if identity is not None and not coins.addressed:
         raise InvalidParameter("identity", identity, "come with keyed coins")
     return coins
+
+
+@dataclass(frozen=True, slots=True)
+class RowCoins:
+    """Coins of the rows of one table under one plan.
+
+    Attributes:
+        source: Where they come from.
+        domain: What is released.
+        plan: Fingerprint of all that shapes the answers of every row.
+        names: Which row is which.
+    """
+
+    source: Randomness
+    domain: Domain
+    plan: str
+    names: Sequence[str]
+
+    @property
+    def addressed(self) -> bool:
+        """Whether coins depend on their address."""
+        return self.source.addressed
+
+    def of(self, row: int, own: str = "") -> Randomness:
+        """The coins of one row; `own` is what shapes its answer alone, such as its channel."""
+        plan = digest(self.plan, own) if own else self.plan
+        return self.source.at(Address(self.domain, plan, self.names[row], 0))
+
+    def words(self, each: int) -> NDArray[np.uint64]:
+        """So many words for each row."""
+        count = len(self.names)
+        if not self.addressed:
+            return self.source.words(count * each).reshape(count, each)
+        rows = [self.of(row).words(each) for row in range(count)]
+        return np.stack(rows) if rows else np.empty((0, each), dtype=np.uint64)
 
 
 def row_addresses(

@@ -21,12 +21,12 @@ from sfumato.design.numbers import NumberDesign
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs import Progress
+from sfumato.jobs.coins import RowCoins
 from sfumato.jobs.known import Floats, Ints, Known
 from sfumato.jobs.spec import named_loss
 from sfumato.mechanisms.channel import Channel
 from sfumato.mechanisms.frequency import KaryResponse, Reporting, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.lattice import Lattice, Noise
-from sfumato.randomness import Randomness
 
 _BLOCK = 4096
 """Rows drawn together, so that memory does not grow with the table."""
@@ -90,8 +90,8 @@ class OneShot:
         cost: Expected loss of a value; None where a report is no single value.
         nothing: Expected loss of the best fixed answer.
         expected: Distribution of the outputs; None for reports.
-        fingerprint: Identifies mechanism and labels.
-        draw: From places, coins and the names of rows to what leaves.
+        fingerprint: Identifies mechanism, loss, priors and labels.
+        draw: From places and the coins of the rows to what leaves.
     """
 
     lip: LIP
@@ -101,7 +101,7 @@ class OneShot:
     nothing: float
     expected: Floats | None
     fingerprint: str
-    draw: Callable[[Ints, Randomness, Sequence[str]], Released] = field(repr=False)
+    draw: Callable[[Ints, RowCoins], Released] = field(repr=False)
 
 
 def one_shot(
@@ -155,8 +155,8 @@ def _for_numbers(
         cost=made.cost,
         nothing=float((prior @ distances).min()),
         expected=_expected(channels, known.priors),
-        fingerprint=_fingerprint(channels, labels),
-        draw=_drawing(channels, labels),
+        fingerprint=_fingerprint(channels, labels, known.priors),
+        draw=_drawing(channels, labels, known.priors),
     )
 
 
@@ -226,8 +226,10 @@ def _for_symbols(
         cost=float(np.mean([found[place].cost for place in owners])),
         nothing=float(guesses.min(axis=1).mean()),
         expected=_expected(channels, known.priors),
-        fingerprint=_fingerprint([one.channel for one in found], labels),
-        draw=_drawing(channels, labels),
+        fingerprint=digest(
+            costs.fingerprint, _fingerprint([one.channel for one in found], labels, different)
+        ),
+        draw=_drawing(channels, labels, known.priors),
     )
 
 
@@ -249,14 +251,13 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
     mean = known.mean
     kept = (true - other) * np.eye(len(labels)) + other
 
-    def draw(places: Ints, coins: Randomness, names: Sequence[str]) -> Released:
+    def draw(places: Ints, coins: RowCoins) -> Released:
         report = made.simulate  # whether coins may be guessed was settled by the caller
         if coins.addressed:
-            pairs = zip(places, names, strict=True)
-            rows = [report([place], coins.at(f"{address} {name}", 0)) for place, name in pairs]
+            rows = [report([place], coins.of(row, address)) for row, place in enumerate(places)]
             told = np.concatenate(rows)
         else:
-            told = report(places, coins)
+            told = report(places, coins.source)
         estimates = made.estimate(told)
         errors = [
             made.variance(min(1.0, max(0.0, float(share))), places.size) ** 0.5
@@ -292,18 +293,18 @@ def _expected(channels: Sequence[Channel], priors: Floats) -> Floats:
     return np.asarray(total / total.sum())
 
 
-def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any]) -> str:
+def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any], priors: Floats) -> str:
     parts = [part for channel in channels for part in (channel.weights, channel.outputs)]
-    return digest("channels", *parts, *map(repr, labels))
+    return digest("channels", priors, *parts, *map(repr, labels))
 
 
 def _drawing(
-    channels: Sequence[Channel], labels: Sequence[Any]
-) -> Callable[[Ints, Randomness, Sequence[str]], Released]:
+    channels: Sequence[Channel], labels: Sequence[Any], priors: Floats
+) -> Callable[[Ints, RowCoins], Released]:
     """Draws each value through the one channel, or each through its own."""
 
-    def draw(places: Ints, coins: Randomness, names: Sequence[str]) -> Released:
-        words = _words(channels, labels, coins, names)
+    def draw(places: Ints, coins: RowCoins) -> Released:
+        words = _words(channels, labels, priors, coins)
         if len(channels) == 1:
             blocks = [slice(start, start + _BLOCK) for start in range(0, places.size, _BLOCK)]
             parts = [channels[0].draw(places[block], words[block]) for block in blocks]
@@ -320,12 +321,15 @@ def _drawing(
 
 
 def _words(
-    channels: Sequence[Channel], labels: Sequence[Any], coins: Randomness, names: Sequence[str]
+    channels: Sequence[Channel], labels: Sequence[Any], priors: Floats, coins: RowCoins
 ) -> NDArray[np.uint64]:
-    """A coin for each row; an addressed one depends on its name and its own channel alone."""
+    """A coin for each row; an addressed one depends on its name, its prior and its own channel."""
+    count = len(coins.names)
     if not coins.addressed:
-        return coins.words(len(names))
-    prints = {id(channel): _fingerprint([channel], labels) for channel in channels}
-    own = [prints[id(channels[row if len(channels) > 1 else 0])] for row in range(len(names))]
-    found = [coins.at(f"{mark} {name}", 0).word() for mark, name in zip(own, names, strict=True)]
-    return np.array(found, dtype=np.uint64)
+        return coins.source.words(count)
+    pairs = {id(channel): (channel, prior) for channel, prior in zip(channels, priors, strict=True)}
+    prints = {
+        key: _fingerprint([channel], labels, prior) for key, (channel, prior) in pairs.items()
+    }
+    own = [prints[id(channels[row if len(channels) > 1 else 0])] for row in range(count)]
+    return np.array([coins.of(row, own[row]).word() for row in range(count)], dtype=np.uint64)

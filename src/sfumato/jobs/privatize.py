@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sfumato import _checks
+from sfumato._digest import content, digest
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs import Progress
-from sfumato.jobs.coins import release_coins, row_addresses
+from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
 from sfumato.jobs.frames import column_list, columns_of, framed
 from sfumato.jobs.known import (
     AnyPrior,
@@ -28,7 +29,7 @@ from sfumato.jobs.spec import choice
 from sfumato.mechanisms.lattice import Lattice
 from sfumato.models.encoding import Raw, number
 from sfumato.models.prior_sets import PriorBall, PriorBox, PriorSet
-from sfumato.randomness import Randomness
+from sfumato.randomness import Domain, Randomness
 from sfumato.streaming.instant import Purpose
 
 POINTS = 200
@@ -53,7 +54,7 @@ class Certificate:
         prior: Where the prior comes from.
         size: Number of symbols, or of points that stand for numbers.
         interval: The numbers that are told apart; None for symbols.
-        fingerprint: Identifies the mechanism.
+        fingerprint: Identifies the mechanism and all that shapes its answers.
         remarks: What a careful user should know.
         frequencies: Unbiased estimates of the shares of the symbols and their standard errors, for
             mechanisms that are made for it.
@@ -196,16 +197,25 @@ class Privatizer:
         places = known.places(table[self.column], _FRAME)
         naming = None if identity is None else table[identity]
         rows = row_addresses(places, naming, identity, _FRAME)
-        told = made.draw(places, coins, [f"{self.column} {row}" for row in rows])
+        plan = self._plan(purpose)
+        told = made.draw(places, RowCoins(coins, Domain.PRIVATIZE, plan, rows))
         outside = 0
         if isinstance(known.where, Lattice):
             outside = known.where.outside([number(value) for value in table[self.column]])
         return Privatized(
             frame=framed(frame, kept, self.column, told.values),
-            certificate=_certificate(self.column, self.mechanism, known, made, places.size, told),
+            certificate=_certificate(self, known, made, digest(plan, made.fingerprint), told),
             spread=_spread(known, made, told),
             clamped=outside,
         )
+
+    def _plan(self, purpose: Purpose) -> str:
+        """Fingerprint of what shapes everybody's answers; each row adds its channel and prior."""
+        known = self.known
+        asked = (self.mechanism, self.budget, self.loss, self.ldp, known.where, known.within)
+        # A prior that is predicted for each person is part of his own address.
+        shared = None if known.predictor else known.priors
+        return digest("privatize", purpose.value, self.column, shared, content(asked))
 
 
 def privatize(
@@ -385,18 +395,13 @@ def _within(known: Known, radius: float | None, ratio: float | None) -> Known:
 
 
 def _certificate(
-    column: str,
-    mechanism: Mechanism,
-    known: Known,
-    made: OneShot,
-    rows: int,
-    told: Released,
+    release: Privatizer, known: Known, made: OneShot, fingerprint: str, told: Released
 ) -> Certificate:
     where = known.where
     return Certificate(
-        column=column,
-        mechanism=mechanism.value,
-        rows=rows,
+        column=release.column,
+        mechanism=release.mechanism.value,
+        rows=len(told.values),
         lip=made.lip,
         ldp=made.ldp,
         loss=made.loss,
@@ -405,7 +410,7 @@ def _certificate(
         prior=known.source,
         size=known.priors.shape[1],
         interval=(where.low, where.high) if isinstance(where, Lattice) else None,
-        fingerprint=made.fingerprint,
+        fingerprint=fingerprint,
         remarks=known.remarks,
         frequencies=told.frequencies,
     )

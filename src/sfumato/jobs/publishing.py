@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato._digest import digest
+from sfumato._digest import content, digest
 from sfumato.errors import InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.guarantees import Disclosure
 from sfumato.jobs import Progress
 from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, read_people
-from sfumato.jobs.coins import release_coins, row_addresses
+from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
 from sfumato.jobs.frames import column_list, columns_of, framed_columns
 from sfumato.jobs.noise import (
     Wanted,
@@ -30,7 +30,7 @@ from sfumato.mechanisms.series_noise import on_lattice
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
 from sfumato.models.coupling import Interval
 from sfumato.models.joint import JointMixture
-from sfumato.randomness import Randomness
+from sfumato.randomness import Domain, Randomness
 from sfumato.streaming.instant import Purpose
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class PublishCertificate:
         coupling: What the attacker knows.
         way: How the guarantee was found.
         steps: Distance of the points on which published values lie, on each column.
-        fingerprint: Identifies noise and lattice.
+        fingerprint: Identifies noise, lattice, what the attacker knows, and the purpose.
         remarks: What a careful user should know.
     """
 
@@ -153,7 +153,7 @@ def publish(
     added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
     steps = lattice_steps(added, half)
     _check_reach(people, added, half, steps)
-    certificate = _certificate(known, added, str(noise), half, steps, people)
+    certificate = _certificate(known, added, str(noise), half, steps, people, purpose)
     guesses = told_of_guesses(guessed(known, half), people, half)
     told = (*certificate.remarks, *told_of_best(best, known), *guesses)
     if history is None and known.text != "none" and not isinstance(coupling, JointMixture):
@@ -165,7 +165,8 @@ def publish(
     table = np.stack(list(people.values()), axis=1)
     naming = None if identity is None else others[identity]
     names = row_addresses(table, naming, identity, _FRAME)
-    values = published(added, table, steps, _words(added, certificate.fingerprint, coins, names))
+    rows = RowCoins(coins, Domain.PUBLISH, certificate.fingerprint, names)
+    values = published(added, table, steps, rows.words(added.words))
     released = dict(zip(known.names, values.T.tolist(), strict=True))
     return Published(
         framed_columns(frame, keep, released), replace(certificate, remarks=told), values
@@ -192,10 +193,12 @@ def _certificate(
     half: Floats,
     steps: Floats,
     people: Numbers,
+    purpose: Purpose,
 ) -> PublishCertificate:
     alone = published_box(noise, half, steps)
     high, way = certified(known, noise, half, steps)
     least = float(half.min())
+    told = (known.names, known.domains, known.joint, known.tied, known.text)
     return PublishCertificate(
         guarantee=Disclosure(least, high),
         guarantee_without_correlation=Disclosure(least, alone),
@@ -207,16 +210,8 @@ def _certificate(
         coupling=known.text,
         way=way.value,
         steps=tuple(steps.tolist()),
-        fingerprint=digest("publishing", *known.names, noise.fingerprint, steps),
+        fingerprint=digest(
+            "publishing", purpose.value, noise.fingerprint, half, steps, content(told)
+        ),
         remarks=known.remarks,
     )
-
-
-def _words(
-    noise: VectorNoise, fingerprint: str, coins: Randomness, names: Sequence[str]
-) -> NDArray[np.uint64]:
-    """Coins for each row; addressed ones depend on its name and the noise alone."""
-    if not coins.addressed:
-        return coins.words(len(names) * noise.words).reshape(len(names), noise.words)
-    found = [coins.at(f"{fingerprint} {name}", 0).words(noise.words) for name in names]
-    return np.stack(found)

@@ -29,7 +29,7 @@ from sfumato.leakage.nearby import Nearby
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales, uniforms
 from sfumato.models.coupled import Cloud, CoupledPrior
 from sfumato.models.coupling import FullCoupling, Interval
-from sfumato.randomness import seeded
+from sfumato.randomness import Address, Domain, seeded
 
 Floats = NDArray[np.float64]
 
@@ -234,7 +234,7 @@ def _half(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Float
 
 def _attacked(cloud: Cloud, noise: VectorNoise, count: int, purpose: str) -> Floats:
     """Made-up people who satisfy the equations, as they would be published."""
-    coins = seeded(4).at(purpose, count)
+    coins = seeded(4).at(Address(Domain.SIMULATION, "attackers", purpose, count))
     shares = uniforms(coins.words(count))
     which = np.searchsorted(cloud.weights.cumsum()[:-1], shares, side="right")
     words = coins.words(count * noise.words).reshape(count, noise.words)

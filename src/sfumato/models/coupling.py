@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato._digest import content, digest
 from sfumato.errors import InvalidParameter
 from sfumato.models.equations import Equation, Function, Relation, Sides
 from sfumato.models.polynomial import fitted_polynomial
@@ -72,6 +73,12 @@ class FullCoupling:
             raise InvalidParameter("coupling", self.attributes or self.text, rule)
         domains = {name: _domain(self.domains, name) for name in self.attributes}
         object.__setattr__(self, "domains", MappingProxyType(domains))
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the equation by its text, what it ties, and what it leaves unexplained."""
+        ties = (self.attributes, self.domains, self.text, self.residual)
+        return digest("coupling", content(ties))
 
     @classmethod
     def equation(cls, text: str, domains: Mapping[str, Interval]) -> FullCoupling:

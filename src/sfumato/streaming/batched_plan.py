@@ -30,7 +30,7 @@ from sfumato.guarantees import LDP, SIP
 from sfumato.models.belief import Belief
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
-from sfumato.randomness import Randomness
+from sfumato.randomness import Address, Domain, Randomness
 from sfumato.streaming.compiled import kept_channel
 from sfumato.streaming.instant import (
     Fallback,
@@ -144,6 +144,10 @@ class BatchedPlan:
             None if self.policy is None else self.policy.fingerprint,
         )
 
+    def address(self, stream: str, sequence: int) -> Address:
+        """Where the coins of a batch are; another plan has others."""
+        return Address(Domain.STREAM, self.fingerprint, stream, sequence)
+
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
         return InstantState(self.fingerprint, stream, 0, self._first, Ledger())
@@ -195,7 +199,7 @@ class BatchedPlan:
         ready = self._ready(state, length, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, length, allowance, ready)
-        coins = randomness.at(state.stream, state.sequence)
+        coins = randomness.at(self.address(state.stream, state.sequence))
         places = [self.model.alphabet.place(value) for value in (*recalled, *values)]
         parts = ready.found.parts
         if min(places) >= 0:

@@ -21,7 +21,7 @@ from sfumato._numerics import up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.series_noise import LaplaceNoise
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.series import Floats, SeriesMethod, checked_series
 from sfumato.streaming.windowed import noise_within
 
@@ -167,9 +167,9 @@ class Fast(SeriesMethod["Filtering"]):
         """What all measurements leak together; no run makes more of them."""
         return PureDP(up(self.measurements * self.noise.leakage.epsilon))
 
-    def _begin(self, randomness: Randomness) -> Filtering:
+    def _begin(self, coins: StreamCoins) -> Filtering:
         """Begin a series."""
-        return Filtering(self, randomness)
+        return Filtering(self, coins.at(0))
 
     def mean_squared_error(self, series: ArrayLike) -> float:
         """Expected squared error of a value, exactly. Not private: it depends on the series.
@@ -189,11 +189,12 @@ class Fast(SeriesMethod["Filtering"]):
             raise InvalidParameter("series", values.size, f"have at most {self.length} values")
         return values
 
-    def _released(self, values: Floats, randomness: Randomness) -> Floats:
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
         series = self.checked(values)
         if self.control is not None:
-            return SeriesMethod._released(self, series, randomness)
+            return SeriesMethod._released(self, series, coins)
         # Every value is measured, whatever comes out: the noise may be drawn at once.
+        randomness = coins.at(0)
         filtering = Filtering(self, randomness)
         noisy = self.noise.perturb(series, randomness)
         return np.array([filtering._follow(measurement) for measurement in noisy.tolist()])

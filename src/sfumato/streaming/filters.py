@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
 from sfumato.kernels.filters import bank_filter, known_filter, one_lag_filter
 from sfumato.models.autoregressive import Autoregressive, lag_estimates
@@ -54,6 +55,11 @@ class Estimate:
 
     name: str
     begin: Callable[[int], Filter] = field(repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the rule and its parameters; a filter is a function of what is released."""
+        return digest("estimate", self.name)
 
 
 def filter_arrays(running: Filter) -> dict[str, Floats]:

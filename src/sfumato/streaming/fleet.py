@@ -210,8 +210,8 @@ class Fleet:
             return self._randomness.words(len(streams))
         words = np.empty(len(streams), dtype=np.uint64)
         for row, stream in enumerate(streams.tolist()):
-            at = self._randomness.at(self.streams[stream], int(self._crowd.moments[stream]))
-            words[row] = at.words(1)[0]
+            here = self._rule.address(self.streams[stream], int(self._crowd.moments[stream]))
+            words[row] = self._randomness.at(here).word()
         return words
 
     def _numbers(self, values: Sequence[Any] | NDArray[Any]) -> Ints:

@@ -30,7 +30,7 @@ from sfumato._numerics import UNIT, add_up, up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.series import Floats, Releasing, SeriesMethod, checked_series
 
 _FINE = 64.0
@@ -110,7 +110,7 @@ class Fourier(SeriesMethod[Releasing]):
         """What all numbers leak together."""
         return self.noise.leakage(self.steps)
 
-    def _begin(self, randomness: Randomness) -> NoReturn:
+    def _begin(self, coins: StreamCoins) -> NoReturn:
         """Refused: nothing can leave before the last value has come."""
         raise InvalidParameter("method", self.name, "be online to begin; use release")
 
@@ -135,7 +135,11 @@ class Fourier(SeriesMethod[Releasing]):
             raise InvalidParameter("series", "larger values", f"stay within {limit:.3g}")
         return values
 
-    def _released(self, values: Floats, randomness: Randomness) -> Floats:
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
+        return self.drawn(values, coins.at(0))
+
+    def drawn(self, values: Floats, randomness: Randomness) -> Floats:
+        """The released series, with coins of its own."""
         numbers = np.zeros(self.length)
         places = np.floor(orthonormal(self.checked(values))[: self.numbers] / self.step + 0.5)
         numbers[: self.numbers] = places + self.noise.draw(self.numbers, randomness)
@@ -203,7 +207,7 @@ class DelayedFourier(SeriesMethod[Releasing]):
         whole = up(self.length // self.delay * self.block.guarantee.epsilon)
         return PureDP(add_up(whole, self.rest.guarantee.epsilon if self.rest else 0.0))
 
-    def _begin(self, randomness: Randomness) -> NoReturn:
+    def _begin(self, coins: StreamCoins) -> NoReturn:
         """Refused: no value leaves when it comes."""
         raise InvalidParameter("method", self.name, "be online to begin; use release")
 
@@ -226,9 +230,10 @@ class DelayedFourier(SeriesMethod[Releasing]):
         parts = [(self.block, part) for part in values[:cut].reshape(-1, self.delay)]
         return parts + ([(self.rest, values[cut:])] if self.rest else [])
 
-    def _released(self, values: Floats, randomness: Randomness) -> Floats:
-        parts = self._parts(self._checked(values))
-        return np.concatenate([method._released(part, randomness) for method, part in parts])
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
+        parts = enumerate(self._parts(self._checked(values)))
+        blocks = [method.drawn(part, coins.at(number)) for number, (method, part) in parts]
+        return np.concatenate(blocks)
 
 
 def orthonormal(values: Floats) -> Floats:

@@ -32,7 +32,14 @@ from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss, as_loss
 from sfumato.models.belief import Belief, Model
 from sfumato.models.markov import MarkovChain
-from sfumato.randomness import Randomness, categorical, integer_weights, secure
+from sfumato.randomness import (
+    Address,
+    Domain,
+    Randomness,
+    categorical,
+    integer_weights,
+    secure,
+)
 
 if TYPE_CHECKING:
     from sfumato.streaming.solo import Solo
@@ -143,6 +150,10 @@ class InstantPlan:
             None if self.policy is None else self.policy.fingerprint,
         )
 
+    def address(self, stream: str, sequence: int) -> Address:
+        """Where the coins of a moment are; another plan has others."""
+        return Address(Domain.STREAM, self.fingerprint, stream, sequence)
+
     def begin(self, stream: str) -> InstantState:
         """The state before the first value of a stream."""
         return InstantState(self.fingerprint, stream, 0, self.model.first(), Ledger())
@@ -179,7 +190,7 @@ class InstantPlan:
         ready = self._ready(state, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, allowance, ready)
-        coins = randomness.at(state.stream, state.sequence)
+        coins = randomness.at(self.address(state.stream, state.sequence))
         try:
             place = self.model.alphabet.index(value)
         except UnknownSymbol:

@@ -22,7 +22,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.series_noise import LaplaceNoise, on_lattice
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.series import Releasing, SeriesMethod, Unit
 from sfumato.streaming.tree import HAIR
 
@@ -157,9 +157,9 @@ class Pegasus(SeriesMethod[Releasing]):
         """What all that leaves tells of one value: Perturber and Grouper together."""
         return self.noise.leakage + self.grouper.leakage
 
-    def _begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, coins: StreamCoins) -> Releasing:
         """Begin a series."""
-        return _Grouping(self, randomness)
+        return _Grouping(self, coins.at(0))
 
 
 class _Grouping:

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato._digest import digest
 from sfumato.accounting.series import AnyNoise, gaussian_ratio, series_guarantee
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoise
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.filters import (
     Estimate,
     Filter,
@@ -243,17 +242,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
         """Variance of the noise of each measurement; infinite where there is none."""
         return np.array([math.inf if n is None else n.variance for n in self.noises])
 
-    @property
-    def fingerprint(self) -> str:
-        """Identifies the method: a state goes on under the one it was begun with."""
-        scales = [0.0 if noise is None else math.sqrt(noise.variance) for noise in self.noises]
-        kind = type(next(noise for noise in self.noises if noise is not None)).__name__
-        numbers = np.array([self.sensitivity, self.delta, *scales])
-        return digest("realtime", kind, self.estimate.name, numbers, self.weights)
-
-    def _begin(self, randomness: Randomness) -> RunningSeries:
+    def _begin(self, coins: StreamCoins) -> RunningSeries:
         """Begin one series."""
-        return RunningSeries(self, self.estimate.begin(1), randomness)
+        return RunningSeries(self, self.estimate.begin(1), coins)
 
     def resume(
         self,
@@ -266,13 +257,15 @@ class Realtime(SeriesMethod["RunningSeries"]):
         """Go on with a series from a stored state; the other arguments are those of `begin`.
 
         Raises:
-            InvalidParameter: If the state was begun with another method.
+            InvalidParameter: If the state was begun with another method or for another purpose.
         """
-        if state.method != self.fingerprint:
-            raise InvalidParameter("state.method", "another", "be the one it was begun with")
+        coins = self.own_coins(randomness, name, purpose)
+        if state.method != coins.plan:
+            rule = "be the one it was begun with, and for the same purpose"
+            raise InvalidParameter("state.method", "another", rule)
         _checks.count("state.time", state.time, at_least=0)
         running = resume_filter(self.estimate, 1, state.arrays)
-        return RunningSeries(self, running, self.own_coins(randomness, name, purpose), state.time)
+        return RunningSeries(self, running, coins, state.time)
 
     def release_many(
         self,
@@ -292,7 +285,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
             raise InvalidParameter("table", values.shape, "have rows of values, one for each time")
         return self._many(values, self.own_coins(randomness, name, purpose))
 
-    def _many(self, values: Floats, randomness: Randomness) -> Floats:
+    def _many(self, values: Floats, coins: StreamCoins) -> Floats:
         if not 0 < len(values) <= len(self.noises):
             rule = f"have 1 to {len(self.noises)} values, as many as the budget is for"
             raise InvalidParameter("series", len(values), rule)
@@ -301,26 +294,26 @@ class Realtime(SeriesMethod["RunningSeries"]):
         parts = []
         for start in range(0, len(values), _BLOCK):
             block = slice(start, min(start + _BLOCK, len(values)))
-            measured = self._measured(start, values[block], randomness)
+            measured = self._measured(start, values[block], coins)
             noise = np.where(np.isfinite(variances[block]), variances[block], 1.0)
             parts.append(running.update(measured, self.weights[block], noise))
         return np.concatenate(parts)
 
-    def _measured(self, start: int, values: Floats, randomness: Randomness) -> Floats:
+    def _measured(self, start: int, values: Floats, coins: StreamCoins) -> Floats:
         """Measurements at some successive times, time by series."""
         used = self.noises[start : start + len(values)]
-        if not randomness.addressed and used[0] is not None and len(set(map(id, used))) == 1:
-            return used[0].perturb(values, randomness)
+        if not coins.addressed and used[0] is not None and len(set(map(id, used))) == 1:
+            return used[0].perturb(values, coins.at(start))
         rows = []
         for time, (noise, row) in enumerate(zip(used, values, strict=True), start=start):
             if noise is None:
                 rows.append(np.full(row.shape, np.nan))
             else:
-                rows.append(noise.perturb(row, randomness.at("series", time)))
+                rows.append(noise.perturb(row, coins.at(time)))
         return np.stack(rows)
 
-    def _released(self, values: Floats, randomness: Randomness) -> Floats:
-        return self._many(values[:, None], randomness)[:, 0]
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
+        return self._many(values[:, None], coins)[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -328,7 +321,7 @@ class RealtimeState:
     """All that the next step of a series needs: a function of what was released.
 
     Attributes:
-        method: Fingerprint of the method.
+        method: Fingerprint of the method and the purpose.
         time: Values released so far.
         arrays: What the filter remembers.
     """
@@ -338,28 +331,29 @@ class RealtimeState:
     arrays: dict[str, Floats]
 
 
-@dataclass(slots=True)
 class RunningSeries:
     """One series on its way.
 
     Attributes:
         method: How it is released.
-        filter: What is known of it.
-        randomness: Source of coins.
-        time: Values released so far.
     """
 
-    method: Realtime
-    filter: Filter
-    randomness: Randomness
-    time: int = 0
-    _seen: Floats = field(default_factory=lambda: np.empty((1, 1)), repr=False)
-    _variance: Floats = field(default_factory=lambda: np.empty(1), repr=False)
+    def __init__(self, method: Realtime, filter: Filter, coins: StreamCoins, time: int = 0) -> None:
+        self.method = method
+        self._filter = filter
+        self._coins = coins
+        self._time = time
+        self._seen, self._variance = np.empty((1, 1)), np.empty(1)
+
+    @property
+    def time(self) -> int:
+        """Values released so far."""
+        return self._time
 
     @property
     def state(self) -> RealtimeState:
         """Where it is, to be stored; its size does not grow."""
-        return RealtimeState(self.method.fingerprint, self.time, filter_arrays(self.filter))
+        return RealtimeState(self._coins.plan, self._time, filter_arrays(self._filter))
 
     def step(self, value: float) -> float:
         """Release one value.
@@ -367,21 +361,21 @@ class RunningSeries:
         Raises:
             BudgetExceeded: If all values that the budget is for were released.
         """
-        method, time = self.method, self.time
+        method, time = self.method, self._time
         if time >= len(method.noises):
             raise BudgetExceeded("series", time, method.guarantee, PureDP(0.0))
         noise = method.noises[time]
-        coins = self.randomness.at("series", time)
+        coins = self._coins.at(time)
         if isinstance(noise, GaussianNoise):
             measured = noise.perturb_one(_number(value), coins)
         else:
             given = checked_series([value])
             measured = math.nan if noise is None else float(noise.perturb(given, coins)[0])
-        self.time = time + 1
+        self._time = time + 1
         self._seen[0, 0] = measured
         self._variance[0] = 1.0 if noise is None else noise.variance
         weight = method.weights[time : time + 1]
-        return float(self.filter.update(self._seen, weight, self._variance)[0, 0])
+        return float(self._filter.update(self._seen, weight, self._variance)[0, 0])
 
 
 def _schedule(length: int | None, schedule: ArrayLike | None) -> Floats:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato._digest import digest
+from sfumato._digest import digest, fields_content
 from sfumato.errors import InsecureRandomness, InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
-from sfumato.randomness import Randomness
+from sfumato.randomness import Domain, Randomness, StreamCoins
 from sfumato.streaming.instant import Purpose
 
 Floats = NDArray[np.float64]
@@ -86,32 +86,30 @@ class SeriesMethod(ABC, Generic[Running]):
     @property
     def fingerprint(self) -> str:
         """Identifies the method and all its parameters."""
-        told = self.guarantee
-        return digest(self.name, repr(self), told.epsilon, told.delta)
+        return digest(self.name, fields_content(self))
 
-    def own_coins(self, randomness: Randomness, name: str | None, purpose: Purpose) -> Randomness:
+    def own_coins(self, randomness: Randomness, name: str | None, purpose: Purpose) -> StreamCoins:
         """The coins of one series under this method, or why there are none.
 
         Another method, or the same one with another budget, has other coins: two releases of a
-        value with the same ones would give it away.
+        value with the same ones would give it away. A simulation has others than a release.
         """
-        if randomness.simulated:
-            if purpose is not Purpose.SIMULATION:
-                raise InsecureRandomness("a release of a series")
-            return randomness
-        if not randomness.addressed:
-            return randomness
-        if name is None:
-            rule = "be given, with keyed coins: one set for each series"
-            raise InvalidParameter("name", None, rule)
-        return randomness.at(f"series {name} {self.fingerprint}", 0)
+        if randomness.simulated and purpose is not Purpose.SIMULATION:
+            raise InsecureRandomness("a release of a series")
+        if name is None and randomness.addressed:
+            if not randomness.simulated:
+                rule = "be given, with keyed coins: one set for each series"
+                raise InvalidParameter("name", None, rule)
+            name = f"simulated {randomness.word()}"  # one after the other from one seed
+        plan = digest("series plan", self.fingerprint, purpose.value)
+        return StreamCoins(randomness, Domain.SERIES, plan, name or "")
 
     @abstractmethod
-    def _begin(self, randomness: Randomness) -> Running:
+    def _begin(self, coins: StreamCoins) -> Running:
         """Begin a series with coins of its own."""
 
-    def _released(self, values: Floats, randomness: Randomness) -> Floats:
-        releasing = self._begin(randomness)
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
+        releasing = self._begin(coins)
         return np.array([releasing.step(float(value)) for value in values])
 
 

@@ -66,7 +66,7 @@ class Solo:
         if not self._open:
             return -1
         if randomness.addressed:
-            randomness = randomness.at(self._stream, crowd.moments.item(0))
+            randomness = randomness.at(self._plan.address(self._stream, crowd.moments.item(0)))
         self._before = self._account
         output = self._release(place, randomness.word())
         if output >= 0:

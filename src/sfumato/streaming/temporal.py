@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato._digest import content, digest, fields_content
 from sfumato.accounting.temporal import TemporalAccount
 from sfumato.accounting.temporal_budgets import OnlineBudget, finite_budgets
 from sfumato.alphabet import Alphabet
@@ -20,7 +21,7 @@ from sfumato.leakage.over_time import TemporalLeakage
 from sfumato.leakage.temporal import LossFunction
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.frequency import KaryResponse
-from sfumato.randomness import Randomness, secure
+from sfumato.randomness import Address, Domain, Randomness, secure
 from sfumato.streaming.instant import Purpose
 
 Ints = NDArray[np.int64]
@@ -31,7 +32,8 @@ _MOVED = 2
 class Mechanism(Protocol):
     """One release: what it leaks of the value of one person, and how it is drawn.
 
-    It may have a method `check` that refuses a value before anything is charged.
+    It may have a method `check` that refuses a value before anything is charged. With keyed or
+    seeded coins it is a dataclass, or has a `fingerprint`: what it draws depends on that.
     """
 
     @property
@@ -147,6 +149,11 @@ class Measurement:
             "measurement.map(distance)", float(self.measurement.map(self.distance))
         )
 
+    @property
+    def fingerprint(self) -> str:
+        """What is told of it; it takes no coins of ours."""
+        return digest("measurement", self.epsilon)
+
     def __call__(self, value: Any, randomness: Randomness) -> Any:
         """Invoke the measurement."""
         return self.measurement(value)
@@ -172,6 +179,11 @@ class TemporalPlan:
     forward: LossFunction
     alpha: float
     steps: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the rule."""
+        return digest("temporal plan", fields_content(self))
 
     @property
     def budgets(self) -> NDArray[np.float64]:
@@ -221,7 +233,8 @@ class TemporalRelease:
             raise InsecureRandomness("a temporal release")
         if stream is None and self._coins.addressed and not self._coins.simulated:
             raise InvalidParameter("stream", None, "be named, with keyed coins")
-        self._stream = f"temporal {stream}"
+        self._stream = "" if stream is None else stream
+        self._print = digest(plan.fingerprint, purpose.value)
         self.plan = plan
         self._make = make
         self._account = TemporalAccount(plan.backward, plan.forward)
@@ -254,9 +267,21 @@ class TemporalRelease:
             raise BudgetExceeded("temporal", sequence, TemporalDP(charge), TemporalDP(budget))
         if (check := getattr(mechanism, "check", None)) is not None:
             check(value)
+        coins = self._own_coins(mechanism, sequence)
         # Charged before anything is drawn: an interrupted release is one that happened.
         self._charge(charge)
-        return mechanism(value, self._coins.at(self._stream, sequence))
+        return mechanism(value, coins)
+
+    def _own_coins(self, mechanism: Mechanism, sequence: int) -> Randomness:
+        """The coins of a moment: another plan, or another mechanism, has others."""
+        if not self._coins.addressed:
+            return self._coins
+        try:
+            plan = digest(self._print, content(mechanism))
+        except TypeError:
+            rule = "be a dataclass or have a fingerprint, with keyed coins"
+            raise InvalidParameter("make", type(mechanism).__name__, rule) from None
+        return self._coins.at(Address(Domain.TEMPORAL, plan, self._stream, sequence))
 
     def skip(self) -> None:
         """A moment at which nothing is released; later ones of an endless stream may get more."""

@@ -26,7 +26,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, PureDP
 from sfumato.leakage.local import local_leakage
 from sfumato.mechanisms.series_noise import LaplaceNoise, on_lattice
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.local_numbers import HybridMechanism, SquareWave
 from sfumato.streaming.series import Floats, Releasing, SeriesMethod, Unit
 from sfumato.streaming.tree import HAIR
@@ -216,9 +216,9 @@ class Tops(SeriesMethod[Releasing]):
         warming = self.choice.leakage + self.early.leakage
         return PureDP(max(warming.epsilon, self.later.leakage.epsilon))
 
-    def _begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, coins: StreamCoins) -> Releasing:
         """Begin a series."""
-        return _Tops(self, randomness)
+        return _Tops(self, coins.at(0))
 
 
 class _Tops:
@@ -343,9 +343,9 @@ class Topl(SeriesMethod[Releasing]):
         error = bias**2 + (spread + noise) / self.span
         return float(points[1:][np.argmin(error[1:])])
 
-    def _begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, coins: StreamCoins) -> Releasing:
         """Begin a series."""
-        return _Topl(self, randomness)
+        return _Topl(self, coins.at(0))
 
 
 class _Topl:

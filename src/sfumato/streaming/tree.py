@@ -29,7 +29,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.leakage.densities import local_gaussian_delta
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise, on_lattice
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.series import Floats, Releasing, SeriesMethod, Unit
 
 Ints = NDArray[np.int64]
@@ -64,9 +64,9 @@ class _Sums(SeriesMethod[Releasing]):
     length: int
     told: Told
 
-    def _released(self, values: Floats, randomness: Randomness) -> Floats:
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
         _within(values.size, self.length)
-        return super()._released(values, randomness)
+        return super()._released(values, coins)
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class BinaryTree(_Sums):
                 assert_never(self.told)
         return np.asarray(nodes * self.noise.variance)
 
-    def _begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, coins: StreamCoins) -> Releasing:
         """Begin a series."""
-        return _Tree(self, randomness)
+        return _Tree(self, coins.at(0))
 
 
 class _Tree:
@@ -329,9 +329,9 @@ class SquareRootTree(_Sums):
                 assert_never(self.told)
         return np.asarray(np.cumsum(row**2) * self.noise.variance)
 
-    def _begin(self, randomness: Randomness) -> Releasing:
+    def _begin(self, coins: StreamCoins) -> Releasing:
         """Begin a series."""
-        return _Root(self, randomness)
+        return _Root(self, coins.at(0))
 
 
 class _Root:

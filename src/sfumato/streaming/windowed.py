@@ -22,7 +22,7 @@ from sfumato._numerics import add_up, up
 from sfumato.errors import BudgetExceeded
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.series_noise import LaplaceNoise, on_lattice
-from sfumato.randomness import Randomness
+from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.series import SeriesMethod, Unit, checked_series
 
 LEAST_BUDGET = 1e-5
@@ -86,9 +86,9 @@ class Windowed(SeriesMethod["Publishing"]):
     def shares(self) -> Shares:
         """The rule of what each step may publish with, at its beginning."""
 
-    def _begin(self, randomness: Randomness) -> Publishing:
+    def _begin(self, coins: StreamCoins) -> Publishing:
         """Begin a series, which may have no end."""
-        return Publishing(self, randomness)
+        return Publishing(self, coins.at(0))
 
 
 class Shares(Protocol):

@@ -90,7 +90,7 @@ from sfumato.leakage.repeated import (
 from sfumato.leakage.transfer import estimation_gap
 from sfumato.mechanisms.channel import Channel
 from sfumato.models.prior_sets import PriorList
-from sfumato.randomness import seeded
+from sfumato.randomness import Address, Domain, seeded
 
 Floats = NDArray[np.float64]
 Prior = tuple[float, ...]
@@ -367,7 +367,11 @@ def _corners(priors: Floats, epsilon: float) -> Floats:
 
 def _drawn_counts(samples: int, seed: int, repetitions: int) -> NDArray[np.int64]:
     """How often the rarer value was seen, in each of many samples."""
-    words = seeded(seed).at("samples", samples).words(repetitions)
+    words = (
+        seeded(seed)
+        .at(Address(Domain.SIMULATION, "lip discrete", "samples", samples))
+        .words(repetitions)
+    )
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return np.asarray(binom.ppf(uniform, samples, LEAST), dtype=np.int64)
 

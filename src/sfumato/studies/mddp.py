@@ -77,7 +77,7 @@ from sfumato.mechanisms.vector_noise import VectorNoise
 from sfumato.models.coupled import Cloud, CoupledPrior
 from sfumato.models.coupling import FullCoupling
 from sfumato.models.joint import JointMixture
-from sfumato.randomness import seeded
+from sfumato.randomness import Address, Domain, seeded
 from sfumato.studies.lip_discrete import Point
 from sfumato.studies.mddp_people import (
     MEN,
@@ -165,7 +165,12 @@ def attack_success(
     ranks = np.argsort(people.points[:, 0], kind="stable")
     shares = (np.arange(attacks) + 0.5) / attacks
     chosen = ranks[np.searchsorted(people.weights[ranks].cumsum()[:-1], shares, side="right")]
-    words = seeded(2).at("attacks", 0).words(attacks * noise.words).reshape(attacks, -1)
+    words = (
+        seeded(2)
+        .at(Address(Domain.SIMULATION, "mddp", "attacks", 0))
+        .words(attacks * noise.words)
+        .reshape(attacks, -1)
+    )
     told = people.points[chosen] + noise.draw(words)
     guessed = equation_estimates(prior, noise, half, told)
     found = cloud_shares(guessed, half, told, people.points, people.weights, noise.form())

@@ -21,7 +21,7 @@ from sfumato.formats.problems import BadTable
 from sfumato.mechanisms.vector_noise import Kind, standard, uniforms
 from sfumato.models.coupling import FullCoupling
 from sfumato.models.joint import JointMixture
-from sfumato.randomness import seeded
+from sfumato.randomness import Address, Domain, seeded
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +95,12 @@ def simulated_people(seed: int = 1, count: int = MEN) -> People:
         >>> people.men[:2].round(1), float(people.joint.correlation[0, 1].round(1))
         (array([[...]]), 0.6)
     """
-    words = seeded(seed).at("people", 0).words(4 * count).reshape(4, count)
+    words = (
+        seeded(seed)
+        .at(Address(Domain.SIMULATION, "mddp", "people", 0))
+        .words(4 * count)
+        .reshape(4, count)
+    )
     normals = standard(Kind.GAUSSIAN, uniforms(words))
     height = _HEIGHTS[0] + _HEIGHTS[1] * normals[0]
     weight = np.polynomial.polynomial.polyval(height, PRINTED) + _OFF * normals[1]
