@@ -294,7 +294,7 @@ def _expected(channels: Sequence[Channel], priors: Floats) -> Floats:
 
 
 def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any], priors: Floats) -> str:
-    parts = [part for channel in channels for part in (channel.weights, channel.outputs)]
+    parts = [channel.fingerprint for channel in channels]
     return digest("channels", priors, *parts, *map(repr, labels))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato._digest import digest
 from sfumato.errors import InvalidParameter, UnknownSymbol
 from sfumato.loss import Loss, as_loss
 from sfumato.randomness import BITS, categorical, integer_weights
@@ -98,6 +99,11 @@ class Channel:
     def size(self) -> int:
         """Number of true symbols."""
         return len(self.weights)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the channel by what is sampled."""
+        return digest("channel", self.weights, self.outputs)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
 from sfumato.loss import Loss
 from sfumato.mechanisms.channel import Channel, checked_outputs, checked_places
@@ -91,6 +92,11 @@ class ResponseChannel(Channel):
         shared = np.full(size, each, dtype=np.int64)
         shared[:left] += 1
         return cls(shared, np.arange(size))
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the channel by what is sampled."""
+        return digest("response", self._shared, self._target, self.outputs)
 
     @property
     def weights(self) -> Ints:
