@@ -125,27 +125,27 @@ def test_every_transition_reaches_the_floor(
 
 
 def test_without_smoothing_a_fit_is_the_share_of_each_move() -> None:
-    chain = MarkovChain.fit(["aaab", "bb"], smoothing=0.0, floor=1e-12)
+    chain = MarkovChain.fit([list("aaab"), list("bb")], smoothing=0.0, floor=1e-12)
     assert chain.transition() == pytest.approx(np.array([[2 / 3, 1 / 3], [0.0, 1.0]]), abs=1e-11)
     assert chain.initial == pytest.approx(np.array([0.5, 0.5]), abs=1e-11)
 
 
 def test_much_smoothing_forgets_the_moves() -> None:
-    chain = MarkovChain.fit(["aaab", "bb"], smoothing=1e12)
+    chain = MarkovChain.fit([list("aaab"), list("bb")], smoothing=1e12)
     # Half the share of the symbols, half even: the symbols are even here.
     assert chain.transition() == pytest.approx(np.full((2, 2), 0.5), abs=1e-9)
-    skewed = MarkovChain.fit(["aaaaaaab"], smoothing=1e12)
+    skewed = MarkovChain.fit([list("aaaaaaab")], smoothing=1e12)
     assert skewed.transition() == pytest.approx(np.tile([0.6875, 0.3125], (2, 1)), abs=1e-9)
 
 
 def test_a_context_never_seen_follows_the_background() -> None:
-    chain = MarkovChain.fit(["aaaab"], alphabet=Alphabet("abc"), order=2)
+    chain = MarkovChain.fit([list("aaaab")], alphabet=Alphabet("abc"), order=2)
     unseen = chain.transition()[code((2, 1), 3)]
     assert unseen == pytest.approx([0.4 + 1 / 6, 0.1 + 1 / 6, 1 / 6])
 
 
 def test_sequences_shorter_than_the_order_only_tell_the_symbols() -> None:
-    chain = MarkovChain.fit(["a", "b", "b"], order=2)
+    chain = MarkovChain.fit([list("a"), list("b"), list("b")], order=2)
     background = np.array([0.5 / 3 + 0.25, 1 / 3 + 0.25])
     assert chain.transition() == pytest.approx(np.tile(background, (4, 1)))
     assert chain.initial == pytest.approx(np.outer(background, background))
@@ -157,7 +157,7 @@ def test_symbols_are_found_and_sorted_numbers_first() -> None:
 
 
 def test_order_of_the_sequences_does_not_matter() -> None:
-    paths = ["aab", "ba", "bbba", "a"]
+    paths = [list(path) for path in ("aab", "ba", "bbba", "a")]
     one, two = MarkovChain.fit(paths, order=2), MarkovChain.fit(paths[::-1], order=2)
     assert one.fingerprint == two.fingerprint
 
@@ -193,13 +193,13 @@ def test_a_fit_finds_the_chain_that_made_the_history_and_no_neighbouring_one() -
 @pytest.mark.parametrize("floor", [0.0, -0.1, 0.25, 0.5, float("nan")])
 def test_a_floor_outside_its_range_is_refused(floor: float) -> None:
     with pytest.raises(InvalidParameter, match="floor must be greater than 0 and less than 1/4"):
-        MarkovChain.fit(["ab"], floor=floor)
+        MarkovChain.fit([list("ab")], floor=floor)
 
 
 @pytest.mark.parametrize("smoothing", [-1.0, float("nan"), float("inf")])
 def test_a_smoothing_that_is_no_count_is_refused(smoothing: float) -> None:
     with pytest.raises(InvalidParameter, match="smoothing must be finite and at least 0"):
-        MarkovChain.fit(["ab"], smoothing=smoothing)
+        MarkovChain.fit([list("ab")], smoothing=smoothing)
 
 
 @pytest.mark.parametrize("sequences", [[], [[]], [[], []]])

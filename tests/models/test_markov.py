@@ -463,7 +463,7 @@ def test_an_order_below_one_is_refused(order: int) -> None:
     with pytest.raises(InvalidParameter, match="order must be a whole number of at least 1"):
         MarkovChain(Alphabet("ab"), order, half, np.full((2, 2), 0.5), half, half)
     with pytest.raises(InvalidParameter, match="order must be a whole number of at least 1"):
-        MarkovChain.fit(["aab"], order=order)
+        MarkovChain.fit([list("aab")], order=order)
 
 
 def test_an_order_that_no_memory_can_hold_is_refused() -> None:

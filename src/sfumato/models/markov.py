@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from sfumato import _checks
 from sfumato._digest import digest
@@ -29,6 +29,7 @@ from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter, SolverFailed
 from sfumato.models.belief import Belief
 from sfumato.models.fitting import Rows, context_count, count_transitions, smoothed_parts
+from sfumato.models.histories import recorded_paths
 from sfumato.randomness import Randomness, categorical, integer_weights
 
 
@@ -117,8 +118,10 @@ class MarkovChain:
     @classmethod
     def fit(
         cls,
-        sequences: Iterable[Sequence[Label]],
+        sequences: Iterable[Sequence[Label]] | Any,
         *,
+        stream: str | None = None,
+        value: str | None = None,
         alphabet: Alphabet | None = None,
         order: int = 1,
         smoothing: float = 0.5,
@@ -127,7 +130,10 @@ class MarkovChain:
         """Fit a chain with full support to many recorded sequences.
 
         Args:
-            sequences: Recorded sequences of symbols, one per stream.
+            sequences: Recorded sequences of symbols, one per stream; or a frame (polars, pandas,
+                pyarrow) with one row per value, in order.
+            stream: Column of a frame that tells streams apart.
+            value: Column of a frame that holds the values.
             alphabet: The symbols; those that occur, sorted, if not given.
             order: How many past values the next one depends on.
             smoothing: Pseudo-counts per follower that a context has, spread like the symbols
@@ -140,7 +146,7 @@ class MarkovChain:
             >>> chain.alphabet.labels, chain.full_support
             (('a', 'b'), True)
         """
-        paths = list(sequences)
+        paths = recorded_paths(sequences, stream, value)
         if alphabet is None:
             found = {label for path in paths for label in path}
             alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
@@ -302,7 +308,7 @@ class MarkovChain:
         if self.order == 1 and self.size <= 2_000:
             return _stationary_dense(self.transition())
         if self.order == 1 and self.backoff.min() > 0 and not isinstance(self.known, np.ndarray):
-            return _stationary_sparse(self.known, self.backoff, self.background)
+            return _stationary_sparse(self)
         shape = (self.size,) * self.order
         belief = Belief(np.full(shape, 1.0 / self.size**self.order), self.order - 1)
         for _ in range(max_steps):
@@ -423,13 +429,16 @@ def _off(
     return np.where(wrong, sums, 1.0)
 
 
-def _stationary_sparse(
-    known: sparse.csr_array, backoff: NDArray[np.float64], background: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """What returns from the background for ever: `p (1 - (1-l) S)` is in proportion to it."""
-    leaving = sparse.identity(len(backoff), format="csr") - known * (1 - backoff)[:, None]
-    solution = np.maximum(spsolve(sparse.csc_array(leaving.T), background), 0.0)
-    return _checks.read_only(solution / solution.sum())
+def _stationary_sparse(chain: MarkovChain) -> NDArray[np.float64]:
+    """Leading left eigenvector, by Arnoldi's method: no factor that a matrix would fill in."""
+    carried = LinearOperator((chain.size, chain.size), matvec=chain.spread, dtype=np.float64)
+    try:
+        # A start of our own: the same chain has the same stationary distribution, always.
+        found = eigs(carried, k=1, which="LM", v0=chain.background.copy())[1][:, 0]
+    except ArpackNoConvergence as problem:
+        raise SolverFailed(f"the stationary distribution did not settle ({problem})") from problem
+    weights = np.abs(found.real)
+    return _checks.read_only(weights / weights.sum())
 
 
 def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:
