@@ -64,9 +64,7 @@ def distance(weights: list[int], masses: list[Fraction]) -> Fraction:
 
 def made(trials: int, steps: int) -> BinomialNoise:
     """Binomial noise of so few trials that every sum can be done in fractions."""
-    shares = [int(binomial(k, trials) * WHOLE) for k in range(-trials, trials + 1)]
-    shares[trials] += WHOLE - sum(shares)
-    return BinomialNoise(1.0, steps, trials, np.cumsum(np.array(shares, dtype=np.int64)))
+    return BinomialNoise(1.0, steps, trials)
 
 
 # Discrete Gaussian ------------------------------------------------------------------------------
@@ -91,7 +89,7 @@ def test_discrete_gaussian_table_is_its_pmf_within_the_slack(
 def test_discrete_gaussian_keeps_its_concentrated_privacy(
     deviation: float, apart: int, order: float
 ) -> None:
-    noise = DiscreteGaussianNoise(1.0, apart, deviation, np.array([WHOLE]))
+    noise = DiscreteGaussianNoise(1.0, apart, deviation)
     with mpmath.workdps(60):
         size, a = mpmath.mpf(deviation), mpmath.mpf(order)
         reach = range(-200, 201)

@@ -209,7 +209,7 @@ def test_oracle_catches_first_steps_that_were_forgotten() -> None:
     """The planted bug: an account that starts after the first two values."""
     method = Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, schedule=geometric(30, 0.8))
     forgetful = Realtime(
-        1.0, method.noises[2:], method.estimate, method.weights[2:], method.delta
+        method.noises[2:], method.estimate, method.weights[2:], method.delta
     ).guarantee
     assert exact_delta(gaussians(method), 1.0, _epsilon(method)) <= 1e-6
     assert exact_delta(gaussians(method), 1.0, forgetful.epsilon) > 1e-6

@@ -251,6 +251,14 @@ def composed_epsilon(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -> Ap
 AnyNoise: TypeAlias = LaplaceNoise | GaussianNoise | DiscreteGaussianNoise | BinomialNoise
 
 
+def check_one_kind(noises: Sequence[AnyNoise]) -> set[type[AnyNoise]]:
+    """The one kind of some noises, or say that they must be of one."""
+    kinds = {type(noise) for noise in noises}
+    if len(kinds) > 1:
+        raise InvalidParameter("noises", "several kinds", "be of one kind")
+    return kinds
+
+
 def series_guarantee(noises: Sequence[AnyNoise], delta: float) -> PureDP | ApproxDP:
     """What measurements with these noises promise together, to a person who is in all of them.
 
@@ -267,9 +275,7 @@ def series_guarantee(noises: Sequence[AnyNoise], delta: float) -> PureDP | Appro
         0.8341
     """
     counts = Counter(noises)
-    kinds = {type(noise) for noise in counts}
-    if len(kinds) > 1:
-        raise InvalidParameter("noises", "several kinds", "be of one kind")
+    kinds = check_one_kind(list(counts))
     if kinds <= {LaplaceNoise}:
         return sum(
             (noise.leakage for noise in noises if isinstance(noise, LaplaceNoise)), PureDP(0)

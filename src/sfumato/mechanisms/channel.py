@@ -41,8 +41,8 @@ class Channel:
 
     weights: NDArray[np.int64]
     outputs: NDArray[np.int64]
-    is_constant: bool
-    _cumulative: NDArray[np.int64] = field(repr=False)
+    is_constant: bool = field(init=False)
+    _cumulative: NDArray[np.int64] = field(init=False, repr=False)
 
     def __init__(self, weights: ArrayLike, outputs: ArrayLike | None = None) -> None:
         table = _exact_weights(weights)

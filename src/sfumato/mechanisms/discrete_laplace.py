@@ -55,17 +55,19 @@ class DiscreteLaplace:
 
     weights: Ints
     repeat: int
-    _cumulative: Ints = field(repr=False)
+    _cumulative: Ints = field(init=False, repr=False)
 
-    def __init__(self, weights: Ints, repeat: int) -> None:
-        table = np.array(weights, dtype=np.int64)
-        if table.ndim != 1 or table.min() <= 0 or int(table.sum()) != _WHOLE:
+    def __post_init__(self) -> None:
+        table = np.array(self.weights, dtype=np.int64)
+        # A sum of 64-bit integers may wrap around to the right one; that of floats does not.
+        near = abs(float(table.sum(dtype=np.float64)) - _WHOLE) < 0.5 * _WHOLE
+        if table.ndim != 1 or not near or table.min() <= 0 or int(table.sum()) != _WHOLE:
             raise InvalidParameter("weights", table.shape, "be positive and sum to 2**62")
-        if not 0 < repeat < _WHOLE:
-            raise InvalidParameter("repeat", repeat, "lie strictly between 0 and 2**62")
+        if not 0 < _checks.count("repeat", self.repeat) < _WHOLE:
+            raise InvalidParameter("repeat", self.repeat, "lie strictly between 0 and 2**62")
         table.setflags(write=False)
         object.__setattr__(self, "weights", table)
-        object.__setattr__(self, "repeat", int(repeat))
+        object.__setattr__(self, "repeat", int(self.repeat))
         object.__setattr__(self, "_cumulative", table.cumsum())
 
     @classmethod

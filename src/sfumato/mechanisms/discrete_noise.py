@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato._numerics import up
-from sfumato.mechanisms.series_noise import TableNoise, noise_table, series_lattice
+from sfumato.mechanisms.series_noise import (
+    TableNoise,
+    check_lattice,
+    noise_table,
+    series_lattice,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,14 +45,19 @@ class DiscreteGaussianNoise(TableNoise):
     step: float
     steps: int
     deviation: float
-    _cumulative: Ints = field(repr=False)
+    _cumulative: Ints = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_lattice(self.step, self.steps)
+        _checks.positive("deviation", self.deviation)
+        object.__setattr__(self, "_cumulative", _discrete_table(self.deviation))
 
     @classmethod
     def at(cls, sensitivity: float, deviation: float) -> DiscreteGaussianNoise:
         """The noise of a given deviation, for values that far apart."""
         size = _checks.positive("deviation", deviation)
         step, steps = series_lattice(sensitivity, size)
-        return cls(step, steps, size / step, _discrete_table(size / step))
+        return cls(step, steps, size / step)
 
     @property
     def concentrated(self) -> float:
@@ -85,7 +95,12 @@ class BinomialNoise(TableNoise):
     step: float
     steps: int
     trials: int
-    _cumulative: Ints = field(repr=False)
+    _cumulative: Ints = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_lattice(self.step, self.steps)
+        _checks.count("trials", self.trials)
+        object.__setattr__(self, "_cumulative", _binomial_table(self.trials))
 
     @classmethod
     def at(cls, sensitivity: float, variance: float) -> BinomialNoise:
@@ -93,7 +108,7 @@ class BinomialNoise(TableNoise):
         size = _checks.positive("variance", variance)
         step, steps = series_lattice(sensitivity, math.sqrt(size))
         trials = math.ceil(2 * size / step**2)
-        return cls(step, steps, trials, _binomial_table(trials))
+        return cls(step, steps, trials)
 
     @property
     def variance(self) -> float:

@@ -46,6 +46,15 @@ class Reporting(ABC):
 
     def __post_init__(self) -> None:
         _checks.count("size", self.size, at_least=2)
+        self._check()
+        high, low = self.odds
+        if not (0 < low <= high < 1):
+            rule = "favour the truth, and leave every report possible"
+            raise InvalidParameter("weights", (high, low), rule)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Say what the weights must be, for the odds to be those of what is drawn."""
 
     @property
     @abstractmethod
@@ -135,6 +144,10 @@ class KaryResponse(Reporting):
 
     other: int
 
+    def _check(self) -> None:
+        if _checks.count("other", self.other) * self.size > _WHOLE:
+            raise InvalidParameter("other", self.other, "be at most 2**62 over the symbols")
+
     @classmethod
     def at(cls, size: int, epsilon: float) -> KaryResponse:
         """The response of a given model-free leakage."""
@@ -179,6 +192,10 @@ class UnaryEncoding(Reporting):
     """
 
     false: int
+
+    def _check(self) -> None:
+        if _checks.count("false", self.false) > _WHOLE // 2:
+            raise InvalidParameter("false", self.false, "be at most 2**61")
 
     @classmethod
     def at(cls, size: int, epsilon: float) -> UnaryEncoding:
@@ -225,10 +242,11 @@ class SubsetSelection(Reporting):
     chosen: int
     kept: int
 
-    def __post_init__(self) -> None:
-        _checks.count("size", self.size, at_least=2)
-        if not 1 <= self.chosen < self.size:
+    def _check(self) -> None:
+        if not 1 <= _checks.count("chosen", self.chosen) < self.size:
             raise InvalidParameter("chosen", self.chosen, f"lie in [1, {self.size - 1}]")
+        if _checks.count("kept", self.kept) >= _WHOLE:
+            raise InvalidParameter("kept", self.kept, "be less than 2**62")
 
     @classmethod
     def at(cls, size: int, epsilon: float, chosen: int | None = None) -> SubsetSelection:

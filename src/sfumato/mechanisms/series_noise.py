@@ -61,6 +61,14 @@ class LaplaceNoise:
     steps: int
     noise: DiscreteLaplace
 
+    def __post_init__(self) -> None:
+        check_lattice(self.step, self.steps)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far apart two values may be: what the leakage is for."""
+        return self.step * self.steps
+
     @classmethod
     def at(cls, sensitivity: float, epsilon: float) -> LaplaceNoise:
         """The noise with a given pure leakage for values that far apart."""
@@ -95,7 +103,13 @@ class TableNoise:
 
     __slots__ = ()
     step: float
+    steps: int
     _cumulative: Ints
+
+    @property
+    def sensitivity(self) -> float:
+        """How far apart two values may be: what the leakage is for."""
+        return self.step * self.steps
 
     @property
     def slack(self) -> float:
@@ -131,7 +145,13 @@ class GaussianNoise(TableNoise):
     step: float
     steps: int
     deviation: float
-    _cumulative: Ints = field(repr=False)
+    _cumulative: Ints = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_lattice(self.step, self.steps)
+        _checks.positive("deviation", self.deviation)
+        # Made here, from what the ratio is computed from: the two cannot differ.
+        object.__setattr__(self, "_cumulative", _normal_table(self.deviation))
 
     @classmethod
     def at(cls, sensitivity: float, deviation: float) -> GaussianNoise:
@@ -141,7 +161,7 @@ class GaussianNoise(TableNoise):
             step, steps = series_lattice(sensitivity, size, inflated)
             if size / step <= _WIDEST:
                 break
-        return cls(step, steps, size / step, _normal_table(size / step))
+        return cls(step, steps, size / step)
 
     @property
     def ratio(self) -> float:
@@ -163,6 +183,13 @@ class GaussianNoise(TableNoise):
         coin = randomness.word() >> (64 - BITS)
         drawn = int(self._cumulative.searchsorted(coin, side="right"))
         return self.step * (place + drawn - self._cumulative.size // 2)
+
+
+def check_lattice(step: float, steps: int) -> None:
+    """Say that a lattice must have a power of two for its step: division by it is exact."""
+    if _checks.positive("step", step) != 2.0 ** math.floor(math.log2(step)):
+        raise InvalidParameter("step", step, "be a power of two")
+    _checks.count("steps", steps)
 
 
 def on_lattice(values: ArrayLike, step: float) -> Floats:

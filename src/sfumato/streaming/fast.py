@@ -124,6 +124,22 @@ class Fast(SeriesMethod["Filtering"]):
     sanity: float
     control: Control | None = None
 
+    def __post_init__(self) -> None:
+        length = _checks.count("length", self.length)
+        if _checks.count("measurements", self.measurements) > length:
+            rule = f"be at most the length, {length}"
+            raise InvalidParameter("measurements", self.measurements, rule)
+        if self.control is None and self.measurements != length:
+            rule = f"be {length}, the length: without a control every value is measured"
+            raise InvalidParameter("measurements", self.measurements, rule)
+        _checks.finite("ratio", self.ratio)
+        _checks.positive("sanity", self.sanity)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far apart two values of a moment may be."""
+        return self.noise.sensitivity
+
     @classmethod
     def at(
         cls,

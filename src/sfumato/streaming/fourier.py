@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, NoReturn, Self
 
 import numpy as np
@@ -50,8 +51,8 @@ class Fourier(SeriesMethod[Releasing]):
     Attributes:
         length: How many values the series has.
         coefficients: How many frequencies are kept, from 0 upwards.
+        sensitivity: How far apart two values of a moment may be.
         step: Distance of the points of the lattice.
-        steps: How many steps the kept numbers of two series may be apart, in all.
         noise: The noise of each number, in steps.
 
     Examples:
@@ -72,9 +73,17 @@ class Fourier(SeriesMethod[Releasing]):
 
     length: int
     coefficients: int
+    sensitivity: float
     step: float
-    steps: int
     noise: DiscreteLaplace
+
+    def __post_init__(self) -> None:
+        most = _checks.count("length", self.length) // 2 + 1
+        if _checks.count("coefficients", self.coefficients) > most:
+            rule = f"be at most half the length, plus 1: {most}"
+            raise InvalidParameter("coefficients", self.coefficients, rule)
+        _checks.positive("sensitivity", self.sensitivity)
+        _checks.positive("step", self.step)
 
     @classmethod
     def at(cls, sensitivity: float, epsilon: float, length: int, coefficients: int) -> Self:
@@ -91,14 +100,23 @@ class Fourier(SeriesMethod[Releasing]):
         if not across:
             enough = f"be larger for {numbers} numbers, or fewer coefficients kept"
             raise InvalidParameter("epsilon", epsilon, enough)
-        steps = int(across) + 2 * numbers
+        noise = _noise(budget, int(across) + 2 * numbers)
         step = up(_sensitivity(width, size, numbers) / across)
-        return cls(size, kept, step, steps, _noise(budget, steps))
+        return cls(size, kept, width, step, noise)
 
     @property
     def numbers(self) -> int:
         """How many real numbers the kept coefficients are."""
         return min(2 * self.coefficients - 1, self.length)
+
+    @property
+    def steps(self) -> int:
+        """How many steps the kept numbers of two series may be apart, in all.
+
+        From the very numbers that are drawn for: more coefficients, or a finer lattice, are more.
+        """
+        apart = Fraction(_sensitivity(self.sensitivity, self.length, self.numbers))
+        return math.ceil(apart / Fraction(self.step)) + 2 * self.numbers
 
     @property
     def variance(self) -> float:
@@ -179,6 +197,22 @@ class DelayedFourier(SeriesMethod[Releasing]):
     delay: int
     block: Fourier
     rest: Fourier | None
+
+    def __post_init__(self) -> None:
+        length, delay = _checks.count("length", self.length), _checks.count("delay", self.delay)
+        if delay > length:
+            raise InvalidParameter("delay", delay, f"be at most the length, {length}")
+        if self.block.length != delay:
+            raise InvalidParameter("block", self.block.length, f"be for {delay} values, the delay")
+        left = 0 if self.rest is None else self.rest.length
+        if left != length % delay:
+            raise InvalidParameter("rest", left, f"be for the {length % delay} values left over")
+
+    @property
+    def sensitivity(self) -> float:
+        """How far apart two values of a moment may be: as far as every block allows."""
+        blocks = [self.block] if self.rest is None else [self.block, self.rest]
+        return min(block.sensitivity for block in blocks)
 
     @classmethod
     def at(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
+from sfumato.leakage.local import local_leakage
 from sfumato.mechanisms.channel import Channel
 from sfumato.randomness import Randomness
 
@@ -19,6 +22,9 @@ Ints = NDArray[np.int64]
 
 _HAIR = 2.0**-36
 """A part of the budget that is left for the rounding to integers."""
+_TRIES = 24
+_LEAST_WEIGHT = 2.0**-40
+"""A far sign with less probability than this is not told: its weight would be a few units."""
 _MOST_POINTS = 1024
 _ROUNDS = 500
 """Steps of expectation-maximisation."""
@@ -50,9 +56,17 @@ class SquareWave:
     channel: Channel
     reach: int
 
+    def __post_init__(self) -> None:
+        if _checks.count("reach", self.reach, at_least=0) * 2 >= self.channel.outputs.size:
+            raise InvalidParameter("reach", self.reach, "be less than half of the reports")
+
     @classmethod
     def at(cls, epsilon: float, points: int) -> SquareWave:
         """The wave of a given model-free leakage, as wide as tells most of the truth."""
+        return _within(lambda asked: cls._near(asked, points), epsilon)
+
+    @classmethod
+    def _near(cls, epsilon: float, points: int) -> SquareWave:
         budget, count = _checks.epsilon("epsilon", epsilon), _points(points)
         large = math.exp(budget)
         # Below this the formula loses its digits; its limit is a half.
@@ -118,15 +132,25 @@ class HybridMechanism:
     channel: Channel
     amounts: Floats
 
+    def __post_init__(self) -> None:
+        amounts = _checks.read_only(_checks.numbers("amounts", self.amounts))
+        if amounts.shape != self.channel.outputs.shape:
+            raise InvalidParameter("amounts", amounts.shape, "be one for each report")
+        object.__setattr__(self, "amounts", amounts)
+
     @classmethod
     def at(cls, epsilon: float, points: int) -> HybridMechanism:
         """The mechanism of a given model-free leakage."""
+        return _within(lambda asked: cls._near(asked, points), epsilon)
+
+    @classmethod
+    def _near(cls, epsilon: float, points: int) -> HybridMechanism:
         budget, count = _checks.epsilon("epsilon", epsilon), _points(points)
-        kept = budget * (1 - _HAIR)
         truth = np.linspace(-1.0, 1.0, count)
-        far = 1 / math.tanh(kept / 2)
-        up = 0.5 + truth / (2 * far)
-        signs = np.stack([1 - up, up], axis=1)
+        far = 1 / math.tanh(budget / 2)
+        # As sums: a difference from 1 would leave nothing of the unlikely sign.
+        least = 1 / (1 + math.exp(budget))
+        signs = np.stack([0.5 * (1 - truth) / far + least, 0.5 * (1 + truth) / far + least], axis=1)
         if budget <= ONLY_SIGNS:
             return cls(Channel.from_probabilities(signs), np.array([-far, far]))
         width = max(1, round((count - 1) * math.exp(-budget / 2)))
@@ -134,7 +158,10 @@ class HybridMechanism:
         places = np.arange(pieces.shape[1]) - 0.5 * (pieces.shape[1] - 1)
         near, beyond = pieces[0, 0], pieces[0, -1]
         scale = 2 / ((count - 1) * width * (near - beyond))
-        often = -math.expm1(-budget / 2)
+        rarely = math.exp(-budget / 2)
+        if rarely * least < _LEAST_WEIGHT:
+            return cls(_window(budget, count, width), scale * places)
+        often = 1 - rarely
         rows = np.concatenate([(1 - often) * signs, often * pieces], axis=1)
         amounts = np.concatenate([[-far, far], scale * places])
         return cls(Channel.from_probabilities(rows), amounts)
@@ -150,14 +177,31 @@ class HybridMechanism:
         return 0.5 + 0.5 * float(self.amounts[_drawn(self.channel, share, randomness)])
 
 
+Told = TypeVar("Told", SquareWave, HybridMechanism)
+
+
 @lru_cache(maxsize=64)
 def _window(epsilon: float, points: int, width: int) -> Channel:
     """A channel whose likely outputs are a window that moves by one with the true point."""
-    large = math.exp(epsilon * (1 - _HAIR))
+    large = math.exp(epsilon)
     outputs = points - 1 + width
     far = np.arange(outputs) - np.arange(points)[:, None]
     rows = np.where((far >= 0) & (far < width), large, 1.0)
     return Channel.from_probabilities(rows / (width * large + points - 1))
+
+
+def _within(make: Callable[[float], Told], epsilon: float) -> Told:
+    """What is made for as much of a budget as its integers keep to."""
+    budget = _checks.epsilon("epsilon", epsilon)
+    asked = budget * (1 - _HAIR)
+    for attempt in range(_TRIES):
+        made = make(asked)
+        excess = local_leakage(made.channel).epsilon - budget
+        if excess <= 0:
+            return made
+        # The rounding is another one each time; infinite if a weight was rounded to none.
+        asked -= min(1.5**attempt * excess, 1.0)
+    raise InvalidParameter("epsilon", epsilon, "be smaller: weights of 62 bits do not hold it")
 
 
 def _drawn(channel: Channel, share: float, randomness: Randomness) -> int:

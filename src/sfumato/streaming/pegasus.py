@@ -77,6 +77,11 @@ class Grouper:
         return cls(threshold, LaplaceNoise(query.step, query.steps, level), query)
 
     @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead."""
+        return self.query.sensitivity
+
+    @property
     def leakage(self) -> PureDP:
         """What all its decisions tell of one value."""
         level, query = self.level, self.query
@@ -119,11 +124,21 @@ class Pegasus(SeriesMethod[Releasing]):
     """
 
     name: ClassVar[str] = "PeGaSus"
-    unit: ClassVar[Unit] = Unit.EVENT
+    unit = Unit.EVENT
 
     noise: LaplaceNoise
     grouper: Grouper
     smoothing: Smoothing = Smoothing.MEDIAN
+
+    def __post_init__(self) -> None:
+        if self.smoothing not in tuple(Smoothing):
+            raise InvalidParameter("smoothing", self.smoothing, f"be of {', '.join(Smoothing)}")
+        object.__setattr__(self, "smoothing", Smoothing(self.smoothing))
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead: as both of its parts allow."""
+        return min(self.noise.sensitivity, self.grouper.sensitivity)
 
     @classmethod
     def at(

@@ -10,7 +10,7 @@ as one lag.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
@@ -18,7 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato.accounting.series import AnyNoise, gaussian_ratio, series_guarantee
+from sfumato.accounting.series import (
+    AnyNoise,
+    check_one_kind,
+    gaussian_ratio,
+    series_guarantee,
+)
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoise
@@ -33,7 +38,7 @@ from sfumato.streaming.filters import (
 )
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.schedules import constant
-from sfumato.streaming.series import SeriesMethod, checked_series
+from sfumato.streaming.series import SeriesMethod, Unit, checked_series
 
 Floats = NDArray[np.float64]
 
@@ -49,11 +54,11 @@ class Realtime(SeriesMethod["RunningSeries"]):
     """Measurements with noise and an estimate from all of them.
 
     Attributes:
-        sensitivity: The most that one person can change any value of the series.
         noises: The noise of each measurement; None where nothing is measured.
         estimate: Begins the filter.
         weights: Weight of the measurement at each time, for rules that use one.
         delta: That of the guarantee; 0 for Laplace noise.
+        unit: Whether a person may be in every value (user level) or in one of them (event level).
 
     Examples:
         >>> from sfumato.randomness import seeded
@@ -70,19 +75,27 @@ class Realtime(SeriesMethod["RunningSeries"]):
 
     name: ClassVar[str] = "realtime"
 
-    sensitivity: float
     noises: tuple[AnyNoise | None, ...] = field(repr=False)
     estimate: Estimate = field(default_factory=learned, repr=False)
     weights: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     delta: float = 0.0
+    unit: Unit = Unit.USER
 
     def __post_init__(self) -> None:
-        if not self.weights.size:
-            object.__setattr__(self, "weights", np.ones(len(self.noises)))
-        if self.weights.shape != (len(self.noises),):
-            raise InvalidParameter("weights", self.weights.shape, "be one for each noise")
-        if not self.noises or all(noise is None for noise in self.noises):
+        weights = np.ones(len(self.noises)) if not self.weights.size else self.weights
+        if weights.shape != (len(self.noises),):
+            raise InvalidParameter("weights", weights.shape, "be one for each noise")
+        object.__setattr__(self, "weights", _checks.read_only(_checks.numbers("weights", weights)))
+        if not self._measurements:
             raise InvalidParameter("noises", len(self.noises), "have at least one measurement")
+        if self.unit not in (Unit.USER, Unit.EVENT):
+            raise InvalidParameter("unit", self.unit, f"be {Unit.USER} or {Unit.EVENT}")
+        if any(isinstance(noise, LaplaceNoise) for noise in self._measurements):
+            if self.delta != 0.0:
+                raise InvalidParameter("delta", self.delta, "be 0 for Laplace noise, which is pure")
+        else:
+            _checks.proper_fraction("delta", self.delta)
+        check_one_kind(self._measurements)
         if self.noises[0] is None and self.estimate.name.startswith("bank"):
             raise InvalidParameter("schedule", 0.0, "begin with a measurement, to be learnt from")
 
@@ -95,8 +108,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
         delta: float,
         length: int | None = None,
         schedule: ArrayLike | None = None,
-        weight: float = 1.0,
+        weight: float | ArrayLike = 1.0,
         estimate: Estimate | None = None,
+        unit: Unit = Unit.USER,
     ) -> Realtime:
         """Gaussian noise, as much as the exact curve of all measurements together asks for.
 
@@ -108,25 +122,27 @@ class Realtime(SeriesMethod["RunningSeries"]):
             length: Number of values; with a schedule it is that of the schedule.
             schedule: How precisely each value is measured, relative to the others; 0 for not at
                 all. The same for all if not given.
-            weight: Weight of a measurement in the published rule, in (0, 1].
+            weight: Weight of a measurement in the published rule, in (0, 1]; one, or one for each.
             estimate: The filter; the learned bank if not given.
+            unit: Whether a person may be in every value, or in one of them.
         """
         shares = _schedule(length, schedule)
         allowed = _checks.proper_fraction("delta", delta)
-        total = math.sqrt(float(np.square(shares).sum()))
+        total = _together(shares, unit)
         # What rounding of the noise may add to delta is settled with a rough ratio first.
         widths = _widths(sensitivity, shares)
         rough = _noises(widths, shares, total / gaussian_ratio(epsilon, allowed))
-        slack = sum(noise.slack for noise in rough if noise is not None)
+        slacks = [noise.slack for noise in rough if noise is not None]
+        slack = max(slacks) if unit is Unit.EVENT else sum(slacks)
         ratio = gaussian_ratio(epsilon, allowed, 2 * slack)
         if ratio == 0.0:
             raise InvalidParameter("delta", delta, "be larger: so many values are rounded")
         scale = total / ratio
-        weights = np.where(shares > 0, _weight(weight), 0.0)
+        weights = _weights(weight, shares)
         # Whole steps make sensitivities larger, by a hundredth as a rule.
         for stretch in (1 + 2.0**-40, *np.linspace(1.001, 1.02, 20), 1.04, 1.12, 1.6):
             noises = _noises(widths, shares, scale * float(stretch))
-            made = cls(float(widths.max()), noises, estimate or learned(), weights, allowed)
+            made = cls(noises, estimate or learned(), weights, allowed, unit)
             if made.guarantee.epsilon <= epsilon:
                 return made
         raise InvalidParameter("sensitivity", "such", "be held by the lattice of the noise")
@@ -139,16 +155,18 @@ class Realtime(SeriesMethod["RunningSeries"]):
         epsilon: float,
         length: int | None = None,
         schedule: ArrayLike | None = None,
-        weight: float = 1.0,
+        weight: float | ArrayLike = 1.0,
         estimate: Estimate | None = None,
+        unit: Unit = Unit.USER,
     ) -> Realtime:
         """Laplace noise, pure: the budgets of the measurements add up."""
         shares = _schedule(length, schedule)
-        each = _checks.positive("epsilon", epsilon) * shares / shares.sum() * (1 - 2.0**-40)
+        whole = float(shares.max() if unit is Unit.EVENT else shares.sum())
+        each = _checks.positive("epsilon", epsilon) * shares / whole * (1 - 2.0**-40)
         widths = _widths(sensitivity, shares)
         noises = _made(lambda width, part: LaplaceNoise.at(width, part), widths, each)
-        weights = np.where(shares > 0, _weight(weight), 0.0)
-        return cls(float(widths.max()), noises, estimate or learned(), weights)
+        weights = _weights(weight, shares)
+        return cls(noises, estimate or learned(), weights, unit=unit)
 
     @classmethod
     def discrete_gaussian(
@@ -159,8 +177,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
         delta: float,
         length: int | None = None,
         schedule: ArrayLike | None = None,
-        weight: float = 1.0,
+        weight: float | ArrayLike = 1.0,
         estimate: Estimate | None = None,
+        unit: Unit = Unit.USER,
     ) -> Realtime:
         """Discrete Gaussian noise, accounted by concentrated privacy."""
         return cls._calibrated(
@@ -169,6 +188,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
             (length, schedule),
             weight,
             estimate,
+            unit,
         )
 
     @classmethod
@@ -180,8 +200,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
         delta: float,
         length: int | None = None,
         schedule: ArrayLike | None = None,
-        weight: float = 1.0,
+        weight: float | ArrayLike = 1.0,
         estimate: Estimate | None = None,
+        unit: Unit = Unit.USER,
     ) -> Realtime:
         """Binomial noise, the exact curve of each measurement composed as in the paper.
 
@@ -193,7 +214,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
             return BinomialNoise.at(width, deviation**2)
 
         budget, times = (sensitivity, epsilon, delta), (length, schedule)
-        return cls._calibrated(make, budget, times, weight, estimate)
+        return cls._calibrated(make, budget, times, weight, estimate, unit)
 
     @classmethod
     def _calibrated(
@@ -201,8 +222,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
         make: Callable[[float, float], DiscreteGaussianNoise | BinomialNoise],
         budget: tuple[float | ArrayLike, float, float],
         times: tuple[int | None, ArrayLike | None],
-        weight: float,
+        weight: float | ArrayLike,
         estimate: Estimate | None,
+        unit: Unit,
     ) -> Realtime:
         """The least noise that keeps the budget, by halving on its scale."""
         sensitivity, epsilon, delta = budget
@@ -215,9 +237,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
 
         def kept(scale: float) -> bool:
             used = [noise for noise in noises(scale) if noise is not None]
-            return series_guarantee(used, allowed).epsilon <= wanted
+            return _promised(used, allowed, unit).epsilon <= wanted
 
-        total = math.sqrt(float(np.square(shares).sum()))
+        total = _together(shares, unit)
         low, high = 0.0, total / gaussian_ratio(wanted, allowed)
         while not kept(high):
             low, high = high, 2 * high
@@ -229,13 +251,22 @@ class Realtime(SeriesMethod["RunningSeries"]):
                 high = middle
             else:
                 low = middle
-        weights = np.where(shares > 0, _weight(weight), 0.0)
-        return cls(float(widths.max()), noises(high), estimate or learned(), weights, allowed)
+        weights = _weights(weight, shares)
+        return cls(noises(high), estimate or learned(), weights, allowed, unit)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """For a person who may be in every value: user level."""
-        return series_guarantee([noise for noise in self.noises if noise is not None], self.delta)
+        """For a person who may be in every value, or in any one of them at event level."""
+        return _promised(self._measurements, self.delta, self.unit)
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that one person can change any value; that of each is its noise's own."""
+        return max(noise.sensitivity for noise in self._measurements)
+
+    @property
+    def _measurements(self) -> list[AnyNoise]:
+        return [noise for noise in self.noises if noise is not None]
 
     @property
     def variances(self) -> Floats:
@@ -429,10 +460,28 @@ def _noises(widths: Floats, shares: Floats, scale: float) -> tuple[GaussianNoise
     )
 
 
-def _weight(weight: float) -> float:
-    if not 0 < weight <= 1:
-        raise InvalidParameter("weight", weight, "lie in (0, 1]")
-    return float(weight)
+def _together(shares: Floats, unit: Unit) -> float:
+    """What the shares of measurements that one person may be in amount to."""
+    if unit is Unit.EVENT:
+        return float(shares.max())
+    return math.sqrt(float(np.square(shares).sum()))
+
+
+def _promised(noises: Sequence[AnyNoise], delta: float, unit: Unit) -> PureDP | ApproxDP:
+    """The guarantee of all together, or of the worst one alone."""
+    if unit is Unit.USER:
+        return series_guarantee(noises, delta)
+    alone = [series_guarantee([noise], delta) for noise in dict.fromkeys(noises)]
+    return max(alone, key=lambda promised: promised.epsilon)
+
+
+def _weights(weight: float | ArrayLike, shares: Floats) -> Floats:
+    given = _checks.numbers("weight", weight)
+    if given.shape not in ((), shares.shape):
+        raise InvalidParameter("weight", given.shape, f"be one number or {shares.size}")
+    if not (given.min() > 0 and given.max() <= 1):
+        raise InvalidParameter("weight", float(given.min()), "lie in (0, 1]")
+    return np.where(shares > 0, given, 0.0)
 
 
 def _number(value: float) -> float:

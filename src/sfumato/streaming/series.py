@@ -48,7 +48,7 @@ class SeriesMethod(ABC, Generic[Running]):
     """
 
     name: ClassVar[str]
-    unit: ClassVar[Unit] = Unit.USER
+    unit: Unit = Unit.USER
     online: ClassVar[bool] = True
 
     @property

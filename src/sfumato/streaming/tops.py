@@ -67,15 +67,24 @@ class ThresholdChoice:
     penalties: tuple[int, ...]
     ratio: int
 
+    def __post_init__(self) -> None:
+        kept = _checks.read_only(_checks.numbers("candidates", self.candidates))
+        if kept.ndim != 1 or kept.size == 0 or np.any(np.diff(kept, prepend=0.0) <= 0):
+            raise InvalidParameter("candidates", kept.shape, "grow from above 0")
+        if len(self.penalties) != kept.size or min(self.penalties) <= 0:
+            rule = "be above 0, one for each candidate"
+            raise InvalidParameter("penalties", len(self.penalties), rule)
+        if not 1 <= _checks.count("ratio", self.ratio) <= 2**_RATIO_BITS:
+            raise InvalidParameter("ratio", self.ratio, "lie in [1, 2**30]")
+        object.__setattr__(self, "candidates", kept)
+
     @classmethod
     def at(cls, candidates: list[float], costs: list[float], epsilon: float) -> ThresholdChoice:
         """The choice with a given pure leakage; a cost of 1 weighs as much as one value above."""
         budget = _checks.epsilon("epsilon", epsilon)
         ratio = max(1, math.ceil(math.ldexp(math.exp(-budget), _RATIO_BITS) * (1 + 8 * UNIT)))
-        kept = _checks.read_only(_checks.numbers("candidates", candidates))
-        if kept.ndim != 1 or kept.size == 0 or np.any(np.diff(kept, prepend=0.0) <= 0):
-            raise InvalidParameter("candidates", kept.shape, "grow from above 0")
         powers = budget / math.log(2) * _checks.numbers("costs", costs)
+        kept = _checks.numbers("candidates", candidates)
         return cls(kept, _powers_of_two(powers), min(ratio, 2**_RATIO_BITS))
 
     @property
@@ -144,7 +153,7 @@ class Tops(SeriesMethod[Releasing]):
     """
 
     name: ClassVar[str] = "ToPS"
-    unit: ClassVar[Unit] = Unit.EVENT
+    unit = Unit.EVENT
 
     ceiling: float
     warmup: int
@@ -163,6 +172,15 @@ class Tops(SeriesMethod[Releasing]):
             raise InvalidParameter("weight", self.weight, "be above 0 and at most 1")
         if self.choice.candidates[-1] > self.ceiling:
             raise InvalidParameter("candidates", "larger ones", "not lie beyond the ceiling")
+        for name, noise in (("early", self.early), ("later", self.later)):
+            # Values come in parts of ceiling or threshold: any two are up to 1 apart.
+            if noise.sensitivity < 1:
+                raise InvalidParameter(name, noise.sensitivity, "be made for a sensitivity of 1")
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead: the whole range."""
+        return self.ceiling
 
     @classmethod
     def at(
@@ -292,7 +310,7 @@ class Topl(SeriesMethod[Releasing]):
     """
 
     name: ClassVar[str] = "ToPL"
-    unit: ClassVar[Unit] = Unit.EVENT
+    unit = Unit.EVENT
 
     ceiling: float
     warmup: int
@@ -304,6 +322,13 @@ class Topl(SeriesMethod[Releasing]):
         _checks.positive("ceiling", self.ceiling)
         _checks.count("warmup", self.warmup)
         _checks.count("span", self.span)
+        if not math.isfinite(self.local.epsilon):
+            raise InvalidParameter("channel", "reports that name a value", "keep all possible")
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead: the whole range."""
+        return self.ceiling
 
     @classmethod
     def at(

@@ -60,7 +60,7 @@ class Told(StrEnum):
 class _Sums(SeriesMethod[Releasing]):
     """A method of releasing running sums of at most `length` values."""
 
-    unit: ClassVar[Unit] = Unit.EVENT
+    unit = Unit.EVENT
     length: int
     told: Told
 
@@ -107,6 +107,12 @@ class BinaryTree(_Sums):
 
     def __post_init__(self) -> None:
         _checks.count("length", self.length)
+        object.__setattr__(self, "told", _told(self.told))
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead."""
+        return self.noise.sensitivity
 
     @classmethod
     def at(
@@ -247,6 +253,12 @@ class SquareRootTree(_Sums):
             raise InvalidParameter("noise", self.noise.steps, "be made for one step")
         given.setflags(write=False)
         object.__setattr__(self, "coefficients", given)
+        object.__setattr__(self, "told", _told(self.told))
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead."""
+        return self.parts * float(self.coefficients[0]) * self.noise.step
 
     @classmethod
     def at(
@@ -410,6 +422,12 @@ def _ones(numbers: Ints) -> Ints:
     """How many binary digits of each number are 1."""
     digits = range(int(numbers.max()).bit_length())
     return np.asarray(sum(numbers >> place & 1 for place in digits))
+
+
+def _told(told: Told) -> Told:
+    if told not in tuple(Told):
+        raise InvalidParameter("told", told, f"be one of {', '.join(Told)}")
+    return Told(told)
 
 
 def _within(count: int, length: int) -> None:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Protocol, Self
 
 from sfumato import _checks
 from sfumato._numerics import add_up, up
-from sfumato.errors import BudgetExceeded
+from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.series_noise import LaplaceNoise, on_lattice
 from sfumato.randomness import Randomness, StreamCoins
@@ -27,6 +27,8 @@ from sfumato.streaming.series import SeriesMethod, Unit, checked_series
 
 LEAST_BUDGET = 1e-5
 """A publication with less is not tried: its noise would be 100 000 times the sensitivity."""
+MOST_STEPS = 10**6
+"""Steps of a window at most: each is remembered."""
 _HAIR = 2.0**-50
 
 
@@ -55,26 +57,33 @@ class Windowed(SeriesMethod["Publishing"]):
         sensitivity: How far apart two values of a moment may be.
         epsilon: What any `window` successive steps may leak.
         window: How many steps that is.
-        dissimilarity: Noise of the question whether the value moved.
         initial: What counts as the last release before there is one; public.
+        dissimilarity: Noise of the question whether the value moved; follows from the others.
     """
 
-    unit: ClassVar[Unit] = Unit.WINDOW
+    unit = Unit.WINDOW
 
     sensitivity: float
     epsilon: float
     window: int
-    dissimilarity: LaplaceNoise
     initial: float = 0.0
+    dissimilarity: LaplaceNoise = field(init=False)
+
+    def __post_init__(self) -> None:
+        budget = _checks.epsilon("epsilon", self.epsilon)
+        if _checks.count("window", self.window) > MOST_STEPS:
+            raise InvalidParameter("window", self.window, f"be at most {MOST_STEPS}")
+        share = budget / (2 * self.window)
+        _checks.numbers("initial", self.initial)
+        # Made here: noise for another sensitivity, budget or window cannot be held.
+        noise = noise_within(_checks.positive("sensitivity", self.sensitivity), share)
+        object.__setattr__(self, "dissimilarity", noise)
 
     @classmethod
     def at(cls, sensitivity: float, epsilon: float, window: int, *, initial: float = 0.0) -> Self:
         """The method for a budget over any `window` successive steps."""
-        budget = _checks.epsilon("epsilon", epsilon)
-        width = _checks.count("window", window)
         start = float(_checks.numbers("initial", initial))
-        noise = noise_within(sensitivity, budget / (2 * width))
-        return cls(float(sensitivity), budget, width, noise, start)
+        return cls(float(sensitivity), float(epsilon), window, start)
 
     @property
     def guarantee(self) -> PureDP:
