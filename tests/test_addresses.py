@@ -163,15 +163,14 @@ def of_records(coins: Randomness) -> None:
     }
     for sigma in BUDGETS:
         for noise in ("gaussian", "ball"):
-            for domains in ({"x": (0.0, 30.0), "y": (0.0, 60.0)}, {"x": (0.0, 31.0)}):
+            for columns in (["x", "y"], ["y", "x"]):
                 publish(
                     table,
-                    ["x", "y"],
+                    columns,
                     accuracy=1.0,
                     sigma=sigma,
                     noise=noise,
                     coupling="none",
-                    domains=domains,
                     identity="name",
                     randomness=coins,
                 )

@@ -21,28 +21,29 @@ def test_remarks_are_made_upon_people_and_not_upon_what_was_learnt_from() -> Non
     outside, off = known_attributes(LINE, "b = 2*a", people=people).remarks
     assert outside.startswith("values of 'a' lie outside their domain")
     assert "do not satisfy the equation of 'b'" in off
-    free = known_attributes(LINE, domains={"b": (0.0, 5.0)}, people=people).remarks
+    free = known_attributes(LINE, "none", domains={"b": (0.0, 5.0)}, people=people).remarks
     assert [remark[:13] for remark in free] == ["values of 'b'"]
 
 
 def test_without_equations_only_given_domains_limit_what_is_known() -> None:
-    assert known_attributes(LINE).domains == {}
-    assert known_attributes(LINE, domains={"a": (-1, 10)}).domains == {"a": (-1.0, 10.0)}
+    assert known_attributes(LINE, "none").domains == {}
+    assert known_attributes(LINE, "none", domains={"a": (-1, 10)}).domains == {"a": (-1.0, 10.0)}
     assert known_attributes({"a": LINE["a"]}, "gaussian").domains == {}
 
 
 @pytest.mark.parametrize("column", [[4.5], [4.5, 4.5, 4.5]])
 def test_one_person_and_people_alike_teach_nothing(column: list[float]) -> None:
     options: dict[str, Any] = {"accuracy": 2.0, "sigma": 6.0}
+    blind: dict[str, Any] = options | {"coupling": "none"}
     assert len(sf.publish({"x": column}, ["x"], coupling=NORMAL, **options).values) == len(column)
     for coupling in ("gaussian", "mixture", "kernel"):
         with pytest.raises(InvalidParameter, match="x must be a column that varies"):
             sf.publish({"x": column}, ["x"], coupling=coupling, **options)
     with pytest.raises(InvalidParameter, match="noise must come with columns that vary"):
-        sf.publish({"x": column}, ["x"], noise="best", **options)
+        sf.publish({"x": column}, ["x"], noise="best", **blind)
     with pytest.raises(InvalidParameter, match="x must be a column that varies"):
-        sf.disclosure({"x": column}, ["x"], **options)
-    known = sf.disclosure({"x": column}, ["x"], domains={"x": (0.0, 9.0)}, **options)
+        sf.disclosure({"x": column}, ["x"], **blind)
+    known = sf.disclosure({"x": column}, ["x"], domains={"x": (0.0, 9.0)}, **blind)
     assert known.delta == pytest.approx(2 / (np.sqrt(3) * 6))
 
 
@@ -57,7 +58,7 @@ def test_a_coupling_of_no_kind_is_refused(coupling: Any) -> None:
 @pytest.mark.parametrize("domain", [5, (1, 2, 3), "12", ("a", "b"), (None, 1), [(1, 2)]])
 def test_a_domain_that_is_no_interval_is_refused(domain: Any) -> None:
     with pytest.raises(InvalidParameter, match="domain"):
-        known_attributes(LINE, domains={"a": domain})
+        known_attributes(LINE, "none", domains={"a": domain})
 
 
 def test_equations_name_published_columns_alone() -> None:
@@ -76,7 +77,7 @@ def test_equations_name_published_columns_alone() -> None:
         ({"columns": []}, "columns must name one column or more"),
         ({"keep": "c"}, "keep must be a list of columns, not one text; got 'c'"),
         ({"keep": ["c", "c"]}, "keep must name every column once"),
-        ({"keep": ["a"]}, "keep must name no column that is published"),
+        ({"keep": ["a"]}, "keep must not name a column that is released"),
         ({"target_delta": "x"}, "target_delta must be a number; got 'str'"),
         ({"target_delta": [0.1]}, "target_delta must be a number; got 'list'"),
         ({"noise": "best", "attacker": "x"}, "attacker must be a number; got 'str'"),
@@ -84,6 +85,7 @@ def test_equations_name_published_columns_alone() -> None:
     ],
 )
 def test_what_is_of_another_kind_is_refused_by_name(options: dict[str, Any], words: str) -> None:
-    given: dict[str, Any] = {"columns": ["a", "b"], "accuracy": 1.0, "sigma": 3.0} | options
+    given: dict[str, Any] = {"columns": ["a", "b"], "accuracy": 1.0, "sigma": 3.0}
+    given |= {"coupling": "none", **options}
     with pytest.raises(InvalidParameter, match=words):
         sf.publish({**LINE, "c": range(9)}, **given)

@@ -33,7 +33,8 @@ def people(tmp_path: Path) -> Path:
 
 def asked(command: str, people: Path, *options: object) -> tuple[object, ...]:
     given = ("--table", people, "--columns", "height,weight", "--accuracy", 2)
-    return (command, *given, *options)
+    blind = () if "--coupling" in options else ("--coupling", "none")
+    return (command, *given, *blind, *options)
 
 
 def told(people: Path) -> dict[str, list[Any]]:
@@ -135,7 +136,8 @@ def test_every_format_comes_in_and_goes_out_with_its_certificate(
 ) -> None:
     source = write(tmp_path / f"people.{suffix}", NAMES, rows())
     output = tmp_path / f"noisy.{suffix}"
-    options = ("--sigma", 6, "--keep", "id", "--key-file", key, "-o", output, "--json")
+    kept = ("--keep", "id", "--independent", "id")
+    options = ("--sigma", 6, *kept, "--key-file", key, "-o", output, "--json")
     found = done(*asked("publish", source, *options)).document
     table = read(output)
     assert [list(row) for row in table] == [["id", "height", "weight"]] * 60
@@ -174,6 +176,80 @@ def test_a_key_writes_the_same_again_and_nothing_else(
     assert output.read_bytes() == before
 
 
+def test_a_promise_is_not_replaced_by_one_against_a_weaker_attacker(
+    people: Path, key: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "noisy.csv"
+    given = ("--sigma", 6, "--noise", "gaussian", "--key-file", key, "-o", output)
+    done(*asked("publish", people, *given, "--coupling", "gaussian"))
+    before = {path: path.read_bytes() for path in (output, Path(f"{output}.certificate.json"))}
+    weaker = call(*asked("publish", people, *given, "--coupling", "none"))
+    refused(weaker, "--output", "same certificate")
+    assert {path: path.read_bytes() for path in before} == before
+    done(*asked("publish", people, *given, "--coupling", "gaussian"))
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Path:
+    table = [(*row[:3], "north" if place % 2 else "south") for place, row in enumerate(rows())]
+    moved = [(a, float(str(b)) + 30 * (d == "north"), c, d) for a, b, c, d in table]
+    return write(tmp_path / "towns.csv", ["id", "height", "weight", "town"], moved)
+
+
+def test_kept_columns_are_known_to_the_attacker_in_both_commands(
+    towns: Path, tmp_path: Path
+) -> None:
+    noise = ("--sigma", 6, "--noise", "gaussian", "--coupling", "gaussian")
+    alone = done(*asked("disclosure", towns, *noise, "--json")).document
+    kept = done(*asked("disclosure", towns, *noise, "--keep", "town", "--json")).document
+    assert (alone["groups"], kept["groups"], kept["kept"]) == (1, 2, ["town"])
+    assert kept["delta_mean"] > 1.1 * alone["delta"]
+    output = ("-o", tmp_path / "noisy.csv", "--json")
+    said = done(*asked("publish", towns, *noise, "--keep", "town", *output)).document
+    assert said["delta"] == pytest.approx(kept["delta_high"], rel=1e-4)
+    assert said["delta_mean"] == pytest.approx(kept["delta_mean"], rel=1e-4)
+    assert list(read(tmp_path / "noisy.csv")[0]) == ["town", "height", "weight"]
+    text = done(*asked("disclosure", towns, *noise, "--keep", "town")).out
+    assert "worst of 2 groups" in text
+    assert shown_up(kept["delta_mean"], 5) in text
+    many = call(*asked("disclosure", towns, *noise, "--keep", "id"))
+    refused(many, towns, "20 rows", "(--independent)")
+
+
+def test_the_default_attacker_and_the_blind_guess_are_told(people: Path, tmp_path: Path) -> None:
+    given = ("--table", people, "--columns", "weight", "--accuracy", 2, "--sigma", 6)
+    found = done("disclosure", *given, "--json").document
+    report = sf.disclosure(told(people), ["weight"], accuracy=2.0, sigma=6.0)
+    assert found["coupling"] == report.coupling == "mixture"
+    assert found["delta"] == report.delta
+    guess = shown_up(found["delta_before"], 5)
+    assert f"a blind guess, before anything is published\t{guess}" in done("disclosure", *given).out
+    blind = done("publish", *given, "--coupling", "none", "-o", tmp_path / "noisy.csv")
+    assert "a blind guess, before anything is published, finds" in blind.out
+    assert "note: NO PROMISE AGAINST ANYONE" in blind.err
+
+
+def test_silence_and_rows_left_out_are_told_to_whoever_publishes(
+    people: Path, tmp_path: Path
+) -> None:
+    holed = write(tmp_path / "holed.csv", NAMES, [*rows(), ("q", "", 70, "s")])
+    refused(call(*asked("disclosure", holed, "--sigma", 6)), holed, "row 61", "'height'")
+    refused(call(*asked("disclosure", holed, "--sigma", 6, "--missing", "skip")), "--missing")
+    options = ("--sigma", 40, "--missing", "drop", "--noise", "gaussian")
+    output = tmp_path / "noisy.csv"
+    result = done(*asked("publish", holed, *options, "-o", output))
+    assert "note: 1 rows with a missing value were left out" in result.err
+    assert "NO BETTER THAN A CONSTANT: the noise on 'height'" in result.err
+    assert "missed by (root mean square): height 40" in result.out
+    assert len(read(output)) == 60
+    told_alone = done(*asked("publish", holed, *options, "-o", tmp_path / "n.csv", "--json"))
+    assert told_alone.document["dropped"] == 1
+    assert told_alone.document["silence"]["error"][0] >= 40
+    document = json.loads(Path(f"{output}.certificate.json").read_text())
+    assert not {"dropped", "silence"} & set(document)
+
+
 def test_a_write_that_fails_leaves_nothing(people: Path, tmp_path: Path) -> None:
     before = files(tmp_path)
     for place in ("sfumato.jobs.columns.write_columns", "sfumato.files.write_whole"):
@@ -204,7 +280,8 @@ def test_an_interrupt_leaves_nothing(people: Path, tmp_path: Path) -> None:
 
 def test_standard_output_holds_the_table_alone(people: Path, tmp_path: Path) -> None:
     before = files(tmp_path)
-    result = done(*asked("publish", people, "--sigma", 6, "-o", "-", "--keep", "id"))
+    kept = ("--keep", "id", "--independent", "id")
+    result = done(*asked("publish", people, "--sigma", 6, "-o", "-", *kept))
     lines = result.out.splitlines()
     assert lines[0] == "id,height,weight"
     assert len(lines) == 61

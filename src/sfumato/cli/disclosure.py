@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato._numerics import shown_down, shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say, table
+from sfumato.cli.console import print_json, progress, say
+from sfumato.cli.disclosure_text import tell, tell_published
 from sfumato.cli.once import (
     check_files,
     check_picture,
@@ -22,8 +22,7 @@ from sfumato.cli.once import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.jobs.disclosure import DisclosureReport
-    from sfumato.jobs.publishing import PublishCertificate
+    from sfumato.jobs.publishing import PublishCertificate, Published
 
 Columns = Annotated[str, typer.Option("--columns", "-c", help="The columns to publish: a,b,c.")]
 Accuracy = Annotated[
@@ -37,8 +36,10 @@ Noise = Annotated[str, typer.Option(help="uniform, ball, gaussian, laplace or be
 Coupling = Annotated[
     str,
     typer.Option(
-        help='What the attacker knows: none, gaussian, mixture, kernel, an equation "b = 2*a", or '
-        '"b ~ a" for a polynomial that is fitted; several with ; between.'
+        help="What the attacker knows: the joint density of the columns, learnt from --history or "
+        "the table as a mixture of normals, one normal (gaussian) or a kernel density; an equation "
+        '"b = 2*a", or "b ~ a" for a polynomial that is fitted, several with ; between; or none: '
+        "an attacker who has never seen such a table, whom a blind guess may beat."
     ),
 ]
 Degree = Annotated[int, typer.Option(help="Of polynomials that are fitted.")]
@@ -64,6 +65,14 @@ Correlation = Annotated[
 ]
 History = Annotated[str | None, typer.Option(help="Public records to learn the coupling from.")]
 
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns that leave as they are: town,school. Attackers know them, so delta is that "
+        "of the group of equal values of them in which attackers do best."
+    ),
+]
+
 _OPTIONS = {
     "columns": "--columns",
     "accuracy": "--accuracy",
@@ -77,6 +86,8 @@ _OPTIONS = {
     "degree": "--degree",
     "identity": "--id",
     "keep": "--keep",
+    "independent": "--independent",
+    "missing": "--missing",
 }
 
 
@@ -86,13 +97,16 @@ def disclosure(
     accuracy: Accuracy,
     sigma: Sigma = None,
     noise: Noise = "ball",
-    coupling: Coupling = "none",
+    coupling: Coupling = "mixture",
     target_delta: Target = None,
     attacker: Attacker = None,
     correlation: Correlation = None,
     domain: Domain = None,
     degree: Degree = 2,
     history: History = None,
+    keep: Keep = None,
+    independent: options.Independent = None,
+    missing: options.Missing = "refuse",
     plot: Annotated[
         str | None, typer.Option(help="Picture of delta against the noise (PNG, SVG, PDF).")
     ] = None,
@@ -103,10 +117,10 @@ def disclosure(
 
     delta is the probability that the best attacker who knows the coupling comes within --accuracy
     on every column: the mean posterior mass of the best box, by quadrature for densities of up to
-    three columns, with a confidence interval beyond and for equations. Beside it: an attacker who
-    sees the published values alone, a guess before anything is published, the paper's successful
-    disclosure rate gamma and its bounds, which are marked where they are none. Nothing is
-    published.
+    three columns, with a confidence interval beyond and for equations. Beside it: the best blind
+    guess before anything is published, an attacker who sees the published values alone, the paper's
+    successful disclosure rate gamma and its bounds, which are marked where they are none, and how
+    much better than a constant the noisy columns are. Nothing is published.
 
     \b
     Noise of standard deviation sigma on each column:
@@ -130,27 +144,17 @@ def disclosure(
     """
     from dataclasses import asdict
 
-    from sfumato.formats.readers import Table
-    from sfumato.jobs.columns import read_columns
     from sfumato.jobs.disclosure import curves
     from sfumato.jobs.disclosure import disclosure as assess
 
     check_picture(plot)
     names = split_names(columns)
-    rows = read_columns(Table.at(source), names)
-    records: Any = None if history is None else read_columns(Table.at(history), names)
-    asked: dict[str, Any] = {
-        "accuracy": _numbers("--accuracy", accuracy),
-        "coupling": coupling,
-        "domains": _domains(domain),
-        "degree": degree,
-        "history": records,
-    }
+    asked = _asked(accuracy, sigma, coupling, domain, degree, keep, independent, missing)
+    rows, asked["history"] = _read(source, history, names, asked, None)
     with _named(source, history), progress("attacking", None, quiet or as_json) as show:
         report = assess(
             rows,
             names,
-            sigma=None if sigma is None else _numbers("--sigma", sigma),
             noise=noise,
             target_delta=target_delta,
             attacker=attacker,
@@ -161,13 +165,13 @@ def disclosure(
         if plot is not None:
             from sfumato.studies.figures import disclosure_curves
 
-            found = curves(rows, names, sigma=report.sigma, **asked)
+            found = curves(rows, names, **(asked | {"sigma": report.sigma}))
             with written_together({plot: partial(disclosure_curves, found, report)}):
                 pass  # there is nothing but the picture
     if as_json:
         print_json(asdict(report))
         return
-    _tell(report, quiet=quiet)
+    tell(report, quiet=quiet)
 
 
 def publish(
@@ -179,16 +183,16 @@ def publish(
     ],
     sigma: Sigma = None,
     noise: Noise = "ball",
-    coupling: Coupling = "none",
+    coupling: Coupling = "mixture",
     target_delta: Target = None,
     attacker: Attacker = None,
     correlation: Correlation = None,
     domain: Domain = None,
     degree: Degree = 2,
     history: History = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns that leave as they are: id,school.")
-    ] = None,
+    keep: Keep = None,
+    independent: options.Independent = None,
+    missing: options.Missing = "refuse",
     key_file: options.KeyFile = None,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
@@ -201,8 +205,9 @@ def publish(
 
     The noise is that of `sfumato disclosure`. Values and noise lie on a fine lattice, so that no
     digit tells what was added, and the certificate is for what was added. Only the published
-    columns leave, and what --keep names. The certificate is written beside a file output as
-    OUTPUT.certificate.json.
+    columns leave, and what --keep names: attackers know that, so the certificate is for the group
+    of equal values of these columns in which they do best. A blind guess and a constant are shown
+    beside it. The certificate is written beside a file output as OUTPUT.certificate.json.
 
     Running this again draws fresh noise and tells more about everyone: an output that exists is not
     overwritten, unless --key-file makes the noise the same. With --id a key is for one
@@ -213,47 +218,79 @@ def publish(
       sfumato publish --table people.csv --columns height,weight --accuracy 2 --sigma 6 \\
           -o noisy.csv
       sfumato publish --table people.csv --columns weight,pressure --accuracy 3,5 \\
-          --noise gaussian --coupling gaussian --target-delta 0.05 --keep id -o noisy.csv
+          --noise gaussian --coupling gaussian --target-delta 0.05 -o noisy.csv
+      sfumato publish --table people.csv --columns weight,pressure --accuracy 3,5 --sigma 8 \\
+          --keep id,town --independent id --missing drop -o noisy.csv
     """
     from sfumato.formats.readers import Table
-    from sfumato.jobs.columns import read_columns
     from sfumato.jobs.publishing import publish as publish_columns
     from sfumato.streaming.instant import Purpose
 
     sink = Table.at(output)
     check_files(output, None, [source, history, key_file], keyed=key_file is not None)
-    names, kept = split_names(columns), split_names(keep)
-    named = [] if identity is None else [identity]
-    rows = read_columns(Table.at(source), [*names, *kept, *named])
-    records: Any = None if history is None else read_columns(Table.at(history), names)
+    names = split_names(columns)
+    asked = _asked(accuracy, sigma, coupling, domain, degree, keep, independent, missing)
+    rows, asked["history"] = _read(source, history, names, asked, identity)
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
     with _named(source, history), progress("publishing", None, quiet or as_json) as show:
         done = publish_columns(
             rows,
             names,
-            accuracy=_numbers("--accuracy", accuracy),
-            sigma=None if sigma is None else _numbers("--sigma", sigma),
             noise=noise,
-            coupling=coupling,
             target_delta=target_delta,
             attacker=attacker,
             correlation=correlation,
-            domains=_domains(domain),
-            degree=degree,
-            history=records,
-            keep=kept,
             identity=identity,
             randomness=options.coins(key_file, seed),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
             progress=show,
+            **asked,
         )
     document = _document(done.certificate)
     write_released(sink, done.frame, document, {}, keyed=key_file is not None)
     if as_json and not sink.is_standard:
-        print_json({"output": output, **document})
+        print_json({"output": output, **document, **_for_you(done)})
     elif not quiet:
-        _tell_published(done.certificate, to_error=sink.is_standard)
+        tell_published(done, to_error=sink.is_standard)
+
+
+def _asked(
+    accuracy: str,
+    sigma: str | None,
+    coupling: str,
+    domain: list[str] | None,
+    degree: int,
+    keep: str | None,
+    independent: str | None,
+    missing: str,
+) -> dict[str, Any]:
+    """What both commands ask for, as arguments of the Python calls."""
+    return {
+        "accuracy": _numbers("--accuracy", accuracy),
+        "sigma": None if sigma is None else _numbers("--sigma", sigma),
+        "coupling": coupling,
+        "domains": _domains(domain),
+        "degree": degree,
+        "keep": split_names(keep),
+        "independent": split_names(independent),
+        "missing": missing,
+    }
+
+
+def _read(
+    source: str, history: str | None, names: list[str], asked: dict[str, Any], identity: str | None
+) -> tuple[Any, Any]:
+    """The columns that are needed of the table, and of public records."""
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.columns import read_columns
+
+    named = [] if identity is None else [identity]
+    rows = read_columns(Table.at(source), [*names, *asked["keep"], *named])
+    if history is None:
+        return rows, None
+    linked = [name for name in asked["keep"] if name not in asked["independent"]]
+    return rows, read_columns(Table.at(history), [*names, *linked])
 
 
 def _named(source: str, history: str | None) -> AbstractContextManager[None]:
@@ -295,57 +332,8 @@ def _document(certificate: PublishCertificate) -> dict[str, Any]:
     }
 
 
-def _tell(report: DisclosureReport, *, quiet: bool) -> None:
-    near = ", ".join(
-        f"{name} within {width:g} (noise {sigma:.4g})"
-        for name, width, sigma in zip(report.columns, report.accuracy, report.sigma, strict=True)
-    )
-    lines = [
-        ("a guess, before anything is published", report.delta_before),
-        ("an attacker who sees the published values alone", report.delta_without_correlation),
-        ("who knows each column, were they independent", report.delta_if_independent),
-    ]
-    if report.coupling != "none":
-        lines.append((f"the best attacker who knows: {report.coupling}", report.delta))
-    table(
-        f"{near}; {report.noise} noise",
-        ["who", "succeeds with probability"],
-        [[who, shown_up(share, 5)] for who, share in lines if share is not None],
-    )
-    if quiet:
-        return
-    print(
-        f"found by {report.way}: between {shown_down(report.delta_low, 5)} and "
-        f"{shown_up(report.delta_high, 5)}"
-    )
-    print(
-        f"gamma (Definition 6): {shown_up(report.gamma, 5)}, with domains alone "
-        f"{shown_up(report.gamma_without_correlation, 5)}"
-    )
-    if report.bound_of != "nothing":
-        kept = "holds" if report.bound_holds else "DOES NOT HOLD"
-        print(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
-    if report.information_sampled is not None:
-        told = shown_up(report.information_sampled, 4)
-        print(f"mutual information of two columns, at most: {told} nats")
-    for remark in report.remarks:
-        say(f"note: {remark}")
+def _for_you(done: Published) -> dict[str, Any]:
+    """What is told to whoever publishes and stays out of the certificate: it tells of the table."""
+    from dataclasses import asdict
 
-
-def _tell_published(certificate: PublishCertificate, *, to_error: bool) -> None:
-    each = zip(certificate.columns, certificate.sigma, certificate.accuracy, strict=True)
-    lines = [
-        f"{certificate.rows:,} rows; {certificate.noise} noise: "
-        + ", ".join(f"{name} {sigma:.4g} (within {near:g})" for name, sigma, near in each),
-        "an attacker who sees the published values alone finds all columns with probability at "
-        f"most {shown_up(certificate.guarantee_without_correlation.delta, 4)}",
-    ]
-    if certificate.coupling != "none":
-        lines.append(
-            f"the best one who knows {certificate.coupling}: at most "
-            f"{shown_up(certificate.guarantee.delta, 4)} ({certificate.way})"
-        )
-    for line in lines:
-        say(line) if to_error else print(line)
-    for remark in certificate.remarks:
-        say(f"note: {remark}")
+    return {"silence": asdict(done.silence), "dropped": done.dropped}

@@ -51,7 +51,8 @@ def check_picture(plot: str | None) -> None:
 def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Iterator[None]:
     """Problems with the names of files and options instead of those of the Python call.
 
-    Within a rule, names that no plain word can be, those with an underscore, are changed as well.
+    Within a rule, names that no plain word can be are changed as well: those with an underscore,
+    and those in brackets.
     """
     from sfumato.errors import InvalidParameter
     from sfumato.formats.problems import BadTable
@@ -60,12 +61,17 @@ def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Itera
         yield
     except BadTable as problem:
         source = files.get(problem.source, problem.source)
-        raise BadTable(source, problem.row, problem.rule) from None
+        raise BadTable(source, problem.row, _renamed(problem.rule, options)) from None
     except InvalidParameter as problem:
-        name, rule = options.get(problem.name, problem.name), problem.rule
-        for argument in (each for each in options if "_" in each):
-            rule = rule.replace(argument, options[argument])
-        raise InvalidParameter(name, problem.value, rule) from None
+        name = options.get(problem.name, problem.name)
+        raise InvalidParameter(name, problem.value, _renamed(problem.rule, options)) from None
+
+
+def _renamed(rule: str, options: Mapping[str, str]) -> str:
+    for argument, option in options.items():
+        rule = rule.replace(f"({argument})", f"({option})")
+        rule = rule.replace(argument, option) if "_" in argument else rule
+    return rule
 
 
 def beside(output: str) -> str:
@@ -145,7 +151,10 @@ def _check_same(output: str, fingerprint: str) -> None:
     except (OSError, ValueError, AttributeError, RecursionError):
         before = None
     if before != fingerprint:
-        rule = "not exist, or come from the same mechanism: other answers tell more about everyone"
+        rule = (
+            "not exist, or come from the same mechanism with the same certificate: other answers "
+            "tell more about everyone, and no promise is replaced by another"
+        )
         raise InvalidParameter("--output", output, rule)
 
 

@@ -26,6 +26,9 @@ Numbers = dict[str, Floats]
 AnyCoupling = str | FullCoupling | JointMixture | Sequence[FullCoupling]
 
 NAMED = ("none", "gaussian", "mixture", "kernel")
+LEARNT = "mixture"
+"""What an attacker is taken to know if nothing is said: the joint density of the columns, with as
+many normal components as the records ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +52,10 @@ class Attributes:
     text: str
     remarks: tuple[str, ...]
 
-
-def read_people(frame: Any, history: Any, columns: Sequence[str]) -> tuple[Numbers, Numbers]:
-    """Columns of people, and of the records to learn from: public ones, or else the same people.
-
-    Examples:
-        >>> people, past = read_people({"a": [3, 4]}, {"a": [1, 2, 5]}, ["a"])
-        >>> people["a"], past["a"]
-        (array([3., 4.]), array([1., 2., 5.]))
-    """
-    people = numbers_of(frame, columns, "frame")
-    return people, people if history is None else numbers_of(history, columns, "history")
+    @property
+    def ignorant(self) -> bool:
+        """Whether nothing is taken to be known."""
+        return self.joint is None and self.tied is None
 
 
 def numbers_of(frame: Any, names: Sequence[str], source: str) -> Numbers:
@@ -83,7 +79,7 @@ def numbers_of(frame: Any, names: Sequence[str], source: str) -> Numbers:
 
 def known_attributes(
     records: Numbers,
-    coupling: AnyCoupling = "none",
+    coupling: AnyCoupling = LEARNT,
     *,
     domains: Mapping[str, Interval] | None = None,
     degree: int = 2,
@@ -93,9 +89,10 @@ def known_attributes(
 
     Args:
         records: The columns, to learn from.
-        coupling: `none`; `gaussian`, `mixture` or `kernel` for a joint density that is fitted; an
-            equation such as `"weight = 0.9*height - 90"`, or `"weight ~ height"` for a polynomial
-            that is fitted; several with `;` between them. Or a model that is known already.
+        coupling: `gaussian`, `mixture` or `kernel` for a joint density that is fitted; `none` for
+            an attacker who has never seen such a table; an equation such as
+            `"weight = 0.9*height - 90"`, or `"weight ~ height"` for a polynomial that is fitted;
+            several with `;` between them. Or a model that is known already.
         domains: Intervals of the columns. With equations, those that are not given are from the
             least to the greatest value.
         degree: Of polynomials that are fitted.

@@ -10,26 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato.errors import InvalidParameter
+from sfumato.formats.missing import Missing
 from sfumato.jobs import Progress
-from sfumato.jobs.attributes import (
-    AnyCoupling,
-    Attributes,
-    Numbers,
-    known_attributes,
-    read_people,
-)
+from sfumato.jobs.attributes import LEARNT, AnyCoupling, Numbers
 from sfumato.jobs.noise import (
-    Wanted,
+    Silence,
     attacked,
     chosen_noise,
     guessed,
     told_of_best,
     told_of_guesses,
+    told_of_ignorance,
 )
+from sfumato.jobs.people import Asked, Group, People, known_people
 from sfumato.leakage.chain import chain_bound, sampled_information
 from sfumato.leakage.coupled import disclosure_rates
 from sfumato.leakage.disclosure import Found, Way, bayes_disclosure
-from sfumato.mechanisms.publishing import Shape, noise_of
+from sfumato.mechanisms.publishing import Shape, lattice_steps, noise_of
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
 from sfumato.models.coupled import CoupledPrior, domains_of
 from sfumato.models.coupling import Interval
@@ -44,20 +42,30 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 class DisclosureReport:
     """What an attacker may learn of several columns.
 
+    Where columns are kept, what is said is of the group of people in which the attacker who knows
+    them succeeds most often, but for the means.
+
     Attributes:
         columns: The columns.
-        rows: How many people.
+        kept: Columns that leave beside them and are known to the attacker.
+        independent: Columns that leave and were declared to tell nothing of them.
+        groups: How many groups of people the kept columns make.
+        rows: How many people, in all groups.
+        dropped: How many rows were left out because a value was missing.
         noise: Shape of the noise.
         sigma: Its standard deviation on each column.
         accuracy: How near an attacker must come, on each column.
         coupling: What the attacker knows.
+        learnt_from: Where from: `table`, `history`, or `nothing`.
         delta: Probability that the best attacker who knows it comes near enough on all columns.
         delta_low: It is at least this; with `way`, how it was found.
         delta_high: It is at most this.
         way: Closed form, quadrature or sampling (then the interval is one of confidence).
+        delta_mean: The same over all groups together, at most.
         delta_without_correlation: The same of an attacker who sees the published values alone.
         delta_if_independent: The same, were the columns independent; None if it was not computed.
-        delta_before: The same of a guess when nothing is published; None if nothing is known.
+        delta_before: The same of the best constant guess, when nothing is published.
+        delta_before_mean: That over all groups together.
         gamma: The paper's successful disclosure rate, with equations if there are any.
         gamma_without_correlation: The same with the domains of the columns alone.
         bound: The paper's bound: on `delta` for a density (Theorem 4), on `gamma` for equations
@@ -69,22 +77,30 @@ class DisclosureReport:
         information: What all other columns tell of the one they tell most of, in nats.
         information_sampled: Largest mutual information of two columns, by nearest neighbours.
         inferred: The column that the paper's attacker infers from each equation.
+        silence: How much better than a constant the noisy columns are.
         remarks: What a careful user should know.
     """
 
     columns: tuple[str, ...]
+    kept: tuple[str, ...]
+    independent: tuple[str, ...]
+    groups: int
     rows: int
+    dropped: int
     noise: str
     sigma: tuple[float, ...]
     accuracy: tuple[float, ...]
     coupling: str
+    learnt_from: str
     delta: float
     delta_low: float
     delta_high: float
     way: str
+    delta_mean: float
     delta_without_correlation: float
     delta_if_independent: float | None
-    delta_before: float | None
+    delta_before: float
+    delta_before_mean: float
     gamma: float
     gamma_without_correlation: float
     bound: float
@@ -95,6 +111,7 @@ class DisclosureReport:
     information: float
     information_sampled: float | None
     inferred: tuple[str, ...]
+    silence: Silence
     remarks: tuple[str, ...]
 
 
@@ -105,13 +122,16 @@ def disclosure(
     accuracy: ArrayLike,
     sigma: ArrayLike | None = None,
     noise: str = Shape.BALL,
-    coupling: AnyCoupling = "none",
+    coupling: AnyCoupling = LEARNT,
     target_delta: float | None = None,
     attacker: float | None = None,
     correlation: ArrayLike | None = None,
     domains: Mapping[str, Interval] | None = None,
     degree: int = 2,
     history: Any = None,
+    keep: Sequence[str] = (),
+    independent: Sequence[str] = (),
+    missing: str = Missing.REFUSE,
     progress: Progress | None = None,
 ) -> DisclosureReport:
     """How likely an attacker pins all columns of a person down after noise is added.
@@ -123,7 +143,8 @@ def disclosure(
         sigma: Standard deviation of the noise, for all columns or each. With `target_delta` only
             their proportions count; those of the accuracies if not given.
         noise: `uniform`, `ball`, `gaussian`, `laplace`, or `best` (round, for up to two columns).
-        coupling: What the attacker knows; see `known_attributes`.
+        coupling: What the attacker knows: the joint density of the columns, learnt as a mixture of
+            normals, if you say nothing; see `known_attributes`.
         target_delta: Find the least noise with which the attacker succeeds at most so often.
         attacker: For the best noise: bound on the attacker who knows the coupling, while what
             one who knows nothing can do is made least.
@@ -131,32 +152,62 @@ def disclosure(
         domains: Intervals of the columns, known to everybody.
         degree: Of polynomials that are fitted.
         history: Public records to learn the coupling from; else the frame itself.
+        keep: Columns that leave as they are, so that attackers know them.
+        independent: Those of them that you declare to tell nothing of the columns.
+        missing: What becomes of a row without a value: `refuse`, or `drop` to leave it out.
         progress: Told how many steps are done.
 
     Examples:
         >>> rng = np.random.default_rng(1)
         >>> body = rng.multivariate_normal([170, 75], [[64, 60], [60, 144]], 500).T
         >>> people = {"height": body[0], "weight": body[1]}
-        >>> found = disclosure(people, ["height", "weight"], accuracy=2.0, sigma=8.0)
-        >>> found.delta, found.gain  # 4 / (64 pi): nothing known, nothing gained
-        (0.0198944, 0.0)
-        >>> known = disclosure(
-        ...     people, ["height", "weight"], accuracy=2.0, sigma=8.0, coupling="gaussian"
-        ... )
-        >>> known.delta > 3 * known.delta_without_correlation, known.bound_holds
-        (True, False)
+        >>> asked = {"accuracy": 2.0, "sigma": 8.0, "noise": "gaussian"}
+        >>> known = disclosure(people, ["height", "weight"], coupling="gaussian", **asked)
+        >>> known.delta_before, known.delta  # a guess; the best attacker who knows the density
+        (0.034, 0.078)
+        >>> alone = disclosure(people, ["height", "weight"], coupling="none", **asked)
+        >>> alone.delta, alone.remarks[0][:23]  # who knows nothing: less than a guess has
+        (0.039, 'NO PROMISE AGAINST ANYO')
 
     References:
         [MDDP, Def. 5]
     """
-    people, past = read_people(frame, history, columns)
-    known = known_attributes(past, coupling, domains=domains, degree=degree, people=people)
-    half = axis_scales("accuracy", accuracy, len(known.names))
-    wanted = Wanted(str(noise), correlation, attacker)
-    added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
-    report = _report(known, past, added, str(noise), half, len(people[known.names[0]]))
-    told = (*told_of_best(best, known), *told_of_guesses(report.delta_before, people, half))
-    return replace(report, remarks=(*report.remarks, *told))
+    asked = Asked(
+        accuracy,
+        sigma,
+        str(noise),
+        coupling,
+        target_delta,
+        attacker,
+        correlation,
+        domains,
+        degree,
+        keep,
+        independent,
+        missing,
+    )
+    people = known_people(frame, history, columns, asked)
+    added, best = chosen_noise(people, asked, progress)
+    steps = lattice_steps(added, people.half)
+    reports = [_report(people, group, added, asked) for group in people.groups]
+    worst = max(reports, key=lambda report: report.delta_high)
+    guesses = [report.delta_before for report in reports]
+    silence = Silence.of(people, added, steps)
+    return replace(
+        worst,
+        delta_mean=float(people.shares @ [report.delta_high for report in reports]),
+        delta_before=max(guesses),
+        delta_before_mean=float(people.shares @ guesses),
+        silence=silence,
+        remarks=(
+            *told_of_ignorance(max(guesses), people),
+            *dict.fromkeys(remark for report in reports for remark in report.remarks),
+            *people.remarks,
+            *told_of_best(best, people),
+            *told_of_guesses(guesses, people),
+            *silence.remarks,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,56 +231,49 @@ def curves(
     frame: Any,
     columns: Sequence[str],
     *,
-    accuracy: ArrayLike,
-    sigma: ArrayLike,
-    coupling: AnyCoupling = "none",
-    domains: Mapping[str, Interval] | None = None,
-    degree: int = 2,
     history: Any = None,
     factors: Sequence[float] = _FACTORS,
     shapes: Sequence[str] = tuple(Shape),
+    **options: Any,
 ) -> list[Curve]:
     """How attackers fare as the noise grows, for every shape of noise: for a picture.
 
     Args:
-        frame: See `disclosure`, and for the others.
+        frame: See `disclosure`.
         columns: The columns.
-        accuracy: How near an attacker must come.
-        sigma: Deviations of the noise at factor 1.
-        coupling: What the attacker knows.
-        domains: Intervals of the columns.
-        degree: Of polynomials that are fitted.
         history: Public records to learn the coupling from.
         factors: Sizes of the noise.
         shapes: Shapes of the noise.
+        options: Others of `disclosure`; `sigma` are the deviations of the noise at factor 1.
     """
-    _, past = read_people(frame, history, columns)
-    known = known_attributes(past, coupling, domains=domains, degree=degree)
-    half = axis_scales("accuracy", accuracy, len(known.names))
-    scales = axis_scales("sigma", sigma, half.size)
+    asked = Asked(**options)
+    people = known_people(frame, history, columns, asked)
+    if asked.sigma is None:
+        raise InvalidParameter("sigma", None, "be given")
+    scales = axis_scales("sigma", asked.sigma, people.half.size)
     found = []
     for shape in shapes:
         noises = [noise_of(shape, factor * scales) for factor in factors]
-        alone = [noise.largest_box(half) for noise in noises]
-        every = [attacked(known, noise, half) for noise in noises]
-        deltas = [a if one is None else one.delta for a, one in zip(alone, every, strict=True)]
+        alone = [noise.largest_box(people.half) for noise in noises]
+        deltas = [
+            max(_reached(group, noise, people.half) for group in people.groups) for noise in noises
+        ]
         found.append(Curve(str(shape), tuple(factors), tuple(deltas), tuple(alone)))
     return found
 
 
-def _report(
-    known: Attributes,
-    records: Numbers,
-    noise: VectorNoise,
-    shape: str,
-    half: Floats,
-    rows: int,
-) -> DisclosureReport:
+def _reached(group: Group, noise: VectorNoise, half: Floats) -> float:
+    found = attacked(group.known, noise, half)
+    return noise.largest_box(half) if found is None else found.delta
+
+
+def _report(people: People, group: Group, noise: VectorNoise, asked: Asked) -> DisclosureReport:
+    half, known = people.half, group.known
     alone = noise.largest_box(half)
     found = attacked(known, noise, half) or Found(alone, alone, alone, Way.CLOSED)
     tied = known.tied
     if tied is None:
-        seen = {name: records[name] for name in known.names if name not in known.domains}
+        seen = {n: group.records[n] for n in known.names if n not in known.domains}
         tied = CoupledPrior.of(known.names, [], domains=domains_of(seen) | dict(known.domains))
     rates = disclosure_rates(tied, noise, half)
     bound, bound_of, information = alone, "nothing", 0.0
@@ -243,20 +287,28 @@ def _report(
     elif known.tied is not None:
         bound, bound_of = min(rates.gamma_without * (1 + rates.gain_bound), 1.0), "gamma"
         information, holds = math.inf, rates.gamma <= bound * (1 + 1e-6)
+    before = guessed(group, half)
     return DisclosureReport(
         columns=known.names,
-        rows=rows,
-        noise=shape,
+        kept=people.beside.linked,
+        independent=people.beside.independent,
+        groups=len(people.groups),
+        rows=len(people.rows),
+        dropped=people.dropped,
+        noise=str(asked.noise),
         sigma=tuple(noise.sigma.tolist()),
         accuracy=tuple(half.tolist()),
         coupling=known.text,
+        learnt_from=people.learnt_from,
         delta=found.delta,
         delta_low=found.low,
         delta_high=found.high,
         way=found.way.value,
+        delta_mean=found.high,
         delta_without_correlation=alone,
         delta_if_independent=independent,
-        delta_before=guessed(known, half),
+        delta_before=before,
+        delta_before_mean=before,
         gamma=rates.gamma,
         gamma_without_correlation=rates.gamma_without,
         bound=bound,
@@ -265,9 +317,10 @@ def _report(
         gain=max(found.delta / alone - 1, 0.0),
         gamma_gain=rates.gain,
         information=information,
-        information_sampled=_sampled(records),
+        information_sampled=_sampled(group.records),
         inferred=rates.inferred,
-        remarks=(*known.remarks, *_warnings(holds, bound_of)),
+        silence=Silence((), (), (), ()),
+        remarks=_warnings(holds, bound_of),
     )
 
 

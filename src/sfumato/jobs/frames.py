@@ -108,3 +108,19 @@ def framed_columns(frame: Any, kept: Sequence[str], told: Mapping[str, list[Any]
     new = {name: nw.new_series(name, cells, backend=backend) for name, cells in told.items()}
     columns = {name: nw.maybe_reset_index(native[name]) for name in kept}
     return nw.from_dict({**columns, **new}, backend=backend).to_native()
+
+
+def some_rows(frame: Any, names: Sequence[str], rows: Sequence[int]) -> Any:
+    """Some columns and rows of a frame, as the kind of frame that came.
+
+    Examples:
+        >>> some_rows({"x": [1, 2, 3], "y": "abc"}, ["x"], [0, 2])
+        {'x': [1, 3]}
+    """
+    import narwhals as nw
+
+    chosen = [int(row) for row in rows]
+    if isinstance(frame, Mapping):
+        cells = {name: list(frame[name]) for name in names}
+        return {name: [column[row] for row in chosen] for name, column in cells.items()}
+    return nw.from_native(frame, eager_only=True)[chosen, list(names)].to_native()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
@@ -14,7 +15,8 @@ from sfumato._numerics import shown_up, up
 from sfumato.design.round_noise import BestRound, best_round_noise
 from sfumato.errors import InvalidParameter
 from sfumato.jobs import Progress
-from sfumato.jobs.attributes import Attributes, Numbers
+from sfumato.jobs.attributes import Attributes, Numbers, known_attributes
+from sfumato.jobs.people import Asked, Group, People
 from sfumato.kernels.clouds import best_cloud_boxes
 from sfumato.leakage.coupled import coupled_disclosure, prior_cloud_disclosure
 from sfumato.leakage.disclosure import (
@@ -66,50 +68,113 @@ class Wanted:
         return CorrelatedNoise.of(scales, matrix)
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """How much better published columns are than a constant, which tells nothing at all.
+
+    Attributes:
+        columns: The columns.
+        error: Root mean square of what is added to each, rounding to the lattice included.
+        constant: Root mean square distance of the people from the best constant: their mean, or
+            that of their group where kept columns tell it.
+        guessed: Error of the receiver's best linear guess from noisy value and mean.
+    """
+
+    columns: tuple[str, ...]
+    error: tuple[float, ...]
+    constant: tuple[float, ...]
+    guessed: tuple[float, ...]
+
+    @classmethod
+    def of(cls, people: People, noise: VectorNoise, steps: Floats) -> Silence:
+        """Of some people and a noise on a lattice."""
+        error, constant = noise.sigma + steps, people.deviations
+        guess = error * constant / np.hypot(error, constant)
+        arrays = (tuple(each.tolist()) for each in (error, constant, guess))
+        return cls(people.names, *arrays)
+
+    @property
+    def useful(self) -> tuple[bool, ...]:
+        """Whether a noisy value is nearer to the true one than a constant, column by column."""
+        return tuple(e < c for e, c in zip(self.error, self.constant, strict=True))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The columns of which a constant tells as much."""
+        return tuple(
+            f"NO BETTER THAN A CONSTANT: the noise on {name!r} misses by {shown_up(error, 4)}, the "
+            f"mean of the people by {constant:.4g}; a best guess from both by {guess:.4g}"
+            for name, error, constant, guess, useful in zip(
+                self.columns, self.error, self.constant, self.guessed, self.useful, strict=True
+            )
+            if not useful
+        )
+
+
 def chosen_noise(
-    known: Attributes,
-    records: Numbers,
-    wanted: Wanted,
-    half: Floats,
-    sigma: ArrayLike | None,
-    target: float | None,
-    progress: Progress | None,
+    people: People, asked: Asked, progress: Progress | None
 ) -> tuple[VectorNoise, BestRound | None]:
-    """The noise that was asked for, or the least that keeps a target."""
+    """The noise that was asked for, or the least that keeps a target in every group."""
+    wanted = Wanted(str(asked.noise), asked.correlation, asked.attacker)
+    sigma, target = asked.sigma, asked.target_delta
     if sigma is None and target is None:
         raise InvalidParameter("sigma", None, "be given, or target_delta")
-    scales = half if sigma is None else axis_scales("sigma", sigma, half.size)
+    scales = people.half if sigma is None else axis_scales("sigma", sigma, people.half.size)
     if wanted.shape == BEST:
         if target is not None:
             raise InvalidParameter("noise", BEST, "come with sigma, not with target_delta")
-        reference = known.joint or _alone(records)
-        found = best_round_noise(scales, half, reference, attacker=wanted.attacker)
+        reference = _pooled(people, asked)
+        found = best_round_noise(scales, people.half, reference, attacker=wanted.attacker)
         return found.noise, found
     if target is None:
         return wanted.at(scales), None
-    goal = _share("target_delta", target)
-    return _least_noise(known, wanted, half, scales, goal, progress), None
+    return _least_noise(people, wanted, scales, _share("target_delta", target), progress), None
+
+
+def _pooled(people: People, asked: Asked) -> JointMixture:
+    """The density that the best noise is sought against: of all people together."""
+    if len(people.groups) == 1:
+        return people.groups[0].known.joint or _alone(people.records)
+    if asked.attacker is not None:
+        rule = "come without columns that are kept, or with those declared independent"
+        raise InvalidParameter("attacker", asked.attacker, rule)
+    known = known_attributes(
+        people.records, asked.coupling, domains=asked.domains, degree=asked.degree
+    )
+    return known.joint or _alone(people.records)
 
 
 def _least_noise(
-    known: Attributes,
+    people: People,
     wanted: Wanted,
-    half: Floats,
     proportions: Floats,
     target: float,
     progress: Progress | None,
 ) -> VectorNoise:
     """The least multiple of some deviations with which no attacker succeeds more often."""
-    before = guessed(known, half)
-    if before is not None and before >= target:
+    half = people.half
+    unit = proportions / float(np.max(proportions / half))  # at 1, noise is as wide as the box
+    guesses = [0.0 if group.known.ignorant else guessed(group, half) for group in people.groups]
+    if (before := max(guesses)) >= target:
         rule = f"be more than {shown_up(before)}, which a guess has before anything is published"
         raise InvalidParameter("target_delta", target, rule)
-    unit = proportions / float(np.max(proportions / half))  # at 1, noise is as wide as the box
+    factor = 0.0
+    for place in np.argsort([-guess for guess in guesses], kind="stable"):
+        known = people.groups[place].known
 
-    def reached(factor: float) -> float:
-        noise = wanted.at(factor * unit)
-        return certified(known, noise, half, lattice_steps(noise, half))[0]
+        def reached(factor: float, known: Attributes = known) -> float:
+            noise = wanted.at(factor * unit)
+            return certified(known, noise, half, lattice_steps(noise, half))[0]
 
+        # Of a group that is safe with the noise that others need, nothing more is asked.
+        if factor == 0.0 or reached(factor) > target:
+            factor = max(factor, _least_factor(reached, half.size, target, progress))
+    return wanted.at(factor * unit)
+
+
+def _least_factor(
+    reached: Callable[[float], float], size: int, target: float, progress: Progress | None
+) -> float:
     low, high, above = 2.0**-20, 1.0, 1.0
     for count in range(_SEARCHES):
         if progress:
@@ -118,7 +183,7 @@ def _least_noise(
             break
         low, above = high, under
         # Away from 1, delta falls as a power of the noise: aim there, and a little beyond.
-        high *= min(max((under / target) ** (1 / half.size) * 1.02, 1.05), 8.0)
+        high *= min(max((under / target) ** (1 / size) * 1.02, 1.05), 8.0)
     else:
         rule = "be more: no noise that was tried keeps it"
         raise InvalidParameter("target_delta", target, rule)
@@ -131,7 +196,7 @@ def _least_noise(
             high, under = middle, now
         else:
             low, above = middle, now
-    return wanted.at(high * unit)
+    return high
 
 
 def _next_factor(low: float, high: float, share: float, count: int) -> float:
@@ -163,29 +228,45 @@ def attacked(known: Attributes, noise: VectorNoise, half: Floats) -> Found | Non
     return None
 
 
-def guessed(known: Attributes, half: Floats) -> float | None:
-    """What a guess reaches before anything is published; None if nothing is known."""
-    if known.joint is not None:
-        return prior_disclosure(known.joint, half)
-    if known.tied is not None:
-        return prior_cloud_disclosure(known.tied, half)
-    return None
+def guessed(group: Group, half: Floats) -> float:
+    """What the best constant guess reaches before anything is published."""
+    if group.known.joint is not None:
+        return prior_disclosure(group.known.joint, half)
+    if group.known.tied is not None:
+        return prior_cloud_disclosure(group.known.tied, half)
+    return _largest_share(group.records, half)[0]
 
 
-def told_of_guesses(before: float | None, people: Numbers, half: Floats) -> tuple[str, ...]:
-    """A coupling that grants a guess less than a constant finds of the people is said to do so."""
-    if before is None:
-        return ()
-    table = np.stack(list(people.values()), axis=1)
+def _largest_share(records: Numbers, half: Floats) -> tuple[float, int]:
+    """The part of some records that the best box holds, and among how many it was sought."""
+    table = np.stack(list(records.values()), axis=1)
     table = table[:: max(1, len(table) // _GUESSED_ROWS)]
     even = np.full(len(table), 1 / len(table))
     nothing = unlimited(half.size)
-    share = best_cloud_boxes(table.mean(axis=0)[None], np.array(half), table, even, nothing)[0][0]
-    if share - _CLEARLY * math.sqrt(share / len(table)) <= before:
+    found = best_cloud_boxes(table.mean(axis=0)[None], np.array(half), table, even, nothing)
+    return min(float(found[0][0]), 1.0), len(table)
+
+
+def told_of_guesses(guesses: Sequence[float], people: People) -> tuple[str, ...]:
+    """A coupling that grants a guess less than a constant finds of the people is said to do so."""
+    for before, group in zip(guesses, people.groups, strict=True):
+        share, count = _largest_share(group.people, people.half)
+        if not group.known.ignorant and share - _CLEARLY * math.sqrt(share / count) > before:
+            return (
+                "a constant guess finds more of the people than one who knows the coupling is "
+                "taken to find before anything is published: they are not as it says",
+            )
+    return ()
+
+
+def told_of_ignorance(before: float, people: People) -> tuple[str, ...]:
+    """What it means that an attacker is taken to know nothing."""
+    if not people.groups[0].known.ignorant:
         return ()
     return (
-        "a constant guess finds more of the people than one who knows the coupling is taken to "
-        "find before anything is published: they are not as it says",
+        "NO PROMISE AGAINST ANYONE WHO KNOWS WHAT VALUES ARE COMMON: with coupling none, delta is "
+        "that of an attacker who has never seen such a table; the best constant guess alone finds "
+        f"{shown_up(before, 5)}, and more with what is published: let the coupling be learnt",
     )
 
 
@@ -204,11 +285,12 @@ def _share(name: str, value: object) -> float:
     return _checks.proper_fraction(name, float(value))
 
 
-def told_of_best(best: BestRound | None, known: Attributes) -> tuple[str, ...]:
+def told_of_best(best: BestRound | None, people: People) -> tuple[str, ...]:
     """How good the best noise is, in words."""
     if best is None or best.attacker is None:
         return ()
-    which = "this coupling" if known.joint is not None else "normal, independent columns"
+    known = any(group.known.joint is not None for group in people.groups)
+    which = "this coupling" if known else "normal, independent columns"
     return (
         f"the best round noise against attackers who know {which}: they succeed with "
         f"{shown_up(best.attacker.delta, 5)}; at most {shown_up(100 * best.gap, 2)} % above the "

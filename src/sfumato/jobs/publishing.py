@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato._digest import content, digest
+from sfumato._digest import digest
+from sfumato._numerics import expected_error, up
+from sfumato.design.round_noise import BestRound
 from sfumato.errors import InvalidParameter
+from sfumato.formats.missing import Missing
 from sfumato.formats.problems import BadTable
 from sfumato.guarantees import Disclosure
 from sfumato.jobs import Progress
-from sfumato.jobs.attributes import AnyCoupling, Attributes, Numbers, known_attributes, read_people
+from sfumato.jobs.attributes import LEARNT, AnyCoupling
 from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
-from sfumato.jobs.frames import column_list, columns_of, framed_columns
+from sfumato.jobs.frames import framed_columns, some_rows
 from sfumato.jobs.noise import (
-    Wanted,
+    Silence,
     certified,
     chosen_noise,
     guessed,
     told_of_best,
     told_of_guesses,
+    told_of_ignorance,
 )
+from sfumato.jobs.people import FRAME, Asked, People, known_people
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
 from sfumato.mechanisms.series_noise import on_lattice
-from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
+from sfumato.mechanisms.vector_noise import VectorNoise
 from sfumato.models.coupling import Interval
-from sfumato.models.joint import JointMixture
 from sfumato.randomness import Domain, Randomness
 from sfumato.streaming.instant import Purpose
 
 Floats = NDArray[np.float64]
 
-_FRAME = "frame"
 _WIDEST = 2.0**24
 """Deviation of the noise in accuracies: 64 of such deviations are fewer than 2^52 steps."""
 
@@ -45,29 +49,45 @@ class PublishCertificate:
     """What published columns promise.
 
     Attributes:
-        guarantee: An attacker who knows the coupling comes near on all columns with at most this
-            probability; the accuracy is the least of the columns'.
+        guarantee: An attacker who knows the coupling and the columns that are kept comes near on
+            all columns with at most this probability, in whichever group of these columns; the
+            accuracy is the least of the columns'.
         guarantee_without_correlation: The same of an attacker who sees the values alone.
+        delta_mean: The same probability over all groups together.
+        delta_before: What the best constant guess reaches before anything is published, in the
+            group where it reaches most.
+        delta_before_mean: The same over all groups together.
         columns: The columns.
+        kept: Columns that left beside them and are known to the attacker.
+        independent: Columns that left and were declared to tell nothing of them.
+        groups: How many groups of people the kept columns make.
         rows: How many people.
         noise: Shape of the noise.
         sigma: Its standard deviation on each column.
         accuracy: How near an attacker must come, on each column.
         coupling: What the attacker knows.
+        learnt_from: Where from: `table`, `history`, or `nothing`.
         way: How the guarantee was found.
         steps: Distance of the points on which published values lie, on each column.
-        fingerprint: Identifies noise, lattice, what the attacker knows, and the purpose.
+        fingerprint: Identifies all of this but the remarks, and the purpose.
         remarks: What a careful user should know.
     """
 
     guarantee: Disclosure
     guarantee_without_correlation: Disclosure
+    delta_mean: float
+    delta_before: float
+    delta_before_mean: float
     columns: tuple[str, ...]
+    kept: tuple[str, ...]
+    independent: tuple[str, ...]
+    groups: int
     rows: int
     noise: str
     sigma: tuple[float, ...]
     accuracy: tuple[float, ...]
     coupling: str
+    learnt_from: str
     way: str
     steps: tuple[float, ...]
     fingerprint: str
@@ -81,11 +101,15 @@ class Published:
     Attributes:
         frame: The published columns and those that were to be kept, as the kind of frame that came.
         certificate: What they promise.
+        silence: How much better than a constant they are: for you alone, as it tells of the table.
+        dropped: How many rows were left out because a value was missing; for you alone.
     """
 
     frame: Any
     certificate: PublishCertificate
     values: Floats = field(repr=False)
+    silence: Silence
+    dropped: int
 
 
 def publish(
@@ -95,7 +119,7 @@ def publish(
     accuracy: ArrayLike,
     sigma: ArrayLike | None = None,
     noise: str = Shape.BALL,
-    coupling: AnyCoupling = "none",
+    coupling: AnyCoupling = LEARNT,
     target_delta: float | None = None,
     attacker: float | None = None,
     correlation: ArrayLike | None = None,
@@ -103,6 +127,8 @@ def publish(
     degree: int = 2,
     history: Any = None,
     keep: Sequence[str] = (),
+    independent: Sequence[str] = (),
+    missing: str = Missing.REFUSE,
     identity: str | None = None,
     randomness: Randomness | None = None,
     purpose: Purpose = Purpose.RELEASE,
@@ -127,91 +153,135 @@ def publish(
         domains: Intervals of the columns, known to everybody.
         degree: Of polynomials that are fitted.
         history: Public records to learn the coupling from; else the frame itself.
-        keep: Columns that leave as they are.
+        keep: Columns that leave as they are, so that attackers know them: the certificate is for
+            each group of people who agree in them, and says the worst.
+        independent: Those of them that you declare to tell nothing of the columns.
+        missing: What becomes of a row without a value: `refuse`, or `drop` to leave it out.
         identity: Column that names the rows, for keyed coins.
         randomness: Source of coins; secure if not given.
         purpose: A simulation may use seeded coins; a release may not.
         progress: Told how many steps are done.
 
     Examples:
-        >>> people = {"height": [160.0, 171.5, 180.0] * 9, "weight": [55.0, 70.0, 82.5] * 9}
-        >>> done = publish(people, ["height", "weight"], accuracy=2.0, target_delta=0.01)
-        >>> done.certificate.guarantee <= Disclosure(2.0, 0.01), len(done.frame["height"])
-        (True, 27)
+        >>> rng = np.random.default_rng(1)
+        >>> people = {"age": rng.normal(50, 15, 200), "town": ["Delft", "Gouda"] * 100}
+        >>> done = publish(people, ["age"], accuracy=2.0, target_delta=0.2, keep=["town"])
+        >>> done.certificate.guarantee <= Disclosure(2.0, 0.2), done.certificate.groups
+        (True, 2)
+        >>> done.certificate.delta_before, done.silence.useful  # a guess; better than a constant
+        (0.12, (True,))
 
     References:
         [MDDP, Eq. 1 and Def. 5]
     """
     coins = release_coins("publish", randomness, purpose, identity)
-    if set(column_list("keep", keep)) & set(columns):
-        raise InvalidParameter("keep", list(keep), "name no column that is published")
-    people, past = read_people(frame, history, columns)
-    others = columns_of(frame, [*keep, *([] if identity is None else [identity])], _FRAME)
-    known = known_attributes(past, coupling, domains=domains, degree=degree, people=people)
-    half = axis_scales("accuracy", accuracy, len(known.names))
-    wanted = Wanted(str(noise), correlation, attacker)
-    added, best = chosen_noise(known, past, wanted, half, sigma, target_delta, progress)
-    steps = lattice_steps(added, half)
-    _check_reach(people, added, half, steps)
-    certificate = _certificate(known, added, str(noise), half, steps, people, purpose)
-    guesses = told_of_guesses(guessed(known, half), people, half)
-    told = (*certificate.remarks, *told_of_best(best, known), *guesses)
-    if history is None and known.text != "none" and not isinstance(coupling, JointMixture):
-        told = (
-            *told,
-            "the coupling was learnt from these very people: what is said holds for an attacker "
-            "who knows it already; learn it from public records (history) to be safe",
-        )
-    table = np.stack(list(people.values()), axis=1)
-    naming = None if identity is None else others[identity]
-    names = row_addresses(table, naming, identity, _FRAME)
-    rows = RowCoins(coins, Domain.PUBLISH, certificate.fingerprint, names)
+    asked = Asked(
+        accuracy,
+        sigma,
+        str(noise),
+        coupling,
+        target_delta,
+        attacker,
+        correlation,
+        domains,
+        degree,
+        keep,
+        independent,
+        missing,
+    )
+    people = known_people(frame, history, columns, asked, identity)
+    added, best = chosen_noise(people, asked, progress)
+    steps = lattice_steps(added, people.half)
+    _check_reach(people, added, steps)
+    certificate = _certificate(people, added, best, asked, steps, purpose)
+    table = np.stack(list(people.columns.values()), axis=1)
+    naming = None if identity is None else people.others[identity]
+    names = row_addresses(table, naming, identity, FRAME)
+    # What attackers know shapes the promise, not the answer: a person who is published again, among
+    # others, gets the same answer under the same noise, not a second one.
+    plan = digest("publishing", purpose.value, *people.names, added.fingerprint, steps)
+    rows = RowCoins(coins, Domain.PUBLISH, plan, names)
     values = published(added, table, steps, rows.words(added.words))
-    released = dict(zip(known.names, values.T.tolist(), strict=True))
+    released = dict(zip(people.names, values.T.tolist(), strict=True))
+    whole = some_rows(frame, people.beside.kept, people.rows.tolist()) if people.dropped else frame
     return Published(
-        framed_columns(frame, keep, released), replace(certificate, remarks=told), values
+        framed_columns(whole, people.beside.kept, released),
+        certificate,
+        values,
+        Silence.of(people, added, steps),
+        people.dropped,
     )
 
 
-def _check_reach(people: Numbers, noise: VectorNoise, half: Floats, steps: Floats) -> None:
+def _check_reach(people: People, noise: VectorNoise, steps: Floats) -> None:
     """Values and noise that the lattice cannot hold are refused before anything is drawn."""
-    if np.any(noise.sigma > _WIDEST * half):
+    if np.any(noise.sigma > _WIDEST * people.half):
         rule = f"be at least sigma / {_WIDEST:.3g}"
-        raise InvalidParameter("accuracy", half.tolist(), rule)
-    for (name, column), step in zip(people.items(), steps, strict=True):
+        raise InvalidParameter("accuracy", people.half.tolist(), rule)
+    for (name, column), step in zip(people.columns.items(), steps, strict=True):
         try:
             on_lattice(column, step)
         except InvalidParameter as problem:
             rule = f"column {name!r} must {problem.rule}, of {step:.3g} each: move it nearer to 0"
-            raise BadTable(_FRAME, None, f"{rule}, or raise sigma and accuracy") from None
+            raise BadTable(FRAME, None, f"{rule}, or raise sigma and accuracy") from None
 
 
 def _certificate(
-    known: Attributes,
+    people: People,
     noise: VectorNoise,
-    shape: str,
-    half: Floats,
+    best: BestRound | None,
+    asked: Asked,
     steps: Floats,
-    people: Numbers,
     purpose: Purpose,
 ) -> PublishCertificate:
-    alone = published_box(noise, half, steps)
-    high, way = certified(known, noise, half, steps)
-    least = float(half.min())
-    told = (known.names, known.domains, known.joint, known.tied, known.text)
-    return PublishCertificate(
-        guarantee=Disclosure(least, high),
-        guarantee_without_correlation=Disclosure(least, alone),
-        columns=known.names,
-        rows=len(people[known.names[0]]),
-        noise=shape,
+    half, least = people.half, float(people.half.min())
+    guesses = [guessed(group, half) for group in people.groups]
+    found = [certified(group.known, noise, half, steps) for group in people.groups]
+    # Who knows what is common does at least as well as a guess.
+    highs = [
+        high if group.known.ignorant else max(high, guess)
+        for group, (high, _), guess in zip(people.groups, found, guesses, strict=True)
+    ]
+    worst = int(np.argmax(highs))
+    if asked.target_delta is not None and highs[worst] > asked.target_delta:
+        rule = "be more: no noise that was tried keeps it in every group"
+        raise InvalidParameter("target_delta", asked.target_delta, rule)
+    certificate = PublishCertificate(
+        guarantee=Disclosure(least, highs[worst]),
+        guarantee_without_correlation=Disclosure(least, published_box(noise, half, steps)),
+        delta_mean=_mean_up(people, highs),
+        delta_before=max(guesses),
+        delta_before_mean=_mean_up(people, guesses),
+        columns=people.names,
+        kept=people.beside.linked,
+        independent=people.beside.independent,
+        groups=len(people.groups),
+        rows=len(people.rows),
+        noise=str(asked.noise),
         sigma=tuple(noise.sigma.tolist()),
         accuracy=tuple(half.tolist()),
-        coupling=known.text,
-        way=way.value,
+        coupling=people.coupling,
+        learnt_from=people.learnt_from,
+        way=found[worst][1].value,
         steps=tuple(steps.tolist()),
-        fingerprint=digest(
-            "publishing", purpose.value, noise.fingerprint, half, steps, content(told)
+        fingerprint="",
+        remarks=(
+            *told_of_ignorance(max(guesses), people),
+            *people.remarks,
+            *told_of_best(best, people),
+            *told_of_guesses(guesses, people),
         ),
-        remarks=known.remarks,
     )
+    said = asdict(replace(certificate, fingerprint="", remarks=()))
+    given = (purpose.value, asked.degree, sorted((asked.domains or {}).items()))
+    # Of nothing that was learnt and is not said: it would let everyone test guesses at the table.
+    mark = digest("publishing", noise.fingerprint, repr((sorted(said.items()), given)))
+    return replace(certificate, fingerprint=mark)
+
+
+def _mean_up(people: People, values: Sequence[float]) -> float:
+    """Mean over all people of what holds for each of their groups, rounded up."""
+    if len(values) == 1:
+        return values[0]
+    total = math.fsum(share * value for share, value in zip(people.shares, values, strict=True))
+    return min(up(total * (1 + expected_error(len(values)))), 1.0)

@@ -1,0 +1,101 @@
+"""What `sfumato disclosure` and `sfumato publish` say to people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfumato._numerics import shown_down, shown_up
+from sfumato.cli.console import say, table
+
+if TYPE_CHECKING:
+    from sfumato.jobs.disclosure import DisclosureReport
+    from sfumato.jobs.noise import Silence
+    from sfumato.jobs.publishing import Published
+
+
+def tell(report: DisclosureReport, *, quiet: bool) -> None:
+    """What attackers may learn, as a table and some sentences."""
+    near = ", ".join(
+        f"{name} within {width:g} (noise {sigma:.4g})"
+        for name, width, sigma in zip(report.columns, report.accuracy, report.sigma, strict=True)
+    )
+    lines = [
+        ("a blind guess, before anything is published", report.delta_before),
+        ("an attacker who sees the published values alone", report.delta_without_correlation),
+        ("who knows each column, were they independent", report.delta_if_independent),
+    ]
+    if report.coupling != "none":
+        lines.append((f"the best attacker who knows: {report.coupling}", report.delta))
+    if report.groups > 1:
+        lines.append(("the same, on average over all groups", report.delta_mean))
+        lines.append(("a blind guess, on average over all groups", report.delta_before_mean))
+    where = f"; worst of {report.groups:,} groups" if report.groups > 1 else ""
+    table(
+        f"{near}; {report.noise} noise{where}",
+        ["who", "succeeds with probability"],
+        [[who, shown_up(share, 5)] for who, share in lines if share is not None],
+    )
+    if quiet:
+        return
+    print(
+        f"found by {report.way}: between {shown_down(report.delta_low, 5)} and "
+        f"{shown_up(report.delta_high, 5)}"
+    )
+    print(
+        f"gamma (Definition 6): {shown_up(report.gamma, 5)}, with domains alone "
+        f"{shown_up(report.gamma_without_correlation, 5)}"
+    )
+    if report.bound_of != "nothing":
+        kept = "holds" if report.bound_holds else "DOES NOT HOLD"
+        print(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
+    if report.information_sampled is not None:
+        told = shown_up(report.information_sampled, 4)
+        print(f"mutual information of two columns, at most: {told} nats")
+    print(_compared(report.silence))
+    _say_notes(report.remarks, report.dropped)
+
+
+def _compared(silence: Silence) -> str:
+    """How much better than a constant each column is."""
+    each = zip(silence.columns, silence.error, silence.constant, silence.guessed, strict=True)
+    return "missed by (root mean square): " + "; ".join(
+        f"{name} {shown_up(error, 4)}, a constant {constant:.4g}, a best guess from both "
+        f"{guess:.4g}"
+        for name, error, constant, guess in each
+    )
+
+
+def _say_notes(remarks: tuple[str, ...], dropped: int) -> None:
+    if dropped:
+        say(f"note: {dropped:,} rows with a missing value were left out (told to you alone)")
+    for remark in remarks:
+        say(f"note: {remark}")
+
+
+def tell_published(done: Published, *, to_error: bool) -> None:
+    """What published columns promise, and what they are worth."""
+    certificate = done.certificate
+    each = zip(certificate.columns, certificate.sigma, certificate.accuracy, strict=True)
+    groups = f" in {certificate.groups:,} groups" if certificate.groups > 1 else ""
+    lines = [
+        f"{certificate.rows:,} rows{groups}; {certificate.noise} noise: "
+        + ", ".join(f"{name} {sigma:.4g} (within {near:g})" for name, sigma, near in each),
+        "a blind guess, before anything is published, finds all columns with probability "
+        f"{shown_up(certificate.delta_before, 4)}",
+        "an attacker who sees the published values alone: at most "
+        f"{shown_up(certificate.guarantee_without_correlation.delta, 4)}",
+    ]
+    if certificate.coupling != "none":
+        lines.append(
+            f"the best one who knows {certificate.coupling}: at most "
+            f"{shown_up(certificate.guarantee.delta, 4)} ({certificate.way})"
+        )
+    if certificate.groups > 1:
+        lines.append(
+            f"these are of the worst group; on average over all {certificate.groups:,}: guess "
+            f"{shown_up(certificate.delta_before_mean, 4)}, best attacker at most "
+            f"{shown_up(certificate.delta_mean, 4)}"
+        )
+    for line in (*lines, _compared(done.silence)):
+        say(line) if to_error else print(line)
+    _say_notes((*certificate.remarks, *done.silence.remarks), done.dropped)
