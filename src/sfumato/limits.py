@@ -26,3 +26,6 @@ DOCUMENT = 1 << 28
 
 CHUNK = 1 << 27
 """Bytes that the cells of some successive rows of one column may take, when unpacked."""
+
+WINDOW = 100_000
+"""Steps of a sliding window: every stream keeps what each of them cost."""

@@ -88,9 +88,9 @@ def together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         for target in targets:
             stack.enter_context(locked(target))
         try:
-            for aside in asides.values():
+            for target, aside in asides.items():
                 _asides.add(aside)
-                os.close(os.open(aside, _NEW, _PRIVATE))
+                os.close(_opened(aside, _NEW, target))
             yield list(asides.values())
             for target, aside in asides.items():
                 _settle(aside, _mode(target))
@@ -156,7 +156,7 @@ def _grip(target: Path) -> int:
     name = _lock_of(target)
     while True:
         try:
-            handle = os.open(name, _LOCK, _PRIVATE)
+            handle = _opened(name, _LOCK, target)
         except OSError as problem:
             if problem.errno != errno.ELOOP:
                 raise
@@ -172,6 +172,14 @@ def _grip(target: Path) -> int:
                 raise FileInUse(str(target)) from None
             raise
         os.close(handle)
+
+
+def _opened(path: Path, flags: int, target: Path) -> int:
+    """A new file for its owner alone; a problem is told with the name that the user knows."""
+    try:
+        return os.open(path, flags, _PRIVATE)
+    except OSError as problem:
+        raise type(problem)(problem.errno, problem.strerror, str(target)) from None
 
 
 def _same(name: Path, handle: int) -> bool:

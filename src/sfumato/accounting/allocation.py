@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato._numerics import UNIT, add_up
 from sfumato.accounting.ledger import Ledger, Ledgers, sum_up
 from sfumato.errors import InvalidParameter
@@ -163,7 +163,9 @@ class Window:
 
     def __post_init__(self) -> None:
         _check_limits(self.sip, self.ldp)
-        _checks.count("width", self.width)
+        if _checks.count("width", self.width) > limits.WINDOW:
+            rule = f"be at most {limits.WINDOW:,}: every stream keeps what each of these steps cost"
+            raise InvalidParameter("window", self.width, f"{rule}; a horizon may be longer")
 
     @property
     def memory(self) -> int:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
-from collections.abc import Callable
-from typing import Any
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import metadata
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +33,16 @@ from sfumato.cli import (
     study,
     temporal,
 )
-from sfumato.cli.console import BAD_INPUT, INTERRUPTED, holding, mention_compiling, say
+from sfumato.cli.console import (
+    BAD_INPUT,
+    DEFECT,
+    INTERRUPTED,
+    holding,
+    mention_compiling,
+    print_line,
+    say,
+    standard_streams,
+)
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(
@@ -51,9 +67,11 @@ app = typer.Typer(
     No data at hand? `sfumato demo` shows all of it on a small made-up town.
 
     Exit codes: 0 done, 1 an audit found a problem, 2 bad input or a refused release
-    (nothing half written), 130 interrupted.
+    (nothing half written), 70 a defect of the program, 130 interrupted, 143 terminated.
     """,
 )
+_TRACEBACK = "SFUMATO_TRACEBACK"
+_wanted: ContextVar[bool] = ContextVar("traceback", default=False)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -66,20 +84,47 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             with holding():
                 command(*arguments, **options)
             sys.stdout.flush()
-        except SfumatoError as problem:
-            say(f"sfumato: {problem}")
-            raise typer.Exit(BAD_INPUT) from None
-        except KeyboardInterrupt:
-            say("sfumato: interrupted")
-            raise typer.Exit(INTERRUPTED) from None
-        except OSError as problem:
-            # A reader that went away is nobody to tell; a full disk is.
-            if not isinstance(problem, BrokenPipeError):
-                say(f"sfumato: {problem.filename or 'output'}: {problem.strerror or problem}")
-            _silence()
-            raise typer.Exit(BAD_INPUT) from None
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except (SfumatoError, KeyboardInterrupt, OSError, MemoryError) as problem:
+            raise typer.Exit(_told(problem)) from None
+        except Exception as problem:
+            raise typer.Exit(_defect(problem)) from None
 
     return run_guarded
+
+
+def _told(problem: BaseException) -> int:
+    """Say what the world did to a command, and which code that is."""
+    match problem:
+        case SfumatoError():
+            say(f"sfumato: {problem}")
+        case Terminated():
+            say("sfumato: terminated")
+            return 128 + problem.number
+        case KeyboardInterrupt():
+            say("sfumato: interrupted")
+            return INTERRUPTED
+        case MemoryError():
+            say("sfumato: there must be more memory for this input and these options")
+        case BrokenPipeError():
+            _silence()  # a reader that went away is nobody to tell
+        case OSError():
+            say(f"sfumato: {problem.filename or 'output'}: {problem.strerror or problem}")
+            _silence()
+    return BAD_INPUT
+
+
+def _defect(problem: Exception) -> int:
+    """Say that the program is at fault; what the error says may quote data, so it is not said."""
+    if _wanted.get() or os.environ.get(_TRACEBACK, "0") not in ("", "0"):
+        traceback.print_exception(problem)
+    name = type(problem).__name__
+    say(
+        f"sfumato: internal error ({name}): a defect of the program, not of your input; please "
+        f"report it. Add --traceback, or set {_TRACEBACK}=1, to see where it happened"
+    )
+    return DEFECT
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {
@@ -111,16 +156,89 @@ for group, commands in ((app, _COMMANDS), (over_time, _OVER_TIME)):
 app.add_typer(over_time, name="temporal")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        print_line(f"sfumato {metadata.version('sfumato')}")
+        raise typer.Exit
+
+
+@app.callback()
+def whole_program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+    traceback: Annotated[
+        bool,
+        typer.Option("--traceback", help="Show where an internal error (70) happened; anywhere."),
+    ] = False,
+) -> None:
+    """Options of the program as a whole; without a docstring of its own the help is the app's."""
+
+
 def run() -> int:
     """Run the command line; return the exit code."""
+    arguments = sys.argv[1:]
+    asked = _wanted.set("--traceback" in arguments)  # it may stand behind the command too
     try:
-        app()
+        standard_streams()
+        with _terminable():
+            code = _called([each for each in arguments if each != "--traceback"])
+        sys.stdout.flush()
+        return code
+    except (KeyboardInterrupt, OSError) as problem:
+        return _told(problem)  # outside of any command: while its parts are loaded, or at the end
+    finally:
+        _wanted.reset(asked)
+
+
+def _called(arguments: list[str]) -> int:
+    try:
+        app(args=arguments, prog_name="sfumato")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else BAD_INPUT
     return 0
 
 
+class Terminated(KeyboardInterrupt):
+    """A polite kill, or a terminal that went away; what was begun is cleaned up.
+
+    Attributes:
+        number: Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__()
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Turn signals that would end the process at once into an exception."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Terminated(number)
+
+    before = {}
+    # Signals belong to the main thread; one that the caller ignores (nohup) stays ignored.
+    if threading.current_thread() is threading.main_thread():
+        for kind in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(kind) is signal.SIG_DFL:
+                before[kind] = signal.signal(kind, stop)
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
 def _silence() -> None:
     """Let what standard output still holds go nowhere, so that exit does not try it again."""
-    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        number = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return  # no file, as in a test
+    if number == 1:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)

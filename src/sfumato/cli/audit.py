@@ -10,7 +10,7 @@ import typer
 
 from sfumato._numerics import shown_up
 from sfumato.cli import options
-from sfumato.cli.console import FAILED_AUDIT, print_json, progress, table
+from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
 
 _SHOWN = 10
 _COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
@@ -98,12 +98,12 @@ def audit(
             ],
         )
         if report.mean_loss is not None:
-            print(f"realised loss per released value: {report.mean_loss:.6g}")
+            print_line(f"realised loss per released value: {report.mean_loss:.6g}")
         if report.withheld:
-            print(f"{report.withheld:,} rows withheld although the budget was not gone")
+            print_line(f"{report.withheld:,} rows withheld although the budget was not gone")
         for problem in report.problems:
-            print(f"PROBLEM {released}, {problem}")
-        print("the audit found nothing wrong" if report.passed else "the audit FAILED")
+            print_line(f"PROBLEM {released}, {problem}")
+        print_line("the audit found nothing wrong" if report.passed else "the audit FAILED")
     if not report.passed:
         raise typer.Exit(FAILED_AUDIT)
 

@@ -9,7 +9,7 @@ import typer
 
 from sfumato._numerics import shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, table
+from sfumato.cli.console import print_json, print_line, progress, table
 
 
 def compare(
@@ -111,4 +111,4 @@ def compare(
     )
     best = next((one for one in found if one.online and one.unit == "user level"), None)
     if best is not None and not quiet:
-        print(f"least error, online, for a person's whole series: {best.method}")
+        print_line(f"least error, online, for a person's whole series: {best.method}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -12,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-OK, FAILED_AUDIT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
 
 _held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
 
@@ -45,14 +46,35 @@ def hold(path: str) -> None:
         raise InvalidParameter("--output", problem.value, problem.rule) from None
 
 
+def escaped(text: str) -> str:
+    r"""A text that is safe on a terminal: what moves the cursor or hides letters is spelled out.
+
+    Names of streams and columns come from data, and data may be hostile.
+
+    Examples:
+        >>> escaped("u\x1b[2J")
+        'u\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def say(message: str) -> None:
     """Tell a person something, on standard error, so that standard output stays clean."""
-    print(message, file=sys.stderr)
+    print(escaped(message), file=sys.stderr)
+
+
+def print_line(message: str) -> None:
+    """Print a line on standard output, safe on a terminal."""
+    print(escaped(message))
 
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object; infinite numbers become the text "inf", which JSON lacks."""
-    print(json.dumps(finite(document), indent=2, ensure_ascii=False))
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    plain = encoding.lower().replace("-", "") != "utf8"
+    print(json.dumps(finite(document), indent=2, ensure_ascii=plain))
 
 
 def finite(value: Any) -> Any:
@@ -79,10 +101,10 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
     from rich.progress import TimeRemainingColumn as TimeLeft
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[rate]}", markup=False),
         TimeLeft(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -97,26 +119,55 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
 
 def mention_compiling() -> None:
     """Say why the very first command takes long: on a terminal, while no loop is kept on disk."""
-    from sfumato import kernels
+    if not sys.stderr.isatty() or "NUMBA_CACHE_DIR" in os.environ:
+        return
+    from importlib.util import find_spec
 
-    kept = Path(kernels.__path__[0]) / "__pycache__"
-    if sys.stderr.isatty() and "NUMBA_CACHE_DIR" not in os.environ and not any(kept.glob("*.nbi")):
+    found = find_spec("sfumato.kernels")
+    folders = [] if found is None else found.submodule_search_locations or []
+    if not any(any((Path(folder) / "__pycache__").glob("*.nbi")) for folder in folders):
         say("first use on this machine: compiling loops, once, for up to a minute")
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """Print a table on standard output: drawn on a terminal, plain when piped."""
+    safe = [[escaped(cell) for cell in row] for row in (columns, *rows)]
     if not sys.stdout.isatty():
-        print(title)
-        for row in (columns, *rows):
+        print_line(title)
+        for row in safe:
             print("\t".join(row))
         return
     from rich.console import Console
     from rich.table import Table
 
-    drawn = Table(title=title, title_justify="left", header_style="bold")
-    for place, name in enumerate(columns):
+    drawn = Table(title=escaped(title), title_justify="left", header_style="bold")
+    for place, name in enumerate(safe[0]):
         drawn.add_column(name, justify="left" if place == 0 else "right")
-    for row in rows:
+    for row in safe[1:]:
         drawn.add_row(*row)
-    Console().print(drawn)
+    # Cells are data: brackets in them are brackets, and colons no pictures.
+    Console(markup=False, emoji=False, highlight=False).print(drawn)
+
+
+def standard_streams() -> None:
+    """Make the three standard streams safe to use, however the process was started.
+
+    One that was closed by the caller must not be taken over by the next file that is opened, and
+    whoever uses it must fail like on any closed file. Letters that the encoding lacks are spelled
+    out instead of ending the command.
+    """
+    for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The wrong way round, so that reading and writing fail; complaints go nowhere.
+            os.dup2(os.open(os.devnull, way), number)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress
+from sfumato.cli.console import print_json, print_line, progress
 
 
 def demo(
@@ -37,5 +37,5 @@ def demo(
         return
     if not quiet:
         for line in summary["story"]:
-            print(line)
-        print(f"report: {summary['report']}")
+            print_line(line)
+        print_line(f"report: {summary['report']}")

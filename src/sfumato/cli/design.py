@@ -9,7 +9,7 @@ import typer
 
 from sfumato._numerics import shown_down, shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, table
+from sfumato.cli.console import print_json, print_line, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,12 +60,12 @@ def design(
             }
         )
         return
-    print(f"expected loss {shown_up(found.cost)}")
+    print_line(f"expected loss {shown_up(found.cost)}")
     if found.lower_bound is not None:
-        print(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
-    print(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
+        print_line(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
+    print_line(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
     if found.sip.epsilon > epsilon:
-        print(f"this rule does NOT keep the budget of {shown_up(epsilon)}")
+        print_line(f"this rule does NOT keep the budget of {shown_up(epsilon)}")
     table(
         "probability of each output (column) for each true symbol (row)",
         ["", *(str(output) for output in outputs)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sfumato._numerics import shown_down, shown_up
-from sfumato.cli.console import say, table
+from sfumato.cli.console import print_line, say, table
 
 if TYPE_CHECKING:
     from sfumato.jobs.disclosure import DisclosureReport
@@ -37,21 +37,21 @@ def tell(report: DisclosureReport, *, quiet: bool) -> None:
     )
     if quiet:
         return
-    print(
+    print_line(
         f"found by {report.way}: between {shown_down(report.delta_low, 5)} and "
         f"{shown_up(report.delta_high, 5)}"
     )
-    print(
+    print_line(
         f"gamma (Definition 6): {shown_up(report.gamma, 5)}, with domains alone "
         f"{shown_up(report.gamma_without_correlation, 5)}"
     )
     if report.bound_of != "nothing":
         kept = "holds" if report.bound_holds else "DOES NOT HOLD"
-        print(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
+        print_line(f"the paper's bound on {report.bound_of}: {shown_up(report.bound, 5)} ({kept})")
     if report.information_sampled is not None:
         told = shown_up(report.information_sampled, 4)
-        print(f"mutual information of two columns, at most: {told} nats")
-    print(_compared(report.silence))
+        print_line(f"mutual information of two columns, at most: {told} nats")
+    print_line(_compared(report.silence))
     _say_notes(report.remarks, report.dropped)
 
 
@@ -97,5 +97,5 @@ def tell_published(done: Published, *, to_error: bool) -> None:
             f"{shown_up(certificate.delta_mean, 4)}"
         )
     for line in (*lines, _compared(done.silence)):
-        say(line) if to_error else print(line)
+        say(line) if to_error else print_line(line)
     _say_notes((*certificate.remarks, *done.silence.remarks), done.dropped)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import hold, print_json, progress, say
+from sfumato.cli.console import hold, print_json, print_line, progress, say
 
 if TYPE_CHECKING:
     from sfumato.jobs.fit import Cut
@@ -91,17 +91,17 @@ def fit(
         return
     if quiet:
         return
-    print(
+    print_line(
         f"{output}: {report.streams:,} streams, {report.rows:,} values, "
         f"{report.symbols:,} symbols, {report.transitions:,} transitions"
     )
     if report.patterns is not None and report.kept is not None:
-        print(f"{report.patterns:,} patterns, which are {report.kept:.0%} of the batches")
-    print(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
+        print_line(f"{report.patterns:,} patterns, which are {report.kept:.0%} of the batches")
+    print_line(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
     if report.rare:
         some = ", ".join(str(label) for label in report.rare[:8])
         more = f" and {len(report.rare) - 8} more" if len(report.rare) > 8 else ""
-        print(f"rare symbols (hardly any in the history): {some}{more}")
+        print_line(f"rare symbols (hardly any in the history): {some}{more}")
     for warning in report.warnings:
         say(f"warning: {warning}")
 

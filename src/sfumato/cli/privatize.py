@@ -9,7 +9,7 @@ import typer
 
 from sfumato._numerics import shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say, table
+from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.once import (
     check_files,
     named_options,
@@ -209,7 +209,7 @@ def _tell(done: Privatized, *, to_error: bool) -> None:
         low, high = certificate.interval
         lines.append(f"{certificate.size} points from {low:g} to {high:g}")
     for line in lines:
-        say(line) if to_error else print(line)
+        say(line) if to_error else print_line(line)
     if certificate.frequencies is not None and not to_error:
         table(
             "estimated share of each symbol among the true values",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say, table
+from sfumato.cli.console import print_json, print_line, progress, say, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def study(
     table(findings.title, findings.columns, findings.rows)
     if not quiet:
         for fact in findings.facts:
-            print(fact)
+            print_line(fact)
         say(f"written: {', '.join(files)}")
 
 

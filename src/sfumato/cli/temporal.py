@@ -10,7 +10,7 @@ import typer
 
 from sfumato._numerics import shown_down, shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say, table
+from sfumato.cli.console import print_json, print_line, progress, say, table
 
 Backward = Annotated[
     str | None,
@@ -93,13 +93,13 @@ def leakage(
             )
         ],
     )
-    print(
+    print_line(
         f"any single moment: {shown_up(told.event.alpha)}; "
         f"a person's whole stream: {shown_up(told.user.alpha)}"
     )
     if window is not None:
-        print(f"any {window} moments together: {shown_up(told.window(window).alpha)}")
-    print(
+        print_line(f"any {window} moments together: {shown_up(told.window(window).alpha)}")
+    print_line(
         f"for ever at {shown_up(most)}: past {_shown(suprema[0])}, future {_shown(suprema[1])}, "
         f"both {_shown(sum(suprema) - most)}"
     )
@@ -152,9 +152,9 @@ def allocate(
         return
     for name in ("constant", "first", "middle", "last"):
         told = document[name]
-        print(f"{name} {'none' if told is None else shown_down(told)}")
+        print_line(f"{name} {'none' if told is None else shown_down(told)}")
     if steps is not None:
-        print(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
+        print_line(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
         rows = [
             [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
         ]

@@ -19,7 +19,7 @@ def opened(path: str) -> IO[bytes]:
     """A file, a compressed one, or standard input."""
     if path == STANDARD:
         if sys.stdin is None:
-            raise BadTable(STANDARD, None, "standard input must be open; it is closed")
+            raise BadTable(STANDARD, None, "standard input must be readable; it is closed")
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     if path.endswith(".gz"):
         return cast(IO[bytes], gzip.open(path, "rb"))

@@ -129,6 +129,11 @@ class Table:
             ) from None
         except (EOFError, gzip.BadGzipFile, zlib.error):
             raise BadTable(self.path, None, "the compressed file is damaged") from None
+        except OSError as problem:
+            if not self.is_standard:
+                raise
+            rule = f"standard input must be readable ({problem.strerror})"
+            raise BadTable(self.path, None, rule) from None
 
     def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
         with opened(self.path) as file:

@@ -59,6 +59,9 @@ class Output:
 
     def __enter__(self) -> Self:
         if self._table.is_standard:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # A table is UTF-8, like every table that is read, whatever a terminal can show.
+                sys.stdout.reconfigure(encoding="utf-8", errors="strict")
             self._writer: _Writer = _Lines(self._table, self._columns, sys.stdout)
             return self
         with ExitStack() as files:
