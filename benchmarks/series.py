@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from sfumato.models.autoregressive import Autoregressive
 from sfumato.randomness import secure
-from sfumato.streaming.filters import Estimate, kalman, learned, one_lag, plain
+from sfumato.streaming.banks import learned
+from sfumato.streaming.filters import Estimate, kalman, one_lag, plain
 from sfumato.streaming.realtime import Realtime
 
 Floats = NDArray[np.float64]

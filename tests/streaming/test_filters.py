@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.models.autoregressive import Autoregressive, kalman_bound
+from sfumato.streaming.banks import learned
 from sfumato.streaming.filters import (
     Estimate,
     filter_arrays,
     kalman,
     known_lag,
-    learned,
     one_lag,
     plain,
     resume_filter,

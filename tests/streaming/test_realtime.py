@@ -18,11 +18,11 @@ from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.mechanisms.series_noise import GaussianNoise
 from sfumato.models.autoregressive import Autoregressive, kalman_bound
 from sfumato.randomness import Address, Randomness, keyed, secure, seeded
+from sfumato.streaming.banks import learned
 from sfumato.streaming.filters import (
     Estimate,
     kalman,
     known_lag,
-    learned,
     one_lag,
     plain,
     several_lags,

@@ -18,8 +18,9 @@ from sfumato.files import write_whole
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.jobs import Progress
 from sfumato.randomness import Randomness, seeded
+from sfumato.streaming.banks import learned
 from sfumato.streaming.fast import Fast, best_process_variance
-from sfumato.streaming.filters import learned, one_lag, plain
+from sfumato.streaming.filters import one_lag, plain
 from sfumato.streaming.fourier import DelayedFourier, Fourier, best_coefficients
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.pegasus import Pegasus

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_NEGLIGIBLE = -30.0
-"""Log weights so far under the largest count for nothing."""
-
 
 @njit(cache=True)
 def known_filter(
@@ -61,81 +58,6 @@ def known_filter(
             for row in range(order):
                 for column in range(order):
                     covariance[row, column] -= gain[row] * first[column]
-    return found
-
-
-@njit(cache=True)
-def bank_filter(
-    observed: Floats,
-    variances: Floats,
-    correlations: Floats,
-    signals: Floats,
-    forgetting: float,
-    means: Floats,
-    logs: Floats,
-    covariances: Floats,
-) -> Floats:
-    """Many first-order filters side by side, averaged by how well each has predicted so far.
-
-    Every filter has its own correlation and signal variance, and learns the mean along with the
-    value: its state is (deviation from the mean, mean).
-
-    Args:
-        observed: Time by series; NaN where nothing was measured.
-        variances: Of the noise, at each time.
-        correlations: Of the filters.
-        signals: Stationary variances of the filters.
-        forgetting: Factor on the log weights at each step, near 1.
-        means: Series by filter by 2; updated in place.
-        logs: Log weights, series by filter; updated in place.
-        covariances: Filter by 3 (deviation, both, mean), shared by all series; updated in place.
-
-    Returns:
-        Estimates, time by series.
-    """
-    size = correlations.size
-    found = np.empty_like(observed)
-    spreads, halves, first, second = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    for time in range(len(observed)):
-        measured = not math.isnan(observed[time, 0])
-        for place in range(size):
-            rho = correlations[place]
-            one = rho * rho * covariances[place, 0] + (1 - rho * rho) * signals[place]
-            both, two = rho * covariances[place, 1], covariances[place, 2]
-            spread = one + 2 * both + two + variances[time]
-            if measured:
-                first[place], second[place] = (one + both) / spread, (both + two) / spread
-                covariances[place, 0] = one - first[place] * (one + both)
-                covariances[place, 1] = both - first[place] * (both + two)
-                covariances[place, 2] = two - second[place] * (both + two)
-            else:
-                first[place], second[place] = 0.0, 0.0
-                covariances[place, 0], covariances[place, 1] = one, both
-            spreads[place], halves[place] = 0.5 / spread, 0.5 * math.log(spread)
-        for series in range(observed.shape[1]):
-            value = observed[time, series] if measured else 0.0
-            highest = -math.inf
-            for place in range(size):
-                drifted = correlations[place] * means[series, place, 0]
-                mean = means[series, place, 1]
-                if measured:
-                    surprise = value - drifted - mean
-                    drifted += first[place] * surprise
-                    means[series, place, 1] = mean + second[place] * surprise
-                    logs[series, place] = forgetting * logs[series, place] - (
-                        halves[place] + spreads[place] * surprise * surprise
-                    )
-                means[series, place, 0] = drifted
-                highest = max(highest, logs[series, place])
-            total, told = 0.0, 0.0
-            for place in range(size):
-                behind = logs[series, place] - highest
-                logs[series, place] = behind
-                if behind > _NEGLIGIBLE:
-                    weight = math.exp(behind)
-                    total += weight
-                    told += weight * (means[series, place, 0] + means[series, place, 1])
-            found[time, series] = told / total
     return found
 
 

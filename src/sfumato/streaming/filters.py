@@ -1,9 +1,7 @@
 r"""Estimates of a series from noisy measurements of it: functions of what is released anyway.
 
 Whatever is computed from private measurements costs no privacy. The best such estimate of a known
-process is the Kalman filter's; where the process is not known, a bank of filters with different
-correlations and signal variances is averaged by how well each has predicted the measurements
-so far, which comes near it.
+process is the Kalman filter's; where the process is not known, `banks` comes near it.
 """
 
 from __future__ import annotations
@@ -18,17 +16,10 @@ from numpy.typing import NDArray
 from sfumato import _checks
 from sfumato._digest import digest
 from sfumato.errors import InvalidParameter
-from sfumato.kernels.filters import bank_filter, known_filter, one_lag_filter
+from sfumato.kernels.filters import known_filter, one_lag_filter
 from sfumato.models.autoregressive import Autoregressive, lag_estimates
 
 Floats = NDArray[np.float64]
-
-CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
-"""Those of the filters of a bank."""
-_SIGNALS = tuple(4.0**power for power in range(-5, 6))
-"""Signal variances of the filters of a bank, as multiples of the noise variance."""
-_DIFFUSE = 1e6
-"""Variance of a mean of which nothing is known, against those of signal and noise."""
 
 
 class Filter(Protocol):
@@ -101,16 +92,11 @@ def _consistent(running: Filter, series: int) -> bool:
             order = running.model.order
             shapes = (running.means.shape, running.covariance.shape)
             return shapes == ((series, order), (order, order))
-        case _Bank():
-            size = len(CORRELATIONS) * len(_SIGNALS)
-            parts = (running.correlations, running.signals, running.means, running.logs)
-            found = [*(part.shape for part in parts), running.covariances.shape]
-            begun = [(size,), (size,), (series, size, 2), (series, size), (size, 3)]
-            return found in (begun, [(0,)] * 5)
         case _Recursive():
             return running.states.shape == (series, running.order)
         case _:
-            return True
+            check = getattr(running, "consistent", None)
+            return check is None or bool(check(series))
 
 
 @dataclass(slots=True)
@@ -248,63 +234,6 @@ def _named(model: Autoregressive) -> str:
 def _stationary(model: Autoregressive) -> Floats:
     lags = model.autocovariances(np.arange(model.order))
     return np.array([[lags[abs(i - j)] for j in range(model.order)] for i in range(model.order)])
-
-
-@dataclass(slots=True)
-class _Bank:
-    forgetting: float
-    series: int
-    correlations: Floats = field(default_factory=lambda: np.empty(0))
-    signals: Floats = field(default_factory=lambda: np.empty(0))
-    means: Floats = field(default_factory=lambda: np.empty(0))
-    logs: Floats = field(default_factory=lambda: np.empty(0))
-    covariances: Floats = field(default_factory=lambda: np.empty(0))
-
-    def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
-        if not self.correlations.size:
-            self._begin(measured, variances)
-        return np.asarray(
-            bank_filter(
-                measured,
-                variances,
-                self.correlations,
-                self.signals,
-                self.forgetting,
-                self.means,
-                self.logs,
-                self.covariances,
-            )
-        )
-
-    def _begin(self, measured: Floats, variances: Floats) -> None:
-        """The filters are spread around the variance of the noise, the only scale that is known."""
-        if np.isnan(measured[0]).any():
-            raise InvalidParameter("measured", "nothing", "begin with a measurement")
-        noise = float(variances[0])
-        pairs = [(rho, size * noise) for rho in CORRELATIONS for size in _SIGNALS]
-        self.correlations = np.array([rho for rho, _ in pairs])
-        self.signals = np.array([signal for _, signal in pairs])
-        count = len(pairs)
-        self.means = np.zeros((self.series, count, 2))
-        self.means[:, :, 1] = measured[0][:, None]
-        self.logs = np.zeros((self.series, count))
-        wide = _DIFFUSE * (self.signals + noise)
-        self.covariances = np.stack([self.signals, np.zeros(count), wide], axis=1)
-
-
-def learned(*, forgetting: float = 1.0) -> Estimate:
-    """A bank of filters of first order, weighted by their predictions: nothing has to be known.
-
-    The cost of a step does not grow, and everything is learnt from measurements alone.
-
-    Args:
-        forgetting: Factor on what was learnt at each step: 1 for a process that stays as it is,
-            .999 for one that changes within some thousand steps.
-    """
-    factor = _checks.finite("forgetting", forgetting)
-    if not 0 < factor <= 1:
-        raise InvalidParameter("forgetting", forgetting, "lie in (0, 1]")
-    return Estimate(f"bank {factor}", lambda series: _Bank(factor, series))
 
 
 @dataclass(slots=True)

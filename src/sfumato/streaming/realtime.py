@@ -29,11 +29,11 @@ from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoise
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
 from sfumato.randomness import Randomness, StreamCoins
+from sfumato.streaming.banks import Bank, Risk, learned
 from sfumato.streaming.filters import (
     Estimate,
     Filter,
     filter_arrays,
-    learned,
     resume_filter,
 )
 from sfumato.streaming.instant import Purpose
@@ -385,6 +385,11 @@ class RunningSeries:
     def state(self) -> RealtimeState:
         """Where it is, to be stored; its size does not grow."""
         return RealtimeState(self._coins.plan, self._time, filter_arrays(self._filter))
+
+    @property
+    def risk(self) -> Risk | None:
+        """What the filter expects of its estimates so far; None if it cannot say."""
+        return self._filter.risk if isinstance(self._filter, Bank) else None
 
     def step(self, value: float) -> float:
         """Release one value.
