@@ -6,6 +6,7 @@ SfumatoError
 ├── BudgetExceeded       a release would cost more than is left
 ├── InsecureRandomness   a simulation's coins were offered to a real release
 ├── InterruptedStep      an exception broke into an earlier step of a fleet
+├── ForkedUse            a forked child used what its parent had begun
 ├── FileInUse            another run writes or holds the file
 ├── SolverFailed         an optimiser did not reach a certified answer
 └── CorruptData          stored bytes are damaged, or of another kind or version
@@ -95,6 +96,16 @@ class InterruptedStep(SfumatoError):
     def __init__(self) -> None:
         super().__init__(
             "a step of this fleet was interrupted; begin a new one from the states that were stored"
+        )
+
+
+class ForkedUse(SfumatoError):
+    """A forked child used what its parent had begun: both would spend the same budget."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"a {kind} must be used in the process that made it; this one was forked. "
+            "Begin another one here, from a stored state if there is one"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato._guard import Guarded, guarded
 from sfumato._numerics import add_up
 from sfumato.guarantees import LDP, SIP
 
@@ -62,7 +63,7 @@ class Ledger:
         )
 
 
-class Ledgers:
+class Ledgers(Guarded):
     """The running accounts of many streams as arrays; each is what a `Ledger` would be.
 
     Attributes:
@@ -82,6 +83,7 @@ class Ledgers:
         self.spent = np.zeros((streams, 2))
         self.recent = np.zeros((streams, keep, 2))
 
+    @guarded
     def __getitem__(self, stream: int) -> Ledger:
         count, keep = int(self.counts[stream]), self.recent.shape[1]
         known = self.recent[stream, keep - min(count, keep) :]
@@ -89,6 +91,7 @@ class Ledgers:
         sip, ldp = self.spent[stream].tolist()
         return Ledger(count, sip, ldp, recent)
 
+    @guarded
     def __setitem__(self, stream: int, ledger: Ledger) -> None:
         self.counts[stream] = ledger.count
         self.spent[stream] = ledger.sip, ledger.ldp
@@ -96,6 +99,7 @@ class Ledgers:
         for place, charge in enumerate(reversed(ledger.recent), start=1):
             self.recent[stream, -place] = charge.sip, charge.ldp
 
+    @guarded
     def charge(
         self, which: NDArray[np.int64], charges: NDArray[np.float64], values: int = 1
     ) -> None:

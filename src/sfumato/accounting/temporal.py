@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato._guard import Guarded, guarded
 from sfumato.leakage.over_time import TemporalLeakage
 from sfumato.leakage.temporal import LossFunction
 
@@ -13,7 +14,7 @@ Floats = NDArray[np.float64]
 _FIRST = 64
 
 
-class TemporalAccount:
+class TemporalAccount(Guarded):
     """What every release of a stream leaks so far, kept up to date release by release.
 
     A new release adds one backward leakage, and raises the forward leakage of those before it:
@@ -51,6 +52,10 @@ class TemporalAccount:
     @property
     def latest(self) -> float:
         """Backward leakage of the last release; 0 before the first."""
+        with self._lock:
+            return self._latest()
+
+    def _latest(self) -> float:
         return float(self._tables[1, self._count - 1]) if self._count else 0.0
 
     @property
@@ -58,13 +63,14 @@ class TemporalAccount:
         """How many forward leakages the last release changed."""
         return self._revised
 
+    @guarded
     def charge(self, epsilon: float) -> None:
         """A release of this leakage by itself has happened."""
         budget = _checks.leakage("epsilon", epsilon)
         if self._count == self._tables.shape[1]:
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)], axis=1)
         epsilons, told, later = self._tables
-        told[self._count] = self.backward.after(self.latest, budget)
+        told[self._count] = self.backward.after(self._latest(), budget)
         epsilons[self._count] = budget
         later[self._count] = budget
         self._count += 1
@@ -72,6 +78,7 @@ class TemporalAccount:
             seen = slice(self._count)
             self._revised = self.forward.carried_back(epsilons[seen], later[seen])
 
+    @guarded
     def leakage(self) -> TemporalLeakage:
         """The leakage of every release so far."""
         epsilons, told, later = (table[: self._count].copy() for table in self._tables)

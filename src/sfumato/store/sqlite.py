@@ -8,12 +8,15 @@ same event id again returns the stored answer, so a retry never draws fresh nois
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from sfumato._guard import Guarded
 from sfumato.accounting.events import Event, Outcome
 from sfumato.codec import from_bytes, to_bytes
 from sfumato.errors import CorruptData, SfumatoError
@@ -22,6 +25,7 @@ from sfumato.streaming.instant import InstantState
 
 VERSION = 2
 _QUESTION_MARKS = 500
+_PAGE = 4096
 
 _SCHEMA = """
 CREATE TABLE ledger (version INTEGER NOT NULL, plan TEXT NOT NULL) STRICT;
@@ -59,7 +63,7 @@ class Answer:
     event: Event
 
 
-class SqliteStore:
+class SqliteStore(Guarded):
     """The ledger of one plan.
 
     Args:
@@ -78,7 +82,10 @@ class SqliteStore:
             raise LedgerMismatch(f"{self.path}: the folder of a ledger must exist; it does not")
         if self.path is not None and self.path.is_dir():
             raise LedgerMismatch(f"{self.path}: a ledger must be a file; this is a folder")
-        self._database = sqlite3.connect("" if path is None else path, isolation_level=None)
+        self._lock = threading.RLock()  # its methods use each other
+        self._database = sqlite3.connect(
+            "" if path is None else path, isolation_level=None, check_same_thread=False
+        )
         try:
             with self._reported():
                 self._open(plan)
@@ -120,7 +127,13 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file; everything committed stays."""
-        self._database.close()
+        with self._lock:
+            self._database.close()
+
+    def _abandoned(self) -> None:
+        # A child that closed the parent's connection, at its exit for instance, would empty and
+        # remove the write-ahead log under the parent: what was committed later would be lost.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))
 
     def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers already given, by event id."""
@@ -142,9 +155,15 @@ class SqliteStore:
 
     def events(self) -> Iterator[Answer]:
         """Every answer, stream by stream, in order."""
-        query = "SELECT * FROM events ORDER BY stream, sequence"
-        with self._reported():
-            yield from map(_answer, self._database.execute(query))
+        query = "SELECT * FROM events WHERE (stream, sequence) > (?, ?) ORDER BY stream, sequence"
+        after: tuple[str, int] | None = ("", -1)
+        while after is not None:
+            with self._reported():  # given back between pages: others may use the ledger meanwhile
+                rows = self._database.execute(f"{query} LIMIT {_PAGE}", after).fetchall()
+                page = [_answer(row) for row in rows]
+            yield from page
+            last = page[-1].event if len(page) == _PAGE else None
+            after = None if last is None else (last.stream, last.sequence)
 
     def count(self) -> int:
         """How many answers there are."""
@@ -196,9 +215,10 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
-        """What SQLite cannot do, in the words of a ledger."""
+        """One thread at a time; what SQLite cannot do, in the words of a ledger."""
         try:
-            yield
+            with self._lock:
+                yield
         except (sqlite3.Error, OverflowError, ValueError) as problem:
             if "locked" in str(problem):
                 raise LedgerMismatch(

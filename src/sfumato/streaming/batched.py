@@ -6,12 +6,12 @@ their batch is complete; they are in no state.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from numpy.typing import ArrayLike
 
+from sfumato._guard import Guarded
 from sfumato.accounting.allocation import Budget, as_budget
 from sfumato.accounting.events import Event
 from sfumato.accounting.ledger import Ledger
@@ -31,7 +31,7 @@ from sfumato.streaming.instant import Fallback, InstantState, Purpose
 _At: TypeAlias = tuple[InstantState, tuple[object, ...], tuple[object, ...]]
 
 
-class BatchedRelease:
+class BatchedRelease(Guarded):
     """Release a stream in batches: a value waits until its batch is complete.
 
     Args:
@@ -104,7 +104,6 @@ class BatchedRelease:
         # True values live here alone, never in a state: those that wait, and those recalled. The
         # three change together or, when Ctrl-C breaks in, not at all.
         self._at: _At = (begun, (), tuple(recalled))
-        self._lock = threading.Lock()
 
     def add(self, value: object) -> tuple[Event, ...]:
         """Take one value; return the events of its batch when that is complete, else nothing.
@@ -124,7 +123,7 @@ class BatchedRelease:
     def flush(self) -> tuple[Event, ...]:
         """Release the values that wait as a shorter batch; at the end, or when time is up."""
         with self._lock:
-            return self._release(self._at[1]) if self.waiting else ()
+            return self._release(self._at[1]) if self._at[1] else ()
 
     def over(self, values: Iterable[object]) -> Iterator[Event]:
         """Release many values as they come, and the last of them as a shorter batch."""
@@ -137,10 +136,11 @@ class BatchedRelease:
         with self._lock:
             if self.plan.memory > 1:
                 raise InvalidParameter("memory", self.plan.memory, "be 1 to skip a moment")
-            if self.waiting:
-                what = f"{self.waiting} values"
+            now, waiting, _ = self._at
+            if waiting:
+                what = f"{len(waiting)} values"
                 raise InvalidParameter("waiting", what, "be flushed before a moment is skipped")
-            events, state = self.plan.skip(self.state)
+            events, state = self.plan.skip(now)
             self._at = state, (), ()
             return events
 
@@ -154,7 +154,8 @@ class BatchedRelease:
     @property
     def waiting(self) -> int:
         """How many values wait for their batch to be complete."""
-        return len(self._at[1])
+        with self._lock:
+            return len(self._at[1])
 
     @property
     def state(self) -> InstantState:
@@ -162,7 +163,8 @@ class BatchedRelease:
 
         Values that wait are not in it.
         """
-        return self._at[0]
+        with self._lock:
+            return self._at[0]
 
     @property
     def ledger(self) -> Ledger:

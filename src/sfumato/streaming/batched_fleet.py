@@ -130,7 +130,10 @@ class BatchedFleet(Fleet):
             prepared, quick = self._prepared(streams, places)
             step = self._blank(streams)
             slow = [
-                (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
+                (
+                    row,
+                    *self.plan.step(self._state(int(streams[row])), values[row], self._randomness),
+                )
                 for row in np.flatnonzero(~quick).tolist()
             ]
             # Nothing has changed so far: an error above leaves every stream where it was.
@@ -152,7 +155,7 @@ class BatchedFleet(Fleet):
         if _checks.count("stream", stream, at_least=0) >= len(self):
             raise InvalidParameter("stream", stream, f"be the place of one of {len(self)}")
         with self._lock:
-            events, state = self.plan.step(self.state(stream), values, self._randomness)
+            events, state = self.plan.step(self._state(stream), values, self._randomness)
             self._torn = True
             self._put(stream, state)
             self._torn = False

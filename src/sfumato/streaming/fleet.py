@@ -8,7 +8,6 @@ stream would get alone with the same coins.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato._guard import Guarded
 from sfumato.accounting.allocation import USELESS_BELOW
 from sfumato.accounting.events import Event, Outcome
 from sfumato.accounting.ledger import Ledgers
@@ -74,7 +74,7 @@ class FleetStep:
             yield Event(stream, sequence, outcome, label, SIP(sip), LDP(ldp))
 
 
-class Fleet:
+class Fleet(Guarded):
     """What fleets of values and of batches share: a crowd, ledgers, and steps that happen or not.
 
     A batch is a value of the chain of batches; `values` says how many moments it takes.
@@ -106,7 +106,6 @@ class Fleet:
         self._crowd.drifts[:] = plan.begin("").belief.drift
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
-        self._lock = threading.Lock()
         self._torn = False
         alphabet = plan.model.alphabet
         self._numbered = alphabet.labels == tuple(range(len(alphabet)))
@@ -145,6 +144,10 @@ class Fleet:
 
     def state(self, stream: int) -> InstantState:
         """Where a stream stands: store it, and go on from it later."""
+        with self._lock:
+            return self._state(stream)
+
+    def _state(self, stream: int) -> InstantState:
         self._check_whole()
         last = int(self._last[stream])
         return InstantState(
@@ -159,7 +162,8 @@ class Fleet:
     @property
     def spent(self) -> Floats:
         """What every stream has spent so far: under the model, and whatever the model."""
-        return self._ledgers.spent.copy()
+        with self._lock:
+            return self._ledgers.spent.copy()
 
     @property
     def bytes_per_stream(self) -> int:
@@ -287,7 +291,7 @@ class InstantFleet(Fleet):
         prepared, quick = self._prepared(streams, places)
         step = self._blank(streams, whole=which is None)
         slow = [
-            (row, *self.plan.step(self.state(int(streams[row])), values[row], self._randomness))
+            (row, *self.plan.step(self._state(int(streams[row])), values[row], self._randomness))
             for row in np.flatnonzero(~quick).tolist()
         ]
         # Nothing has changed so far: an error above leaves every stream where it was.

@@ -62,7 +62,7 @@ class Fourier(SeriesMethod[Releasing]):
         >>> method.guarantee <= PureDP(2.0), method.numbers
         (True, 3)
         >>> method.release([50.0] * 6, seeded(1), Purpose.SIMULATION).round(1)
-        array([50. , 49.5, 49.8, 50.5, 51. , 50.7])
+        array([49.8, 51. , 50.2, 48.2, 47. , 47.8])
 
     References:
         [Rastogi2010]
@@ -184,7 +184,7 @@ class DelayedFourier(SeriesMethod[Releasing]):
         >>> method.guarantee <= PureDP(4.0), method.blocks
         (True, 3)
         >>> method.release([50.0] * 7, seeded(1), Purpose.SIMULATION).round(1)
-        array([49.6, 49.6, 49.6, 50.4, 50.4, 50.4, 50.2])
+        array([48.6, 48.6, 48.6, 48.6, 48.6, 48.6, 49.7])
 
     References:
         [Rastogi2010]

@@ -7,7 +7,6 @@ holds nothing the adversary could not compute; `InstantRelease` is a small objec
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._digest import digest
+from sfumato._guard import Guarded
 from sfumato._numerics import UNIT, up
 from sfumato.accounting.allocation import USELESS_BELOW, Allowance, Budget, as_budget
 from sfumato.accounting.events import Event, Outcome
@@ -336,7 +336,7 @@ class _Ready:
     covered: bool
 
 
-class InstantRelease:
+class InstantRelease(Guarded):
     """Release a stream value by value.
 
     Args:
@@ -392,7 +392,6 @@ class InstantRelease:
         self._randomness = secure() if randomness is None else randomness
         self._state = self.plan.begin(stream) if state is None else state
         self.plan.check_own(self._state)
-        self._lock = threading.Lock()  # two values of one stream must not be mixed up
         self._solo = None if policy is None else _solo(self.plan, self._state, self._randomness)
 
     def __call__(self, value: object) -> Label | None:
@@ -418,12 +417,12 @@ class InstantRelease:
         return place if place < 0 else solo.release(place, self._randomness)
 
     def _slow(self, value: object) -> Event:
-        return self._gone_on(*self.plan.step(self.state, value, self._randomness))
+        return self._gone_on(*self.plan.step(self._now(), value, self._randomness))
 
     def skip(self) -> Event:
         """Let a moment pass without a release."""
         with self._lock:
-            return self._gone_on(*self.plan.skip(self.state))
+            return self._gone_on(*self.plan.skip(self._now()))
 
     def _gone_on(self, event: Event, state: InstantState) -> Event:
         if self._solo is not None:
@@ -438,6 +437,10 @@ class InstantRelease:
     @property
     def state(self) -> InstantState:
         """Where the stream stands: store it, and go on from it later."""
+        with self._lock:
+            return self._now()
+
+    def _now(self) -> InstantState:
         return self._state if self._solo is None else self._solo.state()
 
     @property

@@ -18,6 +18,7 @@ from typing import ClassVar, assert_never
 import numpy as np
 
 from sfumato import _checks
+from sfumato._guard import Guarded, guarded
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
@@ -177,7 +178,7 @@ class Pegasus(SeriesMethod[Releasing]):
         return _Grouping(self, coins.at(0))
 
 
-class _Grouping:
+class _Grouping(Guarded):
     """A series that is being grouped: the true values of the open group, and the noisy ones."""
 
     def __init__(self, method: Pegasus, randomness: Randomness) -> None:
@@ -186,6 +187,7 @@ class _Grouping:
         self._limit: int | None = None  # none while the last group is closed
         self._noisy: list[float] = []
 
+    @guarded
     def step(self, value: float) -> float:
         """Release one value."""
         grouper = self._method.grouper

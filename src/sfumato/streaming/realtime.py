@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
+from sfumato._guard import Guarded
 from sfumato.accounting.series import (
     AnyNoise,
     check_one_kind,
@@ -362,7 +363,7 @@ class RealtimeState:
     arrays: dict[str, Floats]
 
 
-class RunningSeries:
+class RunningSeries(Guarded):
     """One series on its way.
 
     Attributes:
@@ -384,7 +385,8 @@ class RunningSeries:
     @property
     def state(self) -> RealtimeState:
         """Where it is, to be stored; its size does not grow."""
-        return RealtimeState(self._coins.plan, self._time, filter_arrays(self._filter))
+        with self._lock:
+            return RealtimeState(self._coins.plan, self._time, filter_arrays(self._filter))
 
     @property
     def risk(self) -> Risk | None:
@@ -397,6 +399,10 @@ class RunningSeries:
         Raises:
             BudgetExceeded: If all values that the budget is for were released.
         """
+        with self._lock:
+            return self._step(value)
+
+    def _step(self, value: float) -> float:
         method, time = self.method, self._time
         if time >= len(method.noises):
             raise BudgetExceeded("series", time, method.guarantee, PureDP(0.0))

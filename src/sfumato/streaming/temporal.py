@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato._digest import content, digest, fields_content
+from sfumato._guard import Guarded, guarded
 from sfumato.accounting.temporal import TemporalAccount
 from sfumato.accounting.temporal_budgets import OnlineBudget, finite_budgets
 from sfumato.alphabet import Alphabet
@@ -193,7 +194,7 @@ class TemporalPlan:
         return finite_budgets(self.backward, self.forward, self.alpha, self.steps)
 
 
-class TemporalRelease:
+class TemporalRelease(Guarded):
     """Releases of any mechanism under correlation.
 
     What is charged is the exact leakage of the mechanism that is drawn from, and the account knows
@@ -253,6 +254,7 @@ class TemporalRelease:
         """The largest of them."""
         return self.leakage.event if len(self._account) else TemporalDP(0.0)
 
+    @guarded
     def __call__(self, value: Any) -> Any:
         """Release the value of this moment.
 
@@ -283,6 +285,7 @@ class TemporalRelease:
             raise InvalidParameter("make", type(mechanism).__name__, rule) from None
         return self._coins.at(Address(Domain.TEMPORAL, plan, self._stream, sequence))
 
+    @guarded
     def skip(self) -> None:
         """A moment at which nothing is released; later ones of an endless stream may get more."""
         self._budget()

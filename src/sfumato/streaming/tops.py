@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato._guard import Guarded, guarded
 from sfumato._numerics import UNIT, log_up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, PureDP
@@ -239,7 +240,7 @@ class Tops(SeriesMethod[Releasing]):
         return _Tops(self, coins.at(0))
 
 
-class _Tops:
+class _Tops(Guarded):
     """A series by ToPS: counts above the candidates, then the sum of the open block."""
 
     def __init__(self, method: Tops, randomness: Randomness) -> None:
@@ -249,6 +250,7 @@ class _Tops:
         self._threshold: float | None = None
         self._smooth: float | None = None
 
+    @guarded
     def step(self, value: float) -> float:
         """Release one value."""
         known = _clamped(value, self._method.ceiling)
@@ -373,7 +375,7 @@ class Topl(SeriesMethod[Releasing]):
         return _Topl(self, coins.at(0))
 
 
-class _Topl:
+class _Topl(Guarded):
     """A series by ToPL: counts of the first reports, then the threshold; no true value."""
 
     def __init__(self, method: Topl, randomness: Randomness) -> None:
@@ -382,6 +384,7 @@ class _Topl:
         self._time = 0
         self._threshold: float | None = None
 
+    @guarded
     def step(self, value: float) -> float:
         """Release one value."""
         method = self._method

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from sfumato import _checks
+from sfumato._guard import Guarded, guarded
 from sfumato._numerics import UNIT, up
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
@@ -158,7 +159,7 @@ class BinaryTree(_Sums):
         return _Tree(self, coins.at(0))
 
 
-class _Tree:
+class _Tree(Guarded):
     """A tree that grows: the noise of its open nodes, one a level."""
 
     def __init__(self, method: BinaryTree, randomness: Randomness) -> None:
@@ -166,6 +167,7 @@ class _Tree:
         self._nodes = [0] * method.levels
         self._time = self._total = self._sum = 0
 
+    @guarded
     def step(self, value: float) -> float:
         """Release one value."""
         noise = self._method.noise
@@ -346,7 +348,7 @@ class SquareRootTree(_Sums):
         return _Root(self, coins.at(0))
 
 
-class _Root:
+class _Root(Guarded):
     """A series on its way through the square root, noise, and the root's inverse and sums."""
 
     def __init__(self, method: SquareRootTree, randomness: Randomness) -> None:
@@ -357,6 +359,7 @@ class _Root:
         self._results = np.zeros(method.memory)
         self._time, self._sum = 0, 0.0
 
+    @guarded
     def step(self, value: float) -> float:
         """Release one value."""
         method = self._method
