@@ -229,7 +229,7 @@ def test_loops_are_kept_in_a_folder_of_the_process_where_none_can_be_written(
     monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
     folder = kernels.keep_somewhere()
     assert folder is not None
-    assert folder == numba.config.CACHE_DIR
+    assert folder == settings.CACHE_DIR
     assert os.stat(folder).st_mode & 0o777 == 0o700
     os.rmdir(folder)
 
