@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sfumato.errors import InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
+from tests.shell.running import call, done, refused
 from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
 
 NAMES = ("person", "place", "note")
@@ -381,3 +382,41 @@ def test_what_came_before_a_bad_row_is_given_first(tmp_path: Path) -> None:
     assert next(chunks).columns == {"place": ["a", "b"]}
     with pytest.raises(BadTable, match="row 4"):
         list(chunks)
+
+
+# In every command ---------------------------------------------------------------------------------
+
+
+def test_every_command_that_reads_a_table_takes_a_separator_and_lists_the_columns(
+    tmp_path: Path, model: Path
+) -> None:
+    path = made(tmp_path / "t.csv", b"person;a,b;x\np;1,2;3\nq;2,3;4\np;2,3;3\nq;1,2;4\n")
+    out = tmp_path / "out.csv"
+    commands: dict[str, list[object]] = {
+        "fit": [path, "--stream", "person", "--value", "nothing", "-o", out],
+        "release": [path, "-m", model, "--stream", "nothing", "--epsilon", 1, "-o", out],
+        "audit": [path, "-m", model, "--plan", made(tmp_path / "plan.json", b'{"epsilon": 1}')],
+        "privatize": [path, "-c", "nothing", "--epsilon", 1, "-o", out],
+        "disclosure": ["-t", path, "-c", "nothing", "--accuracy", 1, "--sigma", 1],
+        "publish": ["-t", path, "-c", "nothing", "--accuracy", 1, "--sigma", 1, "-o", out],
+        "compare": [path, "--value", "nothing", "--sensitivity", 1, "--epsilon", 1],
+        "realtime": [path, "--value", "no", "--sensitivity", 1, "--epsilon", 1, "-o", out],
+        "temporal fit": [path, "--stream", "person", "--value", "nothing", "-o", out],
+    }
+    for command, options in commands.items():
+        told = call(*command.split(), *options)
+        refused(told, "say it with --separator")
+        told = call(*command.split(), *options, "--separator", "semicolon")
+        refused(told, "it has 'person', 'a,b', 'x'")
+    assert {file.name for file in tmp_path.iterdir()} == {"t.csv", "plan.json"}
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_table_of_another_separator_goes_through(tmp_path: Path, mark: str) -> None:
+    rows = [("person", "place"), *((f"p{i % 3}", f"r{i % 2}") for i in range(60))]
+    path = made(tmp_path / "h.csv", "".join(f"{p}{mark}{q}\n" for p, q in rows).encode())
+    model, out = tmp_path / "m", tmp_path / "out.tsv"
+    done("fit", path, "--stream", "person", "--value", "place", "-o", model)
+    done("release", path, "-m", model, "--epsilon", 0.5, "-o", out)
+    assert out.read_text().startswith("person\tsequence\treleased\t")
+    done("audit", out, "-m", model)

@@ -36,6 +36,7 @@ def audit(
     window: Annotated[
         int | None, typer.Option(help="Also the worst window of this many steps.")
     ] = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -66,14 +67,14 @@ def audit(
     kept = None
     if spec.policy is not None or policy is not None:
         kept = load_policy(policy or beside_model(model))
-    source = Table.at(released)
+    source = Table.at(released, separator=separator)
     with progress("auditing", source.count(), quiet or as_json) as show:
         report = audit_table(
             source,
             read,
             spec.plan(read, kept),
             ledger=ledger,
-            against=None if against is None else Table.at(against),
+            against=None if against is None else Table.at(against, separator=separator),
             window=spec.window if window is None else window,
             progress=show,
         )

@@ -32,6 +32,7 @@ def compare(
     ] = "epsilon",
     rows: Annotated[int | None, typer.Option(help="Only the first so many values.")] = None,
     plot: Annotated[str | None, typer.Option(help="Picture of errors and of the best one.")] = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -68,7 +69,7 @@ def compare(
     from sfumato.jobs.series import compare as compare_methods
     from sfumato.models.encoding import number
 
-    read = Table.at(source)
+    read = Table.at(source, separator=separator)
     cells = read_columns(read, [value])[value]
     series = read_each(cells, number, source)[:rows]
     names = None if methods == "all" else [name.strip() for name in methods.split(",")]

@@ -110,6 +110,7 @@ def disclosure(
     plot: Annotated[
         str | None, typer.Option(help="Picture of delta against the noise (PNG, SVG, PDF).")
     ] = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -150,7 +151,7 @@ def disclosure(
     check_picture(plot)
     names = split_names(columns)
     asked = _asked(accuracy, sigma, coupling, domain, degree, keep, independent, missing)
-    rows, asked["history"] = _read(source, history, names, asked, None)
+    rows, asked["history"] = _read(source, history, names, asked, None, separator)
     with _named(source, history), progress("attacking", None, quiet or as_json) as show:
         report = assess(
             rows,
@@ -198,6 +199,7 @@ def publish(
         str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
     ] = None,
     seed: options.Seed = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -230,7 +232,7 @@ def publish(
     check_files(output, None, [source, history, key_file], keyed=key_file is not None)
     names = split_names(columns)
     asked = _asked(accuracy, sigma, coupling, domain, degree, keep, independent, missing)
-    rows, asked["history"] = _read(source, history, names, asked, identity)
+    rows, asked["history"] = _read(source, history, names, asked, identity, separator)
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
     with _named(source, history), progress("publishing", None, quiet or as_json) as show:
@@ -279,18 +281,23 @@ def _asked(
 
 
 def _read(
-    source: str, history: str | None, names: list[str], asked: dict[str, Any], identity: str | None
+    source: str,
+    history: str | None,
+    names: list[str],
+    asked: dict[str, Any],
+    identity: str | None,
+    separator: str | None,
 ) -> tuple[Any, Any]:
     """The columns that are needed of the table, and of public records."""
     from sfumato.formats.readers import Table
     from sfumato.jobs.columns import read_columns
 
     named = [] if identity is None else [identity]
-    rows = read_columns(Table.at(source), [*names, *asked["keep"], *named])
+    rows = read_columns(Table.at(source, separator=separator), [*names, *asked["keep"], *named])
     if history is None:
         return rows, None
     linked = [name for name in asked["keep"] if name not in asked["independent"]]
-    return rows, read_columns(Table.at(history), [*names, *linked])
+    return rows, read_columns(Table.at(history, separator=separator), [*names, *linked])
 
 
 def _named(source: str, history: str | None) -> AbstractContextManager[None]:

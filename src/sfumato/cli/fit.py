@@ -40,6 +40,7 @@ def fit(
     patterns: Annotated[
         int | None, typer.Option(help="Patterns to keep, with --batch; 1,000 if not given.")
     ] = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -65,7 +66,7 @@ def fit(
     from sfumato.jobs.fit import fit_table
     from sfumato.jobs.release import same_file
 
-    table = Table.at(history)
+    table = Table.at(history, separator=separator)
     if same_file(history, output):
         raise InvalidParameter("--output", output, "not be the history")
     hold(output)

@@ -73,6 +73,13 @@ Missing = Annotated[
         "its moment passes; for values over time).",
     ),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What stands between the columns of CSV tables: comma, semicolon or tab; their first "
+        "line tells if not given."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 

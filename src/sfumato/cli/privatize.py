@@ -76,6 +76,7 @@ def privatize(
     plot: Annotated[
         str | None, typer.Option(help="Picture of the prior and of what was released (PNG, SVG).")
     ] = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -133,11 +134,13 @@ def privatize(
     check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
     ends = None if interval is None else read_interval(interval)
     learnt = [column, *feature_names(prior)]
-    read = Table.at(source)
+    read = Table.at(source, separator=separator)
     with progress("reading", read.count(), quiet or as_json) as show:
         named = [] if identity is None else [identity]
         rows = read_columns(read, [*learnt, *kept, *named], show)
-    records: Any = None if history is None else read_columns(Table.at(history), learnt)
+    records: Any = (
+        None if history is None else read_columns(Table.at(history, separator=separator), learnt)
+    )
     if history is not None and same_file(source, history):
         records = rows
     if seed is not None:

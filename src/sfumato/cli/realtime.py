@@ -38,6 +38,7 @@ def realtime(
     ] = None,
     key_file: options.KeyFile = None,
     seed: options.Seed = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -86,7 +87,7 @@ def realtime(
     hold(output)
     if not sink.is_standard and Path(output).exists():
         raise InvalidParameter("--output", output, "not exist: a second release tells more")
-    read = Table.at(source)
+    read = Table.at(source, separator=separator)
     with progress("reading", read.count(), quiet or as_json) as show:
         cells = read_columns(read, [value], show)[value]
     series = np.array(read_each(cells, number, source))
@@ -100,7 +101,9 @@ def realtime(
     if history is not None:
         if not isinstance(made, Realtime) or method != "realtime":
             raise InvalidParameter("--history", history, "come with --method realtime")
-        past = read_each(read_columns(Table.at(history), [value])[value], number, history)
+        past = read_each(
+            read_columns(Table.at(history, separator=separator), [value])[value], number, history
+        )
         made = replace(made, estimate=kalman(Autoregressive.fit(past)))
     coins = options.coins(key_file, seed) or secure()
     if seed is not None:

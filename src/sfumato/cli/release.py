@@ -65,6 +65,7 @@ def release(
         typer.Option(help="Secret for coins that depend on stream and sequence number alone."),
     ] = None,
     seed: options.Seed = None,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -122,7 +123,7 @@ def release(
         raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
     if format not in (None, "csv", "jsonl"):
         raise InvalidParameter("--format", format, "be csv or jsonl")
-    table = Table.at(source, format if source == "-" else None)
+    table = Table.at(source, format if source == "-" else None, separator)
     sink = Table.at(output, format if output == "-" else None)
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")

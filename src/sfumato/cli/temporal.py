@@ -171,6 +171,7 @@ def fit(
     smoothing: Annotated[
         float, typer.Option(help="Added to every count: the larger, the weaker the correlation.")
     ] = 0.5,
+    separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -186,7 +187,7 @@ def fit(
     from sfumato.formats.readers import Table
     from sfumato.jobs.temporal import fit_matrices, write_matrices
 
-    source = Table.at(history)
+    source = Table.at(history, separator=separator)
     with progress("reading", source.count(), quiet or as_json) as show:
         alphabet, backward, forward = fit_matrices(
             source, stream=stream, value=value, smoothing=smoothing, progress=show

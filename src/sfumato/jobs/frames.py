@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InvalidParameter
+from sfumato.formats.columnar import plain
+from sfumato.formats.headers import no_column
 from sfumato.formats.problems import BadTable
 from sfumato.models.encoding import Raw
 
 
 def columns_of(frame: Any, names: Sequence[str], source: str) -> dict[str, list[Raw]]:
-    """Some columns as plain lists; what is missing is None.
+    """Some columns as plain lists; what is missing is None, moments and days are text.
 
     Args:
         frame: Anything that narwhals reads, or a mapping of columns.
@@ -33,7 +35,7 @@ def columns_of(frame: Any, names: Sequence[str], source: str) -> dict[str, list[
         there, cells = _of_native(frame, source)
     for name in names:
         if name not in there:
-            raise BadTable(source, None, f"the table must have a column {name!r}")
+            raise no_column(source, name, [str(each) for each in there])
     found = {name: cells(name) for name in dict.fromkeys(names)}
     if len({len(column) for column in found.values()}) > 1:
         raise BadTable(source, None, "columns must be equally long")
@@ -61,9 +63,17 @@ def column_list(argument: str, names: Sequence[str]) -> list[str]:
 
 def _of_mapping(frame: Mapping[str, Any]) -> Any:
     def cells(name: str) -> list[Raw]:
-        return [cell.item() if isinstance(cell, np.generic) else cell for cell in list(frame[name])]
+        return [plain(_of_numpy(cell)) for cell in list(frame[name])]
 
     return cells
+
+
+def _of_numpy(cell: Any) -> Any:
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        # Python knows no nanoseconds: numpy would give a whole number for them.
+        unit = "datetime64[us]" if isinstance(cell, np.datetime64) else "timedelta64[us]"
+        return cell.astype(unit).item()
+    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def _of_native(frame: Any, source: str) -> tuple[list[str], Any]:
@@ -84,7 +94,7 @@ def _of_native(frame: Any, source: str) -> tuple[list[str], Any]:
         column = table[name]
         missing = column.is_null().to_list()
         pairs = zip(column.to_list(), missing, strict=True)
-        return [None if gone else cell for cell, gone in pairs]
+        return [None if gone else plain(cell) for cell, gone in pairs]
 
     return there, cells
 

@@ -18,6 +18,7 @@ from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import CorruptData, InvalidParameter, UnknownSymbol
 from sfumato.files import load
 from sfumato.formats.documents import read_rows
+from sfumato.formats.headers import no_column
 from sfumato.formats.problems import BadTable
 from sfumato.jobs.fit import read_each
 from sfumato.mechanisms.lattice import Lattice
@@ -357,7 +358,7 @@ def _full(masses: Floats) -> Floats:
 
 def _column(columns: Columns, name: str, source: str) -> Sequence[Raw]:
     if name not in columns:
-        raise BadTable(source, None, f"the table must have a column {name!r}")
+        raise no_column(source, name, list(columns))
     if len(columns[name]) == 0:
         raise BadTable(source, None, "the table must have at least one row")
     return columns[name]
