@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.mixture import GaussianMixture
+    from sfumato.models.pair_chain import PairChain
     from sfumato.models.prior import Prior
     from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
     from sfumato.randomness import keyed, secure, seeded
@@ -117,6 +118,7 @@ _HOMES = {
     "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),
     "models.mixture": ("GaussianMixture",),
+    "models.pair_chain": ("PairChain",),
     "models.prior": ("Prior",),
     "models.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
     "randomness": ("keyed", "secure", "seeded"),
@@ -162,6 +164,7 @@ __all__ = [
     "MarkovChain",
     "Method",
     "Outcome",
+    "PairChain",
     "PatternLibrary",
     "PerStep",
     "Policy",

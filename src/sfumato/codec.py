@@ -26,6 +26,7 @@ from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
 from sfumato.models.fitting import context_count
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
 from sfumato.models.prior import Prior
 from sfumato.streaming.instant import InstantState
 from sfumato.streaming.realtime import RealtimeState
@@ -33,6 +34,7 @@ from sfumato.streaming.realtime import RealtimeState
 Storable = (
     Prior
     | MarkovChain
+    | PairChain
     | PatternLibrary
     | StreamModel
     | Policy
@@ -44,6 +46,7 @@ Kind = TypeVar(
     "Kind",
     Prior,
     MarkovChain,
+    PairChain,
     PatternLibrary,
     StreamModel,
     Policy,
@@ -51,6 +54,8 @@ Kind = TypeVar(
     RealtimeState,
     Event,
 )
+
+AnyChain = MarkovChain | PairChain | PatternLibrary
 
 MAGIC = b"sfumato\n"
 VERSION = 1
@@ -89,6 +94,13 @@ class _Chain(msgspec.Struct, frozen=True, tag="markov-chain"):
     background: _Array
 
 
+class _Pairs(msgspec.Struct, frozen=True, tag="pairs"):
+    single: _Chain
+    rows: list[_Array]
+    forgets: _Array
+    reset: float
+
+
 class _Library(msgspec.Struct, frozen=True, tag="library"):
     alphabet: _Alphabet
     patterns: _Array
@@ -96,7 +108,7 @@ class _Library(msgspec.Struct, frozen=True, tag="library"):
 
 
 class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
-    chain: _Chain | _Library
+    chain: _Chain | _Pairs | _Library
     edges: list[_Array]
     stream: str
     values: tuple[str, ...]
@@ -126,6 +138,7 @@ class _State(msgspec.Struct, frozen=True, tag="instant-state"):
     sip: float
     ldp: float
     recent: list[tuple[float, float]]
+    runs: _Array | None = None
 
 
 class _Event(msgspec.Struct, frozen=True, tag="event"):
@@ -144,7 +157,7 @@ class _Realtime(msgspec.Struct, frozen=True, tag="realtime-state"):
     arrays: dict[str, _Array]
 
 
-_Body = _Prior | _Chain | _Library | _StreamModel | _Policy | _State | _Realtime | _Event
+_Body = _Prior | _Chain | _Pairs | _Library | _StreamModel | _Policy | _State | _Realtime | _Event
 _decoder = msgspec.msgpack.Decoder(_Body)
 _envelope = msgspec.msgpack.Decoder(_Envelope)
 
@@ -215,7 +228,7 @@ def _packed(thing: Storable) -> _Body:
     match thing:
         case Prior():
             return _Prior(_alphabet(thing.alphabet), _array(thing.probabilities))
-        case MarkovChain() | PatternLibrary():
+        case MarkovChain() | PairChain() | PatternLibrary():
             return _packed_model(thing)
         case StreamModel():
             return _StreamModel(
@@ -247,7 +260,7 @@ def _unpacked(body: _Body) -> Storable:
     match body:
         case _Prior():
             return Prior(_float_array(body.probabilities), _read_alphabet(body.alphabet))
-        case _Chain() | _Library():
+        case _Chain() | _Pairs() | _Library():
             return _read_model(body)
         case _StreamModel():
             chain = _read_model(body.chain)
@@ -272,16 +285,27 @@ def _unpacked(body: _Body) -> Storable:
             )
 
 
-def _packed_model(model: MarkovChain | PatternLibrary) -> _Chain | _Library:
+def _packed_model(model: AnyChain) -> _Chain | _Pairs | _Library:
     if isinstance(model, MarkovChain):
         return _packed_chain(model)
+    if isinstance(model, PairChain):
+        rows = model.rows
+        parts = [_array(part) for part in (rows.data, rows.indices, rows.indptr)]
+        return _Pairs(_packed_chain(model.single), parts, _array(model.forgets), model.reset)
     chain = _packed_chain(model.chain)
     return _Library(_alphabet(model.alphabet), _array(model.patterns), chain)
 
 
-def _read_model(body: _Chain | _Library) -> MarkovChain | PatternLibrary:
+def _read_model(body: _Chain | _Pairs | _Library) -> AnyChain:
     if isinstance(body, _Chain):
         return _read_chain(body)
+    if isinstance(body, _Pairs):
+        single, forgets = _read_chain(body.single), _float_array(body.forgets)
+        if len(body.rows) != 3:
+            raise CorruptData("a stored chain of pairs must hold 3 arrays of known rows")
+        data, indices, indptr = (_read_array(part) for part in body.rows)
+        rows = _csr(data, indices, indptr, (forgets.size, single.size))
+        return PairChain(single, rows, forgets, body.reset)
     patterns = _read_array(body.patterns)
     return PatternLibrary(_read_alphabet(body.alphabet), patterns, _read_chain(body.chain))
 
@@ -362,14 +386,23 @@ def _packed_state(state: InstantState) -> _State:
         sip=ledger.sip,
         ldp=ledger.ldp,
         recent=[(charge.sip, charge.ldp) for charge in ledger.recent],
+        runs=None if belief.runs is None else _array(belief.runs),
     )
 
 
 def _read_state(body: _State) -> InstantState:
     recent = tuple(Charge(sip, ldp) for sip, ldp in body.recent)
     ledger = Ledger(body.count, body.sip, body.ldp, recent)
-    belief = Belief(_float_array(body.joint), body.axis, body.drift)
+    runs = None if body.runs is None else _read_runs(body.runs)
+    belief = Belief(_float_array(body.joint), body.axis, body.drift, runs)
     return InstantState(body.plan, body.stream, body.sequence, belief, ledger, body.last)
+
+
+def _read_runs(body: _Array) -> NDArray[np.int64]:
+    runs = _read_array(body)
+    if runs.dtype != np.int64 or runs.ndim != 1 or runs.size < 2 or not np.all(np.diff(runs) > 0):
+        raise CorruptData("stored hidden states must be listed in rising order")
+    return runs
 
 
 def _known(chain: MarkovChain) -> list[_Array]:

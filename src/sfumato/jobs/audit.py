@@ -27,6 +27,7 @@ from sfumato.jobs import Progress
 from sfumato.jobs.fit import stream_name
 from sfumato.leakage.one_value import one_value_leakage
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
+from sfumato.models.markov import MarkovChain
 from sfumato.store.sqlite import LedgerMismatch, SqliteStore
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState
@@ -432,14 +433,17 @@ class _Told:
     """What the outputs of each stream told, moment by moment, while it fits into memory."""
 
     def __init__(self, model: StreamModel) -> None:
-        self._model = model
+        self._chain = model.chain
         self._streams: dict[str, list[Floats | None]] = {}
         self._cells = 0
+        # Other models than plain chains are not followed: the sum of all steps is reported.
+        whole = isinstance(self._chain, MarkovChain)
+        self._each = model.single_values.initial.size + 1 if whole else _KEPT_CELLS + 1
 
     def add(self, stream: str, likelihood: Floats | None) -> None:
         """One more moment of a stream."""
         tells = likelihood is not None and likelihood.min() < likelihood.max()
-        self._cells += self._model.single_values.initial.size + 1
+        self._cells += self._each
         if self._cells > _KEPT_CELLS:
             self._streams = {}
         else:
@@ -447,9 +451,9 @@ class _Told:
 
     def about_one_value(self, stream: str) -> float:
         """The exact leakage about one value; infinite where it is not known."""
-        if self._cells > _KEPT_CELLS or stream not in self._streams:
+        if not isinstance(self._chain, MarkovChain) or stream not in self._streams:
             return math.inf
-        return one_value_leakage(self._model.single_values, self._streams[stream])
+        return one_value_leakage(self._chain, self._streams[stream])
 
 
 class _Truths:

@@ -31,8 +31,11 @@ from sfumato.models.encoding import (
 from sfumato.models.fitting import count_transitions, smoothed_parts
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
 
 Value = TypeVar("Value")
+_PAIRS_BEYOND = 4_000_000
+"""Contexts of order 2 beyond which only those that occur are kept: a belief takes 32 MB."""
 _RARE = 0.01
 _CONFIDENCE = 0.95
 _FEW_KEPT = 0.5
@@ -127,12 +130,18 @@ def fit_table(
         return _fit_library(
             encoding, by_stream, (stream, values), (batch, patterns), (smoothing, floor)
         )
-    counts = count_transitions(by_stream, size, order)
-    chain = MarkovChain(encoding.alphabet, order, *smoothed_parts(counts, order, smoothing, floor))
-    moves = int(counts.moves.sum())
+    chain: MarkovChain | PairChain
+    if order == 2 and size**2 > _PAIRS_BEYOND:
+        chain, seen = PairChain.of_places(encoding.alphabet, by_stream, smoothing, floor)
+    else:
+        counts = count_transitions(by_stream, size, order)
+        parts = smoothed_parts(counts, order, smoothing, floor)
+        chain = MarkovChain(encoding.alphabet, order, *parts)
+        seen = np.asarray(counts.moves.sum(axis=1)).ravel()
+    moves = int(seen.sum())
     model = StreamModel(chain, encoding, stream, values, moves)
-    seen = np.asarray(counts.moves.sum(axis=1)).ravel()
-    return model, _report(chain, counts.symbols, seen, len(names), moves)
+    symbols = np.bincount(codes, minlength=size).astype(np.float64)
+    return model, _report(chain, symbols, seen, len(names), moves)
 
 
 def _fit_library(
@@ -249,7 +258,7 @@ def _codes(raws: list[list[Raw]], encoding: Encoding, source: str) -> NDArray[np
 
 
 def _report(
-    chain: MarkovChain,
+    chain: MarkovChain | PairChain,
     symbols: NDArray[np.float64],
     seen: NDArray[np.float64],
     streams: int,
@@ -268,7 +277,10 @@ def _report(
             f"be misjudged by {error:.2g} (LIP Cor. 7); a lower order or more history would help"
         )
     rows = int(symbols.sum())
-    strength = predictability(chain)
+    if isinstance(chain, PairChain):
+        strength = 1 - float(seen @ chain.entropies()) / max(seen.sum(), 1) / _entropy(share)
+    else:
+        strength = predictability(chain)
     return FitReport(streams, rows, chain.size, transitions, rare, strength, error, tuple(warnings))
 
 

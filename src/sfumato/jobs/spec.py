@@ -108,7 +108,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise InvalidParameter("batch", self.batch, "not be given here: values leave at once")
         self._check_made_with(model, policy)
         return InstantPlan(
-            model=model.single_values,
+            model=model.value_by_value,
             budget=self.schedule(),
             loss=named_loss(self.loss, model.alphabet),
             method=self.chosen_method(),
@@ -125,7 +125,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if width is None:
             raise InvalidParameter("batch", None, "be given for a release in batches")
         return BatchedPlan(
-            model=model.chain,
+            model=model.chain if isinstance(model.chain, PatternLibrary) else model.single_values,
             budget=self.schedule(),
             loss=named_batch_loss(self.loss, model.alphabet),
             width=width,

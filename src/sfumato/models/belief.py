@@ -31,6 +31,8 @@ class Belief:
         joint: Non-negative array with one axis per value, oldest first, summing to 1.
         axis: Which axis is the current value.
         drift: Bound on the rounding error so far, as a log ratio.
+        runs: For a model with hidden states, of which several may show one value: where the
+            states of each value begin, and their number at the end. The joint is a vector then.
 
     Examples:
         >>> told = Belief(np.array([0.5, 0.5])).update(np.array([0.9, 0.1]))
@@ -41,8 +43,11 @@ class Belief:
     joint: NDArray[np.float64]
     axis: int = 0
     drift: float = 0.0
+    runs: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
+        if self.runs is not None and self.joint.shape != (int(self.runs[-1]),):
+            raise InvalidParameter("joint", self.joint.shape, "be one number per hidden state")
         if not 0 <= self.axis < self.joint.ndim:
             raise InvalidParameter("axis", self.axis, f"lie in range({self.joint.ndim})")
         object.__setattr__(self, "joint", _checks.read_only(self.joint))
@@ -50,13 +55,18 @@ class Belief:
     @property
     def marginal(self) -> NDArray[np.float64]:
         """Distribution of the current value."""
+        if self.runs is not None:
+            return _checks.read_only(np.add.reduceat(self.joint, self.runs[:-1]))
         others = tuple(axis for axis in range(self.joint.ndim) if axis != self.axis)
         return _checks.read_only(self.joint.sum(axis=others))
 
     @property
     def error(self) -> float:
         """Bound on the log ratio of `marginal` to the exact belief, up to a common factor."""
-        summed = self.joint.size // int(self.joint.shape[self.axis])
+        if self.runs is not None:
+            summed = int(np.diff(self.runs).max())
+        else:
+            summed = self.joint.size // int(self.joint.shape[self.axis])
         return self.drift + (summed - 1) * UNIT
 
     def update(self, likelihood: NDArray[np.float64]) -> Self:
@@ -66,10 +76,14 @@ class Belief:
 
     def weighted(self, likelihood: NDArray[np.float64]) -> Self:
         """The same up to a factor, for a belief that is carried on at once."""
-        shape = [1] * self.joint.ndim
-        shape[self.axis] = -1
+        if self.runs is not None:
+            spread = np.repeat(likelihood, np.diff(self.runs))
+        else:
+            shape = [1] * self.joint.ndim
+            shape[self.axis] = -1
+            spread = likelihood.reshape(shape)
         # Likelihood, product and a division to come; a sum is a common factor.
-        joint = self.joint * likelihood.reshape(shape)
+        joint = self.joint * spread
         return replace(self, joint=joint, drift=self.drift + 4 * UNIT)
 
 

@@ -20,6 +20,7 @@ from sfumato.alphabet import Alphabet, Label
 from sfumato.errors import InvalidParameter
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
 
 Raw: TypeAlias = str | int | float | bool | None
 
@@ -151,14 +152,15 @@ class StreamModel:
     """A model together with how a table is read for it: what `sfumato fit` writes.
 
     Attributes:
-        chain: What the adversary is assumed to know: a chain of values, or a library of patterns.
+        chain: What the adversary is assumed to know: a chain of values, one over the pairs that
+            occur, or a library of patterns.
         encoding: How raw values become symbols.
         stream: Name of the column that tells streams apart.
         values: Names of the columns that the value comes from.
         transitions: How many transitions the chain was fitted to.
     """
 
-    chain: MarkovChain | PatternLibrary
+    chain: MarkovChain | PairChain | PatternLibrary
     encoding: Encoding
     stream: str = "stream"
     values: tuple[str, ...] = ("value",)
@@ -170,12 +172,21 @@ class StreamModel:
         return self.chain.alphabet
 
     @property
-    def single_values(self) -> MarkovChain:
+    def value_by_value(self) -> MarkovChain | PairChain:
         """The chain of single values, or a clear error for a library."""
-        if not isinstance(self.chain, MarkovChain):
+        if isinstance(self.chain, PatternLibrary):
             rule = "be a chain of single values: fit it without --batch"
             raise InvalidParameter("model", "a library of patterns", rule)
         return self.chain
+
+    @property
+    def single_values(self) -> MarkovChain:
+        """The chain of single values with a belief about all its contexts, or a clear error."""
+        chain = self.value_by_value
+        if isinstance(chain, PairChain):
+            rule = "be a chain of order 1 for this, or have fewer symbols"
+            raise InvalidParameter("model", "a chain over the pairs that occur", rule)
+        return chain
 
     def __post_init__(self) -> None:
         if self.encoding.alphabet != self.chain.alphabet:

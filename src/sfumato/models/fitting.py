@@ -45,6 +45,8 @@ def context_count(size: int, order: int) -> int:
     contexts: int = size**short
     if contexts > MAX_CONTEXTS or (size == 1 and order > short):
         rule = f"keep the number of contexts, {size}**order, at most {MAX_CONTEXTS:,}"
+        if order == 2:
+            rule += "; `PairChain` keeps only those that occur"
         raise InvalidParameter("order", order, rule)
     return contexts
 
@@ -91,15 +93,15 @@ def smoothed_parts(
     least = floor / background.min()
     seen = np.asarray(counts.moves.sum(axis=1)).ravel()
     followers = np.diff(counts.moves.indptr)
-    backoff = np.maximum(_pull(seen, smoothing * followers), least)
+    backoff = np.maximum(pulled(seen, smoothing * followers), least)
     first = np.array(counts.starts.sum())
-    start = np.maximum(_pull(first, smoothing * np.count_nonzero(counts.starts)), least)
+    start = np.maximum(pulled(first, smoothing * np.count_nonzero(counts.starts)), least)
     observed = counts.starts / max(counts.starts.sum(), 1.0)
     initial = (1 - start) * observed + start * _product(background, order)
     return initial.reshape((size,) * order), _rows(counts.moves, seen), backoff, background
 
 
-def _pull(seen: NDArray[np.float64], pseudo: ArrayLike) -> NDArray[np.float64]:
+def pulled(seen: NDArray[np.float64], pseudo: ArrayLike) -> NDArray[np.float64]:
     """Weight of the background in a row seen `seen` times; all of it when never seen."""
     extra = np.asarray(pseudo, dtype=np.float64)
     return np.where(seen > 0, extra / np.maximum(seen + extra, 1.0), 1.0)

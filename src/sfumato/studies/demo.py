@@ -112,7 +112,7 @@ def _fit(home: Path) -> StreamModel:
     order = [places.index(label) for label in fitted.chain.alphabet.labels]
     coordinates = np.asarray(places.coordinates)[order]
     located = type(places)(fitted.chain.alphabet.labels, coordinates)
-    chain = replace(fitted.chain, alphabet=located)
+    chain = replace(fitted.single_values, alphabet=located)
     model = replace(fitted, chain=chain, encoding=Symbols(located))
     save(model, home / "town.model")
     return model
