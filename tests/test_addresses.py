@@ -150,6 +150,7 @@ def of_columns(coins: Randomness) -> None:
                     mechanism=mechanism,
                     prior=prior,
                     values=["a", "b"],
+                    history={"x": ["a", "b", "b"] * 4},
                     identity="name",
                     randomness=coins,
                 )
@@ -255,7 +256,7 @@ def test_a_simulation_has_other_coins_than_a_release() -> None:
         InstantRelease(CHAIN, budget=SIP(1.0), loss=measure, **how)(0)
         TemporalRelease(*moments, stream="ann", **how)("a")
         made.release(SERIES, coins, purpose, name="flights")
-        privatize(table, "x", epsilon=1.0, **how)
+        privatize(table, "x", epsilon=1.0, history={"x": ["a", "b"]}, **how)
         domains = {"y": (0.0, 3.0)}
         publish(table, ["y"], accuracy=1.0, sigma=1.0, coupling="none", domains=domains, **how)
     assert repeated(coins.asked) == 0
@@ -265,7 +266,7 @@ def test_a_simulation_has_other_coins_than_a_release() -> None:
 
 def test_the_same_plan_again_gives_the_same_answers() -> None:
     """A rerun is no second release."""
-    table = {"x": ["a", "b", "b"] * 4}
+    table = {"x": ["a", "b", "b"] * 8}
     told = [
         privatize(table, "x", epsilon=epsilon, randomness=keyed(SECRET)).frame["x"]
         for epsilon in (1.0, 1.0, 1.001)

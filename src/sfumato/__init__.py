@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from sfumato.files import load, save
     from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
     from sfumato.jobs.disclosure import disclosure
-    from sfumato.jobs.privatize import Privatizer, privatize
+    from sfumato.jobs.privatize import privatize
+    from sfumato.jobs.privatizer import Privatizer
     from sfumato.jobs.publishing import publish
     from sfumato.jobs.series import compare
     from sfumato.leakage.bounded import bounded_leakage
@@ -96,7 +97,8 @@ _HOMES = {
     "files": ("load", "save"),
     "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
     "jobs.disclosure": ("disclosure",),
-    "jobs.privatize": ("Privatizer", "privatize"),
+    "jobs.privatize": ("privatize",),
+    "jobs.privatizer": ("Privatizer",),
     "jobs.publishing": ("publish",),
     "jobs.series": ("compare",),
     "leakage.bounded": ("bounded_leakage",),

@@ -23,7 +23,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NoReturn, Protocol, SupportsIndex
+from typing import NoReturn, Protocol, Self, SupportsIndex
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -186,6 +186,10 @@ class _Uncopied:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a source of randomness cannot be copied or stored")
+
+    def __sklearn_clone__(self) -> Self:
+        """Estimators that are cloned share their source of coins."""
+        return self
 
 
 class _Secure(_Uncopied):

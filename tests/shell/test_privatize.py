@@ -83,7 +83,9 @@ def test_every_format_comes_in_and_goes_out(
 ) -> None:
     source = write(tmp_path / f"survey.{suffix}", NAMES, survey())
     output = tmp_path / f"private.{into}"
-    found = done(*answer(source, output, "--keep", "id", "--key-file", key, "--json")).document
+    found = done(
+        *answer(source, output, "--keep", "id", "--id", "id", "--key-file", key, "--json")
+    ).document
     told = read(output)
     assert [list(row) for row in told] == [["id", "answer"]] * 120
     assert [row["id"] for row in told] == [f"p{row}" for row in range(120)]
@@ -107,7 +109,7 @@ def test_every_format_gives_the_same_answers(tmp_path: Path, key: Path) -> None:
 
 def test_only_the_column_leaves_unless_others_are_kept(people: Path, tmp_path: Path) -> None:
     done(*answer(people, tmp_path / "alone.csv"))
-    done(*answer(people, tmp_path / "kept.csv", "--keep", "age, id"))
+    done(*answer(people, tmp_path / "kept.csv", "--keep", "age, id", "--independent", "age,id"))
     assert list(read(tmp_path / "alone.csv")[0]) == ["answer"]
     assert list(read(tmp_path / "kept.csv")[0]) == ["age", "id", "answer"]
     for path in tmp_path.glob("*.c*"):
@@ -115,7 +117,8 @@ def test_only_the_column_leaves_unless_others_are_kept(people: Path, tmp_path: P
 
 
 def test_a_table_may_come_through_a_pipe_and_leave_through_one(people: Path) -> None:
-    result = spawn(*answer(Path("-"), Path("-"), "--keep", "id"), stdin=people.read_bytes())
+    options = ("--keep", "id", "--independent", "id")
+    result = spawn(*answer(Path("-"), Path("-"), *options), stdin=people.read_bytes())
     lines = result.out.splitlines()
     assert result.code == 0, result.err
     assert lines[0] == "id,answer"
@@ -132,7 +135,8 @@ def test_standard_output_holds_the_table_and_nothing_else(people: Path) -> None:
 
 def test_a_reader_that_goes_away_is_no_drama(tmp_path: Path) -> None:
     source = write(tmp_path / "survey.csv", NAMES, survey(rows=20_000))
-    command = [*COMMAND, *map(str, answer(source, Path("-"), "--keep", "id", "--quiet"))]
+    options = ("--keep", "id", "--independent", "id", "--quiet")
+    command = [*COMMAND, *map(str, answer(source, Path("-"), *options))]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
     )
@@ -156,7 +160,8 @@ def test_the_certificate_beside_the_output_is_what_json_says(
     output = tmp_path / "private.csv"
     found = done(*answer(people, output, "--mechanism", mechanism, "--json")).document
     written = json.loads(Path(f"{output}.certificate.json").read_text())
-    assert found == {"output": str(output), **written}
+    seen = {"clamped": 0, "missing": 0, "notes": []}
+    assert found == {"output": str(output), **written, "operator": seen}
     assert written["lip"] <= 1.0
     assert written["delta"] == 0.0
     assert (written["frequencies"] is None) == (mechanism != "unary-encoding")
@@ -259,14 +264,14 @@ def test_public_records_take_the_place_of_the_table(people: Path, tmp_path: Path
     history = write(tmp_path / "history.parquet", NAMES, survey(seed=9))
     output = tmp_path / "private.csv"
     found = done(*answer(people, output, "--history", history, "--json")).document
-    assert found["remarks"] == []
+    assert "this very column" not in str(found["remarks"])
 
 
 def test_a_prior_may_stand_in_a_file(people: Path, tmp_path: Path) -> None:
     prior = tmp_path / "known.csv"
     prior.write_text("value,probability\nyes,0.25\nno,0.5\nmaybe,0.2\nnever,0.05\n")
     found = done(*answer(people, tmp_path / "a.csv", "--prior", prior, "--json")).document
-    assert (found["prior"], found["size"], found["remarks"]) == ("given", 4, [])
+    assert (found["prior"], found["size"], found["floor"]) == ("given", 4, 0.0)
     prior.write_text("value,probability\nyes,0.5\nno,0.5\n")
     refused(call(*answer(people, tmp_path / "b.csv", "--prior", prior)), "the 2 symbols")
 
@@ -325,7 +330,7 @@ def test_without_scikit_learn_features_say_what_to_install(people: Path, tmp_pat
         (("--history", "no-such.csv"), ("no-such.csv",)),
         (("--column", "nobody"), ("must have a column 'nobody'",)),
         (("--keep", "nobody"), ("must have a column 'nobody'",)),
-        (("--keep", "answer"), ("keep must not name the column that is released",)),
+        (("--keep", "answer"), ("keep must not name a column that is released",)),
         (("--values", "yes,no"), ("the 2 symbols of the alphabet",)),
         (("--id", "id"), ("must come with keyed coins",)),
         (("--loss", "absolute"), ("for a loss that measures distance",)),
@@ -347,7 +352,11 @@ def test_a_missing_value_is_named_by_its_row(tmp_path: Path, suffix: str) -> Non
     rows = survey(rows=8)
     rows[4] = ("p4", "" if suffix == "csv" else None, 20, 1.5, TOKEN)
     source = write(tmp_path / f"survey.{suffix}", NAMES, rows)
-    refused(call(*answer(source, tmp_path / "private.csv")), "row 5: the value must not be empty")
+    refused(
+        call(*answer(source, tmp_path / "private.csv")),
+        "row 5: the value must not be missing",
+        "--missing",
+    )
     assert files(tmp_path) == {source.name}
 
 
@@ -459,12 +468,12 @@ def test_features_are_the_same_numbers_in_every_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "arrow"])
 def test_kept_columns_leave_as_they_are(tmp_path: Path, suffix: str) -> None:
-    kept = [True, False, True, None]
-    whole = [2**60 + 1, 3, 4, 5]
-    rows = list(zip("abab", kept, whole, strict=True))
+    kept = [True, False, True, None] * 10
+    whole = [2**60 + 1, 3, 4, 5] * 10
+    rows = list(zip("aabb" * 10, kept, whole, strict=True))
     source = write(tmp_path / f"survey.{suffix}", ["answer", "flag", "number"], rows)
     output = tmp_path / f"private.{suffix}"
-    done(*answer(source, output, "--keep", "flag,number"))
+    done(*answer(source, output, "--keep", "flag,number", "--independent", "flag,number"))
     told = read(output)
     assert [row["number"] for row in told] == whole
     assert [row["flag"] for row in told] == kept

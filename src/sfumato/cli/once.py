@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,8 +52,8 @@ def check_picture(plot: str | None) -> None:
 def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Iterator[None]:
     """Problems with the names of files and options instead of those of the Python call.
 
-    Within a rule, names that no plain word can be are changed as well: those with an underscore,
-    and those in brackets.
+    Within a rule, names that no plain word can be, those with an underscore, are changed as well,
+    and those that stand first in brackets.
     """
     from sfumato.errors import InvalidParameter
     from sfumato.formats.problems import BadTable
@@ -69,8 +70,8 @@ def named_options(files: Mapping[str, str], options: Mapping[str, str]) -> Itera
 
 def _renamed(rule: str, options: Mapping[str, str]) -> str:
     for argument, option in options.items():
-        rule = rule.replace(f"({argument})", f"({option})")
         rule = rule.replace(argument, option) if "_" in argument else rule
+        rule = re.sub(rf"\({re.escape(argument)}\b", f"({option}", rule)
     return rule
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,9 @@ from sfumato.cli.once import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.jobs.privatize import Certificate, Privatized
+    from sfumato.guarantees import LIP
+    from sfumato.jobs.column_certificate import Certificate, Privatized
+    from sfumato.jobs.column_rivals import Rival
 
 
 def privatize(
@@ -65,9 +68,18 @@ def privatize(
     ldp: Annotated[
         float | None, typer.Option(help="Cap on the leakage whatever the prior; optimal only.")
     ] = None,
+    missing: options.Missing = "refuse",
     keep: Annotated[
         str | None, typer.Option(help="Columns that leave as they are: id,school.")
     ] = None,
+    independent: options.Independent = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            help="How rows leave: checked (as they came, refused if that order tells of the "
+            "column), kept (you declare that it tells nothing) or shuffled."
+        ),
+    ] = "checked",
     key_file: options.KeyFile = None,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
@@ -76,6 +88,9 @@ def privatize(
     plot: Annotated[
         str | None, typer.Option(help="Picture of the prior and of what was released (PNG, SVG).")
     ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also what other mechanisms would lose.")
+    ] = False,
     separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -86,6 +101,15 @@ def privatize(
     are sampled: under the prior (LIP), and whatever the prior (LDP), the backstop if the prior is
     wrong. Only the released column leaves, and what --keep names. The certificate is written
     beside a file output as OUTPUT.certificate.json.
+
+    What --keep names is knowledge: every group of equal values of those columns gets a prior and a
+    mechanism of its own, and the certificate holds within each of them. Columns that tell nothing
+    of the released one, names for instance, are declared by --independent.
+
+    A prior that is given is used as it is. One that is learnt from the table itself needs 20
+    rows (of each group), and symbols are only read off a table where they recur: else name
+    them by --values, or learn from public records (--history). Text such as $1,200.50 is read as
+    a number, and so are more than 30 different whole numbers (--as changes it).
 
     Numbers are clamped to an interval and stand on evenly spaced points of it; so do the
     outputs. Running this again draws fresh noise and tells more about everyone: an output that
@@ -108,6 +132,7 @@ def privatize(
       laplace, gaussian    the least noise, one scale for all values
       laplace-each, gaussian-each
                            a scale for each value, less where the prior is dense
+      quantile-response    randomised response on quantiles of the prior, and the best guess
       sampling             the truth, rarely, and else a draw from the prior
       laplace-local, gaussian-local
                            the textbook scale, without a prior
@@ -119,17 +144,20 @@ def privatize(
           --prior features:first,second --history last-year.csv -o private.csv
       sfumato privatize salaries.csv -c gross --epsilon 2 --range 0:200000 \\
           --prior mixture --plot salaries.png -o private.csv
+      sfumato privatize iris.csv -c width --epsilon 1 --keep species --order shuffled --compare \\
+          -o private.csv
       sfumato privatize salaries.csv -c gross --epsilon 2 --delta 1e-4 --mechanism gaussian-each \\
           --range 0:200000 -o private.csv
     """
     from sfumato.formats.readers import Table
+    from sfumato.guarantees import LIP
     from sfumato.jobs.columns import read_columns
     from sfumato.jobs.known import feature_names
     from sfumato.jobs.privatize import privatize as release_column
     from sfumato.jobs.release import same_file
     from sfumato.streaming.instant import Purpose
 
-    kept = split_names(keep)
+    kept, declared = split_names(keep), split_names(independent)
     sink = Table.at(output)
     check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
     ends = None if interval is None else read_interval(interval)
@@ -138,9 +166,9 @@ def privatize(
     with progress("reading", read.count(), quiet or as_json) as show:
         named = [] if identity is None else [identity]
         rows = read_columns(read, [*learnt, *kept, *named], show)
-    records: Any = (
-        None if history is None else read_columns(Table.at(history, separator=separator), learnt)
-    )
+    linked = [name for name in kept if name not in {*declared, identity}]
+    past = None if history is None else Table.at(history, separator=separator)
+    records: Any = None if past is None else read_columns(past, [*learnt, *linked])
     if history is not None and same_file(source, history):
         records = rows
     if seed is not None:
@@ -162,23 +190,34 @@ def privatize(
             points=points,
             radius=radius,
             ratio=ratio,
+            missing=missing,
             history=records,
             keep=kept,
+            independent=declared,
+            order=order,
             identity=identity,
             randomness=options.coins(key_file, seed),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
             progress=show,
         )
+    others = _rivals(done, LIP(epsilon, delta), loss) if compare else ()
     document = _document(done.certificate)
     pictures = {} if plot is None else {plot: partial(_draw, done)}
     write_released(sink, done.frame, document, pictures, keyed=key_file is not None)
     if as_json and not sink.is_standard:
-        print_json({"output": output, **document})
+        told = {} if not compare else {"rivals": [asdict(rival) for rival in others]}
+        print_json({"output": output, **document, **told, "operator": _seen(done)})
     elif not quiet:
-        _tell(done, to_error=sink.is_standard)
+        _tell(done, others, to_error=sink.is_standard)
 
 
-_OPTIONS = {"kind": "--as", "identity": "--id", "interval": "--range", "count": "--points"}
+_OPTIONS = {
+    "kind": "--as",
+    "identity": "--id",
+    "interval": "--range",
+    "count": "--points",
+    **{name: f"--{name}" for name in ("values", "history", "missing", "independent", "order")},
+}
 
 
 def _draw(done: Privatized, path: str) -> None:
@@ -187,33 +226,72 @@ def _draw(done: Privatized, path: str) -> None:
     prior_and_released(done.spread, done.certificate.column, path)
 
 
-def _document(certificate: Certificate) -> dict[str, Any]:
-    from dataclasses import asdict
+def _rivals(done: Privatized, budget: LIP, loss: str | None) -> tuple[Rival, ...]:
+    from sfumato.jobs.column_rivals import rivals
 
+    return rivals(done.known, budget, loss=loss)
+
+
+def _seen(done: Privatized) -> dict[str, Any]:
+    """What is for whoever runs this alone."""
+    return {"clamped": done.clamped, "missing": done.missing, "notes": list(done.notes)}
+
+
+def _document(certificate: Certificate) -> dict[str, Any]:
     document = asdict(certificate)
     for name in ("lip", "ldp"):
         document[name] = document[name]["epsilon"]
     return document | {"delta": certificate.lip.delta}
 
 
-def _tell(done: Privatized, *, to_error: bool) -> None:
-    certificate = done.certificate
+def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> None:
+    for line in _lines(done.certificate):
+        say(line) if to_error else print_line(line)
+    if not to_error:
+        _tables(done.certificate, others)
+    if done.clamped:
+        say(f"note: {done.clamped:,} values were clamped (told to you, not in the certificate)")
+    if done.missing:
+        say(f"note: {done.missing:,} values were missing (told to you, not in the certificate)")
+    for note in done.notes:
+        say(f"note: {note} (told to you, not in the certificate)")
+    for remark in done.certificate.remarks:
+        say(f"note: {remark}")
+
+
+def _lines(certificate: Certificate) -> list[str]:
     lines = [
         f"{certificate.rows:,} values of {certificate.column!r} through {certificate.mechanism}",
         f"leakage: {certificate.lip} under the prior ({certificate.prior}), "
         f"{certificate.ldp} whatever the prior",
     ]
-    told = f"expected {certificate.loss} loss"
     if certificate.cost is not None:
         lines.append(
-            f"{told} {shown_up(certificate.cost)}; saying nothing {certificate.nothing:.6g}"
+            f"expected {certificate.loss} loss {shown_up(certificate.cost)}; "
+            f"saying nothing {certificate.nothing:.6g}"
         )
+    if certificate.gain is not None:
+        lines.append(f"saves {certificate.gain:.1%} of what saying nothing loses")
     if certificate.interval is not None:
         low, high = certificate.interval
-        lines.append(f"{certificate.size} points from {low:g} to {high:g}")
-    for line in lines:
-        say(line) if to_error else print_line(line)
-    if certificate.frequencies is not None and not to_error:
+        lines.append(
+            f"{certificate.size} points from {low:g} to {high:g}, of which "
+            f"{certificate.outputs} can be told"
+        )
+    return lines
+
+
+def _tables(certificate: Certificate, others: tuple[Rival, ...]) -> None:
+    if others:
+        table(
+            "expected loss of other mechanisms within the same leakage",
+            ["mechanism", "loss", "under the prior", "whatever the prior"],
+            [
+                [rival.name, f"{rival.cost:.6g}", shown_up(rival.lip), shown_up(rival.ldp)]
+                for rival in others
+            ],
+        )
+    if certificate.frequencies is not None:
         table(
             "estimated share of each symbol among the true values",
             ["symbol", "share", "standard error"],
@@ -222,7 +300,3 @@ def _tell(done: Privatized, *, to_error: bool) -> None:
                 for name, (share, error) in certificate.frequencies.items()
             ],
         )
-    if done.clamped:
-        say(f"note: {done.clamped:,} values were clamped (told to you, not in the certificate)")
-    for remark in certificate.remarks:
-        say(f"note: {remark}")

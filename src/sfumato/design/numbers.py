@@ -160,7 +160,7 @@ def sampling(
         return Channel.from_probabilities(kept * np.eye(size) + (1 - kept) * share)
 
     hidden = _least_factor(rows, (UNIT, 1.0), belief, LIP(budget, allowed))
-    return _number_design(rows(hidden), lattice, None, belief, LIP(budget, allowed))
+    return number_design(rows(hidden), lattice, None, belief, LIP(budget, allowed))
 
 
 def optimal_number(
@@ -182,7 +182,7 @@ def optimal_number(
     belief, budget, _ = _arguments(lattice, prior, epsilon, 0.0)
     loss = Loss.between(Measure.ABSOLUTE, lattice.points[:, None])
     channel = optimal(belief, loss, budget, ldp=ldp).channel
-    return _number_design(channel, lattice, None, belief, LIP(budget))
+    return number_design(channel, lattice, None, belief, LIP(budget))
 
 
 def guessed(design: NumberDesign, prior: ArrayLike) -> NumberDesign:
@@ -202,7 +202,7 @@ def guessed(design: NumberDesign, prior: ArrayLike) -> NumberDesign:
     posterior = belief[:, None] * design.channel.probabilities
     guesses = (posterior.T @ _distances(design.lattice)).argmin(axis=1)
     channel = design.channel.merged(guesses.tolist())
-    return _number_design(channel, design.lattice, design.scales, belief, design.lip)
+    return number_design(channel, design.lattice, design.scales, belief, design.lip)
 
 
 def sampling_rate(epsilon: float, delta: float) -> float:
@@ -384,12 +384,13 @@ def _noise_design(
     noise: Noise, lattice: Lattice, scales: Floats, belief: Floats, budget: LIP
 ) -> NumberDesign:
     channel = Channel.from_probabilities(lattice.noisy(noise, scales))
-    return _number_design(channel, lattice, _checks.read_only(scales), belief, budget)
+    return number_design(channel, lattice, _checks.read_only(scales), belief, budget)
 
 
-def _number_design(
+def number_design(
     channel: Channel, lattice: Lattice, scales: Floats | None, belief: Floats, budget: LIP
 ) -> NumberDesign:
+    """A channel on a lattice with its cost and certificates, for a budget that it keeps."""
     lip = leakage_within(channel, belief, budget.delta)
     # Halving ends a hair above the least level; a budget that is kept is none the less kept.
     if lip.epsilon > budget.epsilon:

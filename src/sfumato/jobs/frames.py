@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -99,25 +100,77 @@ def _of_native(frame: Any, source: str) -> tuple[list[str], Any]:
     return there, cells
 
 
-def framed(frame: Any, kept: Sequence[str], column: str, values: list[Any]) -> Any:
-    """Kept columns and a new one, as the kind of frame that came."""
-    return framed_columns(frame, kept, {column: values})
+class Index(StrEnum):
+    """What becomes of the index of a pandas frame."""
+
+    KEPT = "kept"
+    DROPPED = "dropped"
 
 
-def framed_columns(frame: Any, kept: Sequence[str], told: Mapping[str, list[Any]]) -> Any:
+def framed_columns(
+    frame: Any,
+    kept: Sequence[str],
+    told: Mapping[str, list[Any]],
+    rows: Sequence[int] | None = None,
+    index: Index = Index.DROPPED,
+) -> Any:
     """Kept columns and new ones, as the kind of frame that came.
 
-    Nothing else of it leaves: no index, no metadata.
+    Nothing else of it leaves: no metadata, and the index of a pandas frame only if it is kept, so
+    that what leaves can be put beside what did not. One that is a released column never leaves.
+
+    Args:
+        frame: What came.
+        kept: Columns of it that leave.
+        told: New columns.
+        rows: The rows of the frame that the new columns are about, in their order; all if not
+            given.
+        index: What becomes of its index.
     """
     import narwhals as nw
 
     if isinstance(frame, Mapping):
-        return {**{name: list(frame[name]) for name in kept}, **told}
+        whole = range(len(frame[kept[0]])) if kept else ()
+        return {**some_rows(frame, kept, whole if rows is None else rows), **told}
     native = nw.from_native(frame, eager_only=True)
     backend = native.implementation
     new = {name: nw.new_series(name, cells, backend=backend) for name, cells in told.items()}
-    columns = {name: nw.maybe_reset_index(native[name]) for name in kept}
-    return nw.from_dict({**columns, **new}, backend=backend).to_native()
+    old = native if rows is None else nw.from_native(some_rows(frame, kept, rows), eager_only=True)
+    columns = {name: nw.maybe_reset_index(old[name]) for name in kept}
+    made = nw.from_dict({**columns, **new}, backend=backend).to_native()
+    names = nw.maybe_get_index(native)
+    if names is not None and index is Index.KEPT and not _holds(native, names, told):
+        made.index = names if rows is None else names[list(rows)]
+    return made
+
+
+def index_of(frame: Any) -> list[Any] | None:
+    """The index of a pandas frame; None if it has none but the numbers of its rows.
+
+    Examples:
+        >>> import pandas as pd
+        >>> index_of(pd.DataFrame({"x": [1, 2]})) is None
+        True
+        >>> index_of(pd.DataFrame({"x": [1, 2]}, index=["a", "b"]))
+        ['a', 'b']
+    """
+    import narwhals as nw
+
+    if isinstance(frame, Mapping):
+        return None
+    native = nw.from_native(frame, eager_only=True)
+    names = nw.maybe_get_index(native)
+    if names is None or list(names) == list(range(len(native))):
+        return None
+    return list(names)
+
+
+def _holds(native: Any, index: Any, told: Mapping[str, list[Any]]) -> bool:
+    """Whether an index is a released column itself, by its name or its values."""
+    if set(index.names) & set(told):
+        return True
+    values = list(index)
+    return any(native[name].to_list() == values for name in told if name in native.columns)
 
 
 def some_rows(frame: Any, names: Sequence[str], rows: Sequence[int]) -> Any:

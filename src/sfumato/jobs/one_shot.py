@@ -18,6 +18,8 @@ from sfumato.design.bounded_prior import bounded_prior
 from sfumato.design.methods import Method
 from sfumato.design.methods import design as design_by
 from sfumato.design.numbers import NumberDesign
+from sfumato.design.quantile_response import quantile_response
+from sfumato.design.result import Design
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs import Progress
@@ -54,6 +56,7 @@ class Mechanism(StrEnum):
     LAPLACE_EACH = "laplace-each"
     LAPLACE_LOCAL = "laplace-local"
     SAMPLING = "sampling"
+    QUANTILE_RESPONSE = "quantile-response"
 
 
 _FOR_SYMBOLS = {
@@ -87,9 +90,11 @@ class OneShot:
         lip: Largest exact leakage under the priors.
         ldp: Largest exact leakage whatever the prior.
         loss: What errors are measured by.
-        cost: Expected loss of a value; None where a report is no single value.
-        nothing: Expected loss of the best fixed answer.
+        cost: Expected loss of a value, clamping and rounding included; None where a report is no
+            single value.
+        nothing: Expected loss of the best fixed answer, for each prior its own.
         expected: Distribution of the outputs; None for reports.
+        rounding: Expected loss of clamping and rounding alone; 0 for symbols.
         fingerprint: Identifies mechanism, loss, priors and labels.
         draw: From places and the coins of the rows to what leaves.
     """
@@ -101,6 +106,7 @@ class OneShot:
     nothing: float
     expected: Floats | None
     fingerprint: str
+    rounding: float
     draw: Callable[[Ints, RowCoins], Released] = field(repr=False)
 
 
@@ -130,7 +136,7 @@ def one_shot(
     if isinstance(known.where, Lattice):
         if loss not in (None, "absolute"):
             raise InvalidParameter("loss", loss, "be absolute for numbers")
-        return _for_numbers(mechanism, known, known.where, budget, ldp)
+        return _for_numbers(mechanism, known, known.where, budget, ldp, progress)
     if budget.delta:
         raise InvalidParameter("delta", budget.delta, "be 0 for symbols: the guarantee is pure")
     if mechanism in _REPORTS:
@@ -141,32 +147,48 @@ def one_shot(
 
 
 def _for_numbers(
-    mechanism: Mechanism, known: Known, lattice: Lattice, budget: LIP, ldp: float | None
+    mechanism: Mechanism,
+    known: Known,
+    lattice: Lattice,
+    budget: LIP,
+    ldp: float | None,
+    progress: Progress | None,
 ) -> OneShot:
-    prior = known.priors[0]
-    made = _number_design(mechanism, lattice, prior, budget, ldp)
-    distances = np.abs(lattice.points[:, None] - lattice.points)
+    made = []
+    for place, prior in enumerate(known.priors):
+        made.append(number_mechanism(mechanism, lattice, prior, budget, ldp))
+        if progress:
+            progress(place + 1)
     labels = [float(point) for point in lattice.points]
-    channels = [made.channel]
+    channels, shares = [one.channel for one in made], known.shares
+    true = [
+        numbers.error(channel) for numbers, channel in zip(known.numbers, channels, strict=True)
+    ]
+    # Groups that no row belongs to are not released, and promise nothing.
+    used = [one for one, share in zip(made, shares, strict=True) if share > 0]
     return OneShot(
-        lip=made.lip,
-        ldp=made.ldp,
+        lip=max((one.lip for one in used), key=lambda lip: lip.epsilon),
+        ldp=max((one.ldp for one in used), key=lambda ldp: ldp.epsilon),
         loss="absolute",
-        cost=made.cost,
-        nothing=float((prior @ distances).min()),
-        expected=_expected(channels, known.priors),
+        cost=float(shares @ true),
+        nothing=float(shares @ [numbers.silence for numbers in known.numbers]),
+        expected=_expected(channels, known.priors, shares),
         fingerprint=_fingerprint(channels, labels, known.priors),
-        draw=_drawing(channels, labels, known.priors),
+        rounding=float(shares @ [numbers.rounding for numbers in known.numbers]),
+        draw=_drawing(channels, known.owner, labels, known.priors),
     )
 
 
-def _number_design(
+def number_mechanism(
     mechanism: Mechanism, lattice: Lattice, prior: Floats, budget: LIP, ldp: float | None
 ) -> NumberDesign:
+    """A mechanism for numbers by its name."""
     arguments = (lattice, prior, budget.epsilon, budget.delta)
     match mechanism:
         case Mechanism.OPTIMAL:
             return numbers.optimal_number(lattice, prior, budget.epsilon, ldp=ldp)
+        case Mechanism.QUANTILE_RESPONSE:
+            return quantile_response(lattice, prior, budget.epsilon)
         case Mechanism.SAMPLING:
             return numbers.sampling(*arguments)
         case Mechanism.GAUSSIAN:
@@ -206,8 +228,10 @@ def _for_symbols(
 ) -> OneShot:
     costs = named_loss(loss or "hamming", known.alphabet)
     # People with equal priors share a channel.
-    different, owner = np.unique(known.priors, axis=0, return_inverse=True)
-    found = []
+    different, back = np.unique(known.priors, axis=0, return_inverse=True)
+    owner = None if known.owner is None else back.ravel()[known.owner]
+    shares = np.asarray(np.bincount(back.ravel(), known.shares, len(different)), np.float64)
+    found: list[Design] = []
     for place, prior in enumerate(different):
         if known.within is not None:
             found.append(bounded_prior(known.within, costs, epsilon, ldp=ldp))
@@ -215,21 +239,19 @@ def _for_symbols(
             found.append(design_by(method, prior, costs, epsilon, ldp=ldp))
         if progress:
             progress(place + 1)
-    owners = owner.ravel()
-    channels = [found[place].channel for place in owners]
     labels = list(known.alphabet.labels)
-    guesses = np.concatenate([(known.priors @ costs.columns([j])) for j in range(len(labels))], 1)
+    channels, used = [one.channel for one in found], np.flatnonzero(shares).tolist()
+    guesses = np.concatenate([(different @ costs.columns([j])) for j in range(len(labels))], 1)
     return OneShot(
-        lip=LIP(max(one.sip.epsilon for one in found)),
-        ldp=LDP(max(one.ldp.epsilon for one in found)),
+        lip=LIP(max(found[place].sip.epsilon for place in used)),
+        ldp=LDP(max(found[place].ldp.epsilon for place in used)),
         loss=costs.name,
-        cost=float(np.mean([found[place].cost for place in owners])),
-        nothing=float(guesses.min(axis=1).mean()),
-        expected=_expected(channels, known.priors),
-        fingerprint=digest(
-            costs.fingerprint, _fingerprint([one.channel for one in found], labels, different)
-        ),
-        draw=_drawing(channels, labels, known.priors),
+        cost=float(shares @ [one.cost for one in found]),
+        nothing=float(shares @ guesses.min(axis=1)),
+        expected=_expected(channels, different, shares),
+        fingerprint=digest(costs.fingerprint, _fingerprint(channels, labels, different)),
+        rounding=0.0,
+        draw=_drawing(channels, owner, labels, different),
     )
 
 
@@ -270,13 +292,14 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
         return Released(values, np.asarray(shares), {name: (f, e) for name, f, e in found})
 
     return OneShot(
-        lip=LIP(max(made.leakage(prior).epsilon for prior in np.unique(known.priors, axis=0))),
+        lip=LIP(max(made.leakage(prior).epsilon for prior in _different(known))),
         ldp=made.local,
         loss=loss or "hamming",
         cost=float(mean @ (kept * costs).sum(axis=1)) if single else None,
-        nothing=float((mean @ costs).min()),
+        nothing=float(known.shares @ (known.priors @ costs).min(axis=1)),
         expected=mean @ kept if single else None,
         fingerprint=address,
+        rounding=0.0,
         draw=draw,
     )
 
@@ -286,10 +309,14 @@ def _listed(row: list[Any]) -> str:
     return msgspec.json.encode(row).decode()
 
 
-def _expected(channels: Sequence[Channel], priors: Floats) -> Floats:
+def _different(known: Known) -> Floats:
+    return np.asarray(np.unique(known.priors[known.shares > 0], axis=0))
+
+
+def _expected(channels: Sequence[Channel], priors: Floats, shares: Floats) -> Floats:
     total = np.zeros(priors.shape[1])
-    for channel, prior in zip(channels, priors, strict=True):
-        total[channel.outputs] += prior @ channel.probabilities
+    for channel, prior, share in zip(channels, priors, shares, strict=True):
+        total[channel.outputs] += share * channel.mean_weights(prior)
     return np.asarray(total / total.sum())
 
 
@@ -299,37 +326,30 @@ def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any], priors: Flo
 
 
 def _drawing(
-    channels: Sequence[Channel], labels: Sequence[Any], priors: Floats
+    channels: Sequence[Channel], owner: Ints | None, labels: Sequence[Any], priors: Floats
 ) -> Callable[[Ints, RowCoins], Released]:
-    """Draws each value through the one channel, or each through its own."""
+    """Draws each value through the channel of its row; all through the first without owners."""
 
     def draw(places: Ints, coins: RowCoins) -> Released:
-        words = _words(channels, labels, priors, coins)
-        if len(channels) == 1:
-            blocks = [slice(start, start + _BLOCK) for start in range(0, places.size, _BLOCK)]
-            parts = [channels[0].draw(places[block], words[block]) for block in blocks]
-        else:
-            parts = [
-                channel.draw(places[row : row + 1], words[row : row + 1])
-                for row, channel in enumerate(channels)
-            ]
-        told = np.concatenate(parts)
+        of_row = np.zeros(places.size, dtype=np.int64) if owner is None else owner
+        prints = [_fingerprint([c], labels, p) for c, p in zip(channels, priors, strict=True)]
+        words = _words(prints, of_row, coins)
+        told = np.empty_like(places)
+        in_turn = np.argsort(of_row, kind="stable")
+        ends = np.flatnonzero(np.diff(of_row[in_turn])) + 1
+        for rows in np.split(in_turn, ends):
+            for start in range(0, rows.size, _BLOCK):
+                block = rows[start : start + _BLOCK]
+                told[block] = channels[of_row[block[0]]].draw(places[block], words[block])
         shares = np.bincount(told, minlength=len(labels)) / told.size
         return Released([labels[place] for place in told], shares)
 
     return draw
 
 
-def _words(
-    channels: Sequence[Channel], labels: Sequence[Any], priors: Floats, coins: RowCoins
-) -> NDArray[np.uint64]:
+def _words(prints: Sequence[str], owner: Ints, coins: RowCoins) -> NDArray[np.uint64]:
     """A coin for each row; an addressed one depends on its name, its prior and its own channel."""
-    count = len(coins.names)
     if not coins.addressed:
-        return coins.source.words(count)
-    pairs = {id(channel): (channel, prior) for channel, prior in zip(channels, priors, strict=True)}
-    prints = {
-        key: _fingerprint([channel], labels, prior) for key, (channel, prior) in pairs.items()
-    }
-    own = [prints[id(channels[row if len(channels) > 1 else 0])] for row in range(count)]
-    return np.array([coins.of(row, own[row]).word() for row in range(count)], dtype=np.uint64)
+        return coins.source.words(owner.size)
+    own = [coins.of(row, prints[one]).word() for row, one in enumerate(owner)]
+    return np.array(own, dtype=np.uint64)

@@ -11,9 +11,9 @@ from sfumato.errors import InvalidParameter
 from sfumato.files import whole
 
 if TYPE_CHECKING:
+    from sfumato.jobs.column_certificate import Spread
     from sfumato.jobs.disclosure import Curve, DisclosureReport
     from sfumato.jobs.plan import CurvePoint
-    from sfumato.jobs.privatize import Spread
     from sfumato.jobs.series import Outcome
     from sfumato.jobs.widths import WidthForecast
     from sfumato.leakage.over_time import TemporalLeakage

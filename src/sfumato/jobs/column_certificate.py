@@ -1,0 +1,213 @@
+"""What a one-shot release of a column promises, costs, and is worth against saying nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.guarantees import LDP, LIP
+from sfumato.jobs.beside import Beside
+from sfumato.jobs.known import Floats, Known
+from sfumato.jobs.one_shot import Mechanism, OneShot, Released
+from sfumato.jobs.row_order import Order
+from sfumato.mechanisms.lattice import Lattice
+
+_SAME = 1e-3
+"""A release that saves less than this part of what a constant loses is worth no more than it."""
+_COARSE = 0.1
+"""Part of what a constant loses from which clamping and rounding alone are remarked on."""
+_NAMED = 8
+"""Symbols that a remark names; the certificate has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a one-shot release promises and costs.
+
+    Attributes:
+        column: The column that was released.
+        kind: Whether it was read as symbols or numbers.
+        mechanism: How.
+        rows: How many values.
+        lip: Largest exact leakage of any value under the prior, given what leaves beside it.
+        ldp: The same whatever the prior: the backstop if the prior is wrong.
+        loss: What errors are measured by.
+        cost: Expected loss of a value, with clamping and rounding.
+        nothing: The same if one fixed value were told, whatever is true.
+        gain: Part of that loss which the release saves; negative if a constant were better.
+        rounding: Expected loss of clamping and rounding alone.
+        prior: Where the prior comes from.
+        floor: Part of an estimated prior that was spread evenly; 0 for one that was given.
+        size: Number of symbols, or of points that stand for numbers.
+        outputs: How many of them can be released.
+        never: Symbols that no row can get.
+        interval: The numbers that are told apart; None for symbols.
+        kept: Columns that leave beside it and that it was certified with.
+        independent: Columns that leave beside it and were declared to tell nothing of it.
+        order: In which order the rows leave.
+        fingerprint: Identifies the mechanism.
+        remarks: What a careful user should know.
+        frequencies: Unbiased estimates of the shares of the symbols and their standard errors, for
+            mechanisms that are made for it.
+    """
+
+    column: str
+    kind: str
+    mechanism: str
+    rows: int
+    lip: LIP
+    ldp: LDP
+    loss: str
+    cost: float | None
+    nothing: float
+    gain: float | None
+    rounding: float
+    prior: str
+    floor: float
+    size: int
+    outputs: int | None
+    never: tuple[str, ...]
+    interval: tuple[float, float] | None
+    kept: tuple[str, ...]
+    independent: tuple[str, ...]
+    order: str
+    fingerprint: str
+    remarks: tuple[str, ...]
+    frequencies: dict[str, tuple[float, float]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How values are distributed, before and after, place by place.
+
+    Attributes:
+        places: Labels, or points.
+        prior: What is known of the true values.
+        expected: What is released, by the mechanism; None for reports of several symbols.
+        released: What was released; shares of the rows.
+    """
+
+    places: tuple[str, ...] | Floats
+    prior: Floats
+    expected: Floats | None
+    released: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Privatized:
+    """A released column with its certificate.
+
+    Attributes:
+        frame: The released column and those that were to be kept, of the kind of frame that came.
+        certificate: What it promises and costs.
+        spread: Distributions before and after, for a picture.
+        known: What was known of the column, public like the certificate.
+        clamped: How many values lay outside the interval.
+        missing: How many values were missing.
+        notes: What was seen in the private values. These three are for whoever holds the data, not
+            for the receiver.
+    """
+
+    frame: Any
+    certificate: Certificate
+    spread: Spread = field(repr=False)
+    known: Known = field(repr=False)
+    clamped: int = field(default=0, repr=False)
+    missing: int = field(default=0, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+
+def certificate_of(
+    column: str,
+    mechanism: Mechanism,
+    known: Known,
+    made: OneShot,
+    told: Released,
+    beside: Beside,
+    order: Order,
+) -> Certificate:
+    """The certificate of a release: nothing in it depends on the values but by what left."""
+    where, never = known.where, _never(known, made)
+    heard = None if made.expected is None else int((made.expected > 0).sum())
+    return Certificate(
+        column=column,
+        kind=known.kind.value,
+        mechanism=mechanism.value,
+        rows=len(told.values),
+        lip=made.lip,
+        ldp=made.ldp,
+        loss=made.loss,
+        cost=made.cost,
+        nothing=made.nothing,
+        gain=_gain(made),
+        rounding=made.rounding,
+        prior=known.source,
+        floor=known.floor,
+        size=known.priors.shape[1],
+        outputs=heard,
+        never=never,
+        interval=(where.low, where.high) if isinstance(where, Lattice) else None,
+        kept=beside.linked,
+        independent=beside.independent,
+        order=order.value,
+        fingerprint=made.fingerprint,
+        remarks=(*_worth(made), *_unheard(never), *known.remarks, *beside.remarks, *_ORDER[order]),
+        frequencies=told.frequencies,
+    )
+
+
+def spread_of(known: Known, made: OneShot, told: Released) -> Spread:
+    """Distributions before and after."""
+    where = known.where
+    places: tuple[str, ...] | Floats = (
+        where.points
+        if isinstance(where, Lattice)
+        else tuple(str(label) for label in where.alphabet.labels)
+    )
+    return Spread(places, known.mean, made.expected, told.shares)
+
+
+_ORDER: dict[Order, tuple[str, ...]] = {
+    Order.CHECKED: (),
+    Order.KEPT: ("rows leave in the order in which they came, which was declared to tell nothing",),
+    Order.SHUFFLED: (),
+}
+
+
+def _gain(made: OneShot) -> float | None:
+    if made.cost is None or made.nothing == 0:
+        return None
+    return 1 - made.cost / made.nothing
+
+
+def _worth(made: OneShot) -> tuple[str, ...]:
+    """What is said loudly where a constant would do as well, or better."""
+    told = []
+    if made.cost is not None and made.cost > made.nothing * (1 - _SAME):
+        how = (
+            f"loses {made.cost / made.nothing:.2f} times what a constant loses"
+            if made.cost > made.nothing * (1 + _SAME)
+            else "tells no more than a constant does"
+        )
+        told.append(f"NOT WORTH IT: this release {how}; raise epsilon or take another mechanism")
+    if made.rounding > _COARSE * made.nothing:
+        told.append(
+            f"TOO COARSE: clamping and rounding alone lose {made.rounding:.4g} where a constant "
+            f"loses {made.nothing:.4g}; give a range that fits the values, or more points"
+        )
+    return tuple(told)
+
+
+def _never(known: Known, made: OneShot) -> tuple[str, ...]:
+    """The symbols that no row can get; of numbers, few points are ever told, and that is fine."""
+    if made.expected is None or isinstance(known.where, Lattice):
+        return ()
+    pairs = zip(known.where.alphabet.labels, made.expected, strict=True)
+    return tuple(str(label) for label, share in pairs if share == 0)
+
+
+def _unheard(never: tuple[str, ...]) -> tuple[str, ...]:
+    if not never:
+        return ()
+    more = f" and {len(never) - _NAMED} more" if len(never) > _NAMED else ""
+    return (f"no row can get {', '.join(map(repr, never[:_NAMED]))}{more}: counts of it will be 0",)

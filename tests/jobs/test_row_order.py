@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+from sfumato.jobs.row_order import order_tells
+
+
+@pytest.mark.parametrize("rows", [20, 57, 400, 5_000])
+def test_a_random_order_is_never_taken_for_one_that_tells(rows: int) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        assert not order_tells(rng.normal(size=rows))
+        assert not order_tells(rng.integers(0, 3, rows).astype(float))
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_sorted_drifting_and_blockwise_values_are_found(direction: int) -> None:
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=300)
+    assert order_tells(direction * np.sort(noise))
+    assert order_tells(direction * np.linspace(0, 2, 300) + noise)
+    assert order_tells(np.repeat(rng.normal(size=30), 10) + 0.3 * noise)
+    assert order_tells(np.sin(np.arange(300) / 20) + 0.3 * noise)
+
+
+def test_a_constant_or_a_handful_of_rows_is_no_order() -> None:
+    assert not order_tells(np.ones(100))
+    assert not order_tells(np.arange(10.0))
