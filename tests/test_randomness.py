@@ -130,7 +130,10 @@ def test_threads_never_share_a_coin() -> None:
 # --- coins of an address ---
 
 
-@given(st.binary(min_size=16, max_size=40), addresses)
+strong = st.binary(min_size=16, max_size=40).map(lambda part: bytes(range(8)) + b"!" + part)
+
+
+@given(strong, addresses)
 def test_keyed_coins_depend_on_secret_and_address_alone(secret: bytes, address: Address) -> None:
     used = keyed(secret)
     used.at(here("another", 1)).words(2)
@@ -212,7 +215,14 @@ def test_coins_of_an_address_are_not_given_to_two_threads() -> None:
 
 
 def test_different_secrets_have_different_coins() -> None:
-    secrets = [SECRET, SECRET + b"!", SECRET[::-1], SECRET[1:], bytes(range(16)), b"\xff" * 16]
+    secrets = [
+        SECRET,
+        SECRET + b"!",
+        SECRET[::-1],
+        SECRET[1:],
+        bytes(range(16)),
+        bytes(range(1, 17)),
+    ]
     first = {int(keyed(secret).at(here("a", 1)).words(1)[0]) for secret in secrets}
     assert len(first) == len(secrets)
 
@@ -281,6 +291,19 @@ def test_refuses_a_short_secret_and_does_not_quote_it(size: int) -> None:
     with pytest.raises(InvalidParameter, match="secret must have at least 16 bytes") as refusal:
         keyed(b"hush-hush-hush-hush"[:size])
     assert "hush" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("secret", [bytes(32), b"ab" * 50, b"0123456789" * 9, b"abcdefg" * 3])
+def test_refuses_a_secret_that_could_be_guessed_and_does_not_quote_it(secret: bytes) -> None:
+    with pytest.raises(InvalidParameter, match=r"8 different bytes|bytes that do not repeat") as no:
+        keyed(secret)
+    assert secret[:4].decode() not in str(no.value)
+
+
+def test_random_secrets_are_not_refused() -> None:
+    for size in (16, 17, 32, 64):
+        for _ in range(200):
+            assert keyed(os.urandom(size)).addressed
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True])

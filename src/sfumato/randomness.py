@@ -39,6 +39,8 @@ _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
 _SINGLE_WORDS = 256
 _MIN_SECRET_BYTES = 16
+_MIN_SECRET_KINDS = 8
+"""Sixteen random bytes have fewer different ones once in 10**12 keys; typed ones often do."""
 
 
 class Domain(StrEnum):
@@ -157,7 +159,7 @@ def keyed(secret: bytes) -> Randomness:
     """Coins that depend on the secret and their address alone; without an address there are none.
 
     Args:
-        secret: At least 16 bytes that only the releasing side knows.
+        secret: At least 16 random bytes that only the releasing side knows.
 
     Examples:
         >>> coins = keyed(b"sixteen bytes or more")
@@ -165,9 +167,28 @@ def keyed(secret: bytes) -> Randomness:
         >>> bool((coins.at(here).words(3) == coins.at(here).words(3)).all())
         True
     """
-    if len(secret) < _MIN_SECRET_BYTES:
-        raise InvalidParameter("secret", f"{len(secret)} bytes", "have at least 16 bytes")
+    check_secret(secret)
     return _Key(hashlib.sha256(b"sfumato keyed v2 " + secret).digest(), simulated=False)
+
+
+def check_secret(secret: bytes, name: str = "secret") -> None:
+    """Refuse a secret that could be guessed; nothing of it is quoted.
+
+    Examples:
+        >>> check_secret(bytes(32))
+        Traceback (most recent call last):
+        sfumato.errors.InvalidParameter: secret must have at least 8 different bytes; got '1'
+    """
+    if len(secret) < _MIN_SECRET_BYTES:
+        raise InvalidParameter(name, f"{len(secret)} bytes", "have at least 16 bytes")
+    if len(set(secret)) < _MIN_SECRET_KINDS:
+        rule = f"have at least {_MIN_SECRET_KINDS} different bytes"
+        raise InvalidParameter(name, f"{len(set(secret))}", rule)
+    # A word is found within itself written twice, other than at its ends, if it repeats a part.
+    period = (secret + secret).index(secret, 1)
+    if period < _MIN_SECRET_BYTES:
+        rule = "have at least 16 bytes that do not repeat"
+        raise InvalidParameter(name, f"{period} bytes, again and again", rule)
 
 
 def seeded(seed: int) -> Randomness:

@@ -235,12 +235,13 @@ def test_names_of_rows_make_the_order_indifferent(tmp_path: Path, key: Path) -> 
     assert found[2].items() <= found[0].items()
 
 
-def test_a_key_that_others_can_read_or_is_short_is_complained_about(
+def test_a_key_that_others_can_read_or_is_short_is_refused(
     people: Path, tmp_path: Path, key: Path
 ) -> None:
     key.chmod(0o644)
-    said = done(*answer(people, tmp_path / "private.csv", "--key-file", key))
-    assert f"warning: {key} can be read by others" in said.err
+    open_to_all = answer(people, tmp_path / "private.csv", "--key-file", key)
+    refused(call(*open_to_all), "be readable by its owner alone")
+    done(*open_to_all, "--shared-key")
     key.write_bytes(b"short")
     key.chmod(0o600)
     refused(call(*answer(people, tmp_path / "b.csv", "--key-file", key)), "16 bytes")

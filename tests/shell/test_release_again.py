@@ -89,24 +89,62 @@ def test_a_key_gives_the_same_coins_again(model: Path, tmp_path: Path, key: Path
     live = table(tmp_path / "live.csv", LIVE)
     other = tmp_path / "other.key"
     other.write_bytes(b"another secret of enough bytes")
+    other.chmod(0o600)
     for name, secret in (("first.csv", key), ("second.csv", key), ("third.csv", other)):
         done("release", live, "-m", model, *RULE, "--key-file", secret, "-o", tmp_path / name)
     assert (tmp_path / "first.csv").read_bytes() == (tmp_path / "second.csv").read_bytes()
     assert (tmp_path / "first.csv").read_bytes() != (tmp_path / "third.csv").read_bytes()
 
 
-def test_a_key_that_others_can_read_is_warned_about(model: Path, tmp_path: Path, key: Path) -> None:
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
+def test_a_key_that_others_can_reach_is_refused_unless_told(
+    model: Path, tmp_path: Path, key: Path, mode: int
+) -> None:
     live = table(tmp_path / "live.csv", LIVE[:2])
-    run = ("release", live, "-m", model, *RULE, "--key-file", key, "-o", tmp_path / "a.csv")
-    assert "warning" not in done(*run).err
-    key.chmod(0o644)
-    assert f"warning: {key} can be read by others" in done(*run).err
+    run = (live, "-m", model, *RULE, "--key-file", key)
+    key.chmod(mode)
+    said = refused(*run, output=tmp_path / "a.csv")
+    assert "--key-file must be readable by its owner alone" in said and "--shared-key" in said
+    done("release", *run, "--shared-key", "-o", tmp_path / "a.csv")
+
+
+def test_a_key_with_the_content_of_a_public_file_is_refused(
+    model: Path, tmp_path: Path, key: Path
+) -> None:
+    live = table(tmp_path / "live.csv", LIVE)
+    for public in (live, model):
+        key.write_bytes(public.read_bytes())
+        for secret in (key, public):
+            public.chmod(0o600)
+            said = refused(
+                live, "-m", model, *RULE, "--key-file", secret, output=tmp_path / "a.csv"
+            )
+            assert "not be a public file of the same call" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (bytes(64), "8 different bytes"),
+        (b"\xff" * 16, "8 different bytes"),
+        (b"aaaabbbbccccdddd" * 4, "8 different bytes"),
+        (b"abcdefghij" * 4, "16 bytes that do not repeat"),
+    ],
+)
+def test_a_key_that_is_too_plain_is_refused(
+    model: Path, tmp_path: Path, key: Path, content: bytes, rule: str
+) -> None:
+    live = table(tmp_path / "live.csv", LIVE[:2])
+    key.write_bytes(content)
+    said = refused(live, "-m", model, *RULE, "--key-file", key, output=tmp_path / "a.csv")
+    assert rule in said and "abcdef" not in said and "aaaa" not in said
 
 
 @pytest.mark.parametrize("content", [b"", b"short"])
 def test_a_key_that_is_too_short_is_refused(model: Path, tmp_path: Path, content: bytes) -> None:
     secret = tmp_path / "secret.key"
     secret.write_bytes(content)
+    secret.chmod(0o600)
     live = table(tmp_path / "live.csv", LIVE[:2])
     said = refused(live, "-m", model, *RULE, "--key-file", secret, output=tmp_path / "private.csv")
     assert "at least 16 bytes" in said

@@ -315,6 +315,7 @@ def test_a_state_goes_on_under_its_own_budget_only(series: Path, tmp_path: Path)
 def test_parts_need_a_filter_and_no_key(series: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(b"0123456789abcdef")
+    key.chmod(0o600)
     for extra in (("--method", "bd"), ("--key-file", key)):
         result = call(
             *("realtime", series, *PARTS, "--state", tmp_path / "s", *extra),

@@ -195,6 +195,7 @@ def publish(
     independent: options.Independent = None,
     missing: options.Missing = "refuse",
     key_file: options.KeyFile = None,
+    shared_key: options.SharedKey = False,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
     ] = None,
@@ -244,7 +245,7 @@ def publish(
             attacker=attacker,
             correlation=correlation,
             identity=identity,
-            randomness=options.coins(key_file, seed),
+            randomness=options.coins(key_file, seed, [source, history, output], shared=shared_key),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
             progress=show,
             **asked,

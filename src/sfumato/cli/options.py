@@ -53,6 +53,10 @@ KeyFile = Annotated[
     str | None,
     typer.Option(help="Secret for coins that are the same again for the same values."),
 ]
+SharedKey = Annotated[
+    bool,
+    typer.Option("--shared-key", help="The key file may be readable by group or others."),
+]
 Seed = Annotated[
     int | None,
     typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
@@ -100,19 +104,29 @@ def load_model(path: str) -> StreamModel:
     return model
 
 
-def coins(key_file: str | None, seed: int | None) -> Randomness | None:
-    """Coins from a secret or a seed; None, which means secure ones, if neither is given."""
-    import os
-    from pathlib import Path
+def coins(
+    key_file: str | None, seed: int | None, public: list[str | None], *, shared: bool
+) -> Randomness | None:
+    """Coins from a secret or a seed; None, which means secure ones, if neither is given.
 
-    from sfumato.cli.console import say
+    Args:
+        key_file: Where the secret is.
+        seed: For a simulation.
+        public: The other files of the command: none of them is a secret.
+        shared: Whether others may be able to read the key.
+    """
     from sfumato.errors import InvalidParameter
+    from sfumato.jobs.keys import read_key
     from sfumato.randomness import keyed, seeded
 
     if key_file is not None and seed is not None:
         raise InvalidParameter("--seed", seed, "not come with --key-file")
-    if key_file is not None:
-        if os.stat(key_file).st_mode & 0o077:
-            say(f"warning: {key_file} can be read by others")
-        return keyed(Path(key_file).read_bytes())
-    return None if seed is None else seeded(seed)
+    if shared and key_file is None:
+        raise InvalidParameter("--shared-key", True, "come with --key-file")
+    if key_file is None:
+        return None if seed is None else seeded(seed)
+    try:
+        return keyed(read_key(key_file, public=public, shared=shared))
+    except InvalidParameter as problem:
+        rule = problem.rule.replace("be declared shared", "come with --shared-key")
+        raise InvalidParameter("--key-file", problem.value, rule) from None

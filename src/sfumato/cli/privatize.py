@@ -81,6 +81,7 @@ def privatize(
         ),
     ] = "checked",
     key_file: options.KeyFile = None,
+    shared_key: options.SharedKey = False,
     identity: Annotated[
         str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
     ] = None,
@@ -196,7 +197,9 @@ def privatize(
             independent=declared,
             order=order,
             identity=identity,
-            randomness=options.coins(key_file, seed),
+            randomness=options.coins(
+                key_file, seed, [source, history, prior, loss, output], shared=shared_key
+            ),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
             progress=show,
         )

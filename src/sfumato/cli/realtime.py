@@ -37,6 +37,7 @@ def realtime(
         typer.Option(help="File to go on from: the values it has seen are not released again."),
     ] = None,
     key_file: options.KeyFile = None,
+    shared_key: options.SharedKey = False,
     seed: options.Seed = None,
     separator: options.Separator = None,
     as_json: options.Json = False,
@@ -105,7 +106,10 @@ def realtime(
             read_columns(Table.at(history, separator=separator), [value])[value], number, history
         )
         made = replace(made, estimate=kalman(Autoregressive.fit(past)))
-    coins = options.coins(key_file, seed) or secure()
+    coins = (
+        options.coins(key_file, seed, [source, history, output, state], shared=shared_key)
+        or secure()
+    )
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
     purpose = Purpose.RELEASE if seed is None else Purpose.SIMULATION

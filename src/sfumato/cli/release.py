@@ -62,8 +62,9 @@ def release(
     ] = None,
     key_file: Annotated[
         str | None,
-        typer.Option(help="Secret for coins that depend on stream and sequence number alone."),
+        typer.Option(help="Secret for coins that depend on plan, stream and sequence alone."),
     ] = None,
+    shared_key: options.SharedKey = False,
     seed: options.Seed = None,
     separator: options.Separator = None,
     as_json: options.Json = False,
@@ -138,7 +139,12 @@ def release(
             ledger=ledger,
             event=event,
             source_name=source_name,
-            randomness=options.coins(key_file, seed),
+            randomness=options.coins(
+                key_file,
+                seed,
+                [source, model, policy, loss, ledger, output, str(beside(output))],
+                shared=shared_key,
+            ),
             progress=show,
             remark=None if quiet or resume or event else say,
         )
