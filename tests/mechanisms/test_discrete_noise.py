@@ -7,18 +7,14 @@ from functools import cache
 import mpmath
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoise
 from sfumato.randomness import seeded
+from tests.mechanisms.test_series_noise import exact_weights
 
 WHOLE = 2**62
-
-
-def weights_of(cumulative: NDArray[np.int64]) -> list[int]:
-    return [int(part) for part in np.diff(cumulative, prepend=np.int64(0))]
 
 
 @cache
@@ -56,12 +52,6 @@ def growth_of(epsilon: float) -> tuple[Fraction, Fraction]:
     return Fraction(scaled, 10**40), Fraction(scaled + 1, 10**40)
 
 
-def distance(weights: list[int], masses: list[Fraction]) -> Fraction:
-    pairs = zip(weights, masses, strict=True)
-    found = sum((abs(Fraction(weight, WHOLE) - mass) for weight, mass in pairs), Fraction(0))
-    return (found + 1 - sum(masses, Fraction(0))) / 2
-
-
 def made(trials: int, steps: int) -> BinomialNoise:
     """Binomial noise of so few trials that every sum can be done in fractions."""
     return BinomialNoise(1.0, steps, trials)
@@ -71,16 +61,19 @@ def made(trials: int, steps: int) -> BinomialNoise:
 
 
 @pytest.mark.parametrize(("sensitivity", "deviation"), [(1.0, 4.0), (0.1, 0.5), (3.0, 1.0)])
-def test_discrete_gaussian_table_is_its_pmf_within_the_slack(
+def test_every_weight_is_its_discrete_gaussian_mass_but_for_a_tiny_factor(
     sensitivity: float, deviation: float
 ) -> None:
     noise = DiscreteGaussianNoise.at(sensitivity, deviation)
-    weights = weights_of(noise._cumulative)
-    masses = discrete_gaussian(noise.deviation, len(weights) // 2)
-    with mpmath.workdps(40):
-        apart = [abs(mpmath.mpf(w) / WHOLE - p) for w, p in zip(weights, masses, strict=True)]
-        assert (sum(apart) + 1 - sum(masses)) / 2 <= noise.slack
-    assert sum(weights) == WHOLE and min(weights) >= 0
+    weights = exact_weights(noise)
+    assert sum(weights) == 1
+    with mpmath.workdps(120):
+        masses = discrete_gaussian(noise.deviation, noise.reach)
+        for weight, mass in list(zip(weights, masses, strict=True))[::37]:
+            told = mpmath.mpf(weight.numerator) / weight.denominator
+            assert abs(mpmath.log(told / mass)) <= noise.error < 1e-11
+        inner = masses[noise.steps : len(masses) - noise.steps]
+        assert 1 - sum(inner) <= noise.slack < 1e-21
 
 
 @pytest.mark.parametrize("deviation", [0.5, 0.8, 1.5, 4.0])
@@ -148,37 +141,49 @@ def test_binomial_delta_of_a_made_noise_is_never_below_the_exact_one(epsilon: fl
     assert exact <= Fraction(noise.delta(epsilon)) <= exact * (1 + Fraction(1, 10**6))
 
 
-@pytest.mark.parametrize(("sensitivity", "variance"), [(1.0, 100.0), (1.0, 1e4)])
-def test_binomial_table_is_its_pmf_within_the_slack(sensitivity: float, variance: float) -> None:
-    noise = BinomialNoise.at(sensitivity, variance)
-    weights = weights_of(noise._cumulative)
-    reach = len(weights) // 2
-    half = [Fraction(math.comb(2 * noise.trials, noise.trials) * 10**80 >> 2 * noise.trials)]
-    for k in range(reach):  # eighty digits are enough
-        half.append(Fraction(round(half[-1] * (noise.trials - k) / (noise.trials + k + 1))))
-    half = [mass / 10**80 for mass in half]
-    masses = [*reversed(half[1:]), *half]
-    assert sum(weights) == WHOLE and min(weights) >= 0
-    assert distance(weights, masses) <= Fraction(noise.slack)
-
-
 def log_binomial(place: int, trials: int) -> mpmath.mpf:
     above = mpmath.loggamma(trials + place + 1) + mpmath.loggamma(trials - place + 1)
     return mpmath.loggamma(2 * trials + 1) - above - 2 * trials * mpmath.log(2)
 
 
-@pytest.mark.parametrize("variance", [1e6, 1e8, 1e10])
-def test_binomial_table_of_many_trials_is_its_pmf_within_the_slack(variance: float) -> None:
-    """Only some cells are looked at: a part of the distance that is already too much."""
+@pytest.mark.parametrize("variance", [1.0, 100.0, 1e4, 1e6])
+def test_every_weight_is_its_binomial_mass_but_for_a_tiny_factor(variance: float) -> None:
     noise = BinomialNoise.at(1.0, variance)
-    weights = weights_of(noise._cumulative)
-    reach = len(weights) // 2
-    with mpmath.workdps(50):
-        part = mpmath.mpf(0)
-        for place in range(-100, 100):
-            exact = mpmath.exp(log_binomial(place, noise.trials))
-            part += abs(exact - mpmath.mpf(weights[place + reach]) / WHOLE)
-        assert part / 2 <= noise.slack
+    weights = exact_weights(noise)
+    assert sum(weights) == 1
+    places = sorted({0, 1, noise.reach, *range(0, noise.reach, max(1, noise.reach // 60))})
+    with mpmath.workdps(120):
+        for place in places:
+            weight = weights[noise.reach - place]
+            told = mpmath.mpf(weight.numerator) / weight.denominator
+            apart = mpmath.log(told) - log_binomial(place, noise.trials)
+            assert abs(apart) <= noise.error < 1e-7
+
+
+def test_a_table_that_holds_every_place_has_no_slack() -> None:
+    assert made(7, 3).slack == 0.0
+    assert 0 < BinomialNoise.at(1.0, 100.0).slack < 1e-21
+
+
+def test_a_finite_epsilon_is_found_wherever_there_is_one() -> None:
+    noise = BinomialNoise.at(3.0, 0.49)
+    epsilon = noise.epsilon(5e-4)
+    assert epsilon == pytest.approx(22.554, abs=1e-3)
+    with mpmath.workdps(60):
+        masses = {k: mpmath.exp(log_binomial(k, noise.trials)) for k in range(-2600, 2601)}
+        growth = mpmath.exp(mpmath.mpf(epsilon))
+        over = (masses[k] - growth * masses.get(k + noise.steps, 0) for k in range(-2200, 2200))
+        exact = sum(part for part in over if part > 0)
+        assert exact <= noise.delta(epsilon) <= 5e-4
+        assert exact > 4.99e-4
+    assert made(3, 7).epsilon(5e-4) == math.inf  # values so far apart share no output
+
+
+@pytest.mark.parametrize("variance", [0.3, 1.0, 9.0])
+def test_the_delta_of_binomial_noise_falls_as_epsilon_rises(variance: float) -> None:
+    noise = BinomialNoise.at(1.0, variance)
+    told = [noise.delta(0.5 * level) for level in range(200)]
+    assert told == sorted(told, reverse=True)
 
 
 @pytest.mark.parametrize("variance", [1e6, 3e6, 1e8, 1e10])

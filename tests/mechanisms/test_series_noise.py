@@ -14,13 +14,15 @@ from scipy import stats
 
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import PureDP
+from sfumato.mechanisms.long_weights import weight_limbs
 from sfumato.mechanisms.series_noise import (
     GaussianNoise,
     LaplaceNoise,
+    TableNoise,
     on_lattice,
     series_lattice,
 )
-from sfumato.randomness import seeded
+from sfumato.randomness import Address, Randomness, seeded
 
 Floats = NDArray[np.float64]
 
@@ -228,17 +230,80 @@ def test_gaussian_ratio_is_never_below_sensitivity_over_deviation(
     assert noise.ratio <= (1.0101 if size <= 4 else 1.06) * float(exact)
 
 
+def exact_weights(noise: TableNoise) -> list[Fraction]:
+    """Every weight in full, as a part of all."""
+    digits = weight_limbs(noise._shares()).astype(object)
+    whole = [sum(int(d) << 31 * p for p, d in enumerate(one[::-1])) for one in digits.T]
+    return [Fraction(weight, 1 << 31 * len(digits)) for weight in whole]
+
+
+def cell_mass(place: int, deviation: float) -> mpmath.mpf:
+    near, far = (mpmath.mpf(abs(place)) - 0.5) / deviation, (abs(place) + 0.5) / deviation
+    return mpmath.ncdf(-near) - mpmath.ncdf(-mpmath.mpf(far))
+
+
 @pytest.mark.parametrize(
-    ("sensitivity", "deviation"), [(1.0, 4.0), (1.0, 300.0), (1 / 3, 2.0), (5.0, 1.0)]
+    ("sensitivity", "deviation"), [(1.0, 4.0), (1.0, 300.0), (1 / 3, 2.0), (5.0, 1.0), (12.0, 1.0)]
 )
-def test_gaussian_table_is_the_rounded_normal_within_its_slack(
+def test_every_weight_is_its_mass_of_the_rounded_normal_but_for_a_tiny_factor(
     sensitivity: float, deviation: float
 ) -> None:
     noise = GaussianNoise.at(sensitivity, deviation)
-    weights = weights_of(noise._cumulative)
-    assert sum(weights) == WHOLE and min(weights) >= 0
-    masses = rounded_normal(noise.deviation, len(weights) // 2)
-    assert total_variation(weights, masses) <= noise.slack
+    weights = exact_weights(noise)
+    assert sum(weights) == 1 and len(weights) == 2 * noise.reach + 1
+    with mpmath.workdps(300):
+        for place in {0, 1, -1, noise.reach, -noise.reach, *range(-noise.reach, noise.reach, 151)}:
+            weight = weights[place + noise.reach]
+            mass = cell_mass(place, noise.deviation)
+            told = mpmath.mpf(weight.numerator) / weight.denominator
+            assert abs(mpmath.log(told / mass)) <= noise.error < 1e-11
+        # What may come from a value so far away is in the table, but for the slack.
+        outside = 2 * mpmath.ncdf(-(noise.reach - noise.steps + 0.5) / noise.deviation)
+        assert outside <= noise.slack < 1e-21
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise.at(1.0, 4.0), GaussianNoise.at(3.0, 0.5)])
+def test_coins_are_compared_with_the_first_digits_of_the_weights(noise: GaussianNoise) -> None:
+    sums = list(itertools.accumulate(exact_weights(noise)))
+    assert noise._cumulative.tolist() == [math.floor(end * WHOLE) for end in sums]
+
+
+class Given:
+    """Coins that were chosen by hand."""
+
+    simulated, addressed = True, False
+
+    def __init__(self, coins: list[int]) -> None:
+        self.coins = coins
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        taken, self.coins = self.coins[:count], self.coins[count:]
+        assert len(taken) == count
+        return np.array([coin << 2 for coin in taken], dtype=np.uint64)
+
+    def word(self) -> int:
+        return int(self.words(1)[0])
+
+    def at(self, address: Address) -> Randomness:
+        return self
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise.at(1.0, 4.0), GaussianNoise.at(3.0, 0.5)])
+@pytest.mark.parametrize("first", ["lowest", "highest", "boundary"])
+def test_a_coin_that_the_first_digits_leave_open_is_settled_by_all_of_them(
+    noise: GaussianNoise, first: str
+) -> None:
+    rng, table = np.random.default_rng(3), noise._cumulative
+    sums = list(itertools.accumulate(exact_weights(noise)))
+    coin = {"lowest": 0, "highest": WHOLE - 1, "boundary": int(table[noise.reach])}[first]
+    more = len(weight_limbs(noise._shares())) // 2 - 1
+    for _ in range(20):
+        # Small ones as well, which reach cells of a tiny mass.
+        rest = [int(rng.integers(0, WHOLE)) >> int(rng.integers(0, 62)) for _ in range(more)]
+        drawn = sum(c * Fraction(1, WHOLE ** (i + 1)) for i, c in enumerate([coin, *rest]))
+        cell = sum(end <= drawn for end in sums) - noise.reach
+        assert noise.perturb([0.0], Given([coin, *rest]))[0] == noise.step * cell
+        assert noise.perturb_one(0.0, Given([coin, *rest])) == noise.step * cell
 
 
 def test_gaussian_table_is_the_rounded_normal_up_to_a_hair() -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sfumato.codec import from_bytes, to_bytes
 from sfumato.errors import BudgetExceeded, CorruptData, InsecureRandomness, InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
+from sfumato.leakage.densities import local_gaussian_delta
 from sfumato.mechanisms.series_noise import GaussianNoise
 from sfumato.models.autoregressive import Autoregressive, kalman_bound
 from sfumato.randomness import Address, Randomness, keyed, secure, seeded
@@ -80,7 +81,7 @@ def exact_delta(noises: Sequence[GaussianNoise], sensitivity: float, epsilon: fl
             square += (apart / mpmath.mpf(noise.deviation)) ** 2
         mu, eps = mpmath.sqrt(square), mpmath.mpf(epsilon)
         clean = mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
-        return clean + (1 + mpmath.exp(eps)) * sum(mpmath.mpf(noise.slack) for noise in noises)
+        return clean + sum(mpmath.mpf(noise.slack) for noise in noises)
 
 
 def gaussians(method: Realtime) -> list[GaussianNoise]:
@@ -422,10 +423,43 @@ def test_impossible_parameters_are_refused(options: dict[str, Any]) -> None:
         Realtime.gaussian(**chosen, delta=1e-6)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan, 1e-15])
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan, 1e-16])
 def test_impossible_deltas_are_refused(delta: float) -> None:
     with pytest.raises(InvalidParameter):
         Realtime.gaussian(1.0, epsilon=1.0, delta=delta, length=1000)
+
+
+@pytest.mark.parametrize("length", [1, 100, 17_379])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 20.0, 34.8, 50.0])
+@pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-12])
+def test_noise_is_nearly_the_least_that_the_curve_allows(
+    length: int, epsilon: float, delta: float
+) -> None:
+    method = Realtime.gaussian(1.0, epsilon=epsilon, delta=delta, length=length)
+    low, high = mpmath.mpf(0), mpmath.mpf(40)
+    with mpmath.workdps(40):
+        for _ in range(60):
+            mu, eps = (low + high) / 2, mpmath.mpf(epsilon)
+            tail = mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
+            low, high = (mu, high) if mpmath.ncdf(mu / 2 - eps / mu) - tail <= delta else (low, mu)
+        least = math.sqrt(length) / float(high)
+    assert exact_delta(gaussians(method)[:1], 1.0, epsilon) <= delta
+    assert least <= math.sqrt(method.variances[0]) <= 1.02 * least
+    assert 0.9 * epsilon < method.guarantee.epsilon <= epsilon
+
+
+def test_noise_for_a_series_is_found_without_a_search_in_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def counted(ratio: float, noise: float, level: float) -> float:
+        asked.append(level)
+        return local_gaussian_delta(ratio, noise, level)
+
+    monkeypatch.setattr("sfumato.accounting.series.local_gaussian_delta", counted)
+    Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=8)
+    assert len(asked) < 2000
 
 
 # Releases ---------------------------------------------------------------------------------------

@@ -12,10 +12,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from sfumato import _checks
 from sfumato._numerics import UNIT, up
@@ -26,15 +28,46 @@ from sfumato.mechanisms.discrete_noise import BinomialNoise, DiscreteGaussianNoi
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise
 
 _HALVINGS = 100
+_MOST_EPSILON = 2000.0
+_FOR_ROUNDING = 1e-5
+"""Part of a fixed budget that is set aside for the tables of noise."""
+_LEVELS = 16
+"""Halvings of a budget at which what was spent is told."""
 
 
-def gaussian_epsilon(ratio: float, delta: float, slack: float = 0.0) -> float:
+def gaussian_delta(ratio: float, epsilon: float, slack: float = 0.0, error: float = 0.0) -> float:
+    r"""The delta of a Gaussian mechanism that is sampled from tables, rounded up.
+
+    $$e^\eta\,\delta(\epsilon - 2\eta) + s$$
+
+    where $\delta$ is the exact curve, $\eta$ is `error` and $s$ is `slack`: unless noise leaves
+    the tables, what is sampled and what it stands for are within a factor $e^\eta$ of each other,
+    under either of two neighbouring series.
+
+    Args:
+        ratio: Sensitivity over deviation, of all releases together.
+        epsilon: The level.
+        slack: Probability that some noise leaves its table.
+        error: Log quotient of what is sampled and what it stands for, of all releases together.
+
+    Examples:
+        >>> gaussian_delta(1.0, 1.0)
+        0.12693674
+    """
+    level = _checks.leakage("epsilon", epsilon) - 2 * _checks.finite("error", error)
+    told = local_gaussian_delta(ratio, 1.0, max(0.0, level)) if ratio else 0.0
+    told = told * (1 + 1e-12) + 8 * UNIT - math.expm1(min(0.0, level))
+    return min(1.0, up(up(told * math.exp(min(error, 700.0))) * (1 + 4 * UNIT) + slack))
+
+
+def gaussian_epsilon(ratio: float, delta: float, slack: float = 0.0, error: float = 0.0) -> float:
     """The least epsilon of a Gaussian mechanism at a delta, rounded up.
 
     Args:
         ratio: Sensitivity over deviation, of all releases together.
         delta: Probability with which it may be more.
-        slack: Total variation between what is sampled and normal noise, of all releases together.
+        slack: Probability that some noise leaves its table.
+        error: Log quotient of what is sampled and what it stands for, of all releases together.
 
     Examples:
         >>> gaussian_epsilon(1.0, 1e-5)
@@ -42,26 +75,17 @@ def gaussian_epsilon(ratio: float, delta: float, slack: float = 0.0) -> float:
     """
     allowed = _checks.proper_fraction("delta", delta)
     size = _checks.finite("ratio", ratio)
-    if size == 0.0:
+    if size == 0.0 and error == 0.0:
         return 0.0
-
-    def kept(epsilon: float) -> bool:
-        missed = (1 + math.exp(min(epsilon, 700.0))) * slack
-        told = local_gaussian_delta(size, 1.0, epsilon)
-        return up(told * (1 + 1e-12) + 8 * UNIT + missed) <= allowed
-
-    return _least(kept)
+    return _least(lambda epsilon: gaussian_delta(size, epsilon, slack, error) <= allowed)
 
 
 def _least(kept: Callable[[float], bool]) -> float:
-    """The least level from which a rule is kept; infinite if it never is.
-
-    In small strides, for rounding makes very large levels worse again.
-    """
+    """The least level that keeps a rule that all larger ones keep; infinite if none does."""
     low, high = 0.0, 1e-6
     while not kept(high):
-        low, high = high, 1.1 * high
-        if high > 2000:
+        low, high = high, 2 * high
+        if high > _MOST_EPSILON:
             return math.inf
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -74,79 +98,145 @@ def _least(kept: Callable[[float], bool]) -> float:
     return high
 
 
-def gaussian_ratio(epsilon: float, delta: float, slack: float = 0.0) -> float:
+def gaussian_ratio(epsilon: float, delta: float, slack: float = 0.0, error: float = 0.0) -> float:
     """The largest ratio of sensitivity to deviation that keeps a budget, rounded down.
+
+    Raises:
+        InvalidParameter: If no ratio keeps it.
 
     Examples:
         >>> gaussian_ratio(1.0, 1e-5)
         0.2680512
     """
-    budget = _checks.positive("epsilon", epsilon)
+    budget, allowed = _checks.positive("epsilon", epsilon), _checks.proper_fraction("delta", delta)
     low, high = 0.0, 1.0
-    while gaussian_epsilon(high, delta, slack) <= budget:
+    while gaussian_delta(high, budget, slack, error) <= allowed:
         low, high = high, 2 * high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if gaussian_epsilon(middle, delta, slack) <= budget:
+        if gaussian_delta(middle, budget, slack, error) <= allowed:
             low = middle
         else:
             high = middle
+    if low == 0.0:
+        raise InvalidParameter("delta", delta, "be larger: what is rounded takes all of it")
+    less = 2.0**-44
+    while gaussian_epsilon(low, allowed, slack, error) > budget:
+        low, less = low * (1 - less), 4 * less  # the curve is rounded, and wavers by some units
     return low
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianOdometer:
-    """What adaptive Gaussian releases have leaked so far, and whether one more fits.
+class GaussianFilter:
+    r"""A budget, fixed in advance, for Gaussian releases that are chosen as one goes.
 
-    The noise of each release may depend on what was released before.
+    The noise of each release, and whether there is another one, may depend on all that was
+    released before. All together keep the budget: the loss of privacy is a Brownian motion with
+    drift in the sum of the squared ratios, and one that is stopped early, by whatever rule, has no
+    larger delta at the budget's epsilon than one that goes on to the end.
+
+    That is so at the fixed budget only. What was spent so far, read as if it had been the budget,
+    is no guarantee for someone who stops when ahead; `spent` is one.
 
     Attributes:
         epsilon: Budget.
         delta: Budget.
         squares: Sum of the squared ratios so far, rounded up.
-        slack: Sum of the total variations so far.
+        slack: Probability that some noise so far left its table.
+        error: Log quotient of what was sampled so far and what it stands for.
         count: Number of releases so far.
 
     Examples:
-        >>> spent = GaussianOdometer(1.0, 1e-5).after(GaussianNoise.at(1.0, 10.0))
-        >>> spent.spent.epsilon < 1.0, spent.fits(GaussianNoise.at(1.0, 1.0))
+        >>> begun = GaussianFilter(1.0, 1e-5).after(GaussianNoise.at(1.0, 10.0))
+        >>> begun.fits(GaussianNoise.at(1.0, 10.0)), begun.fits(GaussianNoise.at(1.0, 1.0))
         (True, False)
+        >>> begun.guarantee
+        ApproxDP(epsilon=1.0, delta=1e-05)
+
+    References:
+        [Smith2022]
     """
 
     epsilon: float
     delta: float
     squares: float = 0.0
     slack: float = 0.0
+    error: float = 0.0
     count: int = 0
 
     @property
+    def guarantee(self) -> ApproxDP:
+        """What all releases together keep, so far and ever."""
+        return ApproxDP(self.epsilon, self.delta)
+
+    @property
+    def most(self) -> float:
+        """The sum of squared ratios at which the budget is gone; it does not change."""
+        return _filter_squares(self.epsilon, self.delta)
+
+    @property
     def spent(self) -> ApproxDP:
-        """The guarantee of all releases so far, at the delta of the budget."""
-        ratio = up(math.sqrt(self.squares) * (1 + 4 * UNIT))
-        return ApproxDP(gaussian_epsilon(ratio, self.delta, self.slack), self.delta)
+        r"""What the releases so far have cost, however it was decided to stop at them.
+
+        With probability at least `1 - delta` the loss of privacy has at no time been more than
+        what `spent` said at that time. On levels $B_j = B/2^j$ of the sum of squared ratios, each
+        with an even part of delta, a Brownian motion with drift passes $x$ before $B_j$ with
+        probability $\Phi(\sqrt{B_j}/2 - x/\sqrt{B_j}) + e^x\,\Phi(-\sqrt{B_j}/2 - x/\sqrt{B_j})$.
+        It can be more than the budget, which is for the end alone.
+
+        References:
+            [Rogers2016]
+        """
+        if not self.count:
+            return ApproxDP(0.0, self.delta)
+        level = self.most
+        for _ in range(_LEVELS - 1):
+            if self.squares > 0.5 * level:
+                break
+            level *= 0.5
+        part = (1 - 2 * _FOR_ROUNDING) * self.delta / _LEVELS
+        passed = _least(lambda x: _passing(math.sqrt(level), x) <= part)
+        return ApproxDP(up(passed + 2 * _FOR_ROUNDING * self.epsilon), self.delta)
 
     def fits(self, noise: GaussianNoise) -> bool:
         """Whether one more release with this noise keeps the budget."""
-        return self._with(noise).spent.epsilon <= self.epsilon
+        more = self._with(noise)
+        rounded = more.slack <= _FOR_ROUNDING * self.delta
+        exact = more.error <= min(_FOR_ROUNDING, _FOR_ROUNDING * self.epsilon)
+        return more.squares <= self.most and rounded and exact
 
-    def after(self, noise: GaussianNoise) -> GaussianOdometer:
+    def after(self, noise: GaussianNoise) -> GaussianFilter:
         """After one more release.
 
         Raises:
             BudgetExceeded: If it does not fit; nothing was drawn.
         """
         more = self._with(noise)
-        if more.spent.epsilon > self.epsilon:
-            budget = ApproxDP(self.epsilon, self.delta)
-            raise BudgetExceeded("series", self.count, more.spent, budget)
+        if not self.fits(noise):
+            ratio = up(math.sqrt(more.squares) * (1 + 4 * UNIT))
+            asked = ApproxDP(gaussian_epsilon(ratio, self.delta), self.delta)
+            raise BudgetExceeded("series", self.count, asked, self.guarantee)
         return more
 
-    def _with(self, noise: GaussianNoise) -> GaussianOdometer:
+    def _with(self, noise: GaussianNoise) -> GaussianFilter:
         squares = up(self.squares + up(noise.ratio**2 * (1 + 4 * UNIT)))
-        slack = up(self.slack + noise.slack)
-        return GaussianOdometer(self.epsilon, self.delta, squares, slack, self.count + 1)
+        slack, error = up(self.slack + noise.slack), up(self.error + noise.error)
+        return GaussianFilter(self.epsilon, self.delta, squares, slack, error, self.count + 1)
+
+
+@lru_cache(maxsize=64)
+def _filter_squares(epsilon: float, delta: float) -> float:
+    rounding = (_FOR_ROUNDING * delta, min(_FOR_ROUNDING, _FOR_ROUNDING * epsilon))
+    return gaussian_ratio(epsilon, delta, *rounding) ** 2 * (1 - 4 * UNIT)
+
+
+def _passing(root: float, level: float) -> float:
+    """Probability that a loss passes a level before the sum of squares is that of the root."""
+    high, low = 0.5 * root - level / root, -0.5 * root - level / root
+    second = math.exp(min(0.0, level + float(special.log_ndtr(low))))
+    return up((float(special.ndtr(high)) + second) * (1 + 1e-12))
 
 
 def published_epsilon(squares: float, delta: float) -> float:
@@ -193,8 +283,10 @@ def published_deviation(
     return _checks.positive("sensitivity", sensitivity) * math.sqrt(squares / room)
 
 
-def concentrated_epsilon(rho: float, delta: float, slack: float = 0.0) -> float:
+def concentrated_epsilon(rho: float, delta: float, slack: float = 0.0, error: float = 0.0) -> float:
     r"""The epsilon that follows from concentrated privacy (zCDP) at a delta, rounded up.
+
+    `slack` and `error` are those of `gaussian_delta`.
 
     $$\delta = \min_{\alpha > 1} \frac{e^{(\alpha - 1)(\alpha\rho - \epsilon)}}{\alpha - 1}
       \left(1 - \frac1\alpha\right)^\alpha$$
@@ -212,10 +304,10 @@ def concentrated_epsilon(rho: float, delta: float, slack: float = 0.0) -> float:
     orders = 1 + np.geomspace(1e-3, 1e6, 4000)
 
     def kept(epsilon: float) -> bool:
-        logs = (orders - 1) * (orders * size - epsilon) - np.log(orders - 1)
+        logs = (orders - 1) * (orders * size - (epsilon - 2 * error)) - np.log(orders - 1)
         logs = logs + orders * np.log1p(-1 / orders)
-        missed = (1 + math.exp(min(epsilon, 700.0))) * slack
-        return up(math.exp(min(0.0, float(logs.min()))) * (1 + 1e-12) + missed) <= allowed
+        told = math.exp(min(0.0, float(logs.min())) + min(error, 700.0))
+        return up(told * (1 + 1e-12) + slack) <= allowed
 
     return _least(kept)
 
@@ -280,24 +372,24 @@ def series_guarantee(noises: Sequence[AnyNoise], delta: float) -> PureDP | Appro
         return sum(
             (noise.leakage for noise in noises if isinstance(noise, LaplaceNoise)), PureDP(0)
         )
-    squares = shared = slack = 0.0
-    each: list[float] = []
+    if kinds == {BinomialNoise}:
+        part = delta / (2 * len(noises))
+        each = [n.epsilon(part) for n in counts if isinstance(n, BinomialNoise)]
+        spread = np.repeat(each, list(counts.values()))
+        return composed_epsilon(spread, [part] * len(noises), delta / 2)
+    squares = shared = slack = error = 0.0
     for noise, count in counts.items():
         match noise:
             case GaussianNoise():
                 squares += count * noise.ratio**2
             case DiscreteGaussianNoise():
                 shared += count * noise.concentrated
-            case BinomialNoise():
-                each += [noise.epsilon(delta / (2 * len(noises)))] * count
-            case LaplaceNoise():
+            case _:
                 raise InvalidParameter("noises", "several kinds", "be of one kind")
-        slack += count * noise.slack
+        slack, error = slack + count * noise.slack, error + count * noise.error
     # Sums of some thousand terms are right within some thousand units.
     more = 1 + (len(counts) + 16) * 2 * UNIT
-    if kinds == {BinomialNoise}:
-        return composed_epsilon(each, [delta / (2 * len(noises))] * len(noises), delta / 2)
+    rounding = (slack * more, error * more)
     if kinds == {DiscreteGaussianNoise}:
-        return ApproxDP(concentrated_epsilon(shared * more, delta, slack * more), delta)
-    ratio = up(math.sqrt(squares * more))
-    return ApproxDP(gaussian_epsilon(ratio, delta, slack * more), delta)
+        return ApproxDP(concentrated_epsilon(shared * more, delta, *rounding), delta)
+    return ApproxDP(gaussian_epsilon(up(math.sqrt(squares * more)), delta, *rounding), delta)

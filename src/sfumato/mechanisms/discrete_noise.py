@@ -3,7 +3,7 @@ r"""Other noises on a lattice: discrete Gaussian and binomial, from tables of in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 
 from sfumato import _checks
 from sfumato._numerics import up
+from sfumato.mechanisms.long_weights import first_digits
 from sfumato.mechanisms.series_noise import (
     TableNoise,
     check_lattice,
-    noise_table,
     series_lattice,
+    table_error,
+    table_reach,
 )
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_TAIL = 9.5
+_MOST_EPSILON = 600.0
+"""Beyond this e**epsilon times a probability leaves the floats."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,12 +48,11 @@ class DiscreteGaussianNoise(TableNoise):
     step: float
     steps: int
     deviation: float
-    _cumulative: Ints = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_lattice(self.step, self.steps)
         _checks.positive("deviation", self.deviation)
-        object.__setattr__(self, "_cumulative", _discrete_table(self.deviation))
+        table_reach(self.deviation, self.steps)
 
     @classmethod
     def at(cls, sensitivity: float, deviation: float) -> DiscreteGaussianNoise:
@@ -72,6 +74,31 @@ class DiscreteGaussianNoise(TableNoise):
     def variance(self) -> float:
         """Variance of what is added, about: on a fine lattice it is that of the normal."""
         return (self.step * self.deviation) ** 2
+
+    @property
+    def deviation_bound(self) -> float:
+        """The deviation: its tails are no heavier than those of the normal.
+
+        References:
+            [Canonne2020, Prop. 25]
+        """
+        return self.deviation
+
+    @property
+    def error(self) -> float:
+        """Of an exponential of a large number, and of its rounding."""
+        return table_error(self.reach, self.deviation)
+
+    @property
+    def reach(self) -> int:
+        """How many steps the table goes to both sides."""
+        return table_reach(self.deviation, self.steps)
+
+    def _made(self) -> Ints:
+        return _discrete_table(self.deviation, self.steps)
+
+    def _shares(self) -> Floats:
+        return _discrete_shares(self.deviation, self.reach)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,12 +122,11 @@ class BinomialNoise(TableNoise):
     step: float
     steps: int
     trials: int
-    _cumulative: Ints = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_lattice(self.step, self.steps)
         _checks.count("trials", self.trials)
-        object.__setattr__(self, "_cumulative", _binomial_table(self.trials))
+        table_reach(self.deviation_bound, self.steps)
 
     @classmethod
     def at(cls, sensitivity: float, variance: float) -> BinomialNoise:
@@ -115,12 +141,39 @@ class BinomialNoise(TableNoise):
         """Variance of what is added."""
         return self.step**2 * self.trials / 2
 
+    @property
+    def deviation_bound(self) -> float:
+        """Of a sum of coins, by Hoeffding's inequality: its own deviation."""
+        return math.sqrt(self.trials / 2)
+
+    @property
+    def error(self) -> float:
+        """Of a sum of logarithms, one for each step, and of its rounding."""
+        return (16 + self.reach * (2 + self.reach**2 / self.trials)) * 2.0**-51
+
+    @property
+    def reach(self) -> int:
+        """How many steps the table goes to both sides; all of them, if they are few."""
+        return min(self.trials, table_reach(self.deviation_bound, self.steps))
+
+    def beyond(self, steps: int) -> float:
+        """Nothing, where the table holds all that can be."""
+        return 0.0 if self.reach == self.trials else super(BinomialNoise, self).beyond(steps)
+
+    def _made(self) -> Ints:
+        return _binomial_table(self.trials, self.steps)
+
+    def _shares(self) -> Floats:
+        return _binomial(self.reach, self.trials)
+
     def delta(self, epsilon: float) -> float:
-        """The exact delta of one release, rounded up."""
+        """The exact delta of one release, of the very weights that are drawn from; rounded up."""
         level = min(_checks.leakage("epsilon", epsilon), 700.0)
-        here, there = _shifted(self.trials, self.steps)
-        found = float(np.maximum(here - math.exp(level) * there, 0).sum())
-        return min(1.0, up(found * (1 + 1e-10) + (1 + math.exp(level)) * self.slack))
+        here, there = _shifted(self.reach, self.trials, self.steps)
+        over = here - math.exp(level) * there
+        # A difference is wrong by units of what it is taken from.
+        wrong = 2.0**-49 * float(here[over > 0].sum())
+        return min(1.0, up(float(over[over > 0].sum()) * (1 + 2.0**-40) + wrong))
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon of one release at a delta, rounded up; infinite if there is none."""
@@ -128,9 +181,9 @@ class BinomialNoise(TableNoise):
         low, high = 0.0, 1e-3
         while self.delta(high) > allowed:
             low, high = high, 2 * high
-            if high > 50:
+            if high > _MOST_EPSILON:
                 return math.inf
-        for _ in range(40):
+        for _ in range(60):
             middle = 0.5 * (low + high)
             if self.delta(middle) > allowed:
                 low = middle
@@ -166,20 +219,22 @@ def _binomial(reach: int, trials: int) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def _shifted(trials: int, steps: int) -> tuple[Floats, Floats]:
-    """Probabilities, and those of values some steps on, wherever floats hold them."""
-    reach = min(trials, 1 + math.ceil(40 * math.sqrt(trials / 2)))
+def _shifted(reach: int, trials: int, steps: int) -> tuple[Floats, Floats]:
+    """Probabilities in the table, and those of values some steps on."""
     shares = np.concatenate([np.zeros(steps), _binomial(reach, trials), np.zeros(steps)])
     return shares[:-steps], shares[steps:]
 
 
 @lru_cache(maxsize=64)
-def _discrete_table(deviation: float) -> Ints:
-    reach = math.ceil(_TAIL * deviation)
-    return noise_table(np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2))
+def _discrete_table(deviation: float, steps: int) -> Ints:
+    return first_digits(_discrete_shares(deviation, table_reach(deviation, steps)))
+
+
+def _discrete_shares(deviation: float, reach: int) -> Floats:
+    return np.asarray(np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2))
 
 
 @lru_cache(maxsize=64)
-def _binomial_table(trials: int) -> Ints:
-    reach = min(trials, math.ceil(_TAIL * math.sqrt(trials / 2)) + 1)
-    return noise_table(_binomial(reach, trials))
+def _binomial_table(trials: int, steps: int) -> Ints:
+    reach = min(trials, table_reach(math.sqrt(trials / 2), steps))
+    return first_digits(_binomial(reach, trials))

@@ -130,15 +130,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
         shares = _schedule(length, schedule)
         allowed = _checks.proper_fraction("delta", delta)
         total = _together(shares, unit)
-        # What rounding of the noise may add to delta is settled with a rough ratio first.
-        widths = _widths(sensitivity, shares)
-        rough = _noises(widths, shares, total / gaussian_ratio(epsilon, allowed))
-        slacks = [noise.slack for noise in rough if noise is not None]
-        slack = max(slacks) if unit is Unit.EVENT else sum(slacks)
-        ratio = gaussian_ratio(epsilon, allowed, 2 * slack)
-        if ratio == 0.0:
-            raise InvalidParameter("delta", delta, "be larger: so many values are rounded")
-        scale = total / ratio
+        widths, scale = _widths(sensitivity, shares), total / gaussian_ratio(epsilon, allowed)
         weights = _weights(weight, shares)
         # Whole steps make sensitivities larger, by a hundredth as a rule.
         for stretch in (1 + 2.0**-40, *np.linspace(1.001, 1.02, 20), 1.04, 1.12, 1.6):

@@ -26,9 +26,9 @@ from scipy import signal
 from sfumato import _checks
 from sfumato._guard import Guarded, guarded
 from sfumato._numerics import UNIT, up
+from sfumato.accounting.series import gaussian_delta, gaussian_ratio
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import ApproxDP, PureDP
-from sfumato.leakage.densities import local_gaussian_delta
 from sfumato.mechanisms.series_noise import GaussianNoise, LaplaceNoise, on_lattice
 from sfumato.randomness import Randomness, StreamCoins
 from sfumato.streaming.series import Floats, Releasing, SeriesMethod, Unit
@@ -39,7 +39,7 @@ HAIR = 2.0**-36
 """What a budget gives up so that integers rounded from it keep to it."""
 _PART_BITS = 10
 """A step is divided by this many bits before a value goes up or down."""
-_FOR_SLACK = 0.1
+_FOR_SLACK = 1e-3
 """The share of delta that the rounding of probabilities may take."""
 _MOST_STEPS = 2.0**17
 """Steps of the lattice in a deviation of the noise, at most: its table stays small."""
@@ -48,7 +48,6 @@ _LEAST_BITS = 6
 _LEAST_HALVINGS, _MOST_HALVINGS, _INFLATED = 3, 8, 0.01
 """Of the sensitivity, so that values are rounded finely and it is not much enlarged."""
 _LARGEST_SUM = 2**50
-_HALVINGS = 80
 
 
 class Told(StrEnum):
@@ -290,7 +289,7 @@ class SquareRootTree(_Sums):
         failing = _checks.proper_fraction("delta", delta)
         count = _checks.count("length", length)
         reach = count if band is None else min(count, _checks.count("band", band))
-        ratio = _largest_ratio(level, (1 - _FOR_SLACK) * failing)
+        ratio = gaussian_ratio(level, (1 - _FOR_SLACK) * failing)
         for whole, step in _lattices(width, reach, ratio * math.sqrt(count)):
             parts = math.ceil(width / step)
             steps = parts * float(np.linalg.norm(whole)) / ratio * (1 + 64 * UNIT)
@@ -324,10 +323,9 @@ class SquareRootTree(_Sums):
     @property
     def guarantee(self) -> ApproxDP:
         """What all that leaves tells of one value, from the noise that is drawn."""
-        exact = local_gaussian_delta(self.ratio, 1.0, self.epsilon)
-        # Each draw is off by the slack, under the one series and under the other.
-        slack = self.length * (1 + math.exp(self.epsilon)) * self.noise.slack
-        return ApproxDP(self.epsilon, min(1.0, exact * (1 + 2.0**-40) + slack + 2.0**-50))
+        moved = self.parts * int(self.coefficients[0])
+        slack, error = self.length * self.noise.beyond(moved), self.length * self.noise.error
+        return ApproxDP(self.epsilon, gaussian_delta(self.ratio, self.epsilon, slack, error))
 
     def variances(self) -> Floats:
         """Variance of the noise in what leaves at each step."""
@@ -443,17 +441,3 @@ def _coefficients(count: int, bits: int) -> Ints:
     k = np.arange(1, count)
     exact = np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
     return np.asarray(np.rint(np.ldexp(exact, bits)), dtype=np.int64)
-
-
-def _largest_ratio(epsilon: float, delta: float) -> float:
-    """How far values may be apart in deviations of normal noise, at most."""
-    low, high = 0.0, 1.0
-    while local_gaussian_delta(high, 1.0, epsilon) <= delta:
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if local_gaussian_delta(middle, 1.0, epsilon) <= delta:
-            low = middle
-        else:
-            high = middle
-    return low
