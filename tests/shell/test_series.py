@@ -1,12 +1,22 @@
 """`sfumato compare` and `sfumato realtime` on small tables."""
 
 import math
+import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sfumato.codec import from_bytes
+from sfumato.errors import SfumatoError
+from sfumato.jobs.series import continued
+from sfumato.outputs import locked
+from sfumato.randomness import secure
+from sfumato.streaming.instant import Purpose
+from sfumato.streaming.realtime import Realtime, RealtimeState
 from tests.shell.running import Result, call, done, litter, rows, spawn
 from tests.shell.tables import write
 
@@ -296,6 +306,99 @@ def test_a_series_in_parts_is_released_once_and_within_its_budget(tmp_path: Path
     )
     assert not (tmp_path / "more.csv").exists()
     assert litter(tmp_path) == []
+
+
+def test_the_state_of_a_simulation_is_not_continued_as_a_release(
+    series: Path, tmp_path: Path
+) -> None:
+    part = table(tmp_path / "part.csv", values()[:10])
+    for first, second in ((("--seed", 1), ()), ((), ("--seed", 1))):
+        state = tmp_path / f"{len(first)}.state"
+        done(
+            "realtime", part, *PARTS, "--state", state, *first, "-o", tmp_path / f"{state.stem}.csv"
+        )
+        before = state.read_bytes()
+        output = tmp_path / "second.csv"
+        went_on = call("realtime", series, *PARTS, "--state", state, *second, "-o", output)
+        assert went_on.code == 2 and "and for the same purpose" in went_on.err
+        assert state.read_bytes() == before
+        assert not output.exists()
+
+
+def test_a_second_run_with_the_same_state_is_refused(series: Path, tmp_path: Path) -> None:
+    state, output = tmp_path / "year.state", tmp_path / "out.csv"
+    held, done_with = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with locked(state):
+            held.set()
+            done_with.wait(60)
+
+    other = threading.Thread(target=first)
+    other.start()
+    assert held.wait(60)
+    try:
+        busy = call("realtime", series, *PARTS, "--state", state, "-o", output)
+    finally:
+        done_with.set()
+        other.join()
+    assert busy.code == 2 and "year.state" in busy.err
+    assert not output.exists() and not state.exists()
+    done("realtime", series, *PARTS, "--state", state, "-o", output)
+
+
+def test_another_process_with_the_same_state_is_refused(series: Path, tmp_path: Path) -> None:
+    state, output = tmp_path / "year.state", tmp_path / "out.csv"
+    run = ("realtime", series, *PARTS, "--state", state, "-o", output)
+    with locked(state):
+        found = spawn(*run)
+    refused(found, "year.state")
+    assert not output.exists() and not state.exists()
+
+
+def test_threads_with_one_state_release_each_value_once(tmp_path: Path) -> None:
+    method = Realtime.laplace(1.0, epsilon=1.0, length=60)
+    state, released = tmp_path / "year.state", []
+
+    def run() -> None:
+        for count in range(10, 61, 10):
+            with suppress(SfumatoError):
+                new = continued(method, np.arange(count), state, secure(), Purpose.RELEASE)
+                released.append(new.size)
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = from_bytes(state.read_bytes(), RealtimeState)
+    assert sum(released) == kept.time <= 60
+
+
+def test_the_state_is_on_disk_before_a_value_leaves(
+    series: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its folder: a power cut must not bring back the state before it."""
+    state, seen, sync = tmp_path / "year.state", [], os.fsync
+
+    def noted(handle: int) -> None:
+        seen.append(os.readlink(f"/proc/self/fd/{handle}"))
+        sync(handle)
+
+    def left(*_: object, **__: object) -> None:
+        names = [Path(path).name for path in seen]
+        assert any("year.state" in name for name in names)
+        assert seen[-1] == str(tmp_path)
+        assert from_bytes(state.read_bytes(), RealtimeState).time == 60
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr("sfumato.jobs.columns.write_columns", left)
+    run = ("realtime", series, *PARTS, "--state", state, "-o", tmp_path / "out.csv")
+    lost = call(*run)
+    assert lost.code != 0 and "the disk is full" in lost.err
+    monkeypatch.undo()
+    refused(call(*run), "values after the first 60")
 
 
 def test_a_state_goes_on_under_its_own_budget_only(series: Path, tmp_path: Path) -> None:

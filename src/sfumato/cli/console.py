@@ -29,7 +29,7 @@ def holding() -> Iterator[None]:
             _held.reset(before)
 
 
-def hold(path: str) -> None:
+def hold(path: str, option: str = "--output") -> None:
     """Keep a file from every other run until this command ends; refused if another has it.
 
     Two runs that ask whether an output exists, before they write it, would both find none.
@@ -43,7 +43,7 @@ def hold(path: str) -> None:
     try:
         stack.enter_context(locked(path))
     except InvalidParameter as problem:
-        raise InvalidParameter("--output", problem.value, problem.rule) from None
+        raise InvalidParameter(option, problem.value, problem.rule) from None
 
 
 def escaped(text: str) -> str:

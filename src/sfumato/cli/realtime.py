@@ -86,6 +86,8 @@ def realtime(
         raise InvalidParameter("--method", method, "not be tuned on the true series")
     sink = Table.at(output)
     hold(output)
+    if state is not None:
+        hold(state, "--state")  # to the end: two runs would both go on from the same place
     if not sink.is_standard and Path(output).exists():
         raise InvalidParameter("--output", output, "not exist: a second release tells more")
     read = Table.at(source, separator=separator)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import _checks
 from sfumato.codec import from_bytes, to_bytes
 from sfumato.errors import InvalidParameter
-from sfumato.files import write_whole
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.jobs import Progress
+from sfumato.outputs import locked, write_whole
 from sfumato.randomness import Randomness, seeded
 from sfumato.streaming.banks import learned
 from sfumato.streaming.fast import Fast, best_process_variance
@@ -340,7 +340,8 @@ def continued(
 ) -> Floats:
     """Release what a stored state has not seen of a series, and store the new state.
 
-    The state is on disk before anything is returned: an answer that left is always counted.
+    The state is on disk, and its folder too, before anything is returned: an answer that left is
+    always counted. Nobody else can use the state meanwhile.
 
     Args:
         method: How; the one that the state was begun with.
@@ -348,8 +349,17 @@ def continued(
         state: The file; it is made if it does not exist.
         randomness: Source of coins.
         purpose: A simulation may use seeded coins; a release may not.
+
+    Raises:
+        FileInUse: If another run has the state; nothing was released.
     """
-    values = checked_series(series)
+    with locked(state):
+        return _continued(method, checked_series(series), state, randomness, purpose)
+
+
+def _continued(
+    method: Realtime, values: Floats, state: Path, randomness: Randomness, purpose: Purpose
+) -> Floats:
     if state.exists():
         known = from_bytes(state.read_bytes(), RealtimeState)
         running = method.resume(known, randomness, purpose=purpose)
