@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sfumato import loss
@@ -66,7 +67,7 @@ def _coins(purpose: Purpose) -> Randomness:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_series_method_has_a_plan_for_each_purpose(name: str) -> None:
-    method = METHODS[name].make(Setting(1.0, 2.5, 1e-6, 2.5, 12, 4, [float(x) for x in range(12)]))
+    method = METHODS[name].make(Setting(1.0, 2.5, 1e-6, 2.5, 12, 4, np.arange(12.0)))
     key = keyed(b"a secret of sixteen bytes or more")
     plans = {method.own_coins(key, "flights", purpose).plan for purpose in Purpose}
     assert len(plans) == len(Purpose)
