@@ -16,6 +16,10 @@ from sfumato.errors import InvalidParameter, UnknownSymbol
 Label = str | int
 
 
+MISSING_SYMBOL = "(missing)"
+"""What a missing value is called where it is a symbol of its own."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Alphabet:
     """Symbols in a fixed order, each with a place in space if distances matter.

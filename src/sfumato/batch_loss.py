@@ -104,7 +104,8 @@ def additive(each: Loss) -> BatchLoss:
     """The sum over the positions of a batch of a loss of single values."""
 
     def between(patterns: Ints) -> Loss:
-        summed = each.measure is not Measure.EUCLIDEAN or patterns.shape[1] == 1
+        bent = each.measure in (Measure.EUCLIDEAN, Measure.GREAT_CIRCLE)
+        summed = not bent or patterns.shape[1] == 1
         if each.measure is not None and each.places is not None and summed:
             return Loss.between(each.measure, each.places[patterns].reshape(len(patterns), -1))
         total = np.zeros((len(patterns), len(patterns)))

@@ -113,6 +113,8 @@ class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
     stream: str
     values: tuple[str, ...]
     transitions: int
+    unit: str = ""
+    clip: bool = False
 
 
 class _Policy(msgspec.Struct, frozen=True, tag="policy"):
@@ -237,6 +239,8 @@ def _packed(thing: Storable) -> _Body:
                 thing.stream,
                 thing.values,
                 thing.transitions,
+                thing.unit,
+                isinstance(thing.encoding, Bins | Grid) and thing.encoding.clip,
             )
         case Policy():
             return _packed_policy(thing)
@@ -264,8 +268,9 @@ def _unpacked(body: _Body) -> Storable:
             return _read_model(body)
         case _StreamModel():
             chain = _read_model(body.chain)
-            encoding = _read_encoding(body.edges, chain.alphabet)
-            return StreamModel(chain, encoding, body.stream, body.values, body.transitions)
+            encoding = _read_encoding(body.edges, chain.alphabet, body.clip)
+            columns = (body.stream, body.values)
+            return StreamModel(chain, encoding, *columns, body.transitions, body.unit)
         case _Policy():
             return _read_policy(body)
         case _State():
@@ -332,14 +337,14 @@ def _packed_edges(encoding: Encoding) -> list[_Array]:
             return [_array(encoding.x_edges), _array(encoding.y_edges)]
 
 
-def _read_encoding(edges: list[_Array], alphabet: Alphabet) -> Encoding:
+def _read_encoding(edges: list[_Array], alphabet: Alphabet, clip: bool) -> Encoding:
     match [_float_array(part) for part in edges]:
         case []:
             return Symbols(alphabet)
         case [bins]:
-            return Bins(bins)
+            return Bins(bins, clip=clip)
         case [xs, ys]:
-            return Grid(xs, ys)
+            return Grid(xs, ys, clip=clip)
         case _:
             raise CorruptData("a stored encoding must hold at most 2 lists of edges")
 

@@ -23,6 +23,9 @@ from sfumato.errors import InvalidParameter
 
 Answer = TypeVar("Answer")
 
+EARTH = 6371.0088
+"""Mean radius of the earth in kilometres; the same number stands in the compiled loops."""
+
 _BLOCK = 64
 _TABULATED, _STORED = 600, 5000
 """Symbols up to which a design works on the matrix of a loss that could be computed; and up to
@@ -36,6 +39,7 @@ class Measure(Enum):
     ABSOLUTE = 1
     SQUARED = 2
     EUCLIDEAN = 3
+    GREAT_CIRCLE = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +74,7 @@ class Loss:
         """A loss that compares places, one row of coordinates per symbol."""
         loss = cls.__new__(cls)
         where = _checks.read_only(np.asarray(places, dtype=np.float64))
-        loss._set(measure.name.lower(), measure, where, len(where), None)
+        loss._set(measure.name.lower().replace("_", "-"), measure, where, len(where), None)
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(loss.bound):
                 raise InvalidParameter("loss", loss.bound, "be finite and nowhere negative")
@@ -221,6 +225,27 @@ def euclidean(alphabet: Alphabet) -> Loss:
     return Loss.between(Measure.EUCLIDEAN, _places(alphabet))
 
 
+def great_circle(alphabet: Alphabet) -> Loss:
+    """Distance in kilometres along the earth, for places given as longitude and latitude.
+
+    Examples:
+        >>> great_circle(Alphabet(["Oslo", "Rome"], [[10.75, 59.91], [12.5, 41.9]])).matrix[0, 1]
+        2006.4
+    """
+    return Loss.between(Measure.GREAT_CIRCLE, on_earth(_places(alphabet)))
+
+
+def on_earth(degrees: ArrayLike) -> NDArray[np.float64]:
+    """Longitudes and latitudes as points in space, in kilometres from the middle of the earth."""
+    given = np.asarray(degrees, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != 2 or not np.all(np.abs(given) <= [360.0, 90.0]):
+        raise InvalidParameter("coordinates", given.shape, "be longitudes and latitudes in degrees")
+    longitude, latitude = np.radians(given).T
+    flat = np.cos(latitude)
+    axes = (flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude))
+    return EARTH * np.stack(axes, axis=1)
+
+
 def matrix(values: ArrayLike, name: str = "matrix") -> Loss:
     """Any table of non-negative losses: row = true symbol, column = released symbol."""
     return Loss(name, np.asarray(values, dtype=np.float64))
@@ -286,8 +311,15 @@ def _compared(
                 total += difference != 0.0
             case Measure.ABSOLUTE:
                 total += np.abs(difference)
-            case Measure.SQUARED | Measure.EUCLIDEAN:
+            case Measure.SQUARED | Measure.EUCLIDEAN | Measure.GREAT_CIRCLE:
                 total += difference * difference
             case _:
                 assert_never(measure)
-    return np.sqrt(total) if measure is Measure.EUCLIDEAN else total
+    match measure:
+        case Measure.EUCLIDEAN:
+            return np.sqrt(total)
+        case Measure.GREAT_CIRCLE:
+            # The straight way through the earth, bent along its surface.
+            return 2 * EARTH * np.arcsin(np.minimum(np.sqrt(total) / (2 * EARTH), 1.0))
+        case _:
+            return total

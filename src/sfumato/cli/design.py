@@ -21,7 +21,7 @@ def design(
         str, typer.Option(help="Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
     ],
     epsilon: Annotated[float, typer.Option(help="Leakage allowed under the belief.")],
-    loss: options.Loss = "hamming",
+    loss: options.Loss = None,
     method: options.Method = "optimal",
     ldp: Annotated[float | None, typer.Option(help="Cap on the model-free leakage.")] = None,
     as_json: options.Json = False,
@@ -44,7 +44,7 @@ def design(
     prior = read_belief("--belief", belief)
     if method not in list(Method):
         raise InvalidParameter("--method", method, f"be one of {', '.join(Method)}")
-    table_of = named_loss(loss, Alphabet.of_size(prior.size))
+    table_of = named_loss(loss or "hamming", Alphabet.of_size(prior.size))
     found = design_by(Method(method), prior, table_of, epsilon, ldp=ldp)
     outputs = found.channel.outputs.tolist()
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,6 +41,22 @@ def fit(
         int | None, typer.Option(help="Patterns to keep, with --batch; 1,000 if not given.")
     ] = None,
     separator: options.Separator = None,
+    range_: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            help="LOW:HIGH that bins are cut from (LOW:HIGH,LOW:HIGH for a grid); values beyond it "
+            "are clipped to it, here and in `release`. Else the range of the history.",
+        ),
+    ] = None,
+    units: Annotated[
+        str,
+        typer.Option(
+            help="What distances are in. `degrees`: --x is longitude and --y latitude, losses are "
+            "kilometres along the earth. Any other word is repeated in reports."
+        ),
+    ] = "",
+    missing: options.Missing = "refuse",
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -57,20 +73,27 @@ def fit(
     Examples:
       sfumato fit history.csv --stream user --value place -o city.model
       sfumato fit meter.parquet --stream home --value watts --bins 16 -o meter.model
-      sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat -o town.model
+      sfumato fit meter.csv --stream home --value watts --bins 16 --range 0:4000 --units W \\
+          --missing skip -o meter.model
+      sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat --units degrees -o town.model
       sfumato fit clicks.csv --stream session --value page --batch 3 -o clicks.model
     """
+    from sfumato.cli.once import read_interval
     from sfumato.errors import InvalidParameter
     from sfumato.files import save
+    from sfumato.formats.missing import Missing
     from sfumato.formats.readers import Table
     from sfumato.jobs.fit import fit_table
     from sfumato.jobs.release import same_file
+    from sfumato.jobs.spec import choice
 
     table = Table.at(history, separator=separator)
     if same_file(history, output):
         raise InvalidParameter("--output", output, "not be the history")
     hold(output)
     values, cut = _values(value, grid, x, y, bins)
+    ranges = tuple(read_interval(part) for part in range_.split(",")) if range_ else ()
+    cut = replace(cut, ranges=ranges, unit=units.strip())
     if patterns is not None and batch is None:
         raise InvalidParameter("--patterns", patterns, "come with --batch")
     with progress("fitting", table.count(), quiet or as_json) as show:
@@ -84,6 +107,7 @@ def fit(
             cut=cut,
             batch=batch,
             patterns=_PATTERNS if patterns is None else patterns,
+            missing=choice("--missing", Missing, missing),
             progress=show,
         )
     save(model, output)
@@ -98,6 +122,13 @@ def fit(
     )
     if report.patterns is not None and report.kept is not None:
         print_line(f"{report.patterns:,} patterns, which are {report.kept:.0%} of the batches")
+    if report.rounding is not None:
+        unit = f" {report.unit}" if report.unit else ""
+        print_line(f"a value is {report.rounding:.4g}{unit} from the middle of its cell on average")
+    if report.missing:
+        print_line(f"{report.missing:,} values were missing ({missing})")
+    if report.clipped:
+        print_line(f"{report.clipped:,} values beyond the range were clipped to it")
     print_line(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
     if report.rare:
         some = ", ".join(str(label) for label in report.rare[:8])

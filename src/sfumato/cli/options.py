@@ -32,10 +32,13 @@ Ldp = Annotated[
     typer.Option(help="Also cap the model-free leakage, over the same values as the budget."),
 ]
 Loss = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="What a wrong value costs: hamming, absolute, squared, euclidean, or a CSV file with "
-        "a matrix (row: true symbol, column: released symbol); of a batch also histogram."
+        help="What a wrong value costs: hamming, absolute, squared, euclidean, great-circle (km "
+        "between longitudes and latitudes), or a CSV file with a matrix (row: true symbol, column: "
+        "released symbol); of a batch also histogram. If not given: the distance for bins and "
+        "grids, hamming for names.",
+        show_default=False,
     ),
 ]
 Method = Annotated[

@@ -23,7 +23,7 @@ _PICTURES = (".png", ".pdf", ".svg")
 
 def plan(
     model: options.Model,
-    loss: options.Loss = "hamming",
+    loss: options.Loss = None,
     epsilon: options.Epsilon = None,
     budget: options.Budget = None,
     horizon: options.Horizon = None,
@@ -80,7 +80,7 @@ def plan(
         with progress("drawing the curve", 15 * count, quiet or as_json) as show:
             points = curve(rule, steps=count, seed=seed, progress=show)
     if plot:
-        _draw(points, loss, plot)
+        _draw(points, str(loss), plot)
     if as_json:
         print_json({"methods": [asdict(r) for r in rows], "curve": [asdict(p) for p in points]})
         return

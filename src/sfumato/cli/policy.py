@@ -21,7 +21,7 @@ def compile_policy(
     horizon: options.Horizon = None,
     window: options.Window = None,
     ldp: options.Ldp = None,
-    loss: options.Loss = "hamming",
+    loss: options.Loss = None,
     method: options.Method = "optimal",
     batch: Annotated[
         int | None, typer.Option(help="For `release --batch`: values that leave together.")

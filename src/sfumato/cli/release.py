@@ -24,7 +24,7 @@ def release(
     horizon: options.Horizon = None,
     window: options.Window = None,
     ldp: options.Ldp = None,
-    loss: options.Loss = "hamming",
+    loss: options.Loss = None,
     method: options.Method = "optimal",
     policy: options.Policy = None,
     batch: Annotated[

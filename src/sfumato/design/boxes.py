@@ -252,7 +252,8 @@ def _span(marginal: Floats, loss: Loss) -> tuple[float, Mask]:
     away = np.abs(loss.places - middle)
     spread = marginal @ (away * away if loss.measure is Measure.SQUARED else away)
     axis = int(spread.argmax())
-    total = math.hypot(*spread) if loss.measure is Measure.EUCLIDEAN else float(spread.sum())
+    straight = loss.measure in (Measure.EUCLIDEAN, Measure.GREAT_CIRCLE)
+    total = math.hypot(*spread) if straight else float(spread.sum())
     return float(total), loss.places[:, axis] <= middle[axis]
 
 

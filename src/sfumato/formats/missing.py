@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sfumato.alphabet import MISSING_SYMBOL as MISSING_SYMBOL
+
 if TYPE_CHECKING:
     from sfumato.models.encoding import Raw
-
-MISSING_SYMBOL = "(missing)"
-"""What a missing value is called where it is a symbol of its own."""
 
 
 class Missing(StrEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from sfumato import _checks
 from sfumato.alphabet import Label
 from sfumato.errors import InvalidParameter, UnknownSymbol
+from sfumato.formats.missing import MISSING_SYMBOL, Missing, missing_rows
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Table
 from sfumato.jobs import Progress
 from sfumato.models.belief import Belief
 from sfumato.models.encoding import (
+    DEGREES,
     Bins,
     Encoding,
     Grid,
@@ -25,6 +27,7 @@ from sfumato.models.encoding import (
     StreamModel,
     Symbols,
     Unreadable,
+    apart,
     number,
     text,
 )
@@ -60,6 +63,11 @@ class FitReport:
         patterns: How many patterns a library keeps; None for a chain.
         kept: Share of the batches in the history that are kept patterns; the others are taken
             for the nearest one.
+        missing: Values that were missing in the history.
+        clipped: Values beyond the range that were taken for its edge.
+        rounding: Mean distance of a value from the middle of its bin or cell, which no release can
+            make smaller; None for symbols.
+        unit: What distances are in.
 
     References:
         [LIP, Cor. 7]
@@ -75,15 +83,30 @@ class FitReport:
     warnings: tuple[str, ...]
     patterns: int | None = None
     kept: float | None = None
+    missing: int = 0
+    clipped: int = 0
+    rounding: float | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How numbers become symbols: `bins`, or a grid of `columns` by `rows`; or not at all."""
+    """How numbers become symbols: `bins`, or a grid of `columns` by `rows`; or not at all.
+
+    Attributes:
+        bins: Bins of equal width.
+        columns: Columns of a grid.
+        rows: Its rows.
+        ranges: What bins, or columns and rows, are cut from; numbers beyond it are clipped. If not
+            given, the range of the history, and numbers beyond it are outside the alphabet.
+        unit: What distances are in: `degrees` for longitude and latitude, or any word.
+    """
 
     bins: int | None = None
     columns: int | None = None
     rows: int | None = None
+    ranges: tuple[tuple[float, float], ...] = ()
+    unit: str = ""
 
 
 AS_IT_IS = Cut()
@@ -100,6 +123,7 @@ def fit_table(
     cut: Cut = AS_IT_IS,
     batch: int | None = None,
     patterns: int = 1000,
+    missing: Missing = Missing.REFUSE,
     progress: Progress | None = None,
 ) -> tuple[StreamModel, FitReport]:
     """Fit a chain, or a library of patterns, to a table with one row per value.
@@ -114,22 +138,33 @@ def fit_table(
         cut: How numbers become symbols.
         batch: Fit a library of patterns of so many successive values.
         patterns: How many patterns to keep.
+        missing: What becomes of a missing value: refuse; drop, so that its neighbours follow each
+            other; symbol, one of its own; skip, so that its neighbours do not.
         progress: Called with the number of rows read so far.
     """
     if _checks.count("order", order) > 1 and batch is not None:
         raise InvalidParameter("order", order, "be 1 for a library: patterns follow patterns")
     names, paths, raws = _read(history, stream, values, progress)
+    raws, absent = _without_missing(raws, missing, cut, history.path)
     try:
         encoding = _encoding(raws, cut, history.path)
     except InvalidParameter as problem:
         raise BadTable(history.path, None, str(problem)) from problem
-    codes = _codes(raws, encoding, history.path)
-    by_stream = [codes[np.array(path)] for path in paths]
+    except BadTable as problem:
+        # Rows were counted without the missing ones.
+        rows = np.flatnonzero(~absent) + 1
+        row = None if problem.row is None else int(rows[problem.row - 1])
+        raise BadTable(history.path, row, problem.rule) from None
+    codes = np.full(sum(map(len, paths)), -1, dtype=np.int64)
+    codes[~absent] = _codes(raws, encoding, history.path)
+    by_stream = _followed([codes[np.array(path)] for path in paths], missing)
     size = len(encoding.alphabet)
+    seen_in_table = (int(absent.sum()), *_distances(raws, encoding, cut.unit))
     if batch is not None:
-        return _fit_library(
+        model, report = _fit_library(
             encoding, by_stream, (stream, values), (batch, patterns), (smoothing, floor)
         )
+        return replace(model, unit=cut.unit), _with_table(report, seen_in_table, cut)
     chain: MarkovChain | PairChain
     if order == 2 and size**2 > _PAIRS_BEYOND:
         chain, seen = PairChain.of_places(encoding.alphabet, by_stream, smoothing, floor)
@@ -139,9 +174,66 @@ def fit_table(
         chain = MarkovChain(encoding.alphabet, order, *parts)
         seen = np.asarray(counts.moves.sum(axis=1)).ravel()
     moves = int(seen.sum())
-    model = StreamModel(chain, encoding, stream, values, moves)
-    symbols = np.bincount(codes, minlength=size).astype(np.float64)
-    return model, _report(chain, symbols, seen, len(names), moves)
+    model = StreamModel(chain, encoding, stream, values, moves, cut.unit)
+    symbols = np.bincount(codes[codes >= 0], minlength=size).astype(np.float64)
+    report = _report(chain, symbols, seen, len(names), moves)
+    return model, _with_table(report, seen_in_table, cut)
+
+
+def _without_missing(
+    raws: list[list[Raw]], missing: Missing, cut: Cut, source: str
+) -> tuple[list[list[Raw]], NDArray[np.bool_]]:
+    """The cells that hold something, and which rows do not."""
+    rows = missing_rows(*raws)
+    absent = np.zeros(len(raws[0]), dtype=np.bool_)
+    match missing:
+        case Missing.REFUSE:
+            return raws, absent
+        case Missing.SYMBOL:
+            if cut.bins is not None or len(raws) > 1:
+                rule = "be refuse, drop or skip with bins or a grid, whose symbols have places"
+                raise InvalidParameter("--missing", missing.value, rule)
+            gone = set(rows)
+            named = [MISSING_SYMBOL if row in gone else cell for row, cell in enumerate(raws[0])]
+            return [named], absent
+        case Missing.DROP | Missing.SKIP:
+            absent[rows] = True
+            kept = [
+                [cell for cell, gone in zip(column, absent, strict=True) if not gone]
+                for column in raws
+            ]
+            if not kept[0]:
+                raise BadTable(source, None, "at least one value must not be missing")
+            return kept, absent
+        case _:
+            assert_never(missing)
+
+
+def _followed(paths: list[NDArray[np.int64]], missing: Missing) -> list[NDArray[np.int64]]:
+    """Values that follow each other: a gap is closed, or parts what stands around it."""
+    if missing is Missing.SKIP:
+        cuts = [np.split(path, np.flatnonzero(path < 0)) for path in paths]
+        paths = [part for parts in cuts for part in parts]
+    closed = [path[path >= 0] for path in paths]
+    return [path for path in closed if path.size]
+
+
+def _distances(raws: list[list[Raw]], encoding: Encoding, unit: str) -> tuple[int, float | None]:
+    """How many values lie beyond the range, and how far values are from the middles of bins."""
+    middles = encoding.alphabet.coordinates
+    if isinstance(encoding, Symbols) or middles is None:
+        return 0, None
+    points = list(zip(*raws, strict=True))
+    clipped = sum(encoding.outside(*point) for point in points)
+    codes = [encoding.alphabet.index(encoding.encode(*point)) for point in points]
+    where = np.array([encoding.places(*point) for point in points])
+    return clipped, float(apart(where, middles[codes], unit).mean())
+
+
+def _with_table(report: FitReport, table: tuple[int, int, float | None], cut: Cut) -> FitReport:
+    missing, clipped, rounding = table
+    unit = "km" if cut.unit == DEGREES else cut.unit
+    return replace(report, missing=missing, clipped=clipped, rounding=rounding, unit=unit)
 
 
 def _fit_library(
@@ -228,9 +320,19 @@ def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
         if cut.columns is None or cut.rows is None:
             raise InvalidParameter("cut", "no grid", "give the columns and rows of a grid")
         xs, ys = (_numbers(column, source) for column in raws)
-        return Grid.covering(xs, ys, cut.columns, cut.rows)
+        if not cut.ranges:
+            return Grid.covering(xs, ys, cut.columns, cut.rows)
+        if len(cut.ranges) != 2:
+            raise InvalidParameter("--range", cut.ranges, "be two ranges for a grid")
+        grid = Grid.covering(*cut.ranges, cut.columns, cut.rows)
+        return Grid(grid.x_edges, grid.y_edges, clip=True)
     if cut.bins is not None:
-        return Bins.covering(_numbers(raws[0], source), cut.bins)
+        numbers = _numbers(raws[0], source)
+        if not cut.ranges:
+            return Bins.covering(numbers, cut.bins)
+        return Bins(Bins.covering(cut.ranges[0], cut.bins).edges, clip=True)
+    if cut.ranges or cut.unit:
+        raise InvalidParameter("--range and --units", "names", "come with --bins or --grid")
     return Symbols.of(read_each(raws[0], text, source))
 
 

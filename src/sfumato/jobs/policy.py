@@ -39,7 +39,7 @@ def compile_for(
     loss = named_loss if spec.batch is None else named_batch_loss
     return compile_policy(
         model.single_values,
-        loss(spec.loss, model.alphabet),
+        loss(spec.loss_for(model), model.alphabet),
         epsilon * width,
         width=width,
         ldp=None if ldp is None else ldp * width,

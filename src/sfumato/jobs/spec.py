@@ -21,7 +21,7 @@ from sfumato.errors import CorruptData, InvalidParameter
 from sfumato.formats.documents import read_document, read_rows
 from sfumato.guarantees import LDP, SIP
 from sfumato.loss import Loss
-from sfumato.models.encoding import StreamModel
+from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import Fallback, InstantPlan, Purpose
@@ -32,6 +32,7 @@ _NAMED = {
     "absolute": losses.absolute,
     "squared": losses.squared,
     "euclidean": losses.euclidean,
+    "great-circle": losses.great_circle,
 }
 
 
@@ -44,8 +45,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         horizon: the number of steps it is for, or
         window: the number of successive steps it is for, wherever they begin.
         ldp: Cap on the model-free leakage, over the same steps as the budget.
-        loss: `hamming`, `absolute`, `squared`, `euclidean` or a file with a matrix; for batches
-            `histogram` too.
+        loss: `hamming`, `absolute`, `squared`, `euclidean`, `great-circle` or a file with a matrix;
+            for batches `histogram` too. If not given it follows the model: see `default_loss`.
         batch: Release in batches of this many values; one by one if not given.
         method: How channels are found.
         when_exhausted: What leaves when the budget is gone.
@@ -64,7 +65,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     horizon: int | None = None
     window: int | None = None
     ldp: float | None = None
-    loss: str | list[list[float]] = "hamming"
+    loss: str | list[list[float]] | None = None
     batch: int | None = None
     method: str = "optimal"
     when_exhausted: str = "refuse"
@@ -110,7 +111,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return InstantPlan(
             model=model.value_by_value,
             budget=self.schedule(),
-            loss=named_loss(self.loss, model.alphabet),
+            loss=named_loss(self.loss_for(model), model.alphabet),
             method=self.chosen_method(),
             on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
             on_unknown=choice("when-unknown", Fallback, self.when_unknown),
@@ -127,7 +128,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return BatchedPlan(
             model=model.chain if isinstance(model.chain, PatternLibrary) else model.single_values,
             budget=self.schedule(),
-            loss=named_batch_loss(self.loss, model.alphabet),
+            loss=named_batch_loss(self.loss_for(model), model.alphabet),
             width=width,
             method=self.chosen_method(),
             on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
@@ -135,6 +136,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             purpose=choice("purpose", Purpose, self.purpose),
             policy=policy,
         )
+
+    def loss_for(self, model: StreamModel) -> str | list[list[float]]:
+        """The loss that was asked for, or the one that suits the model."""
+        return default_loss(model) if self.loss is None else self.loss
 
     def _check_made_with(self, model: StreamModel, policy: Policy | None) -> None:
         if self.policy != (None if policy is None else policy.fingerprint):
@@ -174,6 +179,48 @@ def named_loss(loss: str | list[list[float]], alphabet: Alphabet) -> Loss:
     return losses.matrix(read_matrix(loss), name=Path(loss).name)
 
 
+def default_loss(model: StreamModel) -> str:
+    """Distance where values have places that were cut into cells or bins; else right or wrong.
+
+    Examples:
+        >>> from sfumato.models.encoding import Bins
+        >>> from sfumato.models.markov import MarkovChain
+        >>> speed = Bins([0.0, 10.0, 20.0])
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]], alphabet=speed.alphabet)
+        >>> default_loss(StreamModel(chain, speed))
+        'absolute'
+    """
+    match model.encoding:
+        case Bins():
+            return "absolute"
+        case Grid():
+            return "great-circle" if model.unit == DEGREES else "euclidean"
+        case Symbols():
+            return "hamming"
+
+
+def unit_of(loss: str | list[list[float]], model: StreamModel) -> str:
+    """What a number of this loss is in, as words to put behind it; "" where nothing is known.
+
+    Examples:
+        >>> from sfumato.models.markov import MarkovChain
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> unit_of("hamming", StreamModel(chain, Symbols(chain.alphabet)))
+        'wrong'
+    """
+    match loss:
+        case "great-circle":
+            return "km"
+        case "hamming":
+            return "wrong"
+        case "absolute" | "euclidean":
+            return model.unit
+        case "squared":
+            return f"{model.unit}^2" if model.unit else ""
+        case _:
+            return ""
+
+
 def named_batch_loss(loss: str | list[list[float]], alphabet: Alphabet) -> BatchLoss:
     """A loss of batches: that of single values, summed, or the distance of histograms.
 
@@ -206,7 +253,7 @@ def beside(path: str) -> Path:
 
 def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
     """The document that goes beside a released table; a loss from a file is copied into it."""
-    loss = spec.loss
+    loss = spec.loss_for(model)
     if isinstance(loss, str) and loss not in (*_NAMED, "histogram"):
         loss = read_matrix(loss)
     whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)

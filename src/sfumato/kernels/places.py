@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-HAMMING, ABSOLUTE, SQUARED, EUCLIDEAN = 0, 1, 2, 3
+HAMMING, ABSOLUTE, SQUARED, EUCLIDEAN, GREAT_CIRCLE = 0, 1, 2, 3, 4
+_EARTH = 6371.0088
 _BLOCK = 512
 """Outputs treated together: their sums stay in the nearest memory."""
 
@@ -32,6 +33,9 @@ def _losses(places: Floats, start: int, end: int, x: int, measure: int, told: Fl
     if measure == EUCLIDEAN:
         for y in range(end - start):
             told[y] = np.sqrt(told[y])
+    elif measure == GREAT_CIRCLE:
+        for y in range(end - start):
+            told[y] = 2 * _EARTH * np.arcsin(min(np.sqrt(told[y]) / (2 * _EARTH), 1.0))
 
 
 @njit(cache=True)

@@ -16,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks, limits
-from sfumato.alphabet import Alphabet, Label
+from sfumato.alphabet import MISSING_SYMBOL, Alphabet, Label
 from sfumato.errors import InvalidParameter
+from sfumato.loss import EARTH, on_earth
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 
 Raw: TypeAlias = str | int | float | bool | None
+
+DEGREES = "degrees"
+"""The unit of a grid of longitude (first) and latitude."""
 
 
 class Unreadable(ValueError):
@@ -56,6 +60,8 @@ class Symbols:
 
     def encode(self, value: Raw) -> Label | None:
         """The symbol of a raw value; None when it is outside the alphabet."""
+        if MISSING_SYMBOL in self.alphabet and _is_empty(value):
+            return MISSING_SYMBOL
         word = text(value)
         label: Label = word
         if isinstance(self.alphabet.labels[0], int):
@@ -69,6 +75,11 @@ class Symbols:
 class Bins:
     """Numbers cut into bins of equal width, named by their middles.
 
+    Attributes:
+        edges: Where bins begin and end.
+        alphabet: Their names and middles.
+        clip: Whether a number beyond all bins is taken for the nearest one.
+
     Examples:
         >>> speed = Bins.covering([0.0, 30.0], count=3)
         >>> speed.alphabet.labels, speed.encode("12.5")
@@ -77,9 +88,11 @@ class Bins:
 
     edges: NDArray[np.float64]
     alphabet: Alphabet
+    clip: bool
 
-    def __init__(self, edges: Sequence[float] | NDArray[np.float64]) -> None:
+    def __init__(self, edges: Sequence[float] | NDArray[np.float64], *, clip: bool = False) -> None:
         object.__setattr__(self, "edges", _edges("edges", edges))
+        object.__setattr__(self, "clip", clip)
         middles = 0.5 * self.edges[1:] + 0.5 * self.edges[:-1]
         object.__setattr__(self, "alphabet", Alphabet([f"{m:.10g}" for m in middles], middles))
 
@@ -94,14 +107,28 @@ class Bins:
         return 1
 
     def encode(self, value: Raw) -> Label | None:
-        """The symbol of a raw value; None when it lies outside all bins."""
-        place = _cell(self.edges, number(value))
+        """The symbol of a raw value; None when it lies outside all bins and is not clipped."""
+        place = _cell(self.edges, number(value), self.clip)
         return None if place is None else self.alphabet.labels[place]
+
+    def outside(self, value: Raw) -> bool:
+        """Whether a number lies outside all bins."""
+        return _cell(self.edges, number(value), False) is None
+
+    def places(self, value: Raw) -> tuple[float, ...]:
+        """The raw value itself, on the scale of the alphabet's coordinates."""
+        return (number(value),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """Points cut into the cells of a rectangular grid, named "column,row" of the cell.
+
+    Attributes:
+        x_edges: Where columns begin and end.
+        y_edges: Where rows begin and end.
+        alphabet: The cells and their middles.
+        clip: Whether a point beyond the grid is taken for the nearest cell.
 
     Examples:
         >>> town = Grid.covering([0.0, 4.0], [0.0, 2.0], columns=2, rows=2)
@@ -112,12 +139,16 @@ class Grid:
     x_edges: NDArray[np.float64]
     y_edges: NDArray[np.float64]
     alphabet: Alphabet
+    clip: bool
 
     def __init__(
         self,
         x_edges: Sequence[float] | NDArray[np.float64],
         y_edges: Sequence[float] | NDArray[np.float64],
+        *,
+        clip: bool = False,
     ) -> None:
+        object.__setattr__(self, "clip", clip)
         object.__setattr__(self, "x_edges", _edges("x_edges", x_edges))
         object.__setattr__(self, "y_edges", _edges("y_edges", y_edges))
         xs = 0.5 * self.x_edges[1:] + 0.5 * self.x_edges[:-1]
@@ -137,11 +168,21 @@ class Grid:
         return 2
 
     def encode(self, x: Raw, y: Raw) -> Label | None:
-        """The symbol of a point; None when it lies outside the grid."""
-        column, row = _cell(self.x_edges, number(x)), _cell(self.y_edges, number(y))
+        """The symbol of a point; None when it lies outside the grid and is not clipped."""
+        column = _cell(self.x_edges, number(x), self.clip)
+        row = _cell(self.y_edges, number(y), self.clip)
         if column is None or row is None:
             return None
         return self.alphabet.labels[column * (self.y_edges.size - 1) + row]
+
+    def outside(self, x: Raw, y: Raw) -> bool:
+        """Whether a point lies outside the grid."""
+        beyond = (_cell(self.x_edges, number(x), False), _cell(self.y_edges, number(y), False))
+        return None in beyond
+
+    def places(self, x: Raw, y: Raw) -> tuple[float, ...]:
+        """The raw point itself, on the scale of the alphabet's coordinates."""
+        return number(x), number(y)
 
 
 Encoding: TypeAlias = Symbols | Bins | Grid
@@ -158,6 +199,8 @@ class StreamModel:
         stream: Name of the column that tells streams apart.
         values: Names of the columns that the value comes from.
         transitions: How many transitions the chain was fitted to.
+        unit: What distances are in: `degrees` for a grid of longitude and latitude, whose
+            distances are kilometres; any other word is only repeated; "" if nobody said.
     """
 
     chain: MarkovChain | PairChain | PatternLibrary
@@ -165,6 +208,7 @@ class StreamModel:
     stream: str = "stream"
     values: tuple[str, ...] = ("value",)
     transitions: int = 0
+    unit: str = ""
 
     @property
     def alphabet(self) -> Alphabet:
@@ -193,8 +237,29 @@ class StreamModel:
             raise InvalidParameter("encoding.alphabet", "another", "be that of the chain")
         if len(self.values) != self.encoding.inputs:
             raise InvalidParameter("values", self.values, f"name {self.encoding.inputs} columns")
+        if self.unit == DEGREES:
+            _check_degrees(self.encoding)
         if self.stream in self.values:
             raise InvalidParameter("the stream column", self.stream, "not hold the values")
+
+
+def _check_degrees(encoding: Encoding) -> None:
+    if not isinstance(encoding, Grid):
+        raise InvalidParameter("--units", DEGREES, "be that of a grid of longitude and latitude")
+    for name, edges, most in (("x", encoding.x_edges, 180.0), ("y", encoding.y_edges, 90.0)):
+        if edges[0] < -most or edges[-1] > most:
+            what = "longitude" if name == "x" else "latitude"
+            raise InvalidParameter(f"--{name}", "a wider range", f"be {what}, within {most:g}")
+
+
+def apart(here: NDArray[np.float64], there: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
+    """Distances of places, row by row: along the earth, in km, if they are in degrees."""
+    if unit == DEGREES:
+        here, there = on_earth(here), on_earth(there)
+    straight = np.sqrt(((here - there) ** 2).sum(axis=1))
+    if unit != DEGREES:
+        return np.asarray(straight)
+    return np.asarray(2 * EARTH * np.arcsin(np.minimum(straight / (2 * EARTH), 1.0)))
 
 
 def number(value: Raw) -> float:
@@ -231,15 +296,24 @@ def text(value: Raw) -> str:
     return word
 
 
+def _is_empty(value: Raw) -> bool:
+    try:
+        return not text(value).strip()
+    except Unreadable:
+        return value is None or isinstance(value, str | float)
+
+
 def _is_whole(word: str) -> bool:
     """Whether a word is how a whole number is written: no blanks, no leading zeros."""
     digits = word.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 16 and str(int(word)) == word
 
 
-def _cell(edges: NDArray[np.float64], value: float) -> int | None:
+def _cell(edges: NDArray[np.float64], value: float, clip: bool) -> int | None:
     """The bin of a value; the last one includes its upper edge."""
-    if not edges[0] <= value <= edges[-1]:
+    if clip:
+        value = min(max(value, float(edges[0])), float(edges[-1]))
+    elif not edges[0] <= value <= edges[-1]:
         return None
     return min(bisect_right(edges.tolist(), value), edges.size - 1) - 1
 
