@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +10,14 @@ import typer
 
 from sfumato._numerics import shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say, table
+from sfumato.cli.console import print_json, print_line, progress, say, table
 
 if TYPE_CHECKING:
-    from sfumato.jobs.plan import CurvePoint
+    from sfumato.jobs.plan import CurvePoint, PlanReport
     from sfumato.jobs.spec import ReleaseSpec
     from sfumato.models.encoding import StreamModel
 
-_STEPS = 100
+_LENGTH, _STREAMS, _FEW = 50, 12, 4
 _PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -29,8 +29,28 @@ def plan(
     horizon: options.Horizon = None,
     window: options.Window = None,
     ldp: options.Ldp = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Steps to simulate; the horizon, or 100.", show_default=False)
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length",
+            "--steps",
+            help="Values of a stream, as yours have; the horizon, or 50.",
+            show_default=False,
+        ),
+    ] = None,
+    streams: Annotated[
+        int | None,
+        typer.Option(
+            help="Streams to try; 12, fewer for large alphabets. More narrow the intervals.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="Try the streams of this table instead of drawing them from the model; best one "
+            "that the model was not fitted to."
+        ),
     ] = None,
     batch: Annotated[
         str | None,
@@ -45,9 +65,14 @@ def plan(
 ) -> None:
     """Compare ways to release before releasing: expected loss, both leakages, and the rivals.
 
-    Streams are drawn from the model and released in a simulation. `calibrated` is randomised
-    response that leaks as much to the same adversary; `randomized-response` has the budget as its
-    model-free leakage. `guessed` is the loss after the receiver's best guess of the truth.
+    Streams are drawn from the model, or read from --history, and released in a simulation, all
+    methods on the same ones. `+-` is twice the standard error. `calibrated` is randomised response
+    that leaks as much to the same adversary; `randomized-response` has the budget as its model-free
+    leakage. `guessed` is the loss after the receiver's best guess of the truth. `better` is the
+    part of a constant's loss that is saved: at 0 or below, say nothing instead.
+
+    Below the table: what a whole stream may leak, and what all its outputs may tell about one of
+    its values, which a budget per step or window does not bound by itself.
 
     With --batch, values that leave together are compared with values that leave at once, at equal
     budget: what waiting saves, how long a value waits, and how long a batch takes to compute.
@@ -56,11 +81,14 @@ def plan(
     Examples:
       sfumato plan --model city.model --epsilon 0.5
       sfumato plan --model city.model --budget 10 --horizon 50 --loss euclidean --plot loss.png
+      sfumato plan --model city.model --epsilon 0.5 --history lastweek.csv --streams 50
       sfumato plan --model city.model --epsilon 0.5 --batch 1,2,3,5,10
     """
     from sfumato.errors import InvalidParameter
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.paths import read_paths
     from sfumato.jobs.plan import curve, forecast
-    from sfumato.jobs.spec import ReleaseSpec
+    from sfumato.jobs.spec import ReleaseSpec, unit_of
 
     if plot and Path(plot).suffix.lower() not in _PICTURES:
         raise InvalidParameter("--plot", plot, f"end in {', '.join(_PICTURES)}")
@@ -68,47 +96,103 @@ def plan(
     spec = ReleaseSpec(
         epsilon=epsilon, budget=budget, horizon=horizon, window=window, ldp=ldp, loss=loss
     )
-    count = steps or horizon or _STEPS
+    each = length or horizon or _LENGTH
+    many = streams or _streams(len(read.alphabet))
     if batch is not None:
-        _compare_widths(spec, read, batch, count, seed, plot, as_json, quiet)
+        if history is not None:
+            raise InvalidParameter("--history", history, "not come with --batch")
+        widths = _Widths(batch, each, streams or _FEW, seed)
+        _compare_widths(spec, read, widths, plot, as_json, quiet)
         return
     rule = spec.instant(read)
-    with progress("simulating", 3 * count, quiet or as_json) as show:
-        rows = forecast(rule, steps=count, seed=seed, progress=show)
+    paths = None
+    if history is not None:
+        paths = read_paths(Table.at(history), read, streams=many, length=length)
+    values = each * many if paths is None else sum(map(len, paths))
+    with progress("simulating", 3 * values, quiet or as_json) as show:
+        report = forecast(rule, length=each, streams=many, seed=seed, paths=paths, progress=show)
     points = []
     if plot or as_json:
-        with progress("drawing the curve", 15 * count, quiet or as_json) as show:
-            points = curve(rule, steps=count, seed=seed, progress=show)
+        few = min(many, _FEW)
+        with progress("drawing the curve", 15 * few * each, quiet or as_json) as show:
+            points = curve(rule, length=each, streams=few, seed=seed, progress=show)
+    name = loss_name(spec, read)
+    unit = unit_of(spec.loss_for(read), read)
     if plot:
-        _draw(points, str(loss), plot)
+        _draw(points, name, plot)
     if as_json:
-        print_json({"methods": [asdict(r) for r in rows], "curve": [asdict(p) for p in points]})
+        document = asdict(report) | {"loss": name, "unit": unit}
+        print_json({**document, "curve": [asdict(p) for p in points]})
         return
+    where = f"of {history}" if history else "drawn from the model"
     table(
-        f"expected {loss} loss and leakage per value over {count} steps",
-        ["method", "loss", "guessed", "SIP", "LDP", "constant"],
+        f"{name} loss{f' ({unit})' if unit else ''} and leakage per value over {report.streams} "
+        f"streams of {report.length:g} values {where}",
+        ["method", "loss", "+-", "guessed", "SIP", "LDP", "constant", "better"],
         [
             [
                 row.method,
                 f"{row.loss:.4g}",
+                f"{2 * row.loss_error:.2g}",
                 "" if row.remapped_loss is None else f"{row.remapped_loss:.4g}",
                 shown_up(row.sip, 4),
                 shown_up(row.ldp, 4),
                 f"{row.constant:.0%}",
+                f"{row.better:.0%}",
             ]
-            for row in rows
+            for row in report.methods
         ],
     )
+    for line in _in_words(report, unit):
+        print_line(line)
+    if not quiet:
+        for remark in report.remarks:
+            say(f"warning: {remark}")
     if plot:
         say(f"{plot}: loss against budget")
+
+
+def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:
+    """What a table calls the loss."""
+    asked = spec.loss_for(model)
+    return Path(asked).name if isinstance(asked, str) else "matrix"
+
+
+def _streams(symbols: int) -> int:
+    """Streams to try: a step takes longer on large alphabets."""
+    return _STREAMS if symbols <= 64 else _FEW if symbols <= 600 else 2
+
+
+def _in_words(report: PlanReport, unit: str) -> list[str]:
+    from sfumato.jobs.remarks import odds
+
+    best, silence = report.methods[0], report.methods[-1]
+    behind = f" {unit}" if unit else ""
+    seen = "" if best.one_value is None else f"; in these streams up to {shown_up(best.one_value)}"
+    return [
+        f"a constant would lose {silence.loss:.4g}{behind}; the release saves {best.better:.0%} of "
+        f"that, give or take {2 * best.better_error:.0%}",
+        f"a whole stream may leak SIP({shown_up(report.total)}): the odds of what is true may "
+        f"change by {odds(report.total)}",
+        f"about any one value all outputs together may tell SIP({shown_up(report.one_value)}) "
+        f"({report.one_value_rule}){seen}",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """Which lengths of batches are compared, and on what."""
+
+    words: str
+    length: int
+    streams: int
+    seed: int
 
 
 def _compare_widths(
     spec: ReleaseSpec,
     model: StreamModel,
-    batch: str,
-    steps: int,
-    seed: int,
+    asked: _Widths,
     plot: str | None,
     as_json: bool,
     quiet: bool,
@@ -118,27 +202,31 @@ def _compare_widths(
     from sfumato.errors import InvalidParameter
     from sfumato.jobs.widths import forecast_widths
 
-    words = batch.split(",")
+    words = asked.words.split(",")
     if not all(word.strip().isdecimal() and word.isascii() for word in words):
-        raise InvalidParameter("--batch", batch, "be whole numbers, as 1,2,3,5,10")
+        raise InvalidParameter("--batch", asked.words, "be whole numbers, as 1,2,3,5,10")
     widths = [int(word) for word in words]
     rule = msgspec.structs.replace(spec, batch=max(widths)).batched(model)
-    with progress("simulating", steps * len(widths), quiet or as_json) as show:
-        rows = forecast_widths(rule, widths, steps=steps, seed=seed, progress=show)
+    size = {"steps": asked.length, "streams": asked.streams, "seed": asked.seed}
+    values = asked.length * asked.streams
+    with progress("simulating", values * len(widths), quiet or as_json) as show:
+        rows = forecast_widths(rule, widths, **size, progress=show)
+    name = loss_name(spec, model)
     if plot:
         from sfumato.studies.figures import loss_of_widths
 
-        loss_of_widths(rows, str(spec.loss), plot)
+        loss_of_widths(rows, name, plot)
     if as_json:
         print_json({"batches": [asdict(row) for row in rows]})
         return
     table(
-        f"expected {spec.loss} loss and leakage per value over {steps} values",
-        ["batch", "loss", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch", "parts"],
+        f"expected {name} loss and leakage per value over {values} values",
+        ["batch", "loss", "+-", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch", "parts"],
         [
             [
                 str(row.width),
                 f"{row.loss:.4g}",
+                f"{2 * row.loss_error:.2g}",
                 "" if row.gap is None else f"{row.gap:.2g}",
                 shown_up(row.sip, 4),
                 shown_up(row.ldp, 4),

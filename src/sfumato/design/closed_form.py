@@ -19,6 +19,7 @@ from sfumato.mechanisms.response import ResponseChannel
 from sfumato.randomness import BITS, integer_weights
 
 _HALVINGS = 60
+_NEAR = 2.0**-36
 _ROUNDING = 1e-12
 
 
@@ -58,11 +59,19 @@ def calibrated_randomized_response(
         [Warner1965]
     """
     prior, costs, budget = _arguments(belief, loss, epsilon)
-    low, high = 0.0, budget
+    # The root in closed form, but for rounding, which the certificate settles.
+    low, high = (
+        min(_local_budget(prior, budget) * (1 + side), _checks.MAX_EPSILON)
+        for side in (-_NEAR, _NEAR)
+    )
+    if not keeps(_response(prior.size, low), prior, budget, None):
+        low, high = 0.0, low
     while high < _checks.MAX_EPSILON and keeps(_response(prior.size, high), prior, budget, None):
         low, high = high, min(2 * high, _checks.MAX_EPSILON)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
         if keeps(_response(prior.size, middle), prior, budget, None):
             low = middle
         else:
@@ -153,6 +162,17 @@ def _local_response(size: int, epsilon: float) -> ResponseChannel:
             return channel
         extra = max(0, extra - (1 << back))
     return ResponseChannel.keeping(size, 0)
+
+
+def _local_budget(prior: NDArray[np.float64], epsilon: float) -> float:
+    r"""The model-free leakage of randomised response that leaks `epsilon` under a belief.
+
+    Its ratios lie between $1/(1 + o\,b(y))$ and $(1 + o)/(1 + o\,b(y))$, with $1 + o$ the odds.
+    """
+    share, gain = prior / prior.sum(), math.expm1(epsilon)
+    rest = 1 - math.exp(epsilon) * float(share.min())
+    odds = gain / float(share.max())
+    return math.log1p(min(odds, gain / rest) if rest > 0 else odds)
 
 
 def _response(size: int, epsilon: float) -> ResponseChannel:

@@ -6,9 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sfumato import _checks
 from sfumato.errors import InvalidParameter
 from sfumato.jobs import Progress
+from sfumato.jobs.paths import draw_paths, mean_and_error
 from sfumato.models.library import PatternLibrary
 from sfumato.randomness import seeded
 from sfumato.streaming.batched_plan import BatchedPlan
@@ -22,6 +25,7 @@ class WidthForecast:
     Attributes:
         width: Values of a batch.
         loss: Expected loss per value.
+        loss_error: Its standard error over streams; infinite for one stream.
         gap: How much of it a better channel for the same batches could save at most, per value;
             None where batches are too many to be listed, so that no bound is known.
         sip: Leakage per value under the model: that of a batch over its values.
@@ -36,6 +40,7 @@ class WidthForecast:
 
     width: int
     loss: float
+    loss_error: float
     gap: float | None
     sip: float
     ldp: float
@@ -52,15 +57,17 @@ def forecast_widths(
     widths: Sequence[int],
     *,
     steps: int,
+    streams: int = 4,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> list[WidthForecast]:
-    """Compare lengths of batches on a stream drawn from the model itself, at equal budget.
+    """Compare lengths of batches on streams drawn from the model itself, at equal budget.
 
     Args:
         plan: The rule of the release; its own width is put aside.
         widths: Lengths to compare.
-        steps: How many values to simulate for each.
+        steps: How many values each stream has.
+        streams: How many streams are simulated for each width.
         seed: Of the simulation.
         progress: Called with the number of values done so far, over all widths.
 
@@ -79,42 +86,51 @@ def forecast_widths(
         raise InvalidParameter("--batch", tuple(widths), "be different whole numbers")
     rows = []
     for done, width in enumerate(widths):
-        told = (lambda n, base=done * steps: progress(base + n)) if progress else None
-        rows.append(_forecast(plan, _checks.count("--batch", width), steps, seed, told))
+        each = steps * streams
+        told = (lambda n, base=done * each: progress(base + n)) if progress else None
+        _checks.count("--batch", width)
+        rows.append(_forecast(plan, width, (steps, streams), seed, told))
     return rows
 
 
 def _forecast(
-    plan: BatchedPlan, width: int, steps: int, seed: int, progress: Progress | None
+    plan: BatchedPlan, width: int, size: tuple[int, int], seed: int, progress: Progress | None
 ) -> WidthForecast:
     simulation = replace(
         plan, width=width, purpose=Purpose.SIMULATION, on_exhausted=Fallback.SUPPRESS
     )
     assert not isinstance(plan.model, PatternLibrary)
-    coins = seeded(seed)
-    path = plan.model.sample(_checks.count("steps", steps), coins)
-    labels = plan.model.alphabet.labels
-    state, times = simulation.begin("plan"), []
-    loss, gap, parts, exact = 0.0, 0.0, 1, True
-    for start in range(0, steps, width):
-        batch = [labels[place] for place in path[start : start + width]]
-        began = time.perf_counter()
-        found = simulation.prepare(state, len(batch))
-        if found is None:
-            break
-        _, state = simulation.step(state, batch, coins)
-        times.append(time.perf_counter() - began)
-        loss, gap = loss + found.design.cost, gap + (found.design.gap or 0.0)
-        parts, exact = max(parts, found.parts.masses.size), exact and found.exact
-        if progress:
-            progress(state.sequence)
-    done = max(state.sequence, 1)
+    steps, streams = size
+    paths = draw_paths(plan.model, steps, streams, seed)
+    coins, labels, times = seeded(seed), plan.model.alphabet.labels, list[float]()
+    gap, parts, exact = 0.0, 1, True
+    # Loss, both leakages and values of each stream.
+    sums = np.zeros((4, streams))
+    for number, path in enumerate(paths):
+        state = simulation.begin(f"stream {number}")
+        for start in range(0, steps, width):
+            batch = [labels[place] for place in path[start : start + width]]
+            began = time.perf_counter()
+            found = simulation.prepare(state, len(batch))
+            if found is None:
+                break
+            _, state = simulation.step(state, batch, coins)
+            times.append(time.perf_counter() - began)
+            sums[0, number] += found.design.cost
+            gap += found.design.gap or 0.0
+            parts, exact = max(parts, found.parts.masses.size), exact and found.exact
+            if progress:
+                progress(number * steps + state.sequence)
+        sums[1:, number] = state.ledger.sip, state.ledger.ldp, state.sequence
+    done = max(float(sums[3].sum()), 1.0)
+    loss, error = mean_and_error(sums[0], np.maximum(sums[3], 1.0))
     return WidthForecast(
         width=width,
-        loss=loss / done,
+        loss=loss,
+        loss_error=error,
         gap=gap / done if exact else None,
-        sip=state.ledger.sip / done,
-        ldp=state.ledger.ldp / done,
+        sip=float(sums[1].sum()) / done,
+        ldp=float(sums[2].sum()) / done,
         mean_delay=(width - 1) / 2,
         longest_delay=width - 1,
         seconds=sum(times) / max(len(times), 1),

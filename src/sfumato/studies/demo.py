@@ -29,8 +29,9 @@ from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
 
 PEOPLE, DAYS = 8, 2
 ROWS = PEOPLE * DAYS * SLOTS_PER_DAY
-CURVE_STEPS = 40
-STEPS = 2 * ROWS + 15 * CURVE_STEPS
+CURVE_LENGTH, CURVE_STREAMS = 40, 2
+CURVE_STEPS = 15 * CURVE_LENGTH * CURVE_STREAMS
+STEPS = 2 * ROWS + CURVE_STEPS
 BUDGET = 48.0
 _HISTORY_PEOPLE, _HISTORY_DAYS = 60, 28
 
@@ -55,7 +56,7 @@ def run_demo(
     model = _fit(home)
     spec = ReleaseSpec(budget=BUDGET, horizon=DAYS * SLOTS_PER_DAY, loss="euclidean")
     plan = spec.instant(model)
-    points = curve(plan, steps=CURVE_STEPS, progress=tell)
+    points = curve(plan, length=CURVE_LENGTH, streams=CURVE_STREAMS, progress=tell)
     source, output = Table.at(str(home / "live.csv")), Table.at(str(home / "private.csv"))
     (home / "town.ledger").unlink(missing_ok=True)
     release = release_table(
@@ -65,7 +66,7 @@ def run_demo(
         plan,
         document=document(spec, model),
         ledger=home / "town.ledger",
-        progress=lambda done: tell(15 * CURVE_STEPS + done),
+        progress=lambda done: tell(CURVE_STEPS + done),
     )
     report = audit_table(
         output,
@@ -73,7 +74,7 @@ def run_demo(
         plan,
         ledger=home / "town.ledger",
         against=source,
-        progress=lambda done: tell(15 * CURVE_STEPS + ROWS + done),
+        progress=lambda done: tell(CURVE_STEPS + ROWS + done),
     )
     published_true = published_walk(model.single_values, plan, BUDGET / (DAYS * SLOTS_PER_DAY), 96)
     pictures = _draw(home, live, points, published_true)
@@ -113,7 +114,7 @@ def _fit(home: Path) -> StreamModel:
     coordinates = np.asarray(places.coordinates)[order]
     located = type(places)(fitted.chain.alphabet.labels, coordinates)
     chain = replace(fitted.single_values, alphabet=located)
-    model = replace(fitted, chain=chain, encoding=Symbols(located))
+    model = replace(fitted, chain=chain, encoding=Symbols(located), unit="km")
     save(model, home / "town.model")
     return model
 
