@@ -80,6 +80,10 @@ def test_fit_says_what_the_model_rests_on(tmp_path: Path, suffix: str) -> None:
         "warnings",
         "patterns",
         "kept",
+        "missing",
+        "clipped",
+        "rounding",
+        "unit",
     ]
     assert report["patterns"] is report["kept"] is None
     assert (report["streams"], report["rows"], report["symbols"]) == (3, 300, 4)

@@ -15,6 +15,7 @@ from sfumato.formats.readers import Table
 from sfumato.jobs.fit import stream_name
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
 from sfumato.randomness import Address, Domain, seeded
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,9 @@ TruePath = Sequence[int]
 """Places of the true symbols of a stream; -1 for one that is missing or outside the alphabet."""
 
 
-def draw_paths(chain: MarkovChain, length: int, streams: int, seed: int) -> list[TruePath]:
+def draw_paths(
+    chain: MarkovChain | PairChain, length: int, streams: int, seed: int
+) -> list[TruePath]:
     """Streams that the model itself draws, each with coins of its own."""
     _checks.count("length", length)
     coins = [

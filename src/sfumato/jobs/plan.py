@@ -20,6 +20,7 @@ from sfumato.jobs import Progress
 from sfumato.jobs.paths import TruePath, draw_paths, mean_and_error
 from sfumato.leakage.one_value import one_value_leakage
 from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
 from sfumato.randomness import Randomness, seeded
 from sfumato.streaming.instant import Fallback, InstantPlan, InstantState, Purpose
 
@@ -124,7 +125,7 @@ def forecast(
     from sfumato.jobs.remarks import remarks
 
     if paths is None:
-        assert isinstance(plan.model, MarkovChain)
+        assert isinstance(plan.model, MarkovChain | PairChain)
         walks = draw_paths(plan.model, length, streams, seed)
     else:
         walks = list(paths)
