@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from inspect import signature
@@ -50,7 +50,7 @@ from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.fast import Fast, Filtering
 from sfumato.streaming.filters import Filter
 from sfumato.streaming.fleet import Fleet, InstantFleet
-from sfumato.streaming.instant import InstantPlan, InstantRelease
+from sfumato.streaming.instant import InstantPlan, InstantRelease, InstantState
 from sfumato.streaming.realtime import Realtime, RunningSeries
 from sfumato.streaming.temporal import Answer, TemporalPlan, TemporalRelease
 
@@ -93,6 +93,9 @@ HELD = {
     "streaming.pegasus._Deviations": "held by a _Grouping",
     "streaming.windowed._Halves": "held by a Publishing",
     "streaming.windowed._Absorbed": "held by a Publishing",
+    "store.anchor.Anchor": "held by a SqliteStore, under its lock",
+    "store.checking.LedgerReport": "one call's own",
+    "store.reading.LedgerReader": "spends nothing, and has a lock",
     "randomness._Secure": "has a lock, and new coins after a fork",
     "randomness._Keyed": "has a lock; a child that replays must get the same coins",
 }
@@ -287,12 +290,14 @@ def told(made: Fleet) -> int:
 
 def store() -> Case:
     made = SqliteStore(None, "plan")
-    return Case(made, lambda n: made.commit([stored(n)], []), THREADS * EACH, made.count)
+    return Case(made, lambda n: made.commit(*stored(n)), THREADS * EACH, made.count)
 
 
-def stored(number: int) -> Stored:
-    event = Event("ann", number, Outcome.RELEASED, 1, SIP(0.1), LDP(0.1))
-    return Stored(f"e{number}", "live.csv", number, event)
+def stored(number: int) -> tuple[list[Stored], list[InstantState]]:
+    """The first value of a stream of its own."""
+    event = Event(f"stream {number}", 0, Outcome.RELEASED, 1, SIP(0.1), LDP(0.1))
+    begun = InstantPlan(CHAIN, PerStep(SIP(0.5)), HAMMING).begin(event.stream)
+    return [Stored(f"e{number}", "live.csv", number, event)], [replace(begun, sequence=1)]
 
 
 CASES: dict[type, Callable[[], Case]] = {
@@ -434,23 +439,30 @@ def test_a_child_that_merely_ends_takes_no_event_from_the_ledger(tmp_path: Path)
     """It would close the connection it got by the fork, and remove the log under its parent."""
     script = """
         import os, sys
-        from sfumato import LDP, SIP
+        from dataclasses import replace
+        from sfumato import LDP, SIP, InstantPlan, MarkovChain, PerStep, loss
         from sfumato.accounting.events import Event, Outcome
         from sfumato.store.sqlite import Answer, SqliteStore
+
+        chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        begun = InstantPlan(chain, PerStep(SIP(0.5)), loss.hamming(chain.alphabet)).begin("ann")
 
         def stored(number):
             event = Event("ann", number, Outcome.RELEASED, 1, SIP(0.1), LDP(0.1))
             return Answer(f"e{number}", "live.csv", number, event)
 
+        def at(number):
+            return replace(begun, sequence=number)
+
         store = SqliteStore(sys.argv[1], "plan")
-        store.commit([stored(n) for n in range(60)], [])
+        store.commit([stored(n) for n in range(60)], [at(60)])
         child = os.fork()
         if child == 0:
             del store
             sys.exit(0)
         os.waitpid(child, 0)
         for number in range(60, 125):
-            store.commit([stored(number)], [])
+            store.commit([stored(number)], [at(number + 1)])
         os._exit(0)  # a crash: nothing is closed
     """
     path = tmp_path / "city.ledger"

@@ -1,5 +1,6 @@
 """What the tests of `release` share: a rule, a table, and how a refusal looks."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ def ledger_of(path: Path, model: Path, spec: ReleaseSpec = SPEC) -> tuple[list[A
     read = load(model)
     assert isinstance(read, StreamModel)
     with SqliteStore(path, spec.plan(read).fingerprint) as store:
-        answers = list(store.events())
+        # Digests differ from ledger to ledger: each has a key of its own.
+        answers = [replace(answer, tag=b"") for answer in store.events()]
         states = {a.event.stream: store.state(a.event.stream) for a in answers}
     return answers, {name: (s.sequence, s.ledger) for name, s in states.items() if s is not None}
 

@@ -47,7 +47,8 @@ def test_a_compiled_release_passes_its_audit(compiled: Path, tmp_path: Path) -> 
     # The policy lies beside the model, where an audit looks for it.
     report = done("audit", private, "-m", compiled, "--ledger", ledger, "--json").document
     assert report["passed"] and report["rows"] == len(LIVE)
-    again = done("release", live, *run_with, "-o", tmp_path / "again.csv", "--json").document
+    more = ("--resume", "-o", tmp_path / "again.csv", "--json")
+    again = done("release", live, *run_with, *more).document
     assert again["repeated"] == len(LIVE)
     assert (tmp_path / "again.csv").read_bytes() == private.read_bytes()
 
@@ -62,7 +63,8 @@ def test_rows_in_groups_and_one_by_one_get_the_same_answers(
     ledger = tmp_path / "city.ledger"
     for count in range(3, len(LIVE) + 3, 3):  # groups too small for a fleet
         table(live, LIVE[:count])
-        done("release", live, *rule, "--ledger", ledger, "-o", tmp_path / "parts.csv")
+        again = ("--resume",) if ledger.exists() else ()
+        done("release", live, *rule, "--ledger", ledger, *again, "-o", tmp_path / "parts.csv")
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 

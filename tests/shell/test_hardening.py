@@ -568,14 +568,6 @@ def test_a_ledger_is_a_file_of_its_own(model: Path, tmp_path: Path) -> None:
     clear(call("release", live, "-m", model, *RULE, "-o", model), model)
 
 
-def test_new_rows_under_an_old_name_are_remarked_on(model: Path, tmp_path: Path) -> None:
-    live, ledger = table(tmp_path / "live.csv", LIVE[:5]), tmp_path / "a.ledger"
-    run = ("release", live, "-m", model, *RULE, "--ledger", ledger, "-o", tmp_path / "p.csv")
-    assert "answered before" not in done(*run).err.splitlines()[0].replace("of them", "")[:20]
-    assert "row 1: answered before" in done(*run).err
-    assert "row 1: answered before" not in done(*run, "--resume").err
-
-
 @pytest.mark.parametrize("window", [0, -1])
 def test_a_window_is_at_least_one_step(model: Path, released: Path, window: int) -> None:
     clear(call("audit", released, "-m", model, "--window", window), "window")

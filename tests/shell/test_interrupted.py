@@ -139,7 +139,7 @@ KILLS = [
     ("before commit", 1, 0),
     ("before commit", 3, 16),
     ("inside commit", 4, 8),
-    ("at the end of commit", 3, 8),
+    ("at the end of commit", 5, 8),  # three more when a ledger and an input begin
     ("after commit", 1, 8),
     ("after commit", 5, 40),
     ("before write", 3, 24),
@@ -288,4 +288,5 @@ def test_a_ledger_can_be_read_with_any_tool(model: Path, tmp_path: Path) -> None
     database.close()
     told = [tuple(row.values()) for row in rows(tmp_path / "private.csv")]
     assert [tuple(map(str, row)) for row in found] == told
-    assert [path.name for path in tmp_path.glob("city.ledger*")] == ["city.ledger"]
+    beside = {path.name.removeprefix("city.ledger") for path in tmp_path.glob("city.ledger*")}
+    assert beside == {"", ".head", ".key"}

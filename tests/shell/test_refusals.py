@@ -13,11 +13,11 @@ from tests.shell.tables import FORMATS, PLACES, table, write
 # Bad input: exit code 2, the file, the row and the rule, nothing half written --------------------
 
 
-def test_an_unknown_symbol_is_named_by_its_row(model: Path, tmp_path: Path) -> None:
+def test_an_unknown_symbol_is_named_by_its_row(model: Path, tmp_path: Path, key: Path) -> None:
     live = table(tmp_path / "live.csv", [*LIVE[:6], ("person-1", "palace-of-secrets")])
     private = tmp_path / "private.csv"
     private.write_text("of an earlier run")
-    said = refused(live, "-m", model, *RULE, output=private)
+    said = refused(live, "-m", model, *RULE, "--key-file", key, output=private)
     assert said == (f"sfumato: {live}, row 7: value must be one of the 4 symbols of the alphabet")
 
 
@@ -87,7 +87,8 @@ def test_what_was_drawn_before_a_bad_row_is_charged_and_given_again(
     assert len(kept) == 8
     assert sum(count for count, _ in spent.values()) == 8
     table(live, [*LIVE[:8], ("person-1", PLACES[0]), *LIVE[8:]])
-    report = done("release", live, *run, "-o", tmp_path / "private.csv", "--json").document
+    more = ("--resume", "-o", tmp_path / "private.csv", "--json")
+    report = done("release", live, *run, *more).document
     assert (report["rows"], report["repeated"]) == (len(LIVE) + 1, 8)
     told = {(row["person"], int(row["sequence"])): row for row in rows(tmp_path / "private.csv")}
     for answer in kept:

@@ -35,6 +35,7 @@ def test_every_row_is_answered_once_within_its_budget(model: Path, tmp_path: Pat
         "largest_ldp": report["largest_ldp"],
         "interrupted": False,
         "waiting": 0,
+        "missing": 0,
     }
 
 

@@ -118,11 +118,10 @@ def test_labels_keep_their_kind_and_ids_may_be_any_text(path: Path) -> None:
             place,
             Event("u1", place, Outcome.RELEASED, label, SIP(0.1), LDP(0.2)),
         )
-        for place, label in enumerate(labels)
-        if label != 1
+        for place, label in enumerate(label for label in labels if label != 1)
     ]
     with SqliteStore(path, PLAN.fingerprint) as store:
-        store.commit(answers, [])
+        store.commit(answers, [replace(PLAN.begin("u1"), sequence=len(answers))])
         found = store.answers([answer.id for answer in answers])
     assert found == {answer.id: answer for answer in answers}
     kinds = {type(answer.event.released) for answer in found.values()}
@@ -132,8 +131,9 @@ def test_labels_keep_their_kind_and_ids_may_be_any_text(path: Path) -> None:
 def test_events_come_stream_by_stream_in_order(path: Path) -> None:
     histories = {stream: list(moments(stream, 4)) for stream in ("b", "a")}
     with SqliteStore(path, PLAN.fingerprint) as store:
-        for place in (2, 0, 3, 1):
-            store.commit([histories[stream][place][0] for stream in histories], [])
+        for place in range(4):
+            now = [history[place] for history in histories.values()]
+            store.commit([answer for answer, _ in now], [state for _, state in now])
         told = [(answer.event.stream, answer.event.sequence) for answer in store.events()]
     assert told == [(stream, sequence) for stream in "ab" for sequence in range(4)]
 
@@ -154,7 +154,7 @@ def test_a_ledger_without_a_name_leaves_no_file(
 
 @pytest.mark.parametrize("clash", ["moment", "id"])
 def test_a_moment_or_id_answered_before_rolls_everything_back(path: Path, clash: str) -> None:
-    (first, begun), (second, _) = moments("u1", 2)
+    (first, begun), (second, later) = moments("u1", 2)
     (other, moved), *_ = moments("u2", 1)
     bad = (
         Answer("fresh id", "live.csv", 9, first.event)
@@ -165,7 +165,7 @@ def test_a_moment_or_id_answered_before_rolls_everything_back(path: Path, clash:
         store.commit([first], [begun])
         before = list(store.events())
         with pytest.raises(LedgerMismatch, match="answered before"):
-            store.commit([other, bad], [moved])
+            store.commit([other, bad], [moved, later])
         assert list(store.events()) == before
         assert store.state("u2") is None
         assert same(store.state("u1"), begun)
@@ -267,25 +267,33 @@ def test_a_ledger_whose_first_page_is_damaged_is_refused(path: Path) -> None:
 def test_a_ledger_of_another_version_is_refused(path: Path) -> None:
     SqliteStore(path, PLAN.fingerprint).close()
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE ledger SET version = 3")
+        database.execute("UPDATE ledger SET version = 4")
     database.close()
-    with pytest.raises(CorruptData, match="must have version 2"):
+    with pytest.raises(CorruptData, match="must have version 3; it has 4"):
         SqliteStore(path, PLAN.fingerprint)
 
 
-def test_a_ledger_from_before_batches_goes_on(path: Path) -> None:
-    (first, state), (second, later), *_ = moments("u1", 2)
-    with SqliteStore(path, PLAN.fingerprint) as store:
-        store.commit([first], [state])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_ledger_from_before_the_chain_is_refused_and_left_alone(path: Path, version: int) -> None:
     with sqlite3.connect(path) as database:
-        database.execute("ALTER TABLE events DROP COLUMN batch")
-        database.execute("UPDATE ledger SET version = 1")
+        database.execute("CREATE TABLE ledger (version INTEGER NOT NULL, plan TEXT NOT NULL)")
+        database.execute("INSERT INTO ledger VALUES (?, ?)", (version, PLAN.fingerprint))
     database.close()
-    with SqliteStore(path, PLAN.fingerprint) as store:
-        assert store.answers([first.id]) == {first.id: first}
-        store.commit([second], [later])
-    with SqliteStore(path, PLAN.fingerprint) as store:
-        assert store.count() == 2
+    before = path.read_bytes()
+    with pytest.raises(CorruptData, match=f"it has {version}. Older ones have no chain"):
+        SqliteStore(path, PLAN.fingerprint)
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_somebody_else_is_refused_and_left_alone(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE friends (name TEXT)")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(CorruptData, match="not a readable ledger"):
+        SqliteStore(path, PLAN.fingerprint)
+    assert path.read_bytes() == before
+    assert [other.name for other in path.parent.iterdir()] == [path.name]
 
 
 def test_a_state_that_was_changed_by_hand_is_refused(path: Path) -> None:

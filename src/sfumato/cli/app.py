@@ -25,6 +25,7 @@ from sfumato.cli import (
     disclosure,
     fit,
     implied,
+    ledger,
     plan,
     policy,
     privatize,
@@ -149,11 +150,18 @@ _OVER_TIME: dict[str, Callable[..., None]] = {
     "fit": temporal.fit,
     "plot": temporal.plot,
 }
+_LEDGERS: dict[str, Callable[..., None]] = {
+    "check": ledger.check,
+    "export": ledger.export,
+    "backup": ledger.backup,
+}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
-for group, commands in ((app, _COMMANDS), (over_time, _OVER_TIME)):
+ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
+for group, commands in ((app, _COMMANDS), (over_time, _OVER_TIME), (ledgers, _LEDGERS)):
     for name, command in commands.items():
         group.command(name)(guarded(command))
 app.add_typer(over_time, name="temporal")
+app.add_typer(ledgers, name="ledger")
 
 
 def _print_version(asked: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,23 @@ from sfumato._numerics import shown_up
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
 
+if TYPE_CHECKING:
+    from sfumato.jobs.spec import ReleaseSpec
+
 _SHOWN = 10
 _COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
 _COLUMNS += ["loss", "gain"]
 
 
 def audit(
-    released: Annotated[str, typer.Argument(metavar="OUTPUT", help="What `release` wrote.")],
     model: options.Model,
+    released: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OUTPUT]...",
+            help="What `release` wrote: a file, or several in order; none with --ledger alone.",
+        ),
+    ] = None,
     rules: Annotated[
         str | None,
         typer.Option("--plan", help="Rules of the release [OUTPUT.plan.json]."),
@@ -29,9 +38,22 @@ def audit(
         typer.Option(help="The compiled policy of the release, if it had one [beside the model]."),
     ] = None,
     stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
-    ledger: Annotated[str | None, typer.Option(help="Compare with this ledger too.")] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="Compare with this ledger too, and check all of it; it is only read."),
+    ] = None,
+    coverage: Annotated[
+        str,
+        typer.Option(
+            help="How much of the ledger the files must hold: inputs (all of each input that they "
+            "hold anything of: a day, or several), part (whatever it is) or whole."
+        ),
+    ] = "inputs",
     against: Annotated[
-        str | None, typer.Option(help="The true values: adds realised error and gain, locally.")
+        list[str] | None,
+        typer.Option(
+            help="The true values: adds realised error and gain, locally. Once for each file."
+        ),
     ] = None,
     window: Annotated[
         int | None, typer.Option(help="Also the worst window of this many steps.")
@@ -45,36 +67,45 @@ def audit(
     The belief of an adversary who sees everything is followed step by step; each row's certificates
     must agree with the recomputed ones. Exit code 1 when something does not fit.
 
+    A stream goes on over many files: give them in their order, or the ledger, from which the
+    audit takes what streams did before and after a file.
+
     \b
     Examples:
       sfumato audit private.csv --model city.model
       sfumato audit private.csv --model city.model --ledger city.ledger --against live.csv
+      sfumato audit monday.csv tuesday.csv --model city.model
+      sfumato audit --ledger city.ledger --model city.model
     """
     from dataclasses import replace
 
-    from sfumato.errors import InvalidParameter
+    from sfumato.formats.missing import Missing
     from sfumato.formats.readers import Table
     from sfumato.jobs.audit import audit_table
+    from sfumato.jobs.audit_ledger import Coverage
     from sfumato.jobs.policy import beside_model, load_policy
-    from sfumato.jobs.spec import beside, read_spec
+    from sfumato.jobs.spec import choice
 
     read = options.load_model(model)
     read = replace(read, stream=stream or read.stream)
-    document = Path(rules) if rules else beside(released)
-    if not document.is_file():
-        raise InvalidParameter("--plan", str(document), "be the file that `release` wrote")
-    spec = read_spec(document)
+    files = released or []
+    spec = _rules(files, rules, ledger)
     kept = None
     if spec.policy is not None or policy is not None:
         kept = load_policy(policy or beside_model(model))
-    source = Table.at(released, separator=separator)
-    with progress("auditing", source.count(), quiet or as_json) as show:
+    sources = [Table.at(file, separator=separator) for file in files]
+    true = None if against is None else [Table.at(f, separator=separator) for f in against]
+    counts = [source.count() for source in sources]
+    total = None if None in counts else sum(count or 0 for count in counts)
+    with progress("auditing", total, quiet or as_json) as show:
         report = audit_table(
-            source,
+            sources,
             read,
             spec.plan(read, kept),
             ledger=ledger,
-            against=None if against is None else Table.at(against, separator=separator),
+            coverage=choice("coverage", Coverage, coverage),
+            against=true,
+            missing=choice("missing", Missing, spec.missing),
             window=spec.window if window is None else window,
             progress=show,
         )
@@ -102,11 +133,50 @@ def audit(
             print_line(f"realised loss per released value: {report.mean_loss:.6g}")
         if report.withheld:
             print_line(f"{report.withheld:,} rows withheld although the budget was not gone")
+        if report.repeated:
+            print_line(f"{report.repeated:,} rows say again what was said before")
+        if ledger is not None:
+            alone = f"{report.only_in_ledger:,} events are in the ledger alone"
+            print_line(f"{alone}; they were checked too")
+            print_line(f"head of the ledger: {report.ledger_head}")
+        where = f"{files[0]}, " if len(files) == 1 else ""
         for problem in report.problems:
-            print_line(f"PROBLEM {released}, {problem}")
+            print_line(f"PROBLEM {'' if problem.startswith('the ledger') else where}{problem}")
         print_line("the audit found nothing wrong" if report.passed else "the audit FAILED")
     if not report.passed:
         raise typer.Exit(FAILED_AUDIT)
+
+
+def _rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:
+    """The rules of a release: as told, beside the files, or in the ledger."""
+    from sfumato.errors import InvalidParameter
+    from sfumato.jobs.spec import beside, parse_spec, read_spec
+    from sfumato.store.reading import LedgerReader
+
+    documents = [Path(rules)] if rules else [beside(file) for file in files]
+    for document in documents:
+        if not document.is_file():
+            raise InvalidParameter("--plan", str(document), "be the file that `release` wrote")
+    if documents:
+        specs = [read_spec(document) for document in documents]
+        if any(_bare(spec) != _bare(specs[0]) for spec in specs):
+            raise InvalidParameter("--plan", "several", "be the same for all files")
+        return next((spec for spec in specs if spec.missing != "refuse"), specs[0])
+    if ledger is None:
+        raise InvalidParameter("OUTPUT", None, "be what `release` wrote, or come with --ledger")
+    with LedgerReader(ledger) as kept:
+        document_kept = kept.front.rules
+    if document_kept is None:
+        raise InvalidParameter("--plan", None, "be given: this ledger does not hold its rules")
+    return parse_spec(document_kept.encode(), ledger)
+
+
+def _bare(spec: ReleaseSpec) -> ReleaseSpec:
+    """The rules without what may change from day to day."""
+    import msgspec
+
+    other = {"missing": "refuse", "late": "refuse", "keep": (), "independent": ()}
+    return msgspec.structs.replace(spec, **other)
 
 
 def _number(value: float | None) -> str:

@@ -40,16 +40,49 @@ def release(
         str | None, typer.Option(help="Column of values (x,y for a grid); as at `fit`.")
     ] = None,
     event: Annotated[
-        str | None, typer.Option(help="Column of event ids; else source and row number.")
+        str | None,
+        typer.Option(help="Column of event ids; an id that comes again gets its old answer."),
     ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of times (numbers, or 2024-05-01T08:00): without --event, stream and time "
+            "tell events apart; rows of a stream must not go back in time."
+        ),
+    ] = None,
+    late: Annotated[
+        str,
+        typer.Option(help="A row goes back in time: refuse, or accept (released as it comes)."),
+    ] = "refuse",
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that leave as they are, as text: the time column, and those that "
+            "--independent names. Whoever receives them knows them, so they must not tell of "
+            "the values: when, but never what."
+        ),
+    ] = None,
+    independent: options.Independent = None,
+    missing: options.Missing = "refuse",
     source_name: Annotated[
-        str | None, typer.Option("--source", help="Name of the source in event ids.")
+        str | None, typer.Option("--source", help="Name of the source in the ledger [file name].")
     ] = None,
     ledger: Annotated[
-        str | None, typer.Option(help="File that keeps every answer; a retry draws nothing anew.")
+        str | None,
+        typer.Option(
+            help="File that keeps every answer: a retry draws nothing anew, and streams go on over "
+            "many files and days. LEDGER.head and LEDGER.key lie beside it."
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on after an interrupted run; needs its --ledger.")
+        bool,
+        typer.Option(
+            "--resume", help="The same input once more, after an interrupted run; it is compared."
+        ),
+    ] = False,
+    append: Annotated[
+        bool,
+        typer.Option("--append", help="New data from a source of the same name; streams go on."),
     ] = False,
     when_exhausted: Annotated[
         str, typer.Option(help="Budget gone: refuse, suppress or repeat the last release.")
@@ -73,8 +106,12 @@ def release(
     """Release a table value by value, or in batches; each output row carries its exact leakage.
 
     Output columns: stream, sequence, released, outcome, sip, ldp: never the true value. The rules
-    are written beside a file output as OUTPUT.plan.json, for `sfumato audit`. With a ledger, the
-    same event again gets the same answer, and a killed run goes on with --resume.
+    are written beside a file output as OUTPUT.plan.json, for `sfumato audit`.
+
+    With a ledger a stream goes on from file to file and from day to day, and an event that comes
+    again gets its old answer. Name what tells events apart: --time or --event. Without either,
+    rows are known by source and number; a source of the same name is then refused, unless you say
+    that it is the same input once more (--resume, which is checked) or new data (--append).
 
     With --batch W the values of a stream leave W at a time, at the same budget per value and as a
     rule with less loss (see `sfumato plan --batch`). A column `batch` tells where a batch
@@ -85,17 +122,23 @@ def release(
     Examples:
       sfumato release live.csv -m city.model --budget 10 --horizon 50 -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --ledger city.ledger -o private.parquet
+      sfumato release tuesday.csv -m city.model --epsilon 0.3 --time when --keep when \
+        --ledger city.ledger -o private-tuesday.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --policy city.policy -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --batch 5 -o private.csv
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 --batch 5 --wait 60 -o -
     """
     from sfumato.errors import InvalidParameter
+    from sfumato.formats.missing import Missing
     from sfumato.formats.readers import Table
     from sfumato.guarantees import LDP, SIP
     from sfumato.jobs.policy import load_policy
     from sfumato.jobs.release import release_table, same_file
-    from sfumato.jobs.spec import ReleaseSpec, beside, document
+    from sfumato.jobs.rows import Reading
+    from sfumato.jobs.spec import ReleaseSpec, beside, choice, document
+    from sfumato.jobs.times import Late
+    from sfumato.store.sqlite import Again
 
     read = _renamed(options.load_model(model), stream, value)
     kept = None if policy is None else load_policy(policy)
@@ -110,6 +153,10 @@ def release(
         method=method,
         when_exhausted=when_exhausted,
         when_unknown=when_unknown,
+        missing=choice("missing", Missing, missing),
+        late=choice("late", Late, late),
+        keep=_names(keep),
+        independent=_names(independent),
         purpose="release" if seed is None else "simulation",
         policy=None if kept is None else kept.fingerprint,
     )
@@ -120,6 +167,11 @@ def release(
         written = (output, str(beside(output)), ledger or output)
         if file is not None and any(same_file(file, other) for other in written):
             raise InvalidParameter(name, file, "be a file of its own")
+    reading = Reading(
+        event, time, spec.keep, spec.independent, Missing(spec.missing), Late(spec.late)
+    )
+    if resume and append:
+        raise InvalidParameter("--append", append, "not come with --resume")
     if resume and (ledger is None or not Path(ledger).is_file()):
         raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
     if format not in (None, "csv", "jsonl"):
@@ -137,7 +189,8 @@ def release(
             document=document(spec, read),
             wait=wait,
             ledger=ledger,
-            event=event,
+            reading=reading,
+            again=Again.RESUME if resume else Again.APPEND if append else Again.REFUSE,
             source_name=source_name,
             randomness=options.coins(
                 key_file,
@@ -146,13 +199,14 @@ def release(
                 shared=shared_key,
             ),
             progress=show,
-            remark=None if quiet or resume or event else say,
+            remark=None if quiet else say,
         )
     if as_json and not sink.is_standard:
         print_json({"output": output, **asdict(report)})
     elif not quiet:
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
+            f"{_gone(report.missing, spec.missing)}"
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
@@ -160,6 +214,16 @@ def release(
         held = f", {report.waiting:,} rows waited for their batch" if report.waiting else ""
         say(f"sfumato: interrupted; what was answered is complete{held}" + _hint(ledger))
         raise typer.Exit(INTERRUPTED)
+
+
+def _names(columns: str | None) -> tuple[str, ...]:
+    return () if columns is None else tuple(columns.split(","))
+
+
+def _gone(count: int, missing: str) -> str:
+    """How many values were missing, and what became of them."""
+    became = {"drop": "left out", "skip": "passed over", "symbol": "released as a symbol"}
+    return f"{count:,} values were missing and {became[missing]}; " if count else ""
 
 
 def _hint(ledger: str | None) -> str:

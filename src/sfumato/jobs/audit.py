@@ -20,15 +20,16 @@ from sfumato.accounting.allocation import PerStep
 from sfumato.accounting.composition import composed
 from sfumato.accounting.events import Event, Outcome
 from sfumato.errors import InvalidParameter, UnknownSymbol
+from sfumato.formats.missing import MISSING_SYMBOL, Missing, is_missing
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
 from sfumato.guarantees import LDP, SIP
 from sfumato.jobs import Progress
+from sfumato.jobs.audit_ledger import Coverage, LedgerSide
 from sfumato.jobs.fit import stream_name
 from sfumato.leakage.one_value import one_value_leakage
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
 from sfumato.models.markov import MarkovChain
-from sfumato.store.sqlite import LedgerMismatch, SqliteStore
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState
 
@@ -85,6 +86,9 @@ class AuditReport:
         withheld: Rows that released nothing although the budget was not gone: a value
             outside the alphabet, which everybody can see.
         mean_loss: Realised loss per released value, against the true values.
+        repeated: Rows that say again what an earlier file, or the ledger, says: retries.
+        only_in_ledger: Events of the ledger that are in none of the files; they are checked too.
+        ledger_head: Stands for all rows of the ledger; compare it with one written down before.
     """
 
     rows: int = 0
@@ -93,6 +97,9 @@ class AuditReport:
     problem_count: int = 0
     withheld: int = 0
     mean_loss: float | None = None
+    repeated: int = 0
+    only_in_ledger: int = 0
+    ledger_head: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -105,26 +112,38 @@ class AuditReport:
         if len(self.problems) < _SHOWN:
             self.problems.append(f"row {row}: {rule}")
 
+    def note_ledger(self, rule: str) -> None:
+        """Remember a problem of the ledger."""
+        self.problem_count += 1
+        if len(self.problems) < _SHOWN:
+            self.problems.append(f"the ledger: {rule}")
+
 
 def audit_table(
-    released: Table,
+    released: Table | Sequence[Table],
     model: StreamModel,
     plan: InstantPlan | BatchedPlan,
     *,
     ledger: str | Path | None = None,
-    against: Table | None = None,
+    coverage: Coverage = Coverage.INPUTS,
+    against: Table | Sequence[Table] | None = None,
+    missing: Missing = Missing.REFUSE,
     window: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Recompute the adversary's belief and the exact leakage of every row of a released table.
 
     Args:
-        released: What `release_table` wrote.
+        released: What `release_table` wrote: a file, or several in the order in which they were
+            written; none of them for a ledger alone.
         model: The public model.
         plan: The public rule of the release.
-        ledger: Compare with this ledger too.
+        ledger: Compare with this ledger too, and check all of it. It is only read. What streams
+            did before a file begins is taken from it.
+        coverage: How much of the ledger the files must hold.
         against: The true values, row by row like the released ones, or for batches, those of each
             stream in order; stays on this machine.
+        missing: What the release did with missing values.
         window: Also report the worst window of this many steps; a batch counts in every window
             that has one of its values.
         progress: Called with the number of rows checked so far.
@@ -134,31 +153,46 @@ def audit_table(
     columns = [model.stream, "sequence", "released", "outcome", "sip", "ldp"]
     if isinstance(model.encoding, Grid):
         columns += ["x", "y"]
-    truths = None if against is None else _Truths(against, model)
+    tables = [released] if isinstance(released, Table) else list(released)
+    true = [against] if isinstance(against, Table) else against
+    truths = None if true is None else _Truths(true, model, missing)
     audit: _Audit
     if isinstance(plan, BatchedPlan):
         audit = _BatchedAudit(model, plan, window, truths)
         columns.append("batch")
     else:
         audit = _InstantAudit(model, plan, window, truths)
+    audit.skips = missing is Missing.SKIP
+    if not tables and ledger is None:
+        raise InvalidParameter("released", "no file", "be some files, or come with a ledger")
     with contextlib.ExitStack() as stack:
-        store = None
         if ledger is not None:
-            if not Path(ledger).is_file():
-                raise LedgerMismatch(f"{ledger}: the ledger must exist; it does not")
-            store = stack.enter_context(SqliteStore(ledger, plan.fingerprint))
-        for chunk in released.chunks(columns, optional=["event"]):
-            for offset in range(len(chunk)):
-                fields = {name: column[offset] for name, column in chunk.columns.items()}
-                audit.row(_Row(chunk.first + offset, fields), store)
-            if progress:
-                progress(chunk.first + len(chunk) - 1)
-        audit.rest(store)
-        if store is not None and (missing := store.count() - audit.in_ledger) > 0:
-            audit.report.note(audit.report.rows, f"the ledger holds {missing} events more")
+            audit.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint))
+        audit.remembers = len(tables) > 1 and ledger is None
+        for table in tables:
+            noted = len(audit.report.problems)
+            _audit_file(audit, table, columns, progress)
+            if len(tables) > 1:
+                named = [f"{table.path}, {rule}" for rule in audit.report.problems[noted:]]
+                audit.report.problems[noted:] = named
+        audit.end(coverage)
     if truths is not None:
         truths.check_used_up()
     return audit.finished()
+
+
+def _audit_file(
+    audit: _Audit, table: Table, columns: Sequence[str], progress: Progress | None
+) -> None:
+    done = audit.report.rows
+    audit.begin()
+    for chunk in table.chunks(columns, optional=["event"]):
+        for offset in range(len(chunk)):
+            fields = {name: column[offset] for name, column in chunk.columns.items()}
+            audit.row(_Row(chunk.first + offset, fields))
+        if progress:
+            progress(done + chunk.first + len(chunk) - 1)
+    audit.rest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,28 +220,103 @@ class _Audit(ABC):
         self._windows: dict[str, deque[float]] = {}
         self._states: dict[str, InstantState] = {}
         self.report = AuditReport()
-        self.in_ledger = 0
+        self.ledger: LedgerSide | None = None
+        self.skips = self.remembers = False
+        self._here: dict[str, set[int]] = {}
+        self._said: dict[str, list[Event]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
         self._loss, self._released = 0.0, 0
         self._told = _Told(model)
 
     @abstractmethod
-    def row(self, row: _Row, store: SqliteStore | None) -> None:
+    def row(self, row: _Row) -> None:
         """Check one row against what the plan must have done, and the ledger says it did."""
 
-    def rest(self, store: SqliteStore | None) -> None:  # noqa: B027 - nothing is left of values
-        """Check what could not be checked before the end of the table."""
+    def rest(self) -> None:  # noqa: B027 - nothing is left of values
+        """Check what could not be checked before the end of a file."""
+
+    @abstractmethod
+    def _observed(
+        self, state: InstantState, told: Sequence[Event]
+    ) -> tuple[Sequence[Event], InstantState]:
+        """What the plan must have done where this was told, and the state after it."""
+
+    def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+        """Remember how likely each symbol made what left, where it is about one symbol."""
+        return None
+
+    def begin(self) -> None:
+        """Begin a file; what others said before it may be said again in it."""
+        self._here = {}
+
+    def end(self, coverage: Coverage) -> None:
+        """Check what the ledger holds beyond the files, and itself."""
+        if self.ledger is None:
+            return
+        self.report.ledger_head = self.ledger.head
+        for problem in self.ledger.problems:
+            self.report.note_ledger(problem)
+        for stream, moments in self.ledger.streams():
+            self._catch_up(stream, moments)
+        self.report.only_in_ledger = self.ledger.alone.total()
+        for source, missing in self.ledger.missing(coverage):
+            rows = self.report.rows
+            self.report.note(rows, f"the ledger holds {missing} events more of {source!r}")
+
+    def _catch_up(self, stream: str, moment: int) -> None:
+        """Let a stream do what the ledger says it did before a moment."""
+        if self.ledger is None:
+            return
+        self.report.streams.setdefault(stream, StreamAudit())
+        for told in self.ledger.before(stream, self._state(stream).sequence, moment):
+            state = self._state(stream)
+            try:
+                due, following = self._observed(state, told)
+            except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
+                self.report.note_ledger(f"stream {stream!r}, moment {told[0].sequence}: {problem}")
+                return
+            for event, each in zip(told, due, strict=True):
+                self._compare(self.report.rows, event, each, "the ledger")
+            self._notice(state, due)
+            self._charge(stream, due, following)
+
+    def _said_before(self, row: int, told: Event, state: InstantState) -> bool:
+        """Whether a row only says again what was said before; what is wrong with it is noted.
+
+        A retry gets its old answer, in another file than the first; within a file it is an error.
+        """
+        if not self.remembers and self.ledger is None:
+            return False
+        here = self._here.setdefault(told.stream, set())
+        again = 0 <= told.sequence < state.sequence and told.sequence not in here
+        here.add(told.sequence)
+        if not again:
+            return False
+        kept: Event | None = None
+        if self.ledger is None:
+            kept = self._said[told.stream][told.sequence]
+        elif (answer := self.ledger.moment(told.stream, told.sequence)) is not None:
+            kept = answer.event
+        if kept is None:
+            return False
+        self.report.repeated += 1
+        self._compare(row, told, kept, "the table")
+        return True
 
     def _state(self, stream: str) -> InstantState:
         return self._states.get(stream) or self._plan.begin(stream)
 
-    def _fits(self, row: _Row, told: Event, due: Event, store: SqliteStore | None) -> None:
+    def _fits(self, row: _Row, told: Event, due: Event) -> None:
         """Compare a row, and the ledger, with what was due."""
         self._compare(row.number, told, due, "the table")
         self._check_place(row.number, told, row.fields)
-        if store is not None:
-            self._compare_ledger(row.number, due, row.fields.get("event"), store)
+        if self.ledger is not None:
+            self._compare_ledger(row.number, due, row.fields.get("event"), self.ledger)
+
+    def _check_skip(self, told: Event) -> None:
+        if told.outcome is Outcome.SKIPPED and not self.skips:
+            raise Unreadable("a release never skips a row, unless its rules say --missing skip")
 
     def _event(self, stream: str, fields: dict[str, Any]) -> Event:
         """The row as an event, in the types of the alphabet."""
@@ -252,18 +361,19 @@ class _Audit(ABC):
         if read != due:
             self.report.note(row, "x and y must be the centre of the released cell")
 
-    def _compare_ledger(self, row: int, due: Event, id_: object, store: SqliteStore) -> None:
-        kept = store.moment(due.stream, due.sequence)
+    def _compare_ledger(self, row: int, due: Event, id_: object, ledger: LedgerSide) -> None:
+        kept = ledger.moment(due.stream, due.sequence)
         if kept is None:
             self.report.note(row, "the ledger must hold this event")
             return
-        self.in_ledger += 1
         self._compare(row, kept.event, due, "the ledger")
         if id_ is not None and str(id_) != kept.id:
             self.report.note(row, "the event id must be the one in the ledger")
 
     def _charge(self, stream: str, due: Sequence[Event], following: InstantState) -> None:
         """Account for a value, or for the values of a batch."""
+        if self.remembers:
+            self._said.setdefault(stream, []).extend(due)
         entry = self.report.streams[stream]
         entry.steps += len(due)
         entry.sip, entry.ldp = following.ledger.sip, following.ledger.ldp
@@ -311,30 +421,42 @@ class _InstantAudit(_Audit):
 
     _plan: InstantPlan
 
-    def row(self, row: _Row, store: SqliteStore | None) -> None:
+    def row(self, row: _Row) -> None:
         self.report.rows += 1
         stream = str(row.fields[self._model.stream])
         truth = None if self._truths is None else self._truths.at(stream, row.number)
-        state = self._state(stream)
         self.report.streams.setdefault(stream, StreamAudit())
         try:
             told = self._event(stream, row.fields)
+            self._catch_up(stream, told.sequence)
+            state = self._state(stream)
+            if self._said_before(row.number, told, state):
+                return
             if told.sequence != state.sequence:
                 self.report.note(row.number, f"the sequence number must be {state.sequence}")
+            self._check_skip(told)
             if told.outcome is not Outcome.RELEASED and self._plan.prepare(state) is not None:
                 self.report.withheld += 1
-            if told.outcome is Outcome.SKIPPED:
-                raise Unreadable("a release never skips a row")
-            due, following = self._plan.observe(state, told.released, told.outcome)
+            (due,), following = self._observed(state, [told])
         except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
             self.report.note(row.number, str(problem))
             return
-        self._fits(row, told, due, store)
-        likelihood = self._likelihood(state, due)
-        self._told.add(stream, likelihood)
+        self._fits(row, told, due)
+        likelihood = self._notice(state, [due])
         if self._truths is not None and likelihood is not None:
             self._realised(state, due, truth, likelihood)
         self._charge(stream, [due], following)
+
+    def _observed(
+        self, state: InstantState, told: Sequence[Event]
+    ) -> tuple[Sequence[Event], InstantState]:
+        due, following = self._plan.observe(state, told[0].released, told[0].outcome)
+        return [due], following
+
+    def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+        likelihood = self._likelihood(state, due[0])
+        self._told.add(state.stream, likelihood)
+        return likelihood
 
     def _likelihood(self, state: InstantState, due: Event) -> Floats | None:
         """How likely the output was under each symbol; None where nothing was released."""
@@ -363,7 +485,7 @@ class _BatchedAudit(_Audit):
         super().__init__(*audit)
         self._held: dict[str, list[tuple[_Row, Event]]] = {}
 
-    def row(self, row: _Row, store: SqliteStore | None) -> None:
+    def row(self, row: _Row) -> None:
         self.report.rows += 1
         stream = str(row.fields[self._model.stream])
         self.report.streams.setdefault(stream, StreamAudit())
@@ -375,42 +497,48 @@ class _BatchedAudit(_Audit):
             return
         held = self._held.get(stream, [])
         if held and (batch != held[0][1].batch or len(held) == self._plan.width):
-            self._check(stream, store)
+            self._check(stream)
         self._held.setdefault(stream, []).append((row, replace(told, batch=batch)))
 
-    def rest(self, store: SqliteStore | None) -> None:
+    def rest(self) -> None:
         for stream in list(self._held):
-            self._check(stream, store)
+            self._check(stream)
 
-    def _check(self, stream: str, store: SqliteStore | None) -> None:
+    def _check(self, stream: str) -> None:
         rows = self._held.pop(stream)
-        first, last = rows[0][0].number, rows[-1][0].number
-        state = self._state(stream)
+        last = rows[-1][0].number
         told = [event for _, event in rows]
         truths = [
             None if self._truths is None else self._truths.of(stream, row.number) for row, _ in rows
         ]
-        moments = [state.sequence + offset for offset in range(len(rows))]
         try:
+            self._catch_up(stream, told[0].sequence)
+            state = self._state(stream)
+            if all([self._said_before(row.number, event, state) for row, event in rows]):
+                return
+            moments = [state.sequence + offset for offset in range(len(rows))]
             if [event.sequence for event in told] != moments or told[0].batch != moments[0]:
                 raise Unreadable(f"the batch must have the sequence numbers from {moments[0]} on")
-            if len({event.outcome for event in told}) > 1:
-                raise Unreadable("the values of a batch must have one outcome")
-            if told[0].outcome is Outcome.SKIPPED:
-                raise Unreadable("a release never skips a row")
-            if told[0].outcome is not Outcome.RELEASED and self._plan.prepare(state, len(rows)):
+            self._check_skip(told[0])
+            silent = told[0].outcome is not Outcome.RELEASED
+            if silent and self._plan.prepare(state, len(rows)):
                 self.report.withheld += len(rows)
-            labels = [event.released for event in told]
-            due, following = self._plan.observe(state, labels, told[0].outcome)
+            due, following = self._observed(state, told)
         except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
-            where = first if first == last else last
-            self.report.note(where, str(problem))
+            self.report.note(last, str(problem))
             return
         for (row, event), each in zip(rows, due, strict=True):
-            self._fits(row, event, each, store)
+            self._fits(row, event, each)
         if self._truths is not None:
             self._realised(state, due, truths)
         self._charge(stream, due, following)
+
+    def _observed(
+        self, state: InstantState, told: Sequence[Event]
+    ) -> tuple[Sequence[Event], InstantState]:
+        if len({event.outcome for event in told}) > 1:
+            raise Unreadable("the values of a batch must have one outcome")
+        return self._plan.observe(state, [event.released for event in told], told[0].outcome)
 
     def _realised(
         self, state: InstantState, due: Sequence[Event], symbols: Sequence[object]
@@ -459,12 +587,13 @@ class _Told:
 class _Truths:
     """The true symbols of each stream, in order; those read ahead are kept."""
 
-    def __init__(self, table: Table, model: StreamModel) -> None:
-        self._path = table.path
+    def __init__(self, tables: Sequence[Table], model: StreamModel, missing: Missing) -> None:
+        self._path = ", ".join(table.path for table in tables)
         self._rows = (
             row
+            for table in tables
             for chunk in table.chunks([model.stream, *model.values])
-            for row in _chunk_truths(table, chunk, model)
+            for row in _chunk_truths(table, chunk, model, missing)
         )
         self._ahead: dict[str, deque[object]] = {}
 
@@ -500,12 +629,17 @@ def _whole(value: object) -> int:
         raise Unreadable("batch must be the sequence number at which the batch began") from None
 
 
-def _chunk_truths(table: Table, chunk: Chunk, model: StreamModel) -> Iterator[tuple[str, object]]:
+def _chunk_truths(
+    table: Table, chunk: Chunk, model: StreamModel, missing: Missing
+) -> Iterator[tuple[str, object]]:
     values = zip(*(chunk.columns[name] for name in model.values), strict=True)
     for offset, (owner, value) in enumerate(zip(chunk.columns[model.stream], values, strict=True)):
         row = chunk.first + offset
+        gone = missing is not Missing.REFUSE and any(is_missing(cell) for cell in value)
+        if gone and missing is Missing.DROP:
+            continue
         try:
-            symbol = model.encoding.encode(*value)
+            symbol = MISSING_SYMBOL if gone else model.encoding.encode(*value)
         except Unreadable as problem:
             raise BadTable(table.path, row, f"the value {problem}") from None
         yield stream_name(owner, model.stream, table.path, row), symbol

@@ -16,11 +16,12 @@ from sfumato.formats.writers import Columns, Output, Record
 from sfumato.jobs import Progress
 from sfumato.jobs.arriving import groups, until_stopped, with_ticks
 from sfumato.jobs.interrupt import Interruptible
-from sfumato.jobs.runs import BatchedRun, InstantRun, ReleaseReport, Run
+from sfumato.jobs.rows import Reading
+from sfumato.jobs.runs import BatchedRun, InstantRun, ReleaseReport, Run, Told
 from sfumato.jobs.spec import beside
 from sfumato.models.encoding import Grid, StreamModel
 from sfumato.randomness import Randomness, secure
-from sfumato.store.sqlite import Answer, SqliteStore
+from sfumato.store.sqlite import Again, SqliteStore
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan
 
@@ -36,7 +37,8 @@ def release_table(
     document: bytes | None = None,
     wait: float | None = None,
     ledger: str | Path | None = None,
-    event: str | None = None,
+    reading: Reading | None = None,
+    again: Again = Again.REFUSE,
     source_name: str | None = None,
     randomness: Randomness | None = None,
     progress: Progress | None = None,
@@ -53,69 +55,93 @@ def release_table(
         document: The rules, to appear beside a file output together with it, for an audit.
         wait: In batches: release a batch that is not complete so many seconds after its first
             value came; else only at the end of the input.
-        ledger: File that keeps every answer; with it a second run draws nothing anew.
-        event: Column of event ids; without it an event is known by source name and row.
-        source_name: The name of the source in event ids; the file name if not given.
+        ledger: File that keeps every answer: an event that comes again gets its old answer, and
+            a stream goes on from file to file.
+        reading: Which columns hold event ids and times, which are kept, and what becomes of missing
+            values.
+        again: Without event ids and times nothing tells new rows from rows that were answered
+            before: whether a source that the ledger knows is the same input once more
+            (`RESUME`), which is checked, or new data (`APPEND`).
+        source_name: The name of the source in the ledger; the file name if not given.
         randomness: Coins; fresh ones unless given.
         progress: Called with the number of rows answered so far.
-        remark: Told once when a row was answered before, which new data under an old name is.
+        remark: Told when the value of a retry cannot be compared with the one before.
 
     Raises:
-        BadTable: If a row is malformed; answers committed so far stay in the ledger.
+        BadTable: If a row is malformed, or a retry has another value; answers committed so far stay
+            in the ledger.
+        LedgerMismatch: If the ledger is that of another plan, or knows the source already.
     """
     if wait is not None:
         _checks.finite("wait", wait)
     if plan.model.fingerprint != model.chain.fingerprint:
         raise InvalidParameter("plan", "that of another model", "be made for the given model")
-    if event is not None and event in model.values:
-        raise InvalidParameter("the event column", event, "not hold the values: ids are released")
+    reading = reading or Reading()
+    reading.check(model)
     if same_file(source.path, output.path):
         raise BadTable(output.path, None, "the output must not be the input")
     for other in (source.path, output.path, str(beside(output.path))):
         if ledger is not None and same_file(str(ledger), other):
             raise BadTable(str(ledger), None, "the ledger must be a file of its own")
-    name = source_name or Path(source.path).name
-    with SqliteStore(ledger, plan.fingerprint) as store, Interruptible() as stop:
-        batched = isinstance(plan, BatchedPlan)
+    coins = secure() if randomness is None else randomness
+    if ledger is None:
+        _check_first(output, coins, again)
+    batched = isinstance(plan, BatchedPlan)
+    columns = output_columns(model, reading, in_batches=batched)
+    rules = None if document is None else document.decode()
+    with SqliteStore(ledger, plan.fingerprint, rules=rules) as store, Interruptible() as stop:
+        name = source_name or Path(source.path).name
+        asked = store.begin(name, reading.identity, again)
         kind = BatchedRun if batched else InstantRun
-        run: Run = kind(source.path, name, model, plan, store, randomness or secure(), remark)
-        form = {"with_event": event is not None, "in_batches": batched}
-        wanted = [model.stream, *model.values, *([event] if event else [])]
-        rules = {} if document is None else {str(beside(output.path)): document}
-        with Output(output, output_columns(model, **form), rules) as sink:
-            for answers in _answered(run, source.chunks(wanted), stop, event, wait):
-                sink.write(records(answers, model, **form))
+        run: Run = kind(source.path, asked, model, plan, store, coins, reading, remark)
+        papers = {} if document is None else {str(beside(output.path)): document}
+        with Output(output, columns, papers) as sink:
+            for answers in _answered(run, source.chunks(reading.columns(model)), stop, wait):
+                sink.write(records(answers, model, reading, in_batches=batched))
                 if progress:
                     progress(run.rows)
+            if not stop.requested:
+                run.check_resumed()
         return run.report(interrupted=stop.requested)
 
 
+def _check_first(output: Table, coins: Randomness, again: Again) -> None:
+    """Without a ledger nothing is continued, and nothing that left is drawn anew by accident."""
+    if again is not Again.REFUSE:
+        raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
+    if not coins.addressed and not output.is_standard and Path(output.path).exists():
+        rule = "not exist: a second release tells more about everyone (or give a ledger, or a key)"
+        raise InvalidParameter("output", output.path, rule)
+
+
 def _answered(
-    run: Run, chunks: Iterator[Chunk], stop: Interruptible, event: str | None, wait: float | None
-) -> Iterator[list[Answer]]:
+    run: Run, chunks: Iterator[Chunk], stop: Interruptible, wait: float | None
+) -> Iterator[list[Told]]:
     """Answers in the order in which they may leave; at the end of the input nothing waits."""
     arriving: Iterator[Chunk | None] = until_stopped(chunks, stop)
     if wait is not None:
         arriving = with_ticks(chunks, stop, partial(run.patience, wait))
     for group in groups(arriving, stop):
         if group is not None:
-            yield run.answer(group, event)
+            yield run.answer(group)
         while wait is not None and (late := run.flush(waited=wait)):
             yield late
     while not stop.requested and (last := run.flush()):
         yield last
 
 
-def output_columns(model: StreamModel, *, with_event: bool, in_batches: bool = False) -> Columns:
+def output_columns(model: StreamModel, reading: Reading, *, in_batches: bool = False) -> Columns:
     """Columns of a released table, and what they hold."""
-    columns: dict[str, type] = {"event": str} if with_event else {}
+    columns: dict[str, type] = {} if reading.event is None else {"event": str}
     batch: dict[str, type] = {"batch": int} if in_batches else {}
     taken = {*columns, *batch, *_RESERVED}
-    if model.stream in taken:
-        rule = f"not have the name of an output column ({', '.join(sorted(taken))})"
-        raise InvalidParameter("the stream column", model.stream, rule)
+    for what, name in (("stream", model.stream), *(("kept", name) for name in reading.keep)):
+        if name in taken:
+            rule = f"not have the name of an output column ({', '.join(sorted(taken))})"
+            raise InvalidParameter(f"the {what} column", name, rule)
     columns |= {
         model.stream: str,
+        **dict.fromkeys(reading.keep, str),
         "sequence": int,
         **batch,
         "released": type(model.alphabet.labels[0]),
@@ -126,15 +152,15 @@ def output_columns(model: StreamModel, *, with_event: bool, in_batches: bool = F
 
 
 def records(
-    answers: Iterable[Answer], model: StreamModel, *, with_event: bool, in_batches: bool = False
+    answers: Iterable[Told], model: StreamModel, reading: Reading, *, in_batches: bool = False
 ) -> Iterator[Record]:
     """Answers as rows of the output: public things only."""
     alphabet = model.alphabet
     centres = alphabet.coordinates if isinstance(model.encoding, Grid) else None
-    for answer in answers:
+    for answer, kept in answers:
         event = answer.event
-        record: list[Label | float | None] = [answer.id] if with_event else []
-        record += [event.stream, event.sequence, *([event.batch] if in_batches else [])]
+        record: list[Label | float | None] = [] if reading.event is None else [answer.id]
+        record += [event.stream, *kept, event.sequence, *([event.batch] if in_batches else [])]
         record.append(event.released)
         if centres is not None:
             known = event.released is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -12,15 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.accounting.events import Event
-from sfumato.alphabet import Label
+from sfumato.accounting.events import Event, Outcome
 from sfumato.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk
-from sfumato.jobs.fit import stream_name
+from sfumato.guarantees import LDP, SIP
+from sfumato.jobs.rows import Reading, Row, RowReader
+from sfumato.jobs.times import Late, Time
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.randomness import Randomness
-from sfumato.store.sqlite import Answer, SqliteStore
+from sfumato.store.sqlite import Answer, Identity, Input, SqliteStore
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.fleet import InstantFleet
 from sfumato.streaming.instant import Fallback, InstantPlan, InstantState
@@ -42,6 +44,8 @@ class ReleaseReport:
         largest_ldp: The same whatever the model.
         interrupted: Whether the run was asked to stop before the end of the input.
         waiting: Rows read but not answered: their batch was not complete when the run stopped.
+        missing: Values that were missing: their rows were left out, their moments passed, or they
+            were released as a symbol of their own.
     """
 
     rows: int
@@ -51,20 +55,14 @@ class ReleaseReport:
     largest_ldp: float
     interrupted: bool
     waiting: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row that needs a new draw."""
-
-    id: str
-    stream: str
-    row: int
-    symbol: Label | None
+    missing: int = 0
 
 
 _Leaving: TypeAlias = dict[str, list[Answer]]
 """The answers that leave when a row has come, by the event id of that row."""
+
+Told: TypeAlias = tuple[Answer, tuple[str | None, ...]]
+"""An answer and the cells that leave beside it."""
 
 
 class Run(ABC):
@@ -78,54 +76,63 @@ class Run(ABC):
     def __init__(
         self,
         path: str,
-        name: str,
+        source: Input,
         model: StreamModel,
         plan: InstantPlan | BatchedPlan,
         store: SqliteStore,
         randomness: Randomness,
+        reading: Reading,
         remark: Callable[[str], None] | None,
     ) -> None:
         self._remark = remark
         self._path = path
-        self._name = name
+        self._source = source
         self._model = model
         self._plan = plan
         self._store = store
         self._randomness = randomness
+        self._reading = reading
+        self._reader = RowReader(path, model, reading, source)
         self._states: dict[str, InstantState] = {}
+        self._times: dict[str, Time | None] = {}
+        self._kept: dict[str, tuple[str | None, ...]] = {}
+        self._compared: dict[str, bool] = {}
         self.rows = 0
-        self.waiting: dict[str, _Row] = {}
+        self.waiting: dict[str, Row] = {}
         self._repeated = 0
         self._touched: set[str] = set()
         self._largest = (0.0, 0.0)
 
-    def answer(self, chunk: Chunk, event: str | None) -> list[Answer]:
+    def answer(self, chunk: Chunk) -> list[Told]:
         """Answer the rows of a chunk: from the ledger, or by a new draw that is committed."""
-        ids = self._ids(chunk, event)
-        known = self._store.answers(ids)
-        asked: list[tuple[str, str, int]] = []
-        fresh: dict[str, _Row] = {}
+        read, problem = self._reader.read(chunk)
+        known = self._store.answers([row.id for row in read])
+        fresh: dict[str, Row] = {}
         released: _Leaving = {}
         moved: dict[str, InstantState] = {}
         try:
+            for row in read:
+                self._sort(row, known, fresh)
+        except BadTable as earlier:
+            problem = earlier
+        try:
             # What was drawn is charged and kept, also when a later row is refused.
-            try:
-                self._read(chunk, ids, known, asked, fresh)
-            finally:
-                self._release(fresh, released, moved)
+            self._release(fresh, released, moved)
         finally:
             self._commit(released, moved)
-        known |= {answer.id: answer for answers in released.values() for answer in answers}
+        if problem is not None:
+            raise problem
         answers: list[Answer] = []
-        for id_, stream, row in asked:
-            if id_ in fresh and fresh[id_].row == row:
-                answers += released.get(id_, ())
-            else:
-                answers.append(self._again(known.get(id_), fresh.get(id_), stream, row))
-        self.rows += len(answers)
-        return answers
+        for row in read:
+            answers += released.get(row.id, ()) if row.id in fresh else (known[row.id],)
+        return self._told(answers)
 
-    def flush(self, waited: float = 0.0) -> list[Answer]:
+    def _told(self, answers: list[Answer]) -> list[Told]:
+        """Answers that leave, each with what is kept of its row."""
+        self.rows += len(answers)
+        return [(answer, self._kept.pop(answer.id, ())) for answer in answers]
+
+    def flush(self, waited: float = 0.0) -> list[Told]:
         """Answer some rows that have waited for so many seconds; none wait unless in batches."""
         return []
 
@@ -133,70 +140,101 @@ class Run(ABC):
         """Seconds until a row will have waited for too long; None while nothing waits."""
         return None
 
-    def _read(
-        self,
-        chunk: Chunk,
-        ids: list[str],
-        known: dict[str, Answer],
-        asked: list[tuple[str, str, int]],
-        fresh: dict[str, _Row],
-    ) -> None:
-        """List the rows of a chunk, and those of them that need a new draw."""
-        owners = chunk.columns[self._model.stream]
-        values = zip(*(chunk.columns[name] for name in self._model.values), strict=True)
-        for offset, (id_, owner, value) in enumerate(zip(ids, owners, values, strict=True)):
-            row = chunk.first + offset
-            stream = stream_name(owner, self._model.stream, self._path, row)
-            if id_ in self.waiting:
-                raise self._twice(self.waiting[id_].row, row)
-            if id_ not in known and id_ not in fresh:
-                fresh[id_] = _Row(id_, stream, row, self._symbol(value, row))
-            asked.append((id_, stream, row))
-
     @abstractmethod
     def _release(
-        self, rows: dict[str, _Row], released: _Leaving, moved: dict[str, InstantState]
+        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, InstantState]
     ) -> None:
         """Draw answers for rows; values of one stream in their order."""
 
-    def _ids(self, chunk: Chunk, event: str | None) -> list[str]:
-        if event is None:
-            return [f"{self._name}:{chunk.first + offset}" for offset in range(len(chunk))]
-        return [
-            stream_name(id_, event, self._path, chunk.first + offset)
-            for offset, id_ in enumerate(chunk.columns[event])
-        ]
+    def _sort(self, row: Row, known: dict[str, Answer], fresh: dict[str, Row]) -> None:
+        """See whether a row needs a new draw, or is a retry that may have its old answer."""
+        first = self.waiting.get(row.id) or fresh.get(row.id)
+        if first is not None:
+            raise self._twice(first.stream, first.place, row)
+        if row.id in known:
+            self._check_retry(known[row.id], row)
+        else:
+            if row.time is not None:
+                self._check_order(row, row.time)
+            fresh[row.id] = row
+        if self._reading.keep:
+            self._kept[row.id] = row.kept
 
-    def _again(self, answer: Answer | None, first: _Row | None, stream: str, row: int) -> Answer:
-        """The answer given before, if this is indeed the same event."""
-        if answer is None:
-            raise self._twice(0 if first is None else first.row, row)
-        if answer.event.stream != stream:
-            raise BadTable(self._path, row, "an event id must not occur in two streams")
-        if answer.source == self._name and answer.place != row:
-            raise self._twice(answer.place, row)
-        if self._remark and not self._repeated:
-            self._remark(
-                f"{self._path}, row {row}: answered before, as event {answer.id!r}; new data under "
-                "an old name needs another --source, or event ids"
-            )
+    def _check_retry(self, answer: Answer, row: Row) -> None:
+        """Refuse to give an old answer to another value, or to another row of this very input."""
+        resumed = self._reading.identity is Identity.ROW
+        if answer.source == self._source.label and not resumed:
+            raise self._twice(answer.event.stream, answer.place, row)
+        if answer.event.stream != row.stream and not resumed:
+            raise BadTable(self._path, row.place, "an event id must not occur in two streams")
+        if answer.source not in self._compared:
+            secret = self._source.secret
+            self._compared[answer.source] = self._store.compared(answer.source, secret)
+            if self._remark and not self._compared[answer.source]:
+                self._remark(
+                    f"{self._path}, row {row.place}: answered before; whether its value is the "
+                    "same cannot be told, because the key file of that run is gone"
+                )
+        same = hmac.compare_digest(answer.tag, row.tag) and answer.event.stream == row.stream
+        if self._compared[answer.source] and not same:
+            raise BadTable(self._path, row.place, self._other_value())
         self._repeated += 1
-        self._touched.add(stream)
-        return answer
+        self._touched.add(row.stream)
 
-    def _twice(self, first: int, row: int) -> BadTable:
+    def _other_value(self) -> str:
+        if self._reading.identity is Identity.ROW:
+            return (
+                "the row is not the one that was answered before: --resume is for the same input "
+                "once more; for new data use --append"
+            )
+        what = "event id" if self._reading.identity is Identity.EVENT else "time of this stream"
+        return (
+            f"this {what} was answered before, for another value; an event is answered once, so "
+            f"give the value {'an id' if what == 'event id' else 'a time'} of its own"
+        )
+
+    def _twice(self, stream: str, first: int, row: Row) -> BadTable:
         rule = f"an event id must occur once; it stands in row {first} too"
-        return BadTable(self._path, row, rule)
+        if self._reading.identity is Identity.TIME:
+            rule = f"a stream must have one row for each time; row {first} has it too"
+        elif stream != row.stream:
+            rule = "an event id must not occur in two streams"
+        return BadTable(self._path, row.place, rule)
+
+    def _check_order(self, row: Row, time: Time) -> None:
+        """Refuse a row that goes back in time, unless it was said that some do."""
+        if row.stream not in self._times:
+            before = self._store.last_time(row.stream)
+            self._times[row.stream] = None if before is None else Time.of(before)
+        last = self._times[row.stream]
+        try:
+            if last is not None and time.before(last) and self._reading.late is Late.REFUSE:
+                rule = (
+                    "its time lies before that of the last row of its stream; sort the table, or "
+                    "release rows as they come (--late accept)"
+                )
+                raise BadTable(self._path, row.place, rule)
+        except Unreadable as problem:
+            rule = f"column {self._reading.time!r} {problem}"
+            raise BadTable(self._path, row.place, rule) from None
+        self._times[row.stream] = time
+
+    def check_resumed(self) -> None:
+        """At the end of the input: refuse one that lacks rows which were answered before."""
+        if self._repeated < self._source.answered:
+            rule = (
+                f"{self._source.answered} of its rows were answered before, but only "
+                f"{self._repeated} of them are there: --resume is for the same input once more"
+            )
+            raise BadTable(self._path, None, rule)
+
+    def _answer(self, row: Row, happened: Event) -> Answer:
+        when = None if row.time is None else row.time.text
+        return Answer(row.id, self._source.label, row.place, happened, row.tag, when)
 
     def _state(self, stream: str) -> InstantState:
         held = self._states.get(stream) or self._store.state(stream)
         return held or self._plan.begin(stream)
-
-    def _symbol(self, value: tuple[object, ...], row: int) -> Label | None:
-        try:
-            return self._model.encoding.encode(*value)  # type: ignore[arg-type]
-        except Unreadable as problem:
-            raise BadTable(self._path, row, f"the value {problem}") from None
 
     def _commit(self, released: _Leaving, moved: dict[str, InstantState]) -> None:
         if not moved:
@@ -225,6 +263,7 @@ class Run(ABC):
             largest_ldp=ldp,
             interrupted=interrupted,
             waiting=len(self.waiting),
+            missing=self._reader.missing,
         )
 
 
@@ -234,13 +273,13 @@ class InstantRun(Run):
     _plan: InstantPlan
 
     def _release(
-        self, rows: dict[str, _Row], released: _Leaving, moved: dict[str, InstantState]
+        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, InstantState]
     ) -> None:
         if self._plan.policy is None or len(rows) < _FEW:
             for row in rows.values():
                 state = moved.get(row.stream) or self._state(row.stream)
                 happened, moved[row.stream] = self._step(state, row)
-                released[row.id] = [Answer(row.id, self._name, row.row, happened)]
+                released[row.id] = [self._answer(row, happened)]
             return
         streams = list(dict.fromkeys(row.stream for row in rows.values()))
         places = {stream: place for place, stream in enumerate(streams)}
@@ -250,28 +289,36 @@ class InstantRun(Run):
             for wave in _waves(rows.values()):
                 which = np.array([places[row.stream] for row in wave])
                 for row, happened in zip(wave, self._wave(fleet, wave, which), strict=True):
-                    released[row.id] = [Answer(row.id, self._name, row.row, happened)]
+                    released[row.id] = [self._answer(row, happened)]
         finally:
             # What an interrupted step drew never left: it is forgotten.
             for place, before in enumerate(states if not fleet.torn else ()):
                 if (after := fleet.state(place)).sequence > before.sequence:
                     moved[before.stream] = after
 
-    def _wave(self, fleet: InstantFleet, wave: list[_Row], which: NDArray[np.int64]) -> list[Event]:
+    def _wave(self, fleet: InstantFleet, wave: list[Row], which: NDArray[np.int64]) -> list[Event]:
         """One value of each of some streams; all of them or, on an error, none."""
+        speaking = np.array([not row.silent for row in wave])
+        told = [row for row in wave if not row.silent]
         try:
-            return list(fleet.step([row.symbol for row in wave], which))
+            step = fleet.step([row.symbol for row in told], which[speaking]) if told else ()
         except (UnknownSymbol, BudgetExceeded, SolverFailed):
             # Find the row that is refused; a state is tried and thrown away.
             for row, place in zip(wave, which.tolist(), strict=True):
                 self._step(fleet.state(place), row)
             raise
+        stepped = iter(step)
+        passed = iter([_passed(fleet.state(place)) for place in which[~speaking].tolist()])
+        fleet.skip(which[~speaking])
+        return [next(passed) if row.silent else next(stepped) for row in wave]
 
-    def _step(self, state: InstantState, row: _Row) -> tuple[Event, InstantState]:
+    def _step(self, state: InstantState, row: Row) -> tuple[Event, InstantState]:
+        if row.silent:
+            return self._plan.skip(state)
         try:
             return self._plan.step(state, row.symbol, self._randomness)
         except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
-            raise BadTable(self._path, row.row, str(problem)) from problem
+            raise BadTable(self._path, row.place, str(problem)) from problem
 
 
 class BatchedRun(Run):
@@ -284,7 +331,7 @@ class BatchedRun(Run):
         # True values of incomplete batches are here alone: never in the ledger.
         self._batches: dict[str, _Batch] = {}
 
-    def flush(self, waited: float = 0.0) -> list[Answer]:
+    def flush(self, waited: float = 0.0) -> list[Told]:
         """Release some batches that began so many seconds ago, shorter than they should be."""
         now = time.monotonic()
         # Those that began first stand first.
@@ -297,9 +344,7 @@ class BatchedRun(Run):
                 self._complete(stream, released, moved)
         finally:
             self._commit(released, moved)
-        late = [answer for answers in released.values() for answer in answers]
-        self.rows += len(late)
-        return late
+        return self._told([answer for answers in released.values() for answer in answers])
 
     def patience(self, wait: float) -> float | None:
         """Seconds until a row will have waited for too long; None while nothing waits."""
@@ -307,17 +352,31 @@ class BatchedRun(Run):
         return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
 
     def _release(
-        self, rows: dict[str, _Row], released: _Leaving, moved: dict[str, InstantState]
+        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, InstantState]
     ) -> None:
         refuse = self._plan.on_unknown is Fallback.REFUSE
         for row in rows.values():
+            if row.silent:
+                self._pass(row, released, moved)
+                continue
             if refuse and row.symbol not in self._model.alphabet:
-                raise BadTable(self._path, row.row, str(UnknownSymbol(len(self._model.alphabet))))
+                raise BadTable(self._path, row.place, str(UnknownSymbol(len(self._model.alphabet))))
             batch = self._batches.setdefault(row.stream, _Batch(time.monotonic(), []))
             batch.rows.append(row)
             self.waiting[row.id] = row
             if len(batch.rows) == self._plan.width:
                 self._complete(row.stream, released, moved)
+
+    def _pass(self, row: Row, released: _Leaving, moved: dict[str, InstantState]) -> None:
+        """Let a moment pass; what waited before it leaves first, as a shorter batch."""
+        before: list[Answer] = []
+        if row.stream in self._batches:
+            last = self._batches[row.stream].rows[-1].id
+            self._complete(row.stream, released, moved)
+            before = released.pop(last)
+        state = moved.get(row.stream) or self._state(row.stream)
+        (happened,), moved[row.stream] = self._plan.skip(state)
+        released[row.id] = [*before, self._answer(row, happened)]
 
     def _complete(self, stream: str, released: _Leaving, moved: dict[str, InstantState]) -> None:
         """Release the batch of a stream; on an error it goes on waiting."""
@@ -328,11 +387,10 @@ class BatchedRun(Run):
                 state, [row.symbol for row in rows], self._randomness
             )
         except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
-            raise BadTable(self._path, rows[-1].row, str(problem)) from problem
+            raise BadTable(self._path, rows[-1].place, str(problem)) from problem
         del self._batches[stream]
         released[rows[-1].id] = [
-            Answer(row.id, self._name, row.row, happened)
-            for row, happened in zip(rows, events, strict=True)
+            self._answer(row, happened) for row, happened in zip(rows, events, strict=True)
         ]
         for row in rows:
             del self.waiting[row.id]
@@ -343,12 +401,17 @@ class _Batch:
     """Rows of one stream that wait for each other, and when the first of them came."""
 
     began: float
-    rows: list[_Row]
+    rows: list[Row]
 
 
-def _waves(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _passed(state: InstantState) -> Event:
+    """A moment at which nothing leaves."""
+    return Event(state.stream, state.sequence, Outcome.SKIPPED, None, SIP(0.0), LDP(0.0))
+
+
+def _waves(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows in groups with at most one of each stream, in their order."""
-    waves: list[list[_Row]] = []
+    waves: list[list[Row]] = []
     seen: dict[str, int] = {}
     for row in rows:
         turn = seen.get(row.stream, 0)

@@ -51,6 +51,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         method: How channels are found.
         when_exhausted: What leaves when the budget is gone.
         when_unknown: What leaves for a value outside the alphabet.
+        missing: What became of a missing value.
+        late: What became of a row that went back in time.
+        keep: Columns that left as they were beside the values: knowledge of everybody.
+        independent: Those of them that were declared to tell nothing of the values.
         purpose: A release, or a simulation.
         policy: Fingerprint of the compiled policy that was used, if one was.
         model: Fingerprint of the chain it was used with.
@@ -70,6 +74,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     method: str = "optimal"
     when_exhausted: str = "refuse"
     when_unknown: str = "refuse"
+    missing: str = "refuse"
+    late: str = "refuse"
+    keep: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
     purpose: str = "release"
     policy: str | None = None
     model: str | None = None
@@ -262,10 +270,15 @@ def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
 
 def read_spec(path: str | Path) -> ReleaseSpec:
     """Read what `document` made."""
+    return parse_spec(read_document("the plan", path), path)
+
+
+def parse_spec(document: bytes, source: str | Path) -> ReleaseSpec:
+    """The same from bytes; `source` is what messages call them."""
     try:
-        return msgspec.json.decode(read_document("the plan", path), type=ReleaseSpec)
+        return msgspec.json.decode(document, type=ReleaseSpec)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise CorruptData(f"{path}: not the plan of a release ({problem})") from problem
+        raise CorruptData(f"{source}: not the plan of a release ({problem})") from problem
 
 
 def choice(name: str, kind: type[Choice], value: str) -> Choice:

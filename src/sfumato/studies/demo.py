@@ -58,7 +58,8 @@ def run_demo(
     plan = spec.instant(model)
     points = curve(plan, length=CURVE_LENGTH, streams=CURVE_STREAMS, progress=tell)
     source, output = Table.at(str(home / "live.csv")), Table.at(str(home / "private.csv"))
-    (home / "town.ledger").unlink(missing_ok=True)
+    for old in home.glob("town.ledger*"):
+        old.unlink()
     release = release_table(
         source,
         output,

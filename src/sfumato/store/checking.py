@@ -1,0 +1,202 @@
+"""All of a ledger, checked: every row, every state, every sum; and copies that are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sfumato._numerics import add_up
+from sfumato.codec import from_bytes
+from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.store.anchor import Head
+from sfumato.store.chain import Entry, first_hash, first_head, next_head, row_hash, state_digest
+from sfumato.store.reading import LedgerReader
+from sfumato.streaming.instant import InstantState
+
+_SHOWN = 20
+
+
+@dataclass(slots=True)
+class LedgerReport:
+    """What was found in a ledger.
+
+    Attributes:
+        rows: How many answers it holds.
+        streams: Of how many streams.
+        head: Stands for all rows: write it down elsewhere, and compare later.
+        largest_sip: Largest leakage under the model that a stream has in all.
+        largest_ldp: The same whatever the model.
+        inputs: What was answered, and how many rows of each.
+        identity: What its events are known by.
+        anchored: Whether the head kept beside the ledger was there to compare with.
+        problems: What is wrong, the first few.
+        problem_count: How many things are wrong in all.
+    """
+
+    rows: int
+    streams: int
+    head: str
+    largest_sip: float = 0.0
+    largest_ldp: float = 0.0
+    inputs: dict[str, int] = field(default_factory=dict)
+    identity: str | None = None
+    anchored: bool = False
+    problems: list[str] = field(default_factory=list)
+    problem_count: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything fits."""
+        return self.problem_count == 0
+
+    def note(self, problem: str) -> None:
+        """Remember a problem."""
+        self.problem_count += 1
+        if len(self.problems) < _SHOWN:
+            self.problems.append(problem)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What the rows of one stream add up to."""
+
+    hash: bytes
+    moments: int = 0
+    sip: float = 0.0
+    ldp: float = 0.0
+    state: bytes | None = None
+
+
+def check_ledger(path: str | Path, expect: Head | None = None) -> LedgerReport:
+    """Check every row of a ledger against the chain, the states and what was written beside it.
+
+    Args:
+        path: The ledger; it is only read.
+        expect: A head that was written down earlier: the ledger must have grown from it.
+    """
+    with LedgerReader(path) as ledger:
+        return checked(ledger, expect)
+
+
+def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
+    """The same for a ledger that is being read."""
+    front = ledger.front
+    report = LedgerReport(front.head.entries, 0, str(front.head), identity=front.identity)
+    report.inputs = ledger.inputs()
+    report.anchored = ledger.anchored is not None
+    streams: dict[str, _Stream] = {}
+    with _noting(report):
+        streams = _walk(ledger, report)
+        report.streams = len(streams)
+        _check_states(ledger, streams, report)
+    with _noting(report):
+        if (missing := ledger.missing_rows()) is not None:
+            report.note(missing)
+    if expect is not None:
+        with _noting(report):
+            if ledger.head_at(expect.entries) != expect:
+                report.note(f"the ledger did not grow from the expected head {expect}")
+    for name in ("largest_sip", "largest_ldp"):
+        setattr(report, name, max((getattr(s, name[-3:]) for s in streams.values()), default=0.0))
+    return report
+
+
+@contextlib.contextmanager
+def _noting(report: LedgerReport) -> Iterator[None]:
+    try:
+        yield
+    except CorruptData as problem:
+        report.note(str(problem))
+
+
+def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
+    """Recompute both chains, row by row."""
+    front = ledger.front
+    streams: dict[str, _Stream] = {}
+    head, number = first_head(front.id, front.plan), 0
+    for entry in ledger.entries():
+        number += 1
+        event = entry.answer.event
+        where = f"row {entry.number} (moment {event.sequence} of stream {event.stream!r})"
+        begun = _Stream(first_hash(front.id, front.plan, event.stream))
+        stream = streams.setdefault(event.stream, begun)
+        if entry.number != number or event.sequence != stream.moments:
+            report.note(f"{where}: a row before it is missing, or stands elsewhere")
+            number = entry.number
+        if row_hash(stream.hash, entry) != entry.hash or next_head(head, entry.hash) != entry.head:
+            report.note(f"{where}: it was changed, or a row before it")
+        head = entry.head
+        _add(stream, entry)
+    if (number, head) != (front.head.entries, front.head.hash):
+        report.note(f"the ledger must end with {front.head}; it ends with {Head(number, head)}")
+    return streams
+
+
+def _add(stream: _Stream, entry: Entry) -> None:
+    event = entry.answer.event
+    stream.hash, stream.moments, stream.state = entry.hash, event.sequence + 1, entry.state
+    stream.sip = add_up(stream.sip, event.sip.epsilon)
+    stream.ldp = add_up(stream.ldp, event.ldp.epsilon)
+
+
+def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: LedgerReport) -> None:
+    kept = set()
+    for name, moments, sip, ldp, state, own in ledger.stream_rows():
+        kept.add(name)
+        stream = found.get(name)
+        if stream is None or (moments, own) != (stream.moments, stream.hash):
+            report.note(f"stream {name!r}: its state is not the one after its last row")
+        elif state_digest(state) != stream.state:
+            report.note(f"stream {name!r}: its state was changed")
+        else:
+            spent = from_bytes(state, InstantState).ledger
+            sums = [(sip, stream.sip), (ldp, stream.ldp), (spent.sip, sip), (spent.ldp, ldp)]
+            if not all(math.isclose(*pair, rel_tol=1e-9, abs_tol=1e-300) for pair in sums):
+                report.note(f"stream {name!r}: what it spent is not the sum of its rows")
+    for name in found.keys() - kept:
+        report.note(f"stream {name!r}: its state is missing")
+
+
+def backup_ledger(path: str | Path, copy: str | Path) -> LedgerReport:
+    """Copy a ledger, also one in use: with all that is in its log, checked, and on disk.
+
+    Args:
+        path: The ledger.
+        copy: The copy; must not exist.
+
+    Raises:
+        CorruptData: If the ledger is damaged; no copy is left then.
+    """
+    target = Path(copy)
+    if target.exists() or target.is_symlink() or not target.parent.is_dir():
+        raise InvalidParameter("copy", str(copy), "be a new file in a folder that exists")
+    with LedgerReader(path) as ledger:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        try:
+            with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as database:
+                ledger.copy_to(database)
+                # One file that needs no other: the copy has no log and nobody writes it.
+                database.execute("PRAGMA journal_mode=DELETE")
+                database.execute("UPDATE ledger SET closed = 1")
+            report = check_ledger(target)
+            if not report.passed:
+                raise CorruptData(f"{path}: {report.problems[0]}")
+            _on_disk(target)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+    return report
+
+
+def _on_disk(path: Path) -> None:
+    for name, kind in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+        handle = os.open(name, kind | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
