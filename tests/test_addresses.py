@@ -19,9 +19,9 @@ from sfumato.batch_loss import additive
 from sfumato.design.compiling import compile_policy
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import SIP
+from sfumato.jobs.methods import METHODS, Setting
 from sfumato.jobs.privatize import privatize
 from sfumato.jobs.publishing import publish
-from sfumato.jobs.series import METHODS, Setting
 from sfumato.leakage.temporal import LossFunction
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
@@ -130,7 +130,7 @@ def of_moments(coins: Randomness) -> None:
 def of_series(coins: Randomness) -> None:
     for way in METHODS.values():
         for epsilon in (1.0, 2.5):
-            setting = Setting(1.0, epsilon, 1e-6, epsilon, LENGTH, 4, SERIES)
+            setting = Setting(1.0, epsilon, 1e-6, LENGTH, 4, series=SERIES)
             try:
                 method = way.make(setting)
             except InvalidParameter:
@@ -247,7 +247,7 @@ def test_coins_of_two_plans_are_independent() -> None:
 def test_a_simulation_has_other_coins_than_a_release() -> None:
     measure = loss.hamming(CHAIN.alphabet)
     chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
-    made = METHODS["realtime"].make(Setting(1.0, 1.0, 1e-6, 1.0, LENGTH, 4, SERIES))
+    made = METHODS["realtime"].make(Setting(1.0, 1.0, 1e-6, LENGTH, 4, series=SERIES))
     moments = TemporalPlan(chain, chain, 1.0), Answer.of(Alphabet("ab"))
     table = {"x": ["a", "b"] * 6, "y": [1.0, 2.0] * 6}
     coins = Recorder()
@@ -272,7 +272,7 @@ def test_the_same_plan_again_gives_the_same_answers() -> None:
         for epsilon in (1.0, 1.0, 1.001)
     ]
     assert told[0] == told[1]
-    method = METHODS["realtime"].make(Setting(1.0, 1.0, 1e-6, 1.0, LENGTH, 4, SERIES))
+    method = METHODS["realtime"].make(Setting(1.0, 1.0, 1e-6, LENGTH, 4, series=SERIES))
     once, again = (method.release(SERIES, keyed(SECRET), name="flights") for _ in range(2))
     assert once.tolist() == again.tolist()
 
@@ -311,6 +311,6 @@ def test_noise_of_two_plans_does_not_cancel() -> None:
     """Two budgets for one stream: the noises are no multiples of each other."""
     zero, noises = np.zeros(3000), []
     for epsilon in (1.0, 1.5):
-        method = METHODS["gaussian"].make(Setting(1.0, epsilon, 1e-6, epsilon, 3000, 4, zero))
+        method = METHODS["gaussian"].make(Setting(1.0, epsilon, 1e-6, 3000, 4, series=zero))
         noises.append(method.release(zero, keyed(SECRET), name="flights"))
     assert abs(stats.pearsonr(*noises).statistic) < 0.1

@@ -1,9 +1,11 @@
 """`sfumato compare` and `sfumato realtime` on small tables."""
 
+import json
 import math
 import os
 import threading
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.codec import from_bytes
 from sfumato.errors import SfumatoError
+from sfumato.jobs.series import compare as python_compare
 from sfumato.jobs.series import continued
 from sfumato.outputs import locked
 from sfumato.randomness import secure
@@ -67,20 +70,66 @@ def test_compare_shows_a_table_of_every_method(series: Path) -> None:
     result = done(*compare(series, "--runs", 1))
     for name in ("realtime", "published", "fast*", "fourier*", "bd", "tree", "pegasus"):
         assert name in result.out
-    assert "60 values" in result.out
+    for group in ("nothing told", "user level, pure", "user level, approximate"):
+        assert f"{group} (60 values, 1 simulations each)" in result.out
+    for group in ("w-event level, pure", "event level, pure", "event level, approximate"):
+        assert group in result.out
     assert "least error, online" in result.out
+    assert "silence*" in result.out and "event-laplace" in result.out
 
 
 def test_compare_tells_the_same_as_json(series: Path) -> None:
     document = done(*compare(series, "--json", "--methods", "realtime, gaussian,bd")).document
     assert document["values"] == 60
     assert {one["method"] for one in document["methods"]} == {"realtime", "gaussian", "bd"}
-    keys = {"method", "says", "unit", "online", "helped", "epsilon", "delta"}
+    keys = {"method", "says", "unit", "kind", "online", "helped", "epsilon", "delta"}
     for one in document["methods"]:
-        assert set(one) == keys | {"rmse", "mae", "relative"}
+        assert set(one) == keys | {
+            *("rmse", "rmse_error", "mae", "mae_error", "relative", "of_silence"),
+        }
         assert one["epsilon"] <= 2.0
-    errors = [one["rmse"] for one in document["methods"]]
-    assert errors == sorted(errors)
+    same = python_compare(
+        values(), sensitivity=1.0, epsilon=2.0, delta=1e-6, runs=2, methods=["bd", "gaussian"]
+    )
+    told = {one["method"]: one for one in document["methods"]}
+    for outcome in same.outcomes:
+        assert told[outcome.method] == asdict(outcome)
+    assert document["silence"] == same.silence
+    assert document["refused"] == {}
+
+
+def test_compare_says_what_a_constant_beats(tmp_path: Path) -> None:
+    source = table(tmp_path / "calm.csv", [5.0, 5.5] * 30)
+    names = ("--methods", "gaussian,event-laplace,silence", "--epsilon", 0.5)
+    result = done(*compare(source, *names))
+    assert "warning: a constant is as near as gaussian, event-laplace" in result.err
+
+
+def test_compare_takes_a_weight_a_period_and_a_time(tmp_path: Path) -> None:
+    week = [100 + 40 * (moment % 7 > 4) for moment in range(140)]
+    days = [f"2011-{1 + moment // 28:02d}-{1 + moment % 28:02d}" for moment in range(140)]
+    source = write(tmp_path / "w.csv", ["day", "cnt"], list(zip(days, week, strict=True)))
+    names = ("--methods", "realtime,published", "--json", "--epsilon", 4)
+    plain = done(*compare(source, *names)).document["methods"]
+    weekly = done(*compare(source, *names, "--period", 7)).document["methods"]
+    months = ("--period", "month", "--time", "day")
+    done(*compare(source, *names, *months))
+    refused(call(*compare(source, *names, "--period", "month")), "--time")
+    refused(call(*compare(source, *names, "--period", "decade")), "--period", "hour-of-week")
+    errors = [{o["method"]: o["rmse"] for o in found} for found in (plain, weekly)]
+    assert errors[1]["realtime"] < 0.8 * errors[0]["realtime"]
+    light = done(*compare(source, *names, "--weight", 0.05)).document["methods"]
+    assert {o["method"]: o["helped"] for o in light}["published"] is False
+    refused(call(*compare(source, "--methods", "published", "--weight", 2)), "--weight")
+
+
+def test_compare_leaves_out_rows_without_a_value_when_told(tmp_path: Path) -> None:
+    source = table(tmp_path / "gaps.csv", [1.0, "", 3.0, 4.0])
+    names = ("--methods", "gaussian", "--json")
+    assert done(*compare(source, *names, "--missing", "drop")).document["values"] == 3
+    refused(call(*compare(source, *names)), "row 2", "--missing")
+    for other in ("skip", "symbol", "guess"):
+        refused(call(*compare(source, *names, "--missing", other)), "--missing")
 
 
 def test_compare_looks_at_the_first_rows_alone(series: Path) -> None:
@@ -155,18 +204,22 @@ def test_realtime_releases_one_value_per_row(series: Path, tmp_path: Path) -> No
     assert told(output).shape == (60,)
     assert list(rows(output)[0]) == ["cnt"]
     assert "60 values by realtime" in result.err and "user level" in result.err
+    assert "a person who may be in every value" in result.err
     assert np.abs(told(output) - values()).mean() < 40
     assert not np.any(told(output) == values())
     assert not litter(tmp_path)
 
 
-@pytest.mark.parametrize("method", ["realtime", "published", "laplace", "bd", "tree", "pegasus"])
+@pytest.mark.parametrize("method", ["realtime", "laplace", "bd", "tree", "pegasus"])
 def test_realtime_tells_its_guarantee_as_json(series: Path, tmp_path: Path, method: str) -> None:
     output = tmp_path / "out.csv"
     document = done(*realtime(series, output, "--method", method, "--json")).document
-    assert set(document) == {"output", "method", "values", "unit", "epsilon", "delta"}
+    assert document.pop("output") == str(output)
+    assert document == json.loads(Path(f"{output}.certificate.json").read_text())
     assert document["values"] == 60 and document["method"] == method
     assert 0 < document["epsilon"] <= 2.0 and document["delta"] <= 1e-6
+    units = {"bd": "w-event level", "tree": "event level", "pegasus": "event level"}
+    assert document["unit"] == units.get(method, "user level")
 
 
 def test_realtime_writes_to_standard_output(series: Path) -> None:
@@ -202,6 +255,16 @@ def test_realtime_refuses_methods_tuned_on_the_truth(
         (("--sensitivity", 0), "sensitivity"),
         (("--value", "missing"), "missing"),
         (("--range", "1"), "--range"),
+        (("--unit", "world"), "--unit"),
+        (("--unit", "event", "--method", "bd"), "w-event level"),
+        (("--unit", "user", "--method", "tree"), "event level"),
+        (("--method", "published"), "weight"),
+        (("--method", "bd", "--period", 7), "--method"),
+        (("--period", "weekday"), "--period"),
+        (("--period", 1), "period"),
+        (("--keep", "moment"), "--independent"),
+        (("--keep", "cnt"), "--keep"),
+        (("--missing", "symbol"), "--missing"),
         (("--range", "a:b"), "--range"),
         (("--range", "120:80"), ""),
         (("--range", "nan:100"), ""),
@@ -220,7 +283,110 @@ def test_realtime_clamps_to_a_range_and_says_so(tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     result = done(*realtime(source, output, "--range", "0:100", "--epsilon", 40, "--method", "bd"))
     assert "3 values were clamped" in result.err
-    assert told(output).max() < 1e4
+    assert told(output).max() <= 100 and told(output).min() >= 0
+
+
+def test_realtime_clamps_what_leaves_as_well(tmp_path: Path) -> None:
+    source = table(tmp_path / "few.csv", [0.0, 1.0] * 20)
+    output = tmp_path / "out.csv"
+    done(*realtime(source, output, "--range", "0:1", "--epsilon", 1, "--method", "gaussian"))
+    assert set(told(output)) <= {0.0, 1.0} | set(told(output)[told(output) > 0])
+    assert told(output).min() == 0.0 and told(output).max() == 1.0
+
+
+@pytest.mark.parametrize(("unit", "most"), [("event", 3.0), ("user", 400.0)])
+def test_a_unit_is_asked_for_and_said(series: Path, tmp_path: Path, unit: str, most: float) -> None:
+    output = tmp_path / "out.csv"
+    options = ("--unit", unit, "--method", "laplace")
+    result = done(*realtime(series, output, *options))
+    assert f"{unit} level" in result.err
+    document = json.loads(Path(f"{output}.certificate.json").read_text())
+    assert document["unit"] == f"{unit} level" and document["epsilon"] <= 2
+    assert ("every value" in document["protects"]) == (unit == "user")
+    assert np.abs(told(output) - values()).mean() < most
+    assert document["cost"] == pytest.approx(math.sqrt(2) / 2 * (60 if unit == "user" else 1), 0.02)
+
+
+def dated(tmp_path: Path, cells: list[object], **columns: list[object]) -> Path:
+    days = [f"2011-{1 + moment // 28:02d}-{1 + moment % 28:02d}" for moment in range(len(cells))]
+    rows_of = zip(days, cells, *columns.values(), strict=True)
+    return write(tmp_path / "dated.csv", ["day", "cnt", *columns], list(rows_of))
+
+
+def test_the_time_of_a_row_is_kept_and_said_to_be_public(tmp_path: Path) -> None:
+    source = dated(tmp_path, list(values(30)), rain=["yes", "no"] * 15)
+    output = tmp_path / "out.csv"
+    result = done(*realtime(source, output, "--keep", "day"))
+    assert list(rows(output)[0]) == ["day", "cnt"] and rows(output)[29]["day"] == "2011-02-02"
+    assert "'day' leaves as it is: the time of a row is taken for public" in result.err
+    refused(call(*realtime(source, tmp_path / "b.csv", "--keep", "day,rain")), "rain", "declared")
+    both = ("--keep", "day,rain", "--independent", "rain")
+    found = done(*realtime(source, tmp_path / "b.csv", *both, "--json")).document
+    assert found["kept"] == ["day", "rain"]
+    assert any("not checked: rain" in remark for remark in found["remarks"])
+
+
+def test_rows_out_of_order_are_noticed(tmp_path: Path) -> None:
+    pairs = [("2011-01-02", 1.0), ("2011-01-01", 2.0)]
+    source = write(tmp_path / "back.csv", ["day", "cnt"], pairs)
+    for options in (("--keep", "day"), ("--time", "day"), ("--time", "day", "--period", "weekday")):
+        refused(call(*realtime(source, tmp_path / "out.csv", *options)), "row 2", "row above")
+    worse = write(tmp_path / "no.csv", ["day", "cnt"], [(TOKEN, 1.0)])
+    refused(call(*realtime(worse, tmp_path / "out.csv", "--time", "day")), "row 1", "date")
+
+
+def test_a_period_by_the_calendar_is_the_period_in_turn(tmp_path: Path) -> None:
+    """28 days are four weeks: the weekday of a row is its place in turn."""
+    cells: list[object] = [100 + 40 * (moment % 7 > 4) for moment in range(28)]
+    source, outputs = dated(tmp_path, cells), [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for output, period in zip(outputs, (7, "weekday"), strict=True):
+        done(*realtime(source, output, "--seed", 3, "--time", "day", "--period", period))
+    # Phases have other numbers and plans other coins, so that only the shape is compared.
+    assert [told(output).shape for output in outputs] == [(28,), (28,)]
+    documents = [json.loads(Path(f"{o}.certificate.json").read_text()) for o in outputs]
+    assert [d["estimate"] for d in documents] == [
+        "bank 1.0 of 7 phases",
+        "bank 1.0 of 7 phases by weekday",
+    ]
+
+
+def test_missing_values_are_refused_dropped_or_let_pass(tmp_path: Path) -> None:
+    source = dated(tmp_path, [50.0, "", 52.0, "nan", 51.0])
+    refused(call(*realtime(source, tmp_path / "a.csv")), "row 2", "--missing")
+    kept = ("--keep", "day", "--missing")
+    result = done(*realtime(source, tmp_path / "b.csv", *kept, "drop"))
+    assert [row["day"][-2:] for row in rows(tmp_path / "b.csv")] == ["01", "03", "05"]
+    assert "2 rows without a value were left out" in result.err
+    found = done(*realtime(source, tmp_path / "c.csv", *kept, "skip", "--json")).document
+    cells = [row["cnt"] for row in rows(tmp_path / "c.csv")]
+    assert [cell == "" for cell in cells] == [False, True, False, True, False]
+    assert found["values"] == 3 and found["length"] == 5
+    assert any("2 moments have no value" in remark for remark in found["remarks"])
+    bd = ("--method", "bd", "--missing", "skip")
+    refused(call(*realtime(source, tmp_path / "d.csv", *bd)), "--missing")
+    first = dated(tmp_path, ["", 50.0, 52.0])
+    done(*realtime(first, tmp_path / "e.csv", "--missing", "skip", "--period", 2))
+    assert rows(tmp_path / "e.csv")[0]["cnt"] == ""
+
+
+def test_a_release_that_a_constant_beats_is_called_so(tmp_path: Path) -> None:
+    """Loudly to the owner, who knows the truth; to others as far as what leaves shows it."""
+    source = table(tmp_path / "calm.csv", [50.0, 51.0] * 100)
+    output = tmp_path / "out.csv"
+    result = done(*realtime(source, output, "--epsilon", 0.1))
+    assert "warning: a constant is nearer to the series: its error is 0.5" in result.err
+    document = json.loads(Path(f"{output}.certificate.json").read_text())
+    assert any("a constant may be as near" in remark for remark in document["remarks"])
+    assert "0.5" not in json.dumps(document["remarks"])
+    good = done(*realtime(table(tmp_path / "wide.csv", [0.0, 900.0] * 100), tmp_path / "g.csv"))
+    assert "of a constant's (told to you alone)" in good.err and "may be as near" not in good.err
+
+
+def test_realtime_draws_what_was_released(series: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "out.png"
+    done(*realtime(series, tmp_path / "out.csv", "--plot", picture, "--quiet"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    refused(call(*realtime(series, tmp_path / "b.csv", "--plot", tmp_path / "x.txt")), "--plot")
 
 
 def test_a_seed_warns_and_repeats(series: Path, tmp_path: Path) -> None:
@@ -363,8 +529,9 @@ def test_threads_with_one_state_release_each_value_once(tmp_path: Path) -> None:
     def run() -> None:
         for count in range(10, 61, 10):
             with suppress(SfumatoError):
-                new = continued(method, np.arange(count), state, secure(), Purpose.RELEASE)
-                released.append(new.size)
+                so_far = [float(moment) for moment in range(count)]
+                new, _ = continued(method, so_far, state, secure(), Purpose.RELEASE)
+                released.append(len(new))
 
     threads = [threading.Thread(target=run) for _ in range(8)]
     for thread in threads:

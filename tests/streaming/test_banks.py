@@ -33,7 +33,7 @@ def matrices(measured: Floats, noise: float, period: int) -> tuple[Floats, Float
         (rho, 4.0**power * noise, offset * noise, drift * noise)
         for offset, drift in offsets
         for rho in CORRELATIONS
-        for power in range(-5, 6)
+        for power in (*range(-5, 6), 8, 11, 14)
     ]
     told, errors = np.zeros((len(filters), measured.size)), np.zeros((len(filters), measured.size))
     logs = np.zeros((len(filters), measured.size))
@@ -124,6 +124,19 @@ def test_a_period_costs_little_where_there_is_none() -> None:
     measured = values[:, None] + np.random.default_rng(1).normal(size=(700, 4)) * 30
     plain = off(estimates(learned(), measured, 900.0), values)
     assert off(estimates(seasonal(7), measured, 900.0), values) <= 1.05 * plain
+
+
+@pytest.mark.parametrize("deviation", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("estimate", [learned(), seasonal(7)], ids=["learned", "seasonal"])
+def test_an_estimate_is_hardly_worse_than_a_measurement(
+    estimate: Estimate, deviation: float
+) -> None:
+    """Also where the series is far wider than the noise, and where it jumps."""
+    rng = np.random.default_rng(8)
+    values = np.where(rng.random(400) < 0.1, 4000.0, 900.0) + rng.normal(size=400) * 200
+    measured = values[:, None] + rng.normal(size=(400, 5)) * deviation
+    told = estimates(estimate, measured, deviation**2)
+    assert off(told, values) <= 1.03 * off(measured, values)
 
 
 def test_phases_may_be_given() -> None:

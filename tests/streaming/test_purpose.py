@@ -12,7 +12,7 @@ from sfumato import loss
 from sfumato.alphabet import Alphabet
 from sfumato.errors import InvalidParameter
 from sfumato.guarantees import SIP
-from sfumato.jobs.series import METHODS, Setting
+from sfumato.jobs.methods import METHODS, Setting
 from sfumato.leakage.temporal import LossFunction
 from sfumato.models.markov import MarkovChain
 from sfumato.randomness import Randomness, keyed, secure, seeded
@@ -67,7 +67,7 @@ def _coins(purpose: Purpose) -> Randomness:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_series_method_has_a_plan_for_each_purpose(name: str) -> None:
-    method = METHODS[name].make(Setting(1.0, 2.5, 1e-6, 2.5, 12, 4, np.arange(12.0)))
+    method = METHODS[name].make(Setting(1.0, 2.5, 1e-6, 12, 4, series=np.arange(12.0)))
     key = keyed(b"a secret of sixteen bytes or more")
     plans = {method.own_coins(key, "flights", purpose).plan for purpose in Purpose}
     assert len(plans) == len(Purpose)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato._numerics import shown_up
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line, progress, table
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.once import named_options
+from sfumato.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.jobs.series import Comparison, Outcome
 
 
 def compare(
@@ -30,6 +35,16 @@ def compare(
             "of the Gaussian one: the rule of the paper."
         ),
     ] = "epsilon",
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            help="Of the true value in the published rule, in (0, 1]; if not given, what the "
+            "paper's own formulas ask for, from the true series."
+        ),
+    ] = None,
+    period: options.Period = None,
+    time: options.Time = None,
+    missing: options.Missing = "refuse",
     rows: Annotated[int | None, typer.Option(help="Only the first so many values.")] = None,
     plot: Annotated[str | None, typer.Option(help="Picture of errors and of the best one.")] = None,
     separator: options.Separator = None,
@@ -39,13 +54,20 @@ def compare(
     """Simulate all ways to release a series of numbers, at equal privacy, and rank them.
 
     User level protects all values of a person, w-event level any few successive ones, event level
-    a single one: errors of different units are not comparable. Methods marked * were tuned on the
-    true series, as their papers do; nothing of this is a release.
+    a single one: errors of different units are not comparable, nor are pure guarantees with
+    approximate ones; so each has a group of its own. The first line is silence: the mean of the
+    series for every value, which tells nothing. What does not beat it is no use.
+
+    Errors have a standard error over the simulations. `relative` is a share of the largest value,
+    `of silence` a share of the error of silence. Methods marked * were tuned on the true
+    series, as their papers do; nothing of this is a release.
 
     \b
     Methods:
       realtime          Gaussian noise and a bank of filters that learns the process (Sfumato)
-      published         the rule of the paper, from the last release alone
+      published, published-best, published-geometric
+                        the rule of the paper, from the last release alone: with the weight of
+                        its own formulas (or --weight), of least error, and with falling weights
       gaussian, laplace, laplace-filtered
                         independent noise, and the bank of filters after it
       discrete-gaussian, binomial
@@ -53,29 +75,28 @@ def compare(
       fast, fast-sampling, fourier, delayed-fourier
                         rivals at user level
       bd, ba            rivals at w-event level
+      event-realtime, event-gaussian, event-laplace, event-laplace-filtered
+                        the same noises for one value at a time: event level
       tree, square-root-tree, pegasus, tops, topl
                         rivals at event level
 
     \b
     Examples:
       sfumato compare counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6
-      sfumato compare counts.csv --value cnt --sensitivity 1 --epsilon 1 --methods realtime,fast \\
-          --match variance --plot compare.png
+      sfumato compare counts.csv --value cnt --sensitivity 1 --epsilon 1 --period 7 \\
+          --methods realtime,fast,silence --match variance --plot compare.png
     """
-    from sfumato.formats.readers import Table
-    from sfumato.jobs.columns import read_columns
-    from sfumato.jobs.fit import read_each
-    from sfumato.jobs.series import METHODS
+    from sfumato.jobs.methods import METHODS
     from sfumato.jobs.series import compare as compare_methods
-    from sfumato.models.encoding import number
 
-    read = Table.at(source, separator=separator)
-    cells = read_columns(read, [value])[value]
-    series = read_each(cells, number, source)[:rows]
     names = None if methods == "all" else [name.strip() for name in methods.split(",")]
     count = runs * len(METHODS if names is None else names)
-    with progress("simulating", count, quiet or as_json) as show:
-        found, examples = compare_methods(
+    series, season, phases = _read(source, value, time, period, missing, separator, rows)
+    with (
+        named_options({}, _OPTIONS),
+        progress("simulating", count, quiet or as_json) as show,
+    ):
+        found = compare_methods(
             series,
             sensitivity=sensitivity,
             epsilon=epsilon,
@@ -84,32 +105,109 @@ def compare(
             runs=runs,
             window=window,
             match=match,
+            weight=weight,
+            period=season,
+            phases=phases,
             progress=show,
         )
     if plot is not None:
         from sfumato.studies.figures import compared_methods
 
-        compared_methods(found, series, examples, plot)
+        compared_methods(found, series, plot)
     if as_json:
-        print_json({"values": len(series), "methods": [asdict(outcome) for outcome in found]})
+        print_json(_document(found, len(series)))
         return
-    table(
-        f"{len(series):,} values, {runs} simulations each",
-        ["method", "unit", "online", "epsilon", "delta", "rmse", "mae", "relative"],
-        [
-            [
-                one.method + ("*" if one.helped else ""),
-                one.unit,
-                "yes" if one.online else "no",
-                shown_up(one.epsilon, 4),
-                shown_up(one.delta, 2),
-                f"{one.rmse:.5g}",
-                f"{one.mae:.5g}",
-                f"{one.relative:.4g}",
-            ]
-            for one in found
-        ],
-    )
-    best = next((one for one in found if one.online and one.unit == "user level"), None)
-    if best is not None and not quiet:
+    _show(found, len(series), runs)
+    if not quiet:
+        _remark(found)
+
+
+_OPTIONS = {
+    name: f"--{name}"
+    for name in ("weight", "period", "methods", "match", "runs", "window", "time", "missing")
+}
+
+
+def _read(
+    source: str,
+    value: str,
+    time: str | None,
+    period: str | None,
+    missing: str,
+    separator: str | None,
+    rows: int | None,
+) -> tuple[list[float], int | None, list[int] | None]:
+    """The values, the period and the phases."""
+    from sfumato.formats.readers import Table
+    from sfumato.jobs.calendar import Season
+    from sfumato.jobs.columns import read_columns
+    from sfumato.jobs.moments import kept_rows, numbers_of
+
+    wanted = [value] if time is None else [value, time]
+    table = read_columns(Table.at(source, separator=separator), wanted)
+    with named_options({}, _OPTIONS):
+        places = kept_rows(table[value], missing, source, skipped=False)[:rows]
+        series = numbers_of(table[value], places, source)
+        if period is None:
+            return series, None, None
+        season = Season.of(period)
+        if season.calendar is None:
+            return series, season.period, None
+        if time is None:
+            raise InvalidParameter("period", period, "come with --time, the column of times")
+        times = [table[time][place] for place in places]
+        return series, season.period, season.phases(times, source)
+
+
+def _document(found: Comparison, values: int) -> dict[str, Any]:
+    return {
+        "values": values,
+        "silence": found.silence,
+        "methods": [asdict(outcome) for outcome in found.outcomes],
+        "refused": found.refused,
+        "useless": found.useless,
+    }
+
+
+def _show(found: Comparison, values: int, runs: int) -> None:
+    """One table for each unit and kind of guarantee, silence before all."""
+    groups: dict[str, list[Outcome]] = {}
+    for one in found.outcomes:
+        name = "nothing told" if one.unit == "any" else f"{one.unit}, {one.kind}"
+        groups.setdefault(name, []).append(one)
+    for name, group in groups.items():
+        table(
+            f"{name} ({values:,} values, {runs} simulations each)",
+            ["method", "online", "epsilon", "delta", "rmse", "mae", "relative", "of silence"],
+            [_row(one) for one in group],
+        )
+
+
+def _row(one: Outcome) -> list[str]:
+    return [
+        one.method + ("*" if one.helped else ""),
+        "yes" if one.online else "no",
+        shown_up(one.epsilon, 4),
+        shown_up(one.delta, 2),
+        _with_error(one.rmse, one.rmse_error),
+        _with_error(one.mae, one.mae_error),
+        f"{one.relative:.4g}",
+        f"{one.of_silence:.4g}",
+    ]
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.5g}" if not error else f"{value:.5g} +- {error:.2g}"
+
+
+def _remark(found: Comparison) -> None:
+    for name, why in found.refused.items():
+        say(f"note: {name} cannot be made: {why}")
+    if found.useless:
+        say(f"warning: a constant is as near as {', '.join(found.useless)}: they are no use here")
+    best = next((o for o in found.outcomes if o.online and o.unit == "user level"), None)
+    for one in found.outcomes:
+        if best and one.online and one.unit == best.unit and one.rmse < best.rmse:
+            best = one
+    if best is not None:
         print_line(f"least error, online, for a person's whole series: {best.method}")

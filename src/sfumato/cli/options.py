@@ -87,6 +87,17 @@ Separator = Annotated[
         "line tells if not given."
     ),
 ]
+Period = Annotated[
+    str | None,
+    typer.Option(
+        help="What the filter learns to come again: so many rows (7), or of the --time column the "
+        "weekday, hour, hour-of-week or month."
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(help="Column of the rows' times, which are public: 2011-01-31 or with an hour."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 

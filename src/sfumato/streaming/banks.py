@@ -25,8 +25,11 @@ Ints = NDArray[np.int64]
 
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Those of the filters of a bank."""
-_SIGNALS = tuple(4.0**power for power in range(-5, 6))
-"""Signal variances of the filters of a bank, as multiples of the noise variance."""
+_SIGNALS = tuple(4.0**power for power in (*range(-5, 6), 8, 11, 14))
+"""Signal variances of the filters of a bank, as multiples of the noise variance.
+
+The last ones are for noise that hardly matters: an estimate is then never worse than a measurement.
+"""
 _OFFSETS = (1 / 64, 1 / 4, 4.0, 64.0)
 """Variances of the offsets of phases, likewise."""
 _DRIFTS = (0.0, 0.01)
@@ -128,13 +131,37 @@ class Bank:
         if not self.sums.size or not self.sums[0, 0]:
             return None
         times, errors, count, _, total, squares, noises = self.sums[0]
-        noise = noises / count
-        around = squares / count - (total / count) ** 2 - noise * (1 - 1 / count)
-        varies = max(around, 0.0)
-        # Of the sample variance of values that are fixed, with normal noise.
-        unsure = math.sqrt((2 * noise + 4 * varies) * noise / count)
-        least = math.sqrt(max(varies - 2 * unsure, 0.0))
-        return Risk(math.sqrt(errors / times), math.sqrt(varies), least)
+        return measured_risk(errors / times, count, total, squares, noises)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was a measurement."""
+        return bool(self.grid.size)
+
+
+def measured_risk(
+    squared: float, count: float, total: float, squares: float, noises: float
+) -> Risk:
+    """The risk of estimates, and of a constant as measurements show it.
+
+    Args:
+        squared: Mean squared error that is expected of the estimates.
+        count: Number of measurements.
+        total: Their sum, about any number.
+        squares: The sum of their squares, about the same.
+        noises: The sum of the variances of their noise.
+
+    Examples:
+        >>> measured_risk(1.0, 100, 0.0, 1000.0, 100.0)
+        Risk(error=1.0, silence=3.00..., least=2.8...)
+    """
+    noise = noises / count
+    around = squares / count - (total / count) ** 2 - noise * (1 - 1 / count)
+    varies = max(around, 0.0)
+    # Standard error of the sample variance of values that are fixed, with normal noise.
+    unsure = math.sqrt((2 * noise + 4 * varies) * noise / count)
+    least = math.sqrt(max(varies - 2 * unsure, 0.0))
+    return Risk(math.sqrt(squared), math.sqrt(varies), least)
 
 
 @dataclass(frozen=True, slots=True)

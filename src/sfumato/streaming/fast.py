@@ -166,7 +166,7 @@ class Fast(SeriesMethod["Filtering"]):
                 variance of the noise, which makes the filter the best linear one.
             control: When to measure again; only with `samples`.
         """
-        budget = _checks.epsilon("epsilon", epsilon)
+        budget = _checks.positive("epsilon", epsilon)
         steps = _checks.count("length", length)
         if samples is None and control is not None:
             raise InvalidParameter("control", control, "come with a number of samples")
@@ -289,7 +289,7 @@ def best_process_variance(series: ArrayLike, sensitivity: float, epsilon: float)
         20.097
     """
     values = checked_series(series)
-    budget = _checks.epsilon("epsilon", epsilon)
+    budget = _checks.positive("epsilon", epsilon)
     noise = noise_within(sensitivity, budget / values.size).variance
     place = int(_filter_errors(values, _RATIOS, noise).argmin())
     low, high = _RATIOS[max(place - 1, 0)], _RATIOS[min(place + 1, _RATIOS.size - 1)]

@@ -89,7 +89,7 @@ class Fourier(SeriesMethod[Releasing]):
     def at(cls, sensitivity: float, epsilon: float, length: int, coefficients: int) -> Self:
         """The method for a budget, for a person who may be in every value."""
         width = _checks.positive("sensitivity", sensitivity)
-        budget = _checks.epsilon("epsilon", epsilon)
+        budget = _checks.positive("epsilon", epsilon)
         size = _checks.count("length", length)
         kept = _checks.count("coefficients", coefficients)
         if kept > size // 2 + 1:
@@ -219,7 +219,7 @@ class DelayedFourier(SeriesMethod[Releasing]):
         cls, sensitivity: float, epsilon: float, length: int, delay: int, coefficients: int
     ) -> Self:
         """The method for a budget, for a person who may be in every value."""
-        budget = _checks.epsilon("epsilon", epsilon)
+        budget = _checks.positive("epsilon", epsilon)
         size, wide = _checks.count("length", length), _checks.count("delay", delay)
         if wide > size:
             raise InvalidParameter("delay", delay, f"be at most the length, {size}")
@@ -321,7 +321,7 @@ def best_coefficients(
     """
     values = checked_series(series)
     width = _checks.positive("sensitivity", sensitivity)
-    budget = _checks.epsilon("epsilon", epsilon)
+    budget = _checks.positive("epsilon", epsilon)
     size = values.size if delay is None else _checks.count("delay", delay)
     blocks = [values[start : start + size] for start in range(0, values.size, size)]
     longest = blocks[0].size // 2 + 1

@@ -394,6 +394,23 @@ class RunningSeries(Guarded):
         with self._lock:
             return self._step(value)
 
+    def skip(self) -> None:
+        """Let a moment pass that has no value: nothing is measured, and nothing leaves.
+
+        Raises:
+            BudgetExceeded: If all moments that the budget is for have passed.
+        """
+        with self._lock:
+            method, time = self.method, self._time
+            if time >= len(method.noises):
+                raise BudgetExceeded("series", time, method.guarantee, PureDP(0.0))
+            if isinstance(self._filter, Bank) and not self._filter.begun:
+                self._filter.clock[0] += 1
+            else:
+                self._seen[0, 0], self._variance[0] = math.nan, 1.0
+                self._filter.update(self._seen, method.weights[time : time + 1], self._variance)
+            self._time = time + 1
+
     def _step(self, value: float) -> float:
         method, time = self.method, self._time
         if time >= len(method.noises):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sfumato.jobs.column_certificate import Spread
     from sfumato.jobs.disclosure import Curve, DisclosureReport
     from sfumato.jobs.plan import CurvePoint
-    from sfumato.jobs.series import Outcome
+    from sfumato.jobs.series import Comparison
     from sfumato.jobs.widths import WidthForecast
     from sfumato.leakage.over_time import TemporalLeakage
     from sfumato.leakage.temporal import LossFunction
@@ -265,29 +265,43 @@ def leakage_of_moments(
 _UNITS = {"user level": "#1b6ca8", "w-event level": "#e07b39", "event level": "#9a9a9a"}
 
 
-def compared_methods(
-    outcomes: Sequence[Outcome],
-    series: Sequence[float],
-    examples: Mapping[str, Any],
-    path: str | Path,
-) -> None:
-    """Errors of all methods, and one release of the best one that is online and at user level."""
-    figure, panels = _figure(11.0, 4.2, columns=2)
-    ranked = list(outcomes)[::-1]
+def compared_methods(found: Comparison, series: Sequence[float], path: str | Path) -> None:
+    """Errors of all methods beside silence, and one release of the best online at user level."""
+    figure, panels = _figure(11.0, 4.8, columns=2)
+    ranked = [one for one in found.outcomes if one.unit in _UNITS][::-1]
     names = [one.method + ("*" if one.helped else "") for one in ranked]
-    colours = [_UNITS[one.unit] for one in ranked]
-    panels[0].barh(names, [one.rmse for one in ranked], color=colours)
+    panels[0].barh(names, [one.rmse for one in ranked], color=[_UNITS[one.unit] for one in ranked])
     panels[0].set_xscale("log")
     panels[0].set_xlabel("root mean squared error")
+    panels[0].axvline(found.silence, color="#2b2b2b", linestyle=":", label="a constant")
     for unit, colour in _UNITS.items():
-        panels[0].barh([names[0]], [0], color=colour, label=unit)
+        panels[0].barh(names[:1], [0] * len(names[:1]), color=colour, label=unit)
     panels[0].legend(frameon=False, fontsize=8, loc="upper right")
     panels[1].plot(series, color=COLOURS["truth"], linewidth=0.9, label="true series")
-    best = next((o for o in outcomes if o.online and o.unit == "user level"), outcomes[0])
-    told = examples[best.method]
-    panels[1].plot(told, color=COLOURS["optimal"], linewidth=1.1, label=f"released ({best.method})")
+    users = [one for one in ranked if one.online and one.unit == "user level"] or ranked
+    if users:
+        best = min(users, key=lambda one: one.rmse)
+        label = f"released ({best.method})"
+        told = found.examples[best.method]
+        panels[1].plot(told, color=COLOURS["optimal"], linewidth=1.1, label=label)
     panels[1].set_xlabel("moment")
     panels[1].legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def released_series(
+    told: Sequence[float | None], name: str, error: float | None, path: str | Path
+) -> None:
+    """A released series, with the error that is expected of it; no true value."""
+    figure, axes = _figure(8.0, 3.6)
+    values = [float("nan") if value is None else value for value in told]
+    colour = COLOURS["optimal"]
+    axes.plot(values, color=colour, linewidth=1.1, label=f"released {name}")
+    if error is not None:
+        ends = [[value + side * error for value in values] for side in (-1, 1)]
+        axes.fill_between(range(len(values)), *ends, color=colour, alpha=0.2, linewidth=0)
+    axes.set_xlabel("moment")
+    axes.legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 
