@@ -17,6 +17,7 @@ from sfumato.models.batches import unrolled
 from sfumato.models.belief import Belief
 
 
+@pytest.mark.slow
 def test_deep_trees_of_boxes_are_walked_without_recursion() -> None:
     chain = sf.MarkovChain.from_matrix(np.full((300, 300), 1 / 300))
     loss = batch_loss.additive(sf.loss.hamming(chain.alphabet))

@@ -49,7 +49,9 @@ def test_keeps_its_budget_and_its_bound(
     assert design.lower_bound <= design.cost
 
 
-@pytest.mark.parametrize("name", ["hamming", "euclidean", "table"])
+@pytest.mark.parametrize(
+    "name", ["hamming", pytest.param("euclidean", marks=pytest.mark.slow), "table"]
+)
 def test_groups_are_near_the_textbook_optimum(name: str, rng: np.random.Generator) -> None:
     belief = np.asarray(rng.dirichlet(np.ones(66)))
     best = textbook_optimum(belief, LOSSES[name].matrix, 0.5)
