@@ -20,13 +20,12 @@ from hypothesis.stateful import (
 )
 from numpy.typing import NDArray
 
+from sfumato.accounting.least_noise import least_noise_budgets, noise_variance
 from sfumato.accounting.temporal import TemporalAccount
 from sfumato.accounting.temporal_budgets import (
     OnlineBudget,
     allocate,
     finite_budgets,
-    least_noise_budgets,
-    noise_variance,
 )
 from sfumato.errors import InvalidParameter
 from sfumato.leakage.over_time import temporal_leakage

@@ -215,7 +215,7 @@ def test_budgets_of_a_known_number_are_certified(back: Path, forth: Path, more: 
     told = temporal(
         "allocate", "--alpha", 1, "--backward", back, "--forward", forth, "--steps", 6, *more
     )
-    assert set(told) == BUDGET_KEYS | {"budgets", "variance"}
+    assert set(told) == BUDGET_KEYS | {"budgets", "variance", "variance_bound"}
     spent = told["budgets"]
     assert max(exact("tpl", spent)) <= 1.0
     assert told["variance"] == pytest.approx(sum(2 / e**2 for e in spent) / 6, rel=1e-12)
@@ -226,6 +226,16 @@ def test_budgets_of_a_known_number_are_certified(back: Path, forth: Path, more: 
 def test_least_noise_is_never_more_noise(back: Path, forth: Path) -> None:
     asked = ("allocate", "--alpha", 1, "--backward", back, "--forward", forth, "--steps", 6)
     assert temporal(*asked, "--least-noise")["variance"] <= temporal(*asked)["variance"]
+
+
+def test_least_noise_stands_beside_what_nothing_goes_below(tmp_path: Path) -> None:
+    sticky = tmp_path / "sticky.csv"
+    sticky.write_text("0.9999,0.0001\n0.0001,0.9999\n")
+    asked = ("allocate", "--alpha", 1, "--backward", sticky, "--forward", sticky, "--steps", 10)
+    told = temporal(*asked, "--least-noise")
+    assert 0.99 * told["variance"] <= told["variance_bound"] <= told["variance"] <= 200
+    shown = call("temporal", *asked, "--least-noise")
+    assert "no budgets that keep alpha have less than: 199." in shown.out
 
 
 def test_budgets_for_people_are_named(back: Path, forth: Path) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from sfumato import _checks
 from sfumato._numerics import UNIT, shown_down, up
@@ -25,9 +24,6 @@ from sfumato.leakage.temporal import LossFunction
 Floats = NDArray[np.float64]
 
 _HALVINGS = 200
-_LONGEST = 96
-"""Sequences up to this length are optimised whole; longer ones get a constant middle."""
-_LEAST_PART = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,42 +120,7 @@ def finite_budgets(
         each = allocate(backward, forward, level).of_length(length)
     except InvalidParameter:
         each = np.full(length, level / length)  # one secret, told so many times
-    return _scaled(each, backward, forward, level)
-
-
-def least_noise_budgets(
-    backward: LossFunction, forward: LossFunction, alpha: float, steps: int
-) -> Floats:
-    r"""Budgets of least total variance $\sum_t 2/\epsilon_t^2$ of Laplace noise, certified.
-
-    A local optimum found from the published budgets, never worse than they are. In long sequences
-    the ends are optimised and the middle is constant.
-
-    Examples:
-        >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
-        >>> best = least_noise_budgets(chain, chain, 1.0, 5)
-        >>> published = finite_budgets(chain, chain, 1.0, 5)
-        >>> noise_variance(best) <= noise_variance(published)
-        True
-    """
-    length, level = _checks.count("steps", steps), _checks.positive("alpha", alpha)
-    start = finite_budgets(backward, forward, level, length)
-    if length == 1:
-        return start
-    short = min(length, _LONGEST)
-    cut = slice(short // 2, short // 2 + length - short)
-    begun = np.delete(start, cut)
-    found = _improved(begun, backward, forward, level)
-    if short < length:
-        centre = np.full(length - short, found[short // 2])
-        found = np.concatenate([found[: short // 2], centre, found[short // 2 :]])
-    found = _scaled(found, backward, forward, level)
-    return min((start, found), key=noise_variance)
-
-
-def noise_variance(epsilons: Floats) -> float:
-    """Total variance of Laplace noise of scale `1/epsilon` at each release."""
-    return float((2 / np.square(epsilons)).sum()) if epsilons.min() > 0 else math.inf
+    return scaled_budgets(each, backward, forward, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,46 +211,12 @@ def _largest(kept: Callable[[float], bool], most: float) -> float:
     return low
 
 
-def _scaled(
+def scaled_budgets(
     epsilons: Floats, backward: LossFunction, forward: LossFunction, alpha: float
 ) -> Floats:
-    """The budgets, lowered by one factor if rounding or a solver left them a hair too large."""
+    """Budgets, lowered by one factor as far as needed for no moment to leak more than alpha."""
 
     def kept(factor: float) -> bool:
         return temporal_leakage(factor * epsilons, backward, forward).event.alpha <= alpha
 
     return np.asarray(_largest(kept, 1.0) * epsilons)
-
-
-def _improved(start: Floats, backward: LossFunction, forward: LossFunction, alpha: float) -> Floats:
-    """A local optimum; nothing rests on how good the solver is."""
-
-    def room(epsilons: Floats) -> Floats:
-        return np.asarray(alpha - temporal_leakage(epsilons, backward, forward).total)
-
-    def slopes(epsilons: Floats) -> Floats:
-        told = temporal_leakage(epsilons, backward, forward)
-        before = _chained([backward.slope(level) for level in told.backward[:-1]])
-        after = _chained([forward.slope(level) for level in told.forward[:0:-1]])[::-1, ::-1]
-        return np.asarray(np.eye(epsilons.size) - before - after)
-
-    least = _LEAST_PART * alpha
-    found = optimize.minimize(
-        lambda e: float((2 / e**2).sum()),
-        start,
-        jac=lambda e: -4 / e**3,
-        bounds=[(least, alpha)] * start.size,
-        constraints=[{"type": "ineq", "fun": room, "jac": slopes}],
-        method="SLSQP",
-        options={"maxiter": 200, "ftol": 1e-12},
-    )
-    return np.asarray(np.clip(found.x, least, alpha))
-
-
-def _chained(slopes: list[float]) -> Floats:
-    """How each leakage changes with each earlier budget: products of the slopes between them."""
-    size = len(slopes) + 1
-    table = np.eye(size)
-    for row in range(1, size):
-        table[row, :row] = table[row - 1, :row] * slopes[row - 1]
-    return table

@@ -118,7 +118,8 @@ def allocate(
     """Budgets with which no moment leaks more than alpha, for ever and for a known number.
 
     `constant` is for releases without end. In a sequence of known length the first and the last may
-    have more: `first`, `middle`, `last`.
+    have more: `first`, `middle`, `last`. Where values change rarely, a short sequence may have far
+    more than that: `--least-noise` finds it, and a proven bound says how far from the least it is.
 
     \b
     Examples:
@@ -126,6 +127,7 @@ def allocate(
       sfumato temporal allocate --alpha 1 --backward back.csv --forward forth.csv --steps 10
       sfumato temporal allocate --alpha 1 --forward city.model --steps 10 --least-noise
     """
+    from sfumato.accounting import least_noise as least
     from sfumato.accounting import temporal_budgets as budgets
     from sfumato.errors import InvalidParameter
 
@@ -141,12 +143,13 @@ def allocate(
         document |= {"constant": found.constant, "first": found.first}
         document |= {"middle": found.middle, "last": found.last}
     if steps is not None:
-        make = budgets.least_noise_budgets if least_noise else budgets.finite_budgets
+        make = least.least_noise_budgets if least_noise else budgets.finite_budgets
         each = make(*losses, alpha, steps)
         document |= {"first": each[0], "last": each[-1]}
         document["middle"] = each[steps // 2] if steps > 2 else document["middle"]
         document["budgets"] = each.tolist()
-        document["variance"] = budgets.noise_variance(each) / steps
+        document["variance"] = least.noise_variance(each) / steps
+        document["variance_bound"] = least.least_noise_bound(*losses, alpha, steps) / steps
     if as_json:
         print_json(document)
         return
