@@ -158,6 +158,9 @@ def allocate(
         print_line(f"{name} {'none' if told is None else shown_down(told)}")
     if steps is not None:
         print_line(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
+        print(
+            f"no budgets that keep alpha have less than: {shown_down(document['variance_bound'])}"
+        )
         rows = [
             [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
         ]
