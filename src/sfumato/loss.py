@@ -8,7 +8,7 @@ of a map would fill 800 MB as a matrix, and a design looks at a few dozen column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self, TypeVar, assert_never
@@ -162,6 +162,21 @@ class Loss:
             trues = np.arange(start, min(start + _BLOCK, self._size))
             found[trues] = np.diagonal(self._pairs(trues, told[trues]))
         return found
+
+    def from_point(self, point: Sequence[float]) -> NDArray[np.float64] | None:
+        """Losses of every output for a truth at a point between symbols; None for a table.
+
+        Examples:
+            >>> absolute(Alphabet.of_size(3)).from_point([0.4])
+            array([0.4, 0.6, 1.6])
+        """
+        if self.measure in (None, Measure.HAMMING) or self.places is None:
+            return None
+        where = np.asarray(point, dtype=np.float64)[None, :]
+        if self.measure is Measure.GREAT_CIRCLE:
+            where = on_earth(where)
+        assert self.measure is not None
+        return np.asarray(_compared(self.measure, where, self.places)[0])
 
     def means(self, belief: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean loss of every constant output."""

@@ -13,9 +13,10 @@ from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
 
 if TYPE_CHECKING:
+    from sfumato.jobs.audit import AuditReport
     from sfumato.jobs.spec import ReleaseSpec
 
-_SHOWN = 10
+_SHOWN, _NAMED = 10, 5
 _COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
 _COLUMNS += ["loss", "gain"]
 
@@ -84,7 +85,7 @@ def audit(
     from sfumato.jobs.audit import audit_table
     from sfumato.jobs.audit_ledger import Coverage
     from sfumato.jobs.policy import beside_model, load_policy
-    from sfumato.jobs.spec import choice
+    from sfumato.jobs.spec import choice, unit_of
 
     read = options.load_model(model)
     read = replace(read, stream=stream or read.stream)
@@ -129,8 +130,8 @@ def audit(
                 for name, entry in worst
             ],
         )
-        if report.mean_loss is not None:
-            print_line(f"realised loss per released value: {report.mean_loss:.6g}")
+        for line in _in_words(report, unit_of(spec.loss_for(read), read)):
+            print_line(line)
         if report.withheld:
             print_line(f"{report.withheld:,} rows withheld although the budget was not gone")
         if report.repeated:
@@ -145,6 +146,35 @@ def audit(
         print_line("the audit found nothing wrong" if report.passed else "the audit FAILED")
     if not report.passed:
         raise typer.Exit(FAILED_AUDIT)
+
+
+def _in_words(report: AuditReport, unit: str) -> list[str]:
+    """What the release cost and told, beside what a constant would have."""
+    from sfumato.jobs.remarks import odds
+
+    behind, said = f" {unit}" if unit else "", []
+    told = max((entry.one_value for entry in report.streams.values()), default=0.0)
+    if told:
+        said.append(
+            f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "
+            f"value: its odds changed by at most {odds(told)}"
+        )
+    if report.mean_loss is not None:
+        what = f"over {report.compared:,} values, repeated and withheld ones included"
+        said.append(f"realised loss per value: {report.mean_loss:.6g}{behind} {what}")
+    if report.mean_loss is not None and report.silent_loss is not None:
+        better = 1 - report.mean_loss / report.silent_loss if report.silent_loss else 0.0
+        said.append(
+            f"a constant would have lost {report.silent_loss:.6g}{behind}; the release saved "
+            f"{better:.0%} of that"
+        )
+        if better <= 0:
+            said.append("NO BETTER THAN SILENCE: saying nothing would have cost no more")
+    if report.never:
+        some = ", ".join(str(label) for label in report.never[:_NAMED])
+        more = ", ..." if len(report.never) > _NAMED else ""
+        said.append(f"{len(report.never):,} symbols were never released: {some}{more}")
+    return said
 
 
 def _rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:

@@ -19,6 +19,7 @@ from sfumato._numerics import shown_up
 from sfumato.accounting.allocation import PerStep
 from sfumato.accounting.composition import composed
 from sfumato.accounting.events import Event, Outcome
+from sfumato.alphabet import Label
 from sfumato.errors import InvalidParameter, UnknownSymbol
 from sfumato.formats.missing import MISSING_SYMBOL, Missing, is_missing
 from sfumato.formats.problems import BadTable
@@ -27,6 +28,7 @@ from sfumato.guarantees import LDP, SIP
 from sfumato.jobs import Progress
 from sfumato.jobs.audit_ledger import Coverage, LedgerSide
 from sfumato.jobs.fit import stream_name
+from sfumato.jobs.realised import Realised, Truth
 from sfumato.leakage.one_value import one_value_leakage
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
 from sfumato.models.markov import MarkovChain
@@ -85,7 +87,11 @@ class AuditReport:
         problem_count: How many there are in all.
         withheld: Rows that released nothing although the budget was not gone: a value
             outside the alphabet, which everybody can see.
-        mean_loss: Realised loss per released value, against the true values.
+        mean_loss: Realised loss per value, against the true values as they were: repeated values
+            count, and withheld ones cost what the guess of somebody does who was told nothing.
+        silent_loss: What the best constant of each moment would have lost, per value.
+        compared: Values that this is about.
+        never: Symbols that were never released.
         repeated: Rows that say again what an earlier file, or the ledger, says: retries.
         only_in_ledger: Events of the ledger that are in none of the files; they are checked too.
         ledger_head: Stands for all rows of the ledger; compare it with one written down before.
@@ -97,6 +103,9 @@ class AuditReport:
     problem_count: int = 0
     withheld: int = 0
     mean_loss: float | None = None
+    silent_loss: float | None = None
+    compared: int = 0
+    never: tuple[Label, ...] = ()
     repeated: int = 0
     only_in_ledger: int = 0
     ledger_head: str | None = None
@@ -226,7 +235,9 @@ class _Audit(ABC):
         self._said: dict[str, list[Event]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
-        self._loss, self._released = 0.0, 0
+        losses = plan.loss.each if isinstance(plan, BatchedPlan) else plan.loss
+        self._realised = Realised(model, losses)
+        self._batch_loss, self._in_batches = 0.0, 0
         self._told = _Told(model)
 
     @abstractmethod
@@ -243,7 +254,9 @@ class _Audit(ABC):
         """What the plan must have done where this was told, and the state after it."""
 
     def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
-        """Remember how likely each symbol made what left, where it is about one symbol."""
+        """Remember what left, and how likely each symbol made it where it is about one symbol."""
+        for event in due:
+            self._realised.tell(event)
         return None
 
     def begin(self) -> None:
@@ -388,12 +401,18 @@ class _Audit(ABC):
             entry.worst_window = max(entry.worst_window or 0.0, math.fsum(list(recent)[-reach:]))
         self._states[stream] = following
 
-    def _gained(self, stream: str, gain: float, loss: float, values: int) -> None:
-        """Account for what a release told about the truth, and what it cost."""
+    def _cost(self, stream: str, due: Sequence[Event], truths: Sequence[Truth]) -> None:
+        """Account for what a value, or the values of a batch, cost."""
+        entry = self.report.streams[stream]
+        for event, truth in zip(due, truths, strict=True):
+            cost = self._realised.add(event, truth)
+            if cost is not None:
+                entry.loss = (entry.loss or 0.0) + cost
+
+    def _gained(self, stream: str, gain: float) -> None:
+        """Account for what a release told about the truth."""
         entry = self.report.streams[stream]
         entry.gain = (entry.gain or 0.0) + gain
-        entry.loss = (entry.loss or 0.0) + loss
-        self._loss, self._released = self._loss + loss, self._released + values
 
     def _composed(self, stream: str) -> float:
         """Bound that fails with probability `DELTA`; a budget per step only is fixed in advance."""
@@ -411,8 +430,13 @@ class _Audit(ABC):
         for stream, entry in self.report.streams.items():
             entry.composed = min(entry.sip, self._composed(stream))
             entry.one_value = min(entry.sip, entry.ldp, self._told.about_one_value(stream))
-        if self._released:
-            self.report.mean_loss = self._loss / self._released
+        cost = self._realised
+        self.report.compared, self.report.never = cost.count + self._in_batches, cost.never
+        if cost.count:
+            self.report.mean_loss = cost.loss / cost.count
+            self.report.silent_loss = cost.silent / cost.count
+        elif self._in_batches:
+            self.report.mean_loss = self._batch_loss / self._in_batches
         return self.report
 
 
@@ -443,8 +467,9 @@ class _InstantAudit(_Audit):
             return
         self._fits(row, told, due)
         likelihood = self._notice(state, [due])
-        if self._truths is not None and likelihood is not None:
-            self._realised(state, due, truth, likelihood)
+        if truth is not None:
+            self._cost(stream, [due], [truth])
+            self._gain(state, truth, likelihood)
         self._charge(stream, [due], following)
 
     def _observed(
@@ -454,6 +479,7 @@ class _InstantAudit(_Audit):
         return [due], following
 
     def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+        super()._notice(state, due)
         likelihood = self._likelihood(state, due[0])
         self._told.add(state.stream, likelihood)
         return likelihood
@@ -465,15 +491,12 @@ class _InstantAudit(_Audit):
             return None
         return prepared.channel.likelihood(self._model.alphabet.index(due.released))
 
-    def _realised(
-        self, state: InstantState, due: Event, symbol: object, likelihood: Floats
-    ) -> None:
-        alphabet = self._model.alphabet
-        if symbol not in alphabet:
+    def _gain(self, state: InstantState, truth: Truth, likelihood: Floats | None) -> None:
+        if likelihood is None or truth.symbol not in self._model.alphabet:
             return
-        place, output = alphabet.index(symbol), alphabet.index(due.released)
+        place = self._model.alphabet.index(truth.symbol)
         gained = math.log(likelihood[place] / float(state.belief.marginal @ likelihood))
-        self._gained(state.stream, gained, float(self._plan.loss.rows([place])[0, output]), 1)
+        self._gained(state.stream, gained)
 
 
 class _BatchedAudit(_Audit):
@@ -508,9 +531,8 @@ class _BatchedAudit(_Audit):
         rows = self._held.pop(stream)
         last = rows[-1][0].number
         told = [event for _, event in rows]
-        truths = [
-            None if self._truths is None else self._truths.of(stream, row.number) for row, _ in rows
-        ]
+        known = self._truths
+        truths = [] if known is None else [known.of(stream, row.number) for row, _ in rows]
         try:
             self._catch_up(stream, told[0].sequence)
             state = self._state(stream)
@@ -529,8 +551,10 @@ class _BatchedAudit(_Audit):
             return
         for (row, event), each in zip(rows, due, strict=True):
             self._fits(row, event, each)
-        if self._truths is not None:
-            self._realised(state, due, truths)
+        self._notice(state, due)
+        if truths:
+            self._cost(stream, due, truths)
+            self._gain(state, due, truths)
         self._charge(stream, due, following)
 
     def _observed(
@@ -540,11 +564,9 @@ class _BatchedAudit(_Audit):
             raise Unreadable("the values of a batch must have one outcome")
         return self._plan.observe(state, [event.released for event in told], told[0].outcome)
 
-    def _realised(
-        self, state: InstantState, due: Sequence[Event], symbols: Sequence[object]
-    ) -> None:
+    def _gain(self, state: InstantState, due: Sequence[Event], truths: Sequence[Truth]) -> None:
         found = self._plan.prepare(state, len(due))
-        places = [self._model.alphabet.place(symbol) for symbol in symbols]
+        places = [self._model.alphabet.place(truth.symbol) for truth in truths]
         if due[0].outcome is not Outcome.RELEASED or found is None or min(places) < 0:
             return
         told = self._model.alphabet.indices([event.released for event in due])
@@ -553,8 +575,16 @@ class _BatchedAudit(_Audit):
         likelihood, masses = found.design.channel.likelihood(output), found.parts.masses
         expected = float(masses @ likelihood / masses.sum())
         gained = math.log(likelihood[found.parts.part(places)] / expected)
-        loss = self._plan.loss.between(np.array([places, told])).matrix[0, 1]
-        self._gained(state.stream, gained, float(loss), len(due))
+        self._gained(state.stream, gained)
+        if self._plan.loss.each is None:
+            # A loss of whole batches: it is known of those that left.
+            loss = float(self._plan.loss.between(np.array([places, told])).matrix[0, 1])
+            entry = self.report.streams[state.stream]
+            entry.loss = (entry.loss or 0.0) + loss
+            self._batch_loss, self._in_batches = (
+                self._batch_loss + loss,
+                self._in_batches + len(due),
+            )
 
 
 class _Told:
@@ -595,17 +625,17 @@ class _Truths:
             for chunk in table.chunks([model.stream, *model.values])
             for row in _chunk_truths(table, chunk, model, missing)
         )
-        self._ahead: dict[str, deque[object]] = {}
+        self._ahead: dict[str, deque[Truth]] = {}
 
-    def at(self, stream: str, row: int) -> object:
+    def at(self, stream: str, row: int) -> Truth:
         """The true symbol of the next row, which must be of that stream."""
-        found = next(self._rows, ("", None))
+        found = next(self._rows, ("", Truth(None)))
         if found[0] != stream:
             rule = "the true table must have the same streams, row by row"
             raise BadTable(self._path, row, rule)
         return found[1]
 
-    def of(self, stream: str, row: int) -> object:
+    def of(self, stream: str, row: int) -> Truth:
         """The next true symbol of a stream, wherever it stands."""
         waiting = self._ahead.setdefault(stream, deque())
         while not waiting:
@@ -631,7 +661,7 @@ def _whole(value: object) -> int:
 
 def _chunk_truths(
     table: Table, chunk: Chunk, model: StreamModel, missing: Missing
-) -> Iterator[tuple[str, object]]:
+) -> Iterator[tuple[str, Truth]]:
     values = zip(*(chunk.columns[name] for name in model.values), strict=True)
     for offset, (owner, value) in enumerate(zip(chunk.columns[model.stream], values, strict=True)):
         row = chunk.first + offset
@@ -639,10 +669,10 @@ def _chunk_truths(
         if gone and missing is Missing.DROP:
             continue
         try:
-            symbol = MISSING_SYMBOL if gone else model.encoding.encode(*value)
+            truth = Truth(MISSING_SYMBOL) if gone else Truth.of(model, value)
         except Unreadable as problem:
             raise BadTable(table.path, row, f"the value {problem}") from None
-        yield stream_name(owner, model.stream, table.path, row), symbol
+        yield stream_name(owner, model.stream, table.path, row), truth
 
 
 def _float(value: object) -> float:
