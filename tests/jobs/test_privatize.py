@@ -161,7 +161,7 @@ def on_points(values: Sequence[float], low: float, high: float, count: int) -> F
     """Smoothed shares of the points nearest to values."""
     step = (high - low) / (count - 1)
     near = [min(count - 1, max(0, round((value - low) / step))) for value in values]
-    counts = np.bincount(near, minlength=count) + 0.5
+    counts = np.bincount(near, minlength=count) + min(0.5, math.sqrt(len(values)) / count)
     return np.asarray(counts / counts.sum())
 
 

@@ -25,3 +25,11 @@ def test_sorted_drifting_and_blockwise_values_are_found(direction: int) -> None:
 def test_a_constant_or_a_handful_of_rows_is_no_order() -> None:
     assert not order_tells(np.ones(100))
     assert not order_tells(np.arange(10.0))
+
+
+def test_a_faint_trace_in_a_large_table_is_no_plain_order() -> None:
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=20_000)
+    faint = noise + 0.25 * np.repeat(rng.normal(size=2_000), 10)  # a correlation of .06
+    assert not order_tells(faint)
+    assert order_tells(noise + 0.6 * np.repeat(rng.normal(size=2_000), 10))

@@ -485,3 +485,75 @@ def test_an_output_that_is_the_table_itself_is_refused(people: Path, key: Path) 
     result = call(*answer(people, people, "--key-file", key))
     assert result.code == 2
     assert people.read_bytes() == before
+
+
+# What leaves beside it ---------------------------------------------------------------------------
+
+
+def test_kept_columns_are_grouped_by_or_declared(people: Path, tmp_path: Path) -> None:
+    rows = [(place % 2, answer) for place, (_, answer, *_) in enumerate(survey(rows=200))]
+    source = write(tmp_path / "homes.csv", ["home", "answer"], rows)
+    grouped = done(*answer(source, tmp_path / "a.csv", "--keep", "home", "--json")).document
+    assert (grouped["kept"], grouped["independent"]) == (["home"], [])
+    declared = ("--keep", "home", "--independent", "home", "--json")
+    told = done(*answer(source, tmp_path / "b.csv", *declared)).document
+    assert (told["kept"], told["independent"]) == ([], ["home"])
+    result = call(*answer(people, tmp_path / "c.csv", "--keep", "id"))
+    refused(result, "every group of equal values of 'id'", "(--independent)")
+    history = write(tmp_path / "history.csv", ["home", "answer"], rows[::-1])
+    options = ("--keep", "home", "--history", history, "--json")
+    assert done(*answer(source, tmp_path / "d.csv", *options)).document["kept"] == ["home"]
+
+
+def test_an_order_that_tells_is_refused_kept_or_shuffled(tmp_path: Path) -> None:
+    rows = sorted(survey(rows=200), key=lambda row: str(row[1]))
+    source = write(tmp_path / "sorted.csv", NAMES, rows)
+    refused(call(*answer(source, tmp_path / "a.csv")), "order of the rows", "(--order: shuffled)")
+    assert files(tmp_path) == {"sorted.csv"}
+    options = ("--order", "shuffled", "--keep", "id", "--independent", "id")
+    done(*answer(source, tmp_path / "b.csv", *options))
+    names = [row["id"] for row in read(tmp_path / "b.csv")]
+    assert sorted(names) == sorted(str(row[0]) for row in rows)
+    assert names != [row[0] for row in rows]
+    assert done(*answer(source, tmp_path / "c.csv", "--order", "kept", "--json")).document["order"]
+
+
+# Missing values, silence, rivals -----------------------------------------------------------------
+
+
+def test_missing_values_are_dropped_or_a_symbol_and_the_operator_gets_the_count(
+    tmp_path: Path,
+) -> None:
+    rows = [(row[0], "" if place % 10 == 3 else row[1]) for place, row in enumerate(survey())]
+    source = write(tmp_path / "gaps.csv", ["id", "answer"], rows)
+    refused(call(*answer(source, tmp_path / "a.csv")), "row 4", "12 are (--missing: drop or symbol")
+    found = done(*answer(source, tmp_path / "b.csv", "--missing", "drop", "--json")).document
+    assert (found["rows"], found["operator"]["missing"]) == (108, 12)
+    said = done(*answer(source, tmp_path / "c.csv", "--missing", "symbol"))
+    assert "12 values were missing" in said.err
+    assert len(read(tmp_path / "c.csv")) == 120
+    refused(call(*answer(source, tmp_path / "d.csv", "--missing", "skip")), "--missing must be")
+
+
+def test_a_constant_says_that_it_is_one(tmp_path: Path) -> None:
+    source = write(tmp_path / "no.csv", ["answer"], [("No",)] * 300)
+    refused(call(*answer(source, tmp_path / "a.csv")), "all rows hold one value", "(--values)")
+    said = done(*answer(source, tmp_path / "b.csv", "--values", "Yes,No"))
+    assert "NOT WORTH IT" in said.err
+    assert "no row can get 'Yes'" in said.err
+    written = json.loads((tmp_path / "b.csv.certificate.json").read_text())
+    assert (written["gain"], written["never"], written["outputs"]) == (0.0, ["Yes"], 1)
+
+
+def test_rivals_are_told_in_words_and_to_machines(people: Path, tmp_path: Path) -> None:
+    asked = ("privatize", people, "-c", "income", "--epsilon", 2, "--range", "0:100")
+    given = (*asked, "--points", 41, "--compare")
+    said = done(*given, "-o", tmp_path / "a.csv").out
+    for name in ("quantile-response", "a constant", "laplace, best guess"):
+        assert name in said
+    found = done(*given, "-o", tmp_path / "b.csv", "--json").document
+    costs = {rival["name"]: rival["cost"] for rival in found["rivals"]}
+    assert costs["optimal"] == pytest.approx(found["cost"])
+    assert costs["a constant"] == pytest.approx(found["nothing"])
+    assert costs["optimal"] < costs["quantile-response"] < costs["a constant"]
+    assert "rivals" not in json.loads((tmp_path / "b.csv.certificate.json").read_text())

@@ -34,7 +34,8 @@ AnyPrior: TypeAlias = "str | Prior | PriorSet | GaussianMixture | Mapping[str | 
 """`estimate`, `mixture`, `features:a,b`, the name of a file, or the knowledge itself."""
 
 SMOOTHING = 0.5
-"""Rows that are added to what was counted of each possible value."""
+"""Rows that are added to what was counted of each possible value, but no more in all than the
+square root of what was counted: many values and few rows must not drown the counts."""
 FLOOR = 1e-6
 """Share of a fitted mixture that is spread evenly."""
 _TAIL = 0.005
@@ -64,7 +65,8 @@ def symbol_priors(
             where = reading.symbols(values, source)
             places = symbol_places(where, values, source)
             priors, floor = _counted(places, len(where.alphabet), groups)
-            return Learnt(where, priors, "estimated frequencies", floor=floor, remarks=_SMOOTHED)
+            told = (_spread(floor),)
+            return Learnt(where, priors, "estimated frequencies", floor=floor, remarks=told)
         case Prior():
             return Learnt(Symbols(prior.alphabet), _given(prior.probabilities), "given")
         case PriorSet():
@@ -100,7 +102,7 @@ def number_priors(
         case "estimate":
             priors, floor = _counted(lattice.places(values), lattice.count, groups)
             true_of = _each(groups, values, lambda own: TrueNumbers.of_values(lattice, own))
-            said, told = "estimated frequencies", (*remarks, *_SMOOTHED)
+            said, told = "estimated frequencies", (*remarks, _spread(floor))
             return Learnt(lattice, priors, said, numbers=true_of, floor=floor, remarks=told)
         case Prior() if density.alphabet.coordinates is not None:
             points = density.alphabet.coordinates[:, 0]
@@ -113,7 +115,8 @@ def number_priors(
             raise InvalidParameter("prior", type(prior).__name__, f"{rule}, for numbers")
 
 
-_SMOOTHED = ("the prior was estimated: half a row was added for each possible value",)
+def _spread(floor: float) -> str:
+    return f"the prior was estimated, and {floor:.2g} of it spread evenly over all possible values"
 
 
 def _fitted(
@@ -133,16 +136,18 @@ def _fitted(
         f"a mixture of {most} normals",
         numbers=tuple(TrueNumbers.of_mixture(lattice, mixture) for mixture in mixtures),
         floor=FLOOR,
-        remarks=(*remarks, f"the prior was fitted, and {FLOOR:g} of it spread evenly"),
+        remarks=(*remarks, _spread(FLOOR)),
     )
 
 
 def _counted(places: Ints, size: int, groups: Groups | None) -> tuple[Floats, float]:
     """Smoothed shares, for everybody or each group, and the part of them that was added."""
     parts = [places] if groups is None else _each(groups, places, np.asarray)
-    counts = np.stack([np.bincount(part, minlength=size) for part in parts]) + SMOOTHING
-    totals = counts.sum(axis=1, keepdims=True)
-    return np.asarray(counts / totals), float(SMOOTHING * size / totals.min())
+    counts = np.stack([np.bincount(part, minlength=size) for part in parts]).astype(np.float64)
+    rows = counts.sum(axis=1, keepdims=True)
+    added = np.minimum(SMOOTHING, np.sqrt(rows) / size)
+    totals = rows + added * size
+    return np.asarray((counts + added) / totals), float((added * size / totals).max())
 
 
 def _each(

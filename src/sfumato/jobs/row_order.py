@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 import numpy as np
@@ -12,6 +13,8 @@ from sfumato.jobs.beside import FEWEST_ROWS
 
 _FAR = 5.0
 """Standard deviations of chance: a table in no order is found to be in one once in a million."""
+_PLAIN = 0.1
+"""Least correlation that is called plain: in a large table the faintest one is beyond chance."""
 
 
 class Order(StrEnum):
@@ -50,6 +53,6 @@ def order_tells(values: NDArray[np.float64]) -> bool:
     ranks = stats.rankdata(values)
     ranks = (ranks - ranks.mean()) / ranks.std()
     rows = np.arange(count) - 0.5 * (count - 1)
-    drift = abs(float(ranks @ rows)) / (count * float(rows.std())) * np.sqrt(count - 1)
-    beside = (float(ranks[1:] @ ranks[:-1]) / count + 1 / count) * np.sqrt(count)
-    return bool(max(drift, beside) > _FAR)
+    drift = abs(float(ranks @ rows)) / (count * float(rows.std()))
+    beside = float(ranks[1:] @ ranks[:-1]) / count + 1 / count
+    return max(drift, beside) > max(_PLAIN, _FAR / math.sqrt(count))
