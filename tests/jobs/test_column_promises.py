@@ -364,10 +364,10 @@ def test_the_loss_counts_clamping_and_rounding() -> None:
     done = simulate({"x": thousands.tolist()}, interval=(0.0, 200_000.0), epsilon=2.0)
     felt = float(np.mean(np.abs(thousands - np.array(done.frame["x"]))))
     assert set(done.frame["x"]) == {0.0}
-    assert done.certificate.cost == pytest.approx(felt)
-    assert done.certificate.rounding == pytest.approx(felt)
+    assert done.certificate.cost == pytest.approx(felt, rel=5e-2)  # two digits are told
+    assert done.certificate.rounding == pytest.approx(felt, rel=5e-2)
     silent = float(np.mean(np.abs(thousands - np.median(thousands))))
-    assert done.certificate.nothing == pytest.approx(silent)
+    assert done.certificate.nothing == pytest.approx(silent, rel=5e-2)
     assert any(remark.startswith("TOO COARSE") for remark in done.certificate.remarks)
 
 
@@ -378,8 +378,25 @@ def test_the_loss_is_what_many_releases_lose(prior: str) -> None:
     options: dict[str, Any] = {"interval": (20.0, 55.0), "points": 8, "prior": prior}
     done = simulate({"x": values.tolist()}, epsilon=2.0, **options)
     felt = np.abs(values - np.array(done.frame["x"]))
-    error = 5 * float(felt.std()) / math.sqrt(felt.size)
+    error = 5 * float(felt.std()) / math.sqrt(felt.size) + 5e-2 * float(felt.mean())
     assert done.certificate.cost == pytest.approx(float(felt.mean()), abs=error)
+
+
+def test_what_was_learnt_from_rows_is_told_in_two_digits_and_tests_no_guesses() -> None:
+    values = np.random.default_rng(14).normal(50, 9, 400).tolist()
+    options: dict[str, Any] = {"interval": (0.0, 100.0), "points": 51, "order": "kept"}
+    prints = set()
+    for last in (20.0, 80.0):
+        done = release({"x": [*values, last]}, randomness=sf.secure(), **options).certificate
+        for told in (done.cost, done.nothing, done.rounding):
+            assert told == float(f"{told:.2g}")
+        prints.add(done.fingerprint)
+    assert len(prints) == 1
+    # A key tells different mechanisms apart, but only those who have it can test guesses.
+    keyed = {release({"x": [*values, x]}, **options).certificate.fingerprint for x in (20.0, 80.0)}
+    assert len(keyed) == 2
+    other = release({"x": [*values, 20.0]}, randomness=sf.keyed(b"another secret, 16+"), **options)
+    assert other.certificate.fingerprint not in keyed
 
 
 # Rivals ------------------------------------------------------------------------------------------
@@ -390,8 +407,8 @@ def test_rivals_are_within_the_same_leakage_and_a_constant_is_among_them() -> No
     options: dict[str, Any] = {"interval": (-20.0, 20.0), "points": 41, "epsilon": 2.0}
     done = release({"x": values}, **options)
     found = {rival.name: rival for rival in rivals(done.known, LIP(2.0))}
-    assert found["optimal"].cost == pytest.approx(done.certificate.cost)
-    assert found["a constant"].cost == pytest.approx(done.certificate.nothing)
+    assert found["optimal"].cost == pytest.approx(done.certificate.cost, rel=5e-2)
+    assert found["a constant"].cost == pytest.approx(done.certificate.nothing, rel=5e-2)
     assert all(rival.lip <= 2.0 for rival in found.values())
     best = min(found.values(), key=lambda rival: rival.cost)
     assert best.name == "optimal"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs.beside import Beside
 from sfumato.jobs.known import Floats, Known
 from sfumato.jobs.one_shot import Mechanism, OneShot, Released
+from sfumato.jobs.reading import Records
 from sfumato.jobs.row_order import Order
 from sfumato.mechanisms.lattice import Lattice
 
@@ -126,8 +127,14 @@ def certificate_of(
     beside: Beside,
     order: Order,
 ) -> Certificate:
-    """The certificate of a release: nothing in it depends on the values but by what left."""
+    """The certificate of a release: nothing in it depends on the values but by what left.
+
+    Losses that were learnt from the rows themselves are told with two digits: with all of them,
+    whoever knows every row but one could compute the last.
+    """
     where, never = known.where, _never(known, made)
+    worth = _worth(made)
+    made = _shortened(made) if known.records is Records.PRIVATE else made
     heard = None if made.expected is None else int((made.expected > 0).sum())
     return Certificate(
         column=column,
@@ -151,7 +158,7 @@ def certificate_of(
         independent=beside.independent,
         order=order.value,
         fingerprint=made.fingerprint,
-        remarks=(*_worth(made), *_unheard(never), *known.remarks, *beside.remarks, *_ORDER[order]),
+        remarks=(*worth, *_unheard(never), *known.remarks, *beside.remarks, *_ORDER[order]),
         frequencies=told.frequencies,
     )
 
@@ -174,6 +181,15 @@ _ORDER: dict[Order, tuple[str, ...]] = {
 }
 
 
+def _shortened(made: OneShot) -> OneShot:
+    return replace(
+        made,
+        cost=None if made.cost is None else float(f"{made.cost:.2g}"),
+        nothing=float(f"{made.nothing:.2g}"),
+        rounding=float(f"{made.rounding:.2g}"),
+    )
+
+
 def _gain(made: OneShot) -> float | None:
     if made.cost is None or made.nothing == 0:
         return None
@@ -192,8 +208,8 @@ def _worth(made: OneShot) -> tuple[str, ...]:
         told.append(f"NOT WORTH IT: this release {how}; raise epsilon or take another mechanism")
     if made.rounding > _COARSE * made.nothing:
         told.append(
-            f"TOO COARSE: clamping and rounding alone lose {made.rounding:.4g} where a constant "
-            f"loses {made.nothing:.4g}; give a range that fits the values, or more points"
+            f"TOO COARSE: clamping and rounding alone lose {made.rounding:.2g} where a constant "
+            f"loses {made.nothing:.2g}; give a range that fits the values, or more points"
         )
     return tuple(told)
 

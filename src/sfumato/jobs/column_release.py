@@ -24,14 +24,14 @@ from sfumato.jobs.frames import Index, column_list, columns_of, framed_columns, 
 from sfumato.jobs.known import LEARNT_PRIORS, Columns, Floats, Ints, Known, feature_names
 from sfumato.jobs.one_shot import Mechanism, OneShot, one_shot
 from sfumato.jobs.priors import AnyPrior
-from sfumato.jobs.reading import Kind, Reading, rare_symbols
+from sfumato.jobs.reading import Kind, Reading, Records, rare_symbols
 from sfumato.jobs.row_order import Order, order_tells
 from sfumato.jobs.spec import choice
 from sfumato.mechanisms.lattice import Lattice
 from sfumato.models.encoding import Raw
 from sfumato.models.numerals import Numerals
 from sfumato.models.prior_sets import PriorBall, PriorBox, PriorSet
-from sfumato.randomness import Domain, Randomness
+from sfumato.randomness import Address, Domain, Randomness
 from sfumato.streaming.instant import Purpose
 
 if TYPE_CHECKING:
@@ -146,23 +146,28 @@ class ColumnSpec:
         if isinstance(known.where, Lattice):
             outside = known.where.outside(known.read(cells, FRAME))
         turn = self._turn(RowCoins(coins, Domain.PRIVATIZE, digest("order", plan), names))
+        shown = replace(made, fingerprint=self._fingerprint(coins, plan, known, made))
+        parts = (self.column, self.mechanism, known, shown, told, self.beside, self.order)
         return Privatized(
             frame=self._framed(frame, table, told.values, turn),
-            certificate=certificate_of(
-                self.column,
-                self.mechanism,
-                known,
-                replace(made, fingerprint=digest(plan, made.fingerprint)),
-                told,
-                self.beside,
-                self.order,
-            ),
+            certificate=certificate_of(*parts),
             spread=spread_of(known, made, told),
             known=known,
             clamped=outside,
             missing=table.missing,
             notes=notes,
         )
+
+    def _fingerprint(self, coins: Randomness, plan: str, known: Known, made: OneShot) -> str:
+        """Tells two releases apart, but lets nobody test guesses at rows that were learnt from."""
+        whole = digest(plan, made.fingerprint)
+        if known.records is Records.PUBLIC:
+            return whole
+        if coins.addressed:
+            address = Address(Domain.PRIVATIZE, whole, "fingerprint", 0)
+            return coins.at(address).words(4).tobytes().hex()
+        asked = (self.mechanism, self.budget, self.loss, self.ldp, known.where)
+        return digest("privatize", self.purpose.value, self.column, content(asked))
 
     def _seen(self, frame: Any, known: Known, places: Ints, table: _Table) -> tuple[str, ...]:
         """What the private values show: an order that tells of them is refused, the rest is told.
@@ -181,7 +186,7 @@ class ColumnSpec:
             if order_tells(rest[_sorted_by(table.columns[name])])
         ]
         rare = rare_symbols(places.tolist()) if known.kind is Kind.SYMBOLS else 0
-        if rare and self.reading.values is None and LEARNT_HERE in known.remarks:
+        if rare and self.reading.values is None and known.records is Records.PRIVATE:
             told.append(f"{rare:,} symbols occur in one row only: that they occur is told")
         return tuple(told)
 

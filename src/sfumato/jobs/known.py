@@ -59,6 +59,7 @@ class Known:
         numbers: Where true numbers lie, for each prior; empty for symbols.
         numerals: How numbers are written.
         floor: Share of an estimated prior that is spread evenly; 0 if it was given.
+        records: Whether it was learnt from the very rows that are released.
         remarks: What a careful user should know.
     """
 
@@ -73,6 +74,7 @@ class Known:
     numbers: tuple[TrueNumbers, ...] = ()
     numerals: Numerals = PLAIN
     floor: float = 0.0
+    records: Records = Records.PUBLIC
     remarks: tuple[str, ...] = ()
 
     @property
@@ -183,7 +185,8 @@ def know(
     else:
         learnt = _numbers(values, prior, reading, groups, learning.source)
     told = () if why is None else (f"the column was read as {kind.value}: {why}",)
-    return _known(learnt, groups, told)
+    known = _known(learnt, groups, told)
+    return known if given else replace(known, records=learning.records)
 
 
 def know_each(
@@ -193,8 +196,15 @@ def know_each(
     _check_linked(feature_names(prior), learning)
     where, names, features, known = _for_features(column, columns, prior, reading, learning)
     priors = FeaturePrior.cross_fitted(features, known, alphabet=where.alphabet)
-    said, owner = f"features {', '.join(names)}", np.arange(len(priors))
-    return Known(where, priors, said, owner=owner, floor=_FLOOR, remarks=(_public(names),))
+    return Known(
+        where,
+        priors,
+        f"features {', '.join(names)}",
+        owner=np.arange(len(priors)),
+        floor=_FLOOR,
+        records=learning.records,
+        remarks=(_public(names),),
+    )
 
 
 _FLOOR = 1e-3
@@ -269,6 +279,7 @@ def _predicted(
         predictor=learnt,
         features=names,
         floor=learnt.floor,
+        records=learning.records,
         remarks=(_public(names),),
     )
 
