@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sfumato.files import load
+from sfumato.files import load, save
+from sfumato.leakage.over_time import chain_leakage
 from sfumato.models.encoding import StreamModel
+from sfumato.models.markov import MarkovChain
 from tests.oracles import temporal as oracle
+from tests.oracles.sequences import told_of_windows
 from tests.oracles.temporal import ExactLoss, exact_leakage
 from tests.shell.running import Result, call, done, litter, spawn
 from tests.shell.tables import table, walk
@@ -91,7 +94,7 @@ def test_help_teaches_by_example() -> None:
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("leakage", ["--epsilon", "--backward", "--forward", "--steps", "--window", "--json"]),
+        ("leakage", ["--epsilon", "--backward", "--model", "--steps", "--window", "--json"]),
         ("allocate", ["--alpha", "--backward", "--forward", "--steps", "--least-noise", "--json"]),
         ("fit", ["--stream", "--value", "--smoothing", "--output", "--json", "--quiet"]),
         ("plot", ["--epsilon", "--backward", "--forward", "--steps", "--output"]),
@@ -200,6 +203,33 @@ def test_a_fitted_model_is_a_matrix_in_both_directions(model: Path, tmp_path: Pa
 
 
 # Budgets ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_model_of_any_order_leaks_what_the_library_says(tmp_path: Path, order: int) -> None:
+    rows = [[0.48, 0.52], [0.05, 0.95], [0.22, 0.78], [0.05, 0.95]][: 2**order]
+    chain = MarkovChain.from_matrix(rows)
+    save(chain, tmp_path / "some.model")
+    (tmp_path / "budgets.csv").write_text("1.1\n1.8\n1.0\n")
+    asked = ["leakage", "--model", tmp_path / "some.model", "--window", 2]
+    told = temporal(*asked, "--epsilon", tmp_path / "budgets.csv")
+    exact = told_of_windows(
+        chain.initial, chain.transition(), [oracle.randomised_response(2, e) for e in (1.1, 1.8, 1)]
+    )
+    assert told["event"] >= max(truth for (_, width), truth in exact.items() if width == 1)
+    assert told["window"] >= max(truth for (_, width), truth in exact.items() if width == 2)
+    assert told["event"] == chain_leakage(chain, [1.1, 1.8, 1.0]).event.alpha
+    if order == 2:
+        assert told["event"] == pytest.approx(2.57686, abs=1e-5)
+    shown = call("temporal", *asked, "--epsilon", tmp_path / "budgets.csv")
+    assert shown.code == 0 and "any 2 moments together" in shown.out
+
+
+def test_a_model_comes_without_matrices(back: Path, tmp_path: Path) -> None:
+    save(MarkovChain.from_matrix([[0.8, 0.2], [0.1, 0.9]]), tmp_path / "some.model")
+    asked = ("temporal", "leakage", "--epsilon", 0.1, "--steps", 3)
+    refused(call(*asked, "--model", tmp_path / "some.model", "--backward", back), "--model")
+    refused(call(*asked, "--model", tmp_path / "none.model"), "--model", "name a file")
 
 
 def test_budgets_of_fig_8(back: Path, forth: Path) -> None:

@@ -43,6 +43,10 @@ def leakage(
     epsilon: Epsilon,
     backward: Backward = None,
     forward: Forward = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A fitted model of any order, for both directions, instead of matrices."),
+    ] = None,
     steps: Steps = None,
     window: Annotated[
         int | None, typer.Option(help="Also the leakage of any so many moments together.")
@@ -54,31 +58,42 @@ def leakage(
     Without a matrix nothing is known of that direction. The suprema say what the leakage tends to
     if releases go on with the largest of the budgets; "inf" if it grows for ever.
 
+    A model is followed from its own first values. If it looks back on two values or more, past and
+    future are not independent given one value, so both together can be more than their sum.
+
     \b
     Examples:
       sfumato temporal leakage --backward back.csv --forward forth.csv --epsilon 0.1 --steps 10
       sfumato temporal leakage --backward city.model --epsilon budgets.csv --json
+      sfumato temporal leakage --model order2.model --epsilon 0.1 --steps 10 --window 3
     """
-    from sfumato.jobs.temporal import read_epsilons
-    from sfumato.leakage.over_time import temporal_leakage
+    from sfumato.errors import InvalidParameter
+    from sfumato.jobs.temporal import read_chain, read_epsilons
+    from sfumato.leakage.over_time import chain_leakage, temporal_leakage
 
-    losses = _losses(backward, forward)
     budgets = read_epsilons(epsilon, steps)
-    told = temporal_leakage(budgets, *losses)
-    together = None if window is None else told.window(window).alpha
     most = float(budgets.max())
-    suprema = [loss.supremum(most) for loss in losses]
+    suprema: list[float] = []
+    if model is None:
+        losses = _losses(backward, forward)
+        told = temporal_leakage(budgets, *losses)
+        suprema = [loss.supremum(most) for loss in losses]
+    elif backward is not None or forward is not None:
+        raise InvalidParameter("--model", model, "not come with --backward or --forward")
+    else:
+        told = chain_leakage(read_chain("--model", model), budgets)
+    together = None if window is None else told.window(window).alpha
     if as_json:
         document: dict[str, Any] = {
             "epsilon": told.epsilons.tolist(),
             "bpl": told.backward.tolist(),
             "fpl": told.forward.tolist(),
             "tpl": told.total.tolist(),
-            "sup_backward": _or_null(suprema[0]),
-            "sup_forward": _or_null(suprema[1]),
             "event": told.event.alpha,
             "user": told.user.alpha,
         }
+        for name, supremum in zip(("sup_backward", "sup_forward"), suprema, strict=False):
+            document[name] = _or_null(supremum)
         if together is not None:
             document["window"] = together
         print_json(document)
@@ -99,9 +114,14 @@ def leakage(
     )
     if window is not None:
         print_line(f"any {window} moments together: {shown_up(told.window(window).alpha)}")
+    if suprema:
+        _print_for_ever(most, *suprema)
+
+
+def _print_for_ever(most: float, past: float, future: float) -> None:
     print_line(
-        f"for ever at {shown_up(most)}: past {_shown(suprema[0])}, future {_shown(suprema[1])}, "
-        f"both {_shown(sum(suprema) - most)}"
+        f"for ever at {shown_up(most)}: past {_shown(past)}, future {_shown(future)}, "
+        f"both {_shown(past + future - most)}"
     )
 
 
@@ -158,9 +178,8 @@ def allocate(
         print_line(f"{name} {'none' if told is None else shown_down(told)}")
     if steps is not None:
         print_line(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
-        print(
-            f"no budgets that keep alpha have less than: {shown_down(document['variance_bound'])}"
-        )
+        known = shown_down(document["variance_bound"])
+        print_line(f"no budgets that keep alpha have less than: {known}")
         rows = [
             [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
         ]

@@ -50,11 +50,21 @@ def read_transition(option: str, path: str, *, backward: bool) -> Floats:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise InvalidParameter(option, matrix.shape, "hold a square matrix")
         return _checks.row_stochastic(option, matrix)
-    model = load(path)
-    chain = model.single_values if isinstance(model, StreamModel) else model
-    if not isinstance(chain, MarkovChain) or chain.order != 1:
+    chain = read_chain(option, path)
+    if chain.order != 1:
         raise InvalidParameter(option, path, "hold a matrix, or a chain of order 1")
     return chain.reversed().transition() if backward else chain.transition()
+
+
+def read_chain(option: str, path: str) -> MarkovChain:
+    """The chain of a model that `sfumato fit` wrote, of any order."""
+    if not Path(path).is_file():
+        raise InvalidParameter(option, path, "name a file")
+    model = load(path)
+    chain = model.single_values if isinstance(model, StreamModel) else model
+    if not isinstance(chain, MarkovChain):
+        raise InvalidParameter(option, path, "hold a chain")
+    return chain
 
 
 def read_epsilons(given: str, steps: int | None) -> Floats:
