@@ -162,3 +162,20 @@ def test_losses_on_demand_are_those_of_the_matrix() -> None:
     means = costs.means(belief)
     assert means == pytest.approx(belief @ costs.matrix, rel=1e-9)
     assert costs.matrix.max() <= costs.bound * (1 + 1e-12) <= 6371.0088 * math.pi * (1 + 1e-9)
+
+
+def test_a_release_counts_what_it_clips(tmp_path: Path) -> None:
+    from tests.shell.running import done
+
+    rows: list[tuple[object, ...]] = [("u", v) for v in (1, 4, 9, 6, 2, 8) * 3]
+    table(tmp_path / "history.csv", ["stream", "value"], rows)
+    table(tmp_path / "live.csv", ["stream", "value"], [("u", -3), ("u", 5), ("u", 99)])
+    model, private = tmp_path / "speeds.model", tmp_path / "private.csv"
+    done("fit", tmp_path / "history.csv", "--bins", 5, "--range", "0:10", "-o", model)
+    rule = ("-m", model, "--epsilon", 1, "-o", private, "--json")
+    assert done("release", tmp_path / "live.csv", *rule).document["clipped"] == 2
+    audit = ("audit", private, "-m", model, "--against", tmp_path / "live.csv", "--json")
+    report = done(*audit).document
+    # However it was released, 99 is at least 90 from the middle of any bin.
+    assert report["passed"]
+    assert report["mean_loss"] >= (4 + 90) / 3

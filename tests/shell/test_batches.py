@@ -125,6 +125,7 @@ def test_every_row_is_answered_once_within_the_budget_of_its_batch(
         "interrupted": False,
         "waiting": 0,
         "missing": 0,
+        "clipped": 0,
     }
 
 

@@ -36,6 +36,7 @@ def test_every_row_is_answered_once_within_its_budget(model: Path, tmp_path: Pat
         "interrupted": False,
         "waiting": 0,
         "missing": 0,
+        "clipped": 0,
     }
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import _checks
+from sfumato._numerics import up
 from sfumato.accounting.allocation import Budget, Geometric, Horizon, PerStep, Window, most_at_once
 from sfumato.guarantees import SIP
 from sfumato.leakage.one_value import influence, told_at_most
@@ -80,9 +82,15 @@ def _plain_sum(budget: Budget, length: int | None) -> float:
         case Horizon() | Geometric():
             return amount
         case PerStep():
-            return math.inf if length is None else amount * length * _OUTWARD
+            return math.inf if length is None else _times_up(amount, length)
         case Window():
-            return math.inf if length is None else amount * -(-length // budget.width) * _OUTWARD
+            return math.inf if length is None else _times_up(amount, -(-length // budget.width))
+
+
+def _times_up(amount: float, count: int) -> float:
+    """A product that is never below the exact one, and exact where it can be."""
+    product = amount * count
+    return product if Fraction(amount) * count <= Fraction(product) else up(product)
 
 
 def _by_forgetting(

@@ -207,6 +207,7 @@ def release(
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
             f"{_gone(report.missing, spec.missing)}"
+            f"{_beyond(report.clipped)}"
             f"{report.streams:,} streams, at most {SIP(report.largest_sip)} and "
             f"{LDP(report.largest_ldp)} each, in all"
         )
@@ -224,6 +225,10 @@ def _gone(count: int, missing: str) -> str:
     """How many values were missing, and what became of them."""
     became = {"drop": "left out", "skip": "passed over", "symbol": "released as a symbol"}
     return f"{count:,} values were missing and {became[missing]}; " if count else ""
+
+
+def _beyond(clipped: int) -> str:
+    return f"{clipped:,} values beyond the range were clipped to it; " if clipped else ""
 
 
 def _hint(ledger: str | None) -> str:

@@ -38,10 +38,14 @@ def remarks(report: PlanReport, differences: Sequence[Difference]) -> tuple[str,
     best, silence = report.methods[0], report.methods[-1]
     pairs = {(one.less, one.more): one for one in differences}
     saved = pairs.get((best.method, silence.method))
-    if saved is None or not saved.sure:
+    lost = f"a value of this release loses {best.loss:.4g}, a constant {silence.loss:.4g}"
+    if saved is None or saved.by <= 1e-6 * silence.loss:
+        remedy = "give it more budget, longer batches, or release nothing"
+        found.append(f"NO BETTER THAN SILENCE: {lost}; {remedy}")
+    elif not saved.sure:
         found.append(
-            f"NO BETTER THAN SILENCE: a value of this release loses {best.loss:.4g}, a constant "
-            f"{silence.loss:.4g}; give it more budget, longer batches, or release nothing"
+            f"NOT SHOWN TO BE BETTER THAN SILENCE on {report.streams} streams: {lost}, and the "
+            f"difference has a standard error of {saved.error:.2g}; try more --streams"
         )
     if report.total > ABSURD:
         found.append(

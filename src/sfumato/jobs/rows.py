@@ -15,7 +15,7 @@ from sfumato.formats.readers import Chunk
 from sfumato.jobs.fit import stream_name
 from sfumato.jobs.frames import column_list
 from sfumato.jobs.times import Late, Time
-from sfumato.models.encoding import Raw, StreamModel, Unreadable
+from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
 from sfumato.store.anchor import value_tag
 from sfumato.store.sqlite import Identity, Input
 
@@ -118,6 +118,7 @@ class RowReader:
 
     Attributes:
         missing: How many values were missing so far.
+        clipped: How many lay beyond the range of the model and were taken for its edge.
     """
 
     def __init__(self, path: str, model: StreamModel, reading: Reading, source: Input) -> None:
@@ -125,7 +126,7 @@ class RowReader:
         self._model = model
         self._reading = reading
         self._source = source
-        self.missing = 0
+        self.missing = self.clipped = 0
 
     def read(self, chunk: Chunk) -> tuple[list[Row], BadTable | None]:
         """The rows up to the first that breaks a rule, and what it broke."""
@@ -182,7 +183,9 @@ class RowReader:
         if gone and self._reading.missing is Missing.SYMBOL:
             return MISSING_SYMBOL
         try:
-            return self._model.encoding.encode(*value)
+            symbol = self._model.encoding.encode(*value)
+            self.clipped += symbol is not None and clipped(self._model.encoding, value)
+            return symbol
         except Unreadable as problem:
             raise BadTable(self._path, place, f"the value {problem}") from None
 

@@ -46,6 +46,7 @@ class ReleaseReport:
         waiting: Rows read but not answered: their batch was not complete when the run stopped.
         missing: Values that were missing: their rows were left out, their moments passed, or they
             were released as a symbol of their own.
+        clipped: Values beyond the range of the model, released as if they stood at its edge.
     """
 
     rows: int
@@ -56,6 +57,7 @@ class ReleaseReport:
     interrupted: bool
     waiting: int = 0
     missing: int = 0
+    clipped: int = 0
 
 
 _Leaving: TypeAlias = dict[str, list[Answer]]
@@ -264,6 +266,7 @@ class Run(ABC):
             interrupted=interrupted,
             waiting=len(self.waiting),
             missing=self._reader.missing,
+            clipped=self._reader.clipped,
         )
 
 

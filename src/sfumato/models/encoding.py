@@ -262,6 +262,11 @@ def apart(here: NDArray[np.float64], there: NDArray[np.float64], unit: str) -> N
     return np.asarray(2 * EARTH * np.arcsin(np.minimum(straight / (2 * EARTH), 1.0)))
 
 
+def clipped(encoding: Encoding, value: tuple[Raw, ...]) -> bool:
+    """Whether a value lies beyond the range and is taken for its edge."""
+    return not isinstance(encoding, Symbols) and encoding.clip and encoding.outside(*value)
+
+
 def number(value: Raw) -> float:
     """A finite number, or the rule that was broken."""
     if value is None or value == "":
