@@ -244,6 +244,62 @@ def test_coins_of_two_plans_are_independent() -> None:
     assert stats.chi2_contingency(same + 1e-9).pvalue < 1e-6
 
 
+# An attack ----------------------------------------------------------------------------------------
+
+THREE = MarkovChain.from_matrix([[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]])
+TRUTH = THREE.sample(120, seeded(3)).tolist()
+
+
+class Forgetful:
+    """The planted bug: keyed coins of which every plan gets the same."""
+
+    simulated = False
+    addressed = True
+
+    def at(self, address: Address) -> Randomness:
+        return keyed(SECRET).at(replace(address, plan="one for all"))
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        raise AssertionError("a draw without an address")
+
+    def word(self) -> int:
+        raise AssertionError("a draw without an address")
+
+
+def left_by_shared_coins(coins: Randomness) -> NDArray[np.bool_]:
+    """Which values are possible if one coin drew the answers of all budgets: moment by symbol."""
+    low = np.zeros((len(TRUTH), 3), dtype=np.int64)
+    high = np.full(low.shape, 2**62)
+    for budget in BUDGETS:
+        plan = InstantPlan(THREE, PerStep(SIP(budget)), loss.hamming(THREE.alphabet))
+        state = plan.begin("ann")
+        for moment, value in enumerate(TRUTH):
+            ready = plan.prepare(state)
+            assert ready is not None
+            event, state = plan.step(state, value, coins)
+            column = ready.channel.outputs.tolist().index(event.released)
+            ends = np.pad(ready.channel.weights.cumsum(axis=1), ((0, 0), (1, 0)))
+            low[moment] = np.maximum(low[moment], ends[:, column])
+            high[moment] = np.minimum(high[moment], ends[:, column + 1])
+    return np.asarray(low < high)
+
+
+def test_whoever_takes_coins_for_shared_proves_nothing() -> None:
+    possible = left_by_shared_coins(keyed(SECRET))
+    assert (possible.sum(axis=1) == 0).mean() > 0.1  # no value at all: he contradicts himself
+    assert possible[np.arange(len(TRUTH)), TRUTH].mean() < 0.9
+
+
+def test_the_attack_proves_values_where_plans_share_their_coins() -> None:
+    possible = left_by_shared_coins(Forgetful())
+    proven = possible.sum(axis=1) == 1
+    assert proven.mean() > 0.2
+    assert possible[np.arange(len(TRUTH)), TRUTH].all()
+
+
+# Purposes, reruns, mechanisms of others -----------------------------------------------------------
+
+
 def test_a_simulation_has_other_coins_than_a_release() -> None:
     measure = loss.hamming(CHAIN.alphabet)
     chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
