@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from sfumato.models.pair_chain import PairChain
     from sfumato.models.prior import Prior
     from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
-    from sfumato.randomness import keyed, secure, seeded
+    from sfumato.randomness import Address, Domain, keyed, secure, seeded
     from sfumato.streaming.batched import BatchedRelease
     from sfumato.streaming.batched_fleet import BatchedFleet, BatchStep
     from sfumato.streaming.batched_plan import BatchedPlan
@@ -123,7 +123,7 @@ _HOMES = {
     "models.pair_chain": ("PairChain",),
     "models.prior": ("Prior",),
     "models.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
-    "randomness": ("keyed", "secure", "seeded"),
+    "randomness": ("Address", "Domain", "keyed", "secure", "seeded"),
     "streaming.batched": ("BatchedRelease",),
     "streaming.batched_fleet": ("BatchStep", "BatchedFleet"),
     "streaming.batched_plan": ("BatchedPlan",),
@@ -138,6 +138,7 @@ __all__ = [
     "LDP",
     "LIP",
     "SIP",
+    "Address",
     "Alphabet",
     "ApproxDP",
     "BatchStep",
@@ -148,6 +149,7 @@ __all__ = [
     "Channel",
     "Design",
     "Disclosure",
+    "Domain",
     "Event",
     "Fallback",
     "FeaturePrior",

@@ -90,8 +90,10 @@ _ALIVE: weakref.WeakSet[Guarded] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for each in _ALIVE:
+    inherited = list(_ALIVE)
+    for each in inherited:
         each._lock = _Refused(type(each).__name__)
+    for each in inherited:
         each._abandoned()
 
 

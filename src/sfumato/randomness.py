@@ -298,7 +298,9 @@ class _Key(_Keyed):
     """A secret before anything is asked of it: coins in order would be the same for all plans."""
 
     def words(self, count: int) -> NoReturn:
-        raise InvalidParameter("randomness", "a key", "be asked at an address: keyed(...).at(...)")
+        raise InvalidParameter(
+            "randomness", "a key", "be asked at an address: keyed(...).at(Address(...))"
+        )
 
 
 def _keystream(key: bytes, size: int, skip: int = 0) -> bytes:

@@ -183,7 +183,8 @@ class SqliteStore(Guarded, LedgerReader):
     def _abandoned(self) -> None:
         # A child that closed the parent's connection, at its exit for instance, would empty and
         # remove the write-ahead log under the parent: what was committed later would be lost.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))
+        database = getattr(self, "_database", None)  # None if it was being made just then
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
 
     @guarded
     def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
