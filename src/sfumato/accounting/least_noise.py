@@ -51,17 +51,33 @@ def least_noise_budgets(
     length, level = _checks.count("steps", steps), _checks.positive("alpha", alpha)
     if length == 1:
         return np.array([level])
-    constant = np.full(length, level)
-    multipliers, slopes = _multipliers(backward, forward, level, length)
-    found = [finite_budgets(backward, forward, level, length)]
-    for shape in (constant, _budgets_of(multipliers, slopes)):
-        stretched = shape * (level / float(shape.max()))
-        found.append(scaled_budgets(stretched, backward, forward, level))
-    best = min(found, key=noise_variance)
+    shape = _budgets_of(*_multipliers(backward, forward, level, length))
+    stretched = shape * (level / float(shape.max()))
+    shaped = scaled_budgets(stretched, backward, forward, level)
+    best = min(plain_budgets(backward, forward, level, length), shaped, key=noise_variance)
     if length > _LONGEST:
         return best
     improved = _improved(best, backward, forward, level)
     return min((best, scaled_budgets(improved, backward, forward, level)), key=noise_variance)
+
+
+def plain_budgets(
+    backward: LossFunction, forward: LossFunction, alpha: float, steps: int
+) -> Floats:
+    """The published budgets, or the largest constant where that has less noise; no solver.
+
+    Published ones begin and end high and keep to the budget for ever in between, so they are good
+    for long sequences of what is soon forgotten, and bad for short ones of what is not.
+
+    Examples:
+        >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
+        >>> plain_budgets(chain, chain, 1.0, 3).round(3)
+        array([0.457, 0.457, 0.457])
+    """
+    length, level = _checks.count("steps", steps), _checks.positive("alpha", alpha)
+    published = finite_budgets(backward, forward, level, length)
+    constant = scaled_budgets(np.full(length, level), backward, forward, level)
+    return min(published, constant, key=noise_variance)
 
 
 def least_noise_bound(
