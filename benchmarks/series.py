@@ -64,7 +64,7 @@ def main() -> None:
         "noise alone": plain(),
         "published (one lag)": one_lag(),
         "Kalman, known process": kalman(model),
-        "learned (bank of 121 filters)": learned(),
+        "learned (bank of 154 filters)": learned(),
     }
     deviation = float(method(TIMES, plain()).variances[0] ** 0.5)
     alone, many = opendp_rates(deviation)

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from sfumato.models.prior import Prior
     from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
     from sfumato.randomness import Address, Domain, keyed, secure, seeded
+    from sfumato.streaming.banks import seasonal
     from sfumato.streaming.batched import BatchedRelease
     from sfumato.streaming.batched_fleet import BatchedFleet, BatchStep
     from sfumato.streaming.batched_plan import BatchedPlan
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         Purpose,
     )
     from sfumato.streaming.realtime import Realtime
+    from sfumato.streaming.series import Unit
     from sfumato.streaming.temporal import TemporalPlan, TemporalRelease
 
 _HOMES = {
@@ -124,12 +126,14 @@ _HOMES = {
     "models.prior": ("Prior",),
     "models.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
     "randomness": ("Address", "Domain", "keyed", "secure", "seeded"),
+    "streaming.banks": ("seasonal",),
     "streaming.batched": ("BatchedRelease",),
     "streaming.batched_fleet": ("BatchStep", "BatchedFleet"),
     "streaming.batched_plan": ("BatchedPlan",),
     "streaming.fleet": ("FleetStep", "InstantFleet"),
     "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
     "streaming.realtime": ("Realtime",),
+    "streaming.series": ("Unit",),
     "streaming.temporal": ("TemporalPlan", "TemporalRelease"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -185,6 +189,7 @@ __all__ = [
     "TemporalDP",
     "TemporalPlan",
     "TemporalRelease",
+    "Unit",
     "Window",
     "batch_leakage",
     "batch_loss",
@@ -211,6 +216,7 @@ __all__ = [
     "published",
     "randomized_response",
     "save",
+    "seasonal",
     "secure",
     "seeded",
     "sequence_leakage",

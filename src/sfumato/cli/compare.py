@@ -197,7 +197,8 @@ def _row(one: Outcome) -> list[str]:
 
 
 def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.5g}" if not error else f"{value:.5g} +- {error:.2g}"
+    known = error is not None and error > 1e-9 * value
+    return f"{value:.5g} +- {error:.2g}" if known else f"{value:.5g}"
 
 
 def _remark(found: Comparison) -> None:

@@ -103,7 +103,15 @@ _DELAY, _WARMUP = 24, 64
 """Values of a block of the delayed transform; values from which a threshold is found."""
 _TRIALS = 4
 """Simulations of each weight that is tried."""
-_WEIGHTS = tuple(float(weight) for weight in np.geomspace(0.02, 1.0, 18))
+_WEIGHTS: tuple[float, ...] = (
+    *np.geomspace(0.02, 0.8, 16).tolist(),
+    0.85,
+    0.9,
+    0.94,
+    0.97,
+    0.985,
+    1.0,
+)
 _ENDS = (0.5, 0.1, 0.01)
 """What geometric squared weights have fallen to at the end of the series."""
 _TRYING = 10**6
@@ -218,7 +226,9 @@ def _published(setting: Setting) -> Realtime:
 
 def _best_published(setting: Setting) -> Realtime:
     made = _gaussian(setting, estimate=one_lag())
-    ways = [replace(made, weights=np.full(setting.length, weight)) for weight in _WEIGHTS]
+    asked = published_weight(_truth(setting), float(made.variances[0]))
+    weights = (*_WEIGHTS, asked)
+    ways = [replace(made, weights=np.full(setting.length, weight)) for weight in weights]
     return _least(ways, _truth(setting))
 
 

@@ -126,8 +126,8 @@ def compare(
         ... )
         >>> [outcome.method for outcome in found.outcomes]
         ['silence', 'realtime', 'gaussian']
-        >>> found.useless
-        []
+        >>> found.useless  # its noise is wider than the series
+        ['gaussian']
     """
     values = checked_series(series)
     for name in methods or ():

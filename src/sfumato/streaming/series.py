@@ -20,7 +20,17 @@ Floats = NDArray[np.float64]
 
 
 class Unit(StrEnum):
-    """Whose data are protected together."""
+    """Whose data are protected together.
+
+    Attributes:
+        USER: All values of a person, who may be in every one of them.
+        EVENT: One value; who is in several is protected in each of them alone.
+        WINDOW: Any few successive values.
+
+    Examples:
+        >>> Unit.EVENT.value
+        'event level'
+    """
 
     USER = "user level"
     EVENT = "event level"
