@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar
 
 from sfumato.codec import MAGIC, decode, to_bytes
 from sfumato.design.policy import Policy
@@ -11,10 +13,12 @@ from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.outputs import locked, together, whole, write_whole
+from sfumato.streaming.realtime import RealtimeState
 
-__all__ = ["AnyModel", "load", "locked", "save", "together", "whole", "write_whole"]
+__all__ = ["AnyModel", "load", "load_state", "locked", "save", "together", "whole", "write_whole"]
 
 AnyModel = Prior | MarkovChain | StreamModel | Policy
+Stored = TypeVar("Stored")
 
 
 def save(model: AnyModel, path: str | Path) -> None:
@@ -35,15 +39,26 @@ def load(path: str | Path) -> AnyModel:
     Raises:
         CorruptData: If the file is neither, is damaged or comes from another version.
     """
+    return _checked(path, AnyModel, "a model or a policy")
+
+
+def load_state(path: str | Path) -> RealtimeState:
+    """Read a stored state of a series.
+
+    Raises:
+        CorruptData: If the file is none, is damaged or comes from another version.
+    """
+    return _checked(path, RealtimeState, "the state of a series")
+
+
+def _checked(path: str | Path, kind: type[Stored] | UnionType, words: str) -> Stored:
     try:
         with Path(path).open("rb") as file:
             # A file of another kind, which may be long, is known by its first bytes.
             start = file.read(len(MAGIC))
-            model = decode(start + file.read() if start == MAGIC else start)
+            stored: Any = decode(start + file.read() if start == MAGIC else start)
     except CorruptData as problem:
         raise CorruptData(f"{path}: {problem}") from problem
-    if not isinstance(model, AnyModel):
-        raise CorruptData(
-            f"{path}: stored data must be a model or a policy; got {type(model).__name__}"
-        )
-    return model
+    if not isinstance(stored, kind):
+        raise CorruptData(f"{path}: stored data must be {words}; got {type(stored).__name__}")
+    return stored

@@ -29,3 +29,12 @@ CHUNK = 1 << 27
 
 WINDOW = 100_000
 """Steps of a sliding window: every stream keeps what each of them cost."""
+
+SYMBOLS = 1_000_000
+"""Bins, and cells of a grid, that a range is cut into."""
+
+BATCH = 1000
+"""Values of a batch."""
+
+STEPS = 10_000_000
+"""Moments that a budget is laid out for in advance, and uses of a mechanism."""

@@ -136,6 +136,8 @@ def locked(path: str | Path) -> Iterator[None]:
 def _target(path: str | Path) -> Path:
     """Where the content goes: a link stays a link, and what it leads to is written."""
     target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise InvalidParameter("path", str(path), "not be a link that leads to itself")
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidParameter("path", str(path), "name a file in a folder that exists")
     if target.exists() and not target.is_file():

@@ -5,6 +5,12 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    import sys
+    import warnings
+
     from sfumato.cli.app import run
+
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # remarks of libraries are for those who write code
 
     raise SystemExit(run())

@@ -138,11 +138,14 @@ def _read(
     rows: int | None,
 ) -> tuple[list[float], int | None, list[int] | None]:
     """The values, the period and the phases."""
+    from sfumato import _checks
     from sfumato.formats.readers import Table
     from sfumato.jobs.calendar import Season
     from sfumato.jobs.columns import read_columns
     from sfumato.jobs.moments import kept_rows, numbers_of
 
+    if rows is not None:
+        _checks.count("--rows", rows)
     wanted = [value] if time is None else [value, time]
     table = read_columns(Table.at(source, separator=separator), wanted)
     with named_options({}, _OPTIONS):

@@ -85,6 +85,9 @@ def read_belief(option: str, text: str) -> NDArray[np.float64]:
 
     source = read_text(option, text) if os.path.isfile(text) else text
     try:
-        return np.array([float(part) for part in source.replace(",", " ").split()])
+        found = np.array([float(part) for part in source.replace(",", " ").split()])
     except ValueError:
         raise InvalidParameter(option, "other text", "be numbers or a file of them") from None
+    if found.size == 0:
+        raise InvalidParameter(option, "nothing", "hold at least one number")
+    return found

@@ -40,12 +40,14 @@ def implied(
       sfumato implied --prior 0.7,0.1,0.1,0.1 --epsilon 1 --times 3
       sfumato implied --prior 0.5,0.5 --epsilon 1 --other 0.6,0.4 --samples 10000
     """
+    from sfumato import _checks, limits
     from sfumato._numerics import shown_up
     from sfumato.cli.design import read_belief
     from sfumato.guarantees import LIP
     from sfumato.leakage import relations, repeated, transfer
 
     belief = read_belief("--prior", prior)
+    _checks.count("--times", times, at_most=limits.STEPS)
     given = LIP(epsilon)
     free = relations.ldp_from_lip(given, belief)
     rows = [

@@ -104,6 +104,7 @@ def realtime(
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --method bd --window 24 \\
           -o out.csv
     """
+    from sfumato import _checks, limits
     from sfumato._digest import digest
     from sfumato.formats.readers import Table
     from sfumato.jobs.columns import read_columns
@@ -113,6 +114,8 @@ def realtime(
     from sfumato.randomness import secure
     from sfumato.streaming.instant import Purpose
 
+    if length is not None:
+        _checks.count("--length", length, at_most=limits.STEPS)
     sink, kept = Table.at(output), split_names(keep)
     check_files(output, plot, [source, history, key_file, state], keyed=False)
     if state is not None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.design.crowd import MISSED, Crowd, Prepared
 from sfumato.design.methods import Method, design
@@ -92,7 +92,7 @@ def compile_policy(
         True
     """
     chosen = Method(method)
-    if _checks.count("width", width) > 1 or isinstance(loss, BatchLoss):
+    if _checks.count("width", width, at_most=limits.BATCH) > 1 or isinstance(loss, BatchLoss):
         batches = listed(chain.size, width) if chain.size**width <= _MOST_BATCHES else None
         if batches is None:
             rule = f"have at most {_MOST_BATCHES} batches ({chain.size}**width) to be compiled"

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
-from sfumato.codec import from_bytes, to_bytes
+from sfumato.codec import to_bytes
 from sfumato.errors import InvalidParameter
+from sfumato.files import load_state
 from sfumato.guarantees import ApproxDP, PureDP
 from sfumato.jobs import Progress
 from sfumato.jobs.methods import METHODS, Match, Setting, Way
@@ -20,7 +21,7 @@ from sfumato.outputs import locked, write_whole
 from sfumato.randomness import Randomness, seeded
 from sfumato.streaming.banks import seasonal
 from sfumato.streaming.instant import Purpose
-from sfumato.streaming.realtime import Realtime, RealtimeState, RunningSeries
+from sfumato.streaming.realtime import Realtime, RunningSeries
 from sfumato.streaming.series import Releasing, SeriesMethod, Unit, checked_series
 
 Floats = NDArray[np.float64]
@@ -255,7 +256,7 @@ def _continued(
     purpose: Purpose,
 ) -> tuple[list[float | None], RunningSeries]:
     if state.exists():
-        known = from_bytes(state.read_bytes(), RealtimeState)
+        known = load_state(state)
         running = method.resume(known, randomness, purpose=purpose)
     else:
         running = method.begin(randomness, purpose=purpose)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato.alphabet import Alphabet
 from sfumato.errors import InvalidParameter
 from sfumato.files import load, together
@@ -81,7 +81,9 @@ def read_epsilons(given: str, steps: int | None) -> Floats:
         raise InvalidParameter("--epsilon", given, "be a number, or a file of numbers") from None
     if steps is None:
         raise InvalidParameter("--steps", None, "be given with a constant epsilon")
-    return np.full(_checks.count("--steps", steps), _checks.leakage("--epsilon", epsilon))
+    return np.full(
+        _checks.count("--steps", steps, at_most=limits.STEPS), _checks.leakage("--epsilon", epsilon)
+    )
 
 
 def fit_matrices(

@@ -160,6 +160,7 @@ class Grid:
     @classmethod
     def covering(cls, xs: Iterable[float], ys: Iterable[float], columns: int, rows: int) -> Grid:
         """A grid of equal cells over the range of some points."""
+        _checks.count("grid", columns * rows, at_most=limits.SYMBOLS)
         return cls(_even_edges("grid", xs, columns), _even_edges("grid", ys, rows))
 
     @property
@@ -332,7 +333,7 @@ def _edges(name: str, edges: Sequence[float] | NDArray[np.float64]) -> NDArray[n
 
 def _even_edges(name: str, values: Iterable[float], count: int) -> NDArray[np.float64]:
     found = np.fromiter(values, dtype=np.float64)
-    parts = _checks.count(name, count)
+    parts = _checks.count(name, count, at_most=limits.SYMBOLS)
     if found.size == 0 or not np.all(np.isfinite(found)):
         raise InvalidParameter(name, found.size, "be cut from at least one finite number")
     low, high = float(found.min()), float(found.max())

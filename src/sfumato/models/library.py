@@ -24,7 +24,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato._digest import digest
 from sfumato._numerics import UNIT
 from sfumato.alphabet import Alphabet, Label
@@ -115,7 +115,7 @@ class PatternLibrary:
         if alphabet is None:
             found = {label for path in paths for label in path}
             alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
-        size = _checks.count("width", width)
+        size = _checks.count("width", width, at_most=limits.BATCH)
         streams = [_cut(alphabet.indices(path).tolist(), size) for path in paths]
         counts = Counter(pattern for stream in streams for pattern in stream)
         kept = _kept(counts, size, _checks.count("most", most, at_least=size))

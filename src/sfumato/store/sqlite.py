@@ -131,9 +131,10 @@ class SqliteStore(Guarded, LedgerReader):
                 self._anchor = self._closing.enter_context(Anchor(self.path))
                 self.anchored = written_head(self.path)
                 self.log_there = self.path.with_name(f"{self.path.name}-wal").exists()
-            connection = sqlite3.connect(
-                self.path or "", isolation_level=None, check_same_thread=False
-            )
+            with self._reported():
+                connection = sqlite3.connect(
+                    self.path or "", isolation_level=None, check_same_thread=False
+                )
             self._database = self._closing.enter_context(contextlib.closing(connection))
             with self._reported():
                 self._open(plan, rules)

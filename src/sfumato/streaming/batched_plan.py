@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato import _checks
+from sfumato import _checks, limits
 from sfumato._digest import digest
 from sfumato._numerics import UNIT, up
 from sfumato.accounting.allocation import USELESS_BELOW, Allowance, Budget
@@ -92,7 +92,7 @@ class BatchedPlan:
                 "model", "zeros", "give every value some probability: fit it with a floor"
             )
         as_batch_loss(self.loss, len(self.model.alphabet))
-        _checks.count("width", self.width)
+        _checks.count("width", self.width, at_most=limits.BATCH)
         _checks.count("memory", self.memory)
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")

@@ -12,11 +12,15 @@ import io
 import math
 import zlib
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import limits
+from sfumato.formats.documents import read_document
 from sfumato.formats.problems import BadTable
 from sfumato.mechanisms.vector_noise import Kind, standard, uniforms
 from sfumato.models.coupling import FullCoupling
@@ -145,9 +149,9 @@ def read_people(path: str | Path) -> People:
 
 def _table(source: str) -> Floats:
     """The columns that are read, of all rows."""
-    content = Path(source).read_bytes()
+    content = read_document("--data", source)
     try:
-        whole = gzip.decompress(content) if content.startswith(_ZIPPED) else content
+        whole = _unzipped(source, content) if content.startswith(_ZIPPED) else content
         lines = csv.DictReader(io.StringIO(whole.decode("utf-8-sig"), newline=""), delimiter=";")
         missing = [name for name in _COLUMNS if name not in (lines.fieldnames or ())]
         if missing:
@@ -162,6 +166,14 @@ def _table(source: str) -> Floats:
     except (UnicodeDecodeError, csv.Error):
         raise BadTable(source, None, "must be text in UTF-8, columns separated by ';'") from None
     return np.array(rows, dtype=np.float64).reshape(-1, len(_COLUMNS))
+
+
+def _unzipped(source: str, content: bytes) -> bytes:
+    with gzip.open(io.BytesIO(content)) as file:
+        whole = b"".join(islice(iter(partial(file.read, 1 << 20), b""), limits.DOCUMENT >> 20))
+        if file.read(1):
+            raise BadTable(source, None, f"must unpack to at most {limits.DOCUMENT:,} bytes")
+    return whole
 
 
 def _number(source: str, row: int, name: str, text: str | None) -> float:
