@@ -1,5 +1,6 @@
 """Yesterday's answers are for yesterday's values: identity through files, days and restarts."""
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -324,6 +325,34 @@ def test_a_retry_in_a_later_file_passes_the_audit(model: Path, tmp_path: Path) -
     assert call("audit", *outputs, "-m", model, *ledger).code == 1
 
 
+@pytest.mark.parametrize("column", ["--event", "--time"])
+@pytest.mark.parametrize("batch", [(), ("--batch", 2)])
+def test_what_a_pipe_sends_twice_is_answered_as_before(
+    model: Path, tmp_path: Path, column: str, batch: tuple[object, ...]
+) -> None:
+    """Twice at once while it may wait, and once more at the end; in a file that is an error."""
+    records = [(f"{i}", "a", PLACES[i]) for i in (0, 0, 1, 2, 3, 0)]
+    lines = write(tmp_path / "live.csv", NAMES, records).read_bytes()
+    rule = (*RULE, *batch, column, "when", "--ledger", tmp_path / "l.ledger")
+    told = spawn("release", "-", "-m", model, *rule, "-o", "-", stdin=lines)
+    assert told.code == 0, told.err
+    out = told.out.splitlines()[1:]
+    assert len(out) == (5 if batch else 6)
+    assert len(set(out)) == 4 and out[-1] == out[0]
+    (tmp_path / "piped.csv").write_text(told.out)
+    spec = {"epsilon": 1.0, "method": "randomized-response"} | ({"batch": 2} if batch else {})
+    (tmp_path / "piped.csv.plan.json").write_text(json.dumps(spec))
+    alone = call("audit", tmp_path / "piped.csv", "-m", model)
+    assert alone.code == (0 if column == "--event" else 1)
+    done("audit", tmp_path / "piped.csv", "-m", model, "--ledger", tmp_path / "l.ledger")
+    other = lines.replace(b"0,a,bakery\n1", b"0,a,clinic\n1")
+    wrong = spawn("release", "-", "-m", model, *rule[:-1], tmp_path / "m", "-o", "-", stdin=other)
+    assert wrong.code == 2 and "row 2" in wrong.err
+    refused(
+        call("release", tmp_path / "live.csv", "-m", model, *rule[:-2], "-o", tmp_path / "p.csv")
+    )
+
+
 def test_a_tampered_ledger_fails_the_audit(model: Path, days: list[Path]) -> None:
     import sqlite3
 
@@ -460,7 +489,7 @@ def test_a_skipped_moment_passes_without_an_answer_and_at_no_charge(
     for row in (told["a"][1], told["b"][1]):
         assert (row["released"], float(row["sip"]), float(row["ldp"])) == ("", 0.0, 0.0)
     report = done("audit", private, "-m", model, "--against", live, "--json").document
-    assert report["passed"]
+    assert (report["passed"], report["withheld"], report["compared"]) == (True, 0, 3)
 
 
 def test_a_skipped_moment_moves_the_belief_on(model: Path, tmp_path: Path, key: Path) -> None:

@@ -23,7 +23,8 @@ def test_the_demo_tells_the_whole_story_without_a_network(tmp_path: Path) -> Non
     assert summary["published_true"] > summary["published_claimed"]
     assert summary["largest_sip"] <= 48
     assert {path.name for path in home.iterdir()} == {
-        *("history.csv", "live.csv", "town.model", "town.ledger"),
+        *("history.csv", "live.csv", "town.model"),
+        *("town.ledger", "town.ledger.head", "town.ledger.key"),
         *("private.csv", "private.csv.plan.json", "report.html"),
         *("tracks.png", "loss.png", "leakage.png", "published.png"),
     }

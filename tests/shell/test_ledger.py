@@ -1,5 +1,6 @@
 """A ledger that was tampered with, rolled back or torn is found out; a copy of it is whole."""
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sfumato.errors import CorruptData, InvalidParameter
@@ -130,6 +132,31 @@ def test_a_state_put_back_is_never_continued(ledger: Path) -> None:
         store.state("u1")
 
 
+def by_hand(path: Path) -> tuple[int, bytes]:
+    """The head of a ledger, recomputed from its bare rows and the words of the format."""
+    hashed = hashlib.sha256
+    database = sqlite3.connect(path)
+    id_, plan = database.execute("SELECT id, plan FROM ledger").fetchone()
+    rows = database.execute("SELECT * FROM events ORDER BY entry").fetchall()
+    database.close()
+    head = hashed(b"sfumato ledger 3 ledger\0" + msgspec.msgpack.encode([id_, plan])).digest()
+    last: dict[str, bytes] = {}
+    for row in rows:
+        stream = row[4]
+        begun = b"sfumato ledger 3 stream\0" + msgspec.msgpack.encode([id_, plan, stream])
+        before = last.get(stream) or hashed(begun).digest()
+        content = msgspec.msgpack.encode(list(row[:-2]))
+        last[stream] = hashed(b"sfumato ledger 3 row\0" + before + content).digest()
+        assert row[-2] == last[stream]
+        head = hashed(b"sfumato ledger 3 head\0" + head + last[stream]).digest()
+        assert row[-1] == head
+    return len(rows), head
+
+
+def test_the_head_is_a_chain_over_all_rows(ledger: Path) -> None:
+    assert Head(*by_hand(ledger)) == Head.read(check_ledger(ledger).head)
+
+
 # Rolled back -------------------------------------------------------------------------------------
 
 
@@ -238,6 +265,28 @@ def test_a_copy_without_its_log_is_noticed(ledger: Path, tmp_path: Path) -> None
     assert not check_ledger(copy).passed
     shutil.copy(f"{ledger}-wal", f"{copy}-wal")
     assert check_ledger(copy).rows == 14
+
+
+def test_a_link_to_a_ledger_is_the_ledger(ledger: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(ledger)
+    older = shutil.copy(ledger, tmp_path / "older")
+    grown(ledger)
+    assert check_ledger(link).head == check_ledger(ledger).head
+    shutil.copy(older, ledger)
+    assert not check_ledger(link).passed
+    (tmp_path / "second").hardlink_to(ledger)
+    with pytest.raises(LedgerMismatch, match="must have one name"):
+        SqliteStore(ledger, PLAN.fingerprint)
+
+
+def test_a_head_that_is_gone_is_remarked_on(model: Path, tmp_path: Path) -> None:
+    live, ledger = table(tmp_path / "live.csv", [("a", PLACES[0])]), tmp_path / "l.ledger"
+    run = ("release", live, "-m", model, *RULE, "--ledger", ledger, "-o", tmp_path / "p.csv")
+    assert "whether this is an older copy" not in done(*run).err
+    head_file(ledger).unlink()
+    assert "whether this is an older copy" in done(*run, "--append").err
+    assert "whether this is an older copy" not in done(*run, "--append").err
 
 
 # Reading and copying -----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import ABC, abstractmethod
+from array import array
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ _TOLERANCE = 1e-9
 _SHOWN = 20
 _KEPT_CELLS = 20_000_000
 """Probabilities that are kept to compute what streams told about single values in all."""
+_OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
+"""What does not look like a value outside the alphabet."""
 DELTA = 1e-6
 """Failure probability of the composed leakage that an audit reports beside the plain sum."""
 
@@ -177,7 +180,6 @@ def audit_table(
     with contextlib.ExitStack() as stack:
         if ledger is not None:
             audit.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint))
-        audit.remembers = len(tables) > 1 and ledger is None
         for table in tables:
             noted = len(audit.report.problems)
             _audit_file(audit, table, columns, progress)
@@ -230,9 +232,9 @@ class _Audit(ABC):
         self._states: dict[str, InstantState] = {}
         self.report = AuditReport()
         self.ledger: LedgerSide | None = None
-        self.skips = self.remembers = False
+        self.skips = False
         self._here: dict[str, set[int]] = {}
-        self._said: dict[str, list[Event]] = {}
+        self._said: dict[str, array[int]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
         losses = plan.loss.each if isinstance(plan, BatchedPlan) else plan.loss
@@ -294,28 +296,35 @@ class _Audit(ABC):
             self._notice(state, due)
             self._charge(stream, due, following)
 
-    def _said_before(self, row: int, told: Event, state: InstantState) -> bool:
+    def _said_before(self, row: _Row, told: Event, state: InstantState) -> bool:
         """Whether a row only says again what was said before; what is wrong with it is noted.
 
-        A retry gets its old answer, in another file than the first; within a file it is an error.
+        A retry gets its old answer: in another file than the first or, where an id or the ledger
+        tells that it is one, in the same.
         """
-        if not self.remembers and self.ledger is None:
-            return False
         here = self._here.setdefault(told.stream, set())
-        again = 0 <= told.sequence < state.sequence and told.sequence not in here
+        first = told.sequence not in here
         here.add(told.sequence)
-        if not again:
+        if not 0 <= told.sequence < state.sequence:
             return False
-        kept: Event | None = None
         if self.ledger is None:
-            kept = self._said[told.stream][told.sequence]
-        elif (answer := self.ledger.moment(told.stream, told.sequence)) is not None:
-            kept = answer.event
-        if kept is None:
+            said = self._said[told.stream]
+            if not (first or "event" in row.fields) or said[told.sequence] != _fingerprint(told):
+                return False
+            self.report.repeated += 1
+            return True
+        answer = self.ledger.moment(told.stream, told.sequence)
+        if answer is None:
             return False
         self.report.repeated += 1
-        self._compare(row, told, kept, "the table")
+        self._compare(row.number, told, answer.event, "the table")
         return True
+
+    def _remember(self, told: Sequence[Event]) -> None:
+        """Keep a little of what was said, to know a retry; the ledger knows it all."""
+        if self.ledger is None:
+            said = self._said.setdefault(told[0].stream, array("q"))
+            said.extend(map(_fingerprint, told))
 
     def _state(self, stream: str) -> InstantState:
         return self._states.get(stream) or self._plan.begin(stream)
@@ -385,8 +394,6 @@ class _Audit(ABC):
 
     def _charge(self, stream: str, due: Sequence[Event], following: InstantState) -> None:
         """Account for a value, or for the values of a batch."""
-        if self.remembers:
-            self._said.setdefault(stream, []).extend(due)
         entry = self.report.streams[stream]
         entry.steps += len(due)
         entry.sip, entry.ldp = following.ledger.sip, following.ledger.ldp
@@ -454,12 +461,12 @@ class _InstantAudit(_Audit):
             told = self._event(stream, row.fields)
             self._catch_up(stream, told.sequence)
             state = self._state(stream)
-            if self._said_before(row.number, told, state):
+            if self._said_before(row, told, state):
                 return
             if told.sequence != state.sequence:
                 self.report.note(row.number, f"the sequence number must be {state.sequence}")
             self._check_skip(told)
-            if told.outcome is not Outcome.RELEASED and self._plan.prepare(state) is not None:
+            if told.outcome not in _OPEN and self._plan.prepare(state) is not None:
                 self.report.withheld += 1
             (due,), following = self._observed(state, [told])
         except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
@@ -471,6 +478,7 @@ class _InstantAudit(_Audit):
             self._cost(stream, [due], [truth])
             self._gain(state, truth, likelihood)
         self._charge(stream, [due], following)
+        self._remember([told])
 
     def _observed(
         self, state: InstantState, told: Sequence[Event]
@@ -536,14 +544,13 @@ class _BatchedAudit(_Audit):
         try:
             self._catch_up(stream, told[0].sequence)
             state = self._state(stream)
-            if all([self._said_before(row.number, event, state) for row, event in rows]):
+            if all([self._said_before(row, event, state) for row, event in rows]):
                 return
             moments = [state.sequence + offset for offset in range(len(rows))]
             if [event.sequence for event in told] != moments or told[0].batch != moments[0]:
                 raise Unreadable(f"the batch must have the sequence numbers from {moments[0]} on")
             self._check_skip(told[0])
-            silent = told[0].outcome is not Outcome.RELEASED
-            if silent and self._plan.prepare(state, len(rows)):
+            if told[0].outcome not in _OPEN and self._plan.prepare(state, len(rows)):
                 self.report.withheld += len(rows)
             due, following = self._observed(state, told)
         except (InvalidParameter, UnknownSymbol, Unreadable) as problem:
@@ -556,6 +563,7 @@ class _BatchedAudit(_Audit):
             self._cost(stream, due, truths)
             self._gain(state, due, truths)
         self._charge(stream, due, following)
+        self._remember(told)
 
     def _observed(
         self, state: InstantState, told: Sequence[Event]
@@ -650,6 +658,11 @@ class _Truths:
         """Refuse a true table with more values than were released."""
         if next(self._rows, None) is not None or any(self._ahead.values()):
             raise BadTable(self._path, None, "the true table must not have more rows")
+
+
+def _fingerprint(told: Event) -> int:
+    """Eight bytes of what a row says."""
+    return hash((told.released, told.outcome, told.sip, told.ldp, told.batch))
 
 
 def _whole(value: object) -> int:

@@ -90,6 +90,11 @@ def release_table(
     columns = output_columns(model, reading, in_batches=batched)
     rules = None if document is None else document.decode()
     with SqliteStore(ledger, plan.fingerprint, rules=rules) as store, Interruptible() as stop:
+        if remark and ledger is not None and store.anchored is None and store.front.head.entries:
+            remark(
+                f"{ledger}.head was not there: whether this is an older copy of the ledger, and "
+                "what it spent since is forgotten, cannot be told"
+            )
         name = source_name or Path(source.path).name
         asked = store.begin(name, reading.identity, again)
         kind = BatchedRun if batched else InstantRun

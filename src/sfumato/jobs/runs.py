@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.accounting.events import Event, Outcome
 from sfumato.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import Chunk
+from sfumato.formats.readers import STANDARD, Chunk
 from sfumato.guarantees import LDP, SIP
 from sfumato.jobs.rows import Reading, Row, RowReader
 from sfumato.jobs.times import Late, Time
@@ -94,6 +94,7 @@ class Run(ABC):
         self._store = store
         self._randomness = randomness
         self._reading = reading
+        self._live = path == STANDARD
         self._reader = RowReader(path, model, reading, source)
         self._states: dict[str, InstantState] = {}
         self._times: dict[str, Time | None] = {}
@@ -126,7 +127,10 @@ class Run(ABC):
             raise problem
         answers: list[Answer] = []
         for row in read:
-            answers += released.get(row.id, ()) if row.id in fresh else (known[row.id],)
+            if row.id in fresh:
+                answers += released.get(row.id, ())
+            elif row.id in known:
+                answers.append(known[row.id])
         return self._told(answers)
 
     def _told(self, answers: list[Answer]) -> list[Told]:
@@ -151,8 +155,10 @@ class Run(ABC):
     def _sort(self, row: Row, known: dict[str, Answer], fresh: dict[str, Row]) -> None:
         """See whether a row needs a new draw, or is a retry that may have its old answer."""
         first = self.waiting.get(row.id) or fresh.get(row.id)
-        if first is not None:
+        if first is not None and not (self._live and first.tag == row.tag):
             raise self._twice(first.stream, first.place, row)
+        if first is not None:
+            return  # sent twice while it waits: it will be answered once
         if row.id in known:
             self._check_retry(known[row.id], row)
         else:
@@ -165,7 +171,8 @@ class Run(ABC):
     def _check_retry(self, answer: Answer, row: Row) -> None:
         """Refuse to give an old answer to another value, or to another row of this very input."""
         resumed = self._reading.identity is Identity.ROW
-        if answer.source == self._source.label and not resumed:
+        # Whoever sends rows through a pipe may send one again; a table that has it twice is wrong.
+        if answer.source == self._source.label and not (resumed or self._live):
             raise self._twice(answer.event.stream, answer.place, row)
         if answer.event.stream != row.stream and not resumed:
             raise BadTable(self._path, row.place, "an event id must not occur in two streams")

@@ -1,7 +1,7 @@
 """Two small files beside a ledger: `LEDGER.head`, which no rollback escapes, and `LEDGER.key`.
 
-The head file is held by the one process that writes the ledger, and says after every commit how
-many rows there are and what their head is: before an answer leaves. A ledger that has fewer rows,
+The head file is held by the one process that writes the ledger, and says after every commit, before
+an answer leaves, how many rows there are and what their head is. A ledger that has fewer rows,
 or others, was rolled back, or lost its write-ahead log.
 
 The key file holds the secret of the digests that tell a retry from other data. It is as secret as
@@ -97,15 +97,18 @@ class Anchor:
         self.close()
 
     def write(self, head: Head) -> None:
-        """Put a head on disk: before what it stands for leaves."""
+        """Say that so many rows are on disk; a power cut may lose this, and is no harm.
+
+        What is lost then is how new the ledger is, and it may be newer than its head says.
+        """
         os.pwrite(self._handle, b"%020d %s\n" % (head.entries, head.hash.hex().encode()), 0)
-        os.fdatasync(self._handle)
 
     def close(self) -> None:
         """Let others hold it; what was written stays."""
         if self._handle >= 0:
             if os.fstat(self._handle).st_size == 0:
                 self._path.unlink(missing_ok=True)  # nothing was begun
+            os.fsync(self._handle)
             os.close(self._handle)
             self._handle = -1
 

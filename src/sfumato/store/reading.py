@@ -7,6 +7,7 @@ a copy, is read like any other.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -77,7 +78,8 @@ class LedgerReader:
     """
 
     def __init__(self, path: str | Path, plan: str | None = None) -> None:
-        self.path: Path | None = Path(path)
+        # A link is followed here, once: the files beside the ledger must not depend on its name.
+        self.path: Path | None = Path(os.path.realpath(path))
         self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
         if not self.path.is_file():
