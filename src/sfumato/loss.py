@@ -244,18 +244,24 @@ def great_circle(alphabet: Alphabet) -> Loss:
     """Distance in kilometres along the earth, for places given as longitude and latitude.
 
     Examples:
-        >>> great_circle(Alphabet(["Oslo", "Rome"], [[10.75, 59.91], [12.5, 41.9]])).matrix[0, 1]
-        2006.4
+        >>> cities = Alphabet(["Oslo", "Rome"], [[10.75, 59.91], [12.5, 41.9]])
+        >>> great_circle(cities).matrix[0]
+        array([   0.        , 2006.2067384])
     """
-    return Loss.between(Measure.GREAT_CIRCLE, on_earth(_places(alphabet)))
+    places = _places(alphabet)
+    if places.shape[1] != 2 or not np.all(np.abs(places) <= [360.0, 90.0]):
+        rule = "be longitudes and latitudes in degrees"
+        raise InvalidParameter("alphabet.coordinates", places.shape, rule)
+    return Loss.between(Measure.GREAT_CIRCLE, on_earth(places))
 
 
 def on_earth(degrees: ArrayLike) -> NDArray[np.float64]:
-    """Longitudes and latitudes as points in space, in kilometres from the middle of the earth."""
-    given = np.asarray(degrees, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] != 2 or not np.all(np.abs(given) <= [360.0, 90.0]):
-        raise InvalidParameter("coordinates", given.shape, "be longitudes and latitudes in degrees")
-    longitude, latitude = np.radians(given).T
+    """Longitudes and latitudes as points in space, in kilometres from the middle of the earth.
+
+    A latitude beyond a pole, as only a mistake has it, is taken for the pole.
+    """
+    longitude, latitude = np.radians(np.asarray(degrees, dtype=np.float64)).T
+    latitude = np.clip(latitude, -np.pi / 2, np.pi / 2)
     flat = np.cos(latitude)
     axes = (flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude))
     return EARTH * np.stack(axes, axis=1)

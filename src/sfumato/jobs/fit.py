@@ -28,6 +28,7 @@ from sfumato.models.encoding import (
     Symbols,
     Unreadable,
     apart,
+    check_degrees,
     number,
     text,
 )
@@ -155,6 +156,8 @@ def fit_table(
         rows = np.flatnonzero(~absent) + 1
         row = None if problem.row is None else int(rows[problem.row - 1])
         raise BadTable(history.path, row, problem.rule) from None
+    if cut.unit == DEGREES:
+        check_degrees(encoding)
     codes = np.full(sum(map(len, paths)), -1, dtype=np.int64)
     codes[~absent] = _codes(raws, encoding, history.path)
     by_stream = _followed([codes[np.array(path)] for path in paths], missing)

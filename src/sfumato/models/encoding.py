@@ -239,12 +239,13 @@ class StreamModel:
         if len(self.values) != self.encoding.inputs:
             raise InvalidParameter("values", self.values, f"name {self.encoding.inputs} columns")
         if self.unit == DEGREES:
-            _check_degrees(self.encoding)
+            check_degrees(self.encoding)
         if self.stream in self.values:
             raise InvalidParameter("the stream column", self.stream, "not hold the values")
 
 
-def _check_degrees(encoding: Encoding) -> None:
+def check_degrees(encoding: Encoding) -> None:
+    """Refuse what cannot be longitude and latitude."""
     if not isinstance(encoding, Grid):
         raise InvalidParameter("--units", DEGREES, "be that of a grid of longitude and latitude")
     for name, edges, most in (("x", encoding.x_edges, 180.0), ("y", encoding.y_edges, 90.0)):

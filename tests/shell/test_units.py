@@ -1,0 +1,87 @@
+"""Losses in the user's units, from `fit` to `audit`, and plans on held-out streams."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.shell.running import call, done
+from tests.shell.tables import write
+
+FIT = ("--stream", "phone", "--grid", "3x2", "--x", "lon", "--y", "lat")
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Phones that wander over a town in degrees: a history, a day and a model."""
+    home = tmp_path_factory.mktemp("town")
+    draw = np.random.default_rng(4)
+    for name, steps in (("history", 150), ("live", 12)):
+        rows = []
+        for phone in ("a", "b", "c"):
+            where = np.array([8.5, 47.4])
+            for _ in range(steps):
+                where = np.clip(where + draw.normal(0, 0.02, 2), [8.4, 47.3], [8.6, 47.5])
+                rows.append([phone, *where.round(5).tolist()])
+        write(home / f"{name}.csv", ["phone", "lon", "lat"], rows)
+    ranges = ("--range", "8.4:8.6,47.3:47.5", "--units", "degrees")
+    done("fit", home / "history.csv", *FIT, *ranges, "-o", home / "town.model")
+    return home
+
+
+def test_a_grid_in_degrees_is_fitted_planned_released_and_audited_in_km(town: Path) -> None:
+    model, private = town / "town.model", town / "private.csv"
+    rule = ("-m", model, "--epsilon", 1)
+    said = done("plan", *rule, "--length", 6, "--streams", 3).out
+    assert "great-circle loss (km)" in said
+    assert "a constant would lose" in said
+    done("release", town / "live.csv", *rule, "-o", private)
+    assert json.loads(Path(f"{private}.plan.json").read_text())["loss"] == "great-circle"
+    audited = done("audit", private, "-m", model, "--against", town / "live.csv").out
+    assert " km over 36 values" in audited
+    assert "a constant would have lost" in audited
+    assert "about any one value" in audited
+
+
+def test_a_plan_takes_held_out_streams(town: Path) -> None:
+    rule = ("plan", "-m", town / "town.model", "--epsilon", 1, "--history", town / "live.csv")
+    found = done(*rule, "--streams", 2, "--length", 5, "--json").document
+    assert (found["streams"], found["length"], found["held_out"]) == (2, 5, True)
+    assert (found["loss"], found["unit"]) == ("great-circle", "km")
+    assert found["total"] == 5.0
+    assert all(isinstance(remark, str) for remark in found["remarks"])
+
+
+def test_a_plan_of_batches_takes_no_held_out_streams(town: Path) -> None:
+    rule = ("plan", "-m", town / "town.model", "--epsilon", 1, "--batch", "1,2")
+    result = call(*rule, "--history", town / "live.csv")
+    assert result.code == 2
+    assert "--history must not come with --batch" in result.err
+
+
+def test_an_absurd_total_is_said_aloud(town: Path) -> None:
+    rule = ("plan", "-m", town / "town.model", "--epsilon", 4, "--length", 20, "--streams", 2)
+    said = done(*rule).err
+    assert "A LARGE TOTAL" in said
+    assert "the odds of what is true may change by a factor of 10^35" in said
+    assert "A LARGE TOTAL" not in done(*rule, "--quiet").err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        (("--range", "8:9"), "--range"),
+        (("--range", "high:low"), "--range"),
+        (("--range", "0:1,0:400", "--units", "degrees"), "--y"),
+        (("--missing", "guess"), "--missing"),
+        (("--missing", "symbol"), "--missing"),
+    ],
+)
+def test_options_that_make_no_sense_are_named(
+    town: Path, tmp_path: Path, wrong: tuple[str, ...], field: str
+) -> None:
+    result = call("fit", town / "history.csv", *FIT, *wrong, "-o", tmp_path / "town.model")
+    assert result.code == 2
+    assert field in result.err
+    assert not list(tmp_path.iterdir())
