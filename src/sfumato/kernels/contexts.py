@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _UNIT = 2.0**-53
 _BEYOND = 700.0
@@ -61,8 +62,25 @@ def largest_quotient(top: Floats, bottom: Floats, spread: float) -> float:
 
 
 @njit(cache=True)
+def _aside(apart: Floats, one: int, others: Ints, alive: Bools, epsilon: float, way: int) -> float:
+    """Bound for a value that only one of two tuples can have: by the nearest that the other has."""
+    least = np.inf
+    for other in others:
+        if alive[other]:
+            told = apart[one, other] if way == 0 else apart[other, one]
+            least = min(least, told + epsilon)
+    return least
+
+
+@njit(cache=True)
 def averaged(
-    apart: Floats, children: Ints, groups: Ints, rows: Floats, epsilon: float, error: float
+    apart: Floats,
+    children: Ints,
+    groups: Ints,
+    rows: Floats,
+    alive: Bools,
+    epsilon: float,
+    error: float,
 ) -> Floats:
     """What is told of every two tuples of values, from what is told of tuples with one value more.
 
@@ -72,39 +90,49 @@ def averaged(
         children: Their places, by group and the value.
         groups: The group of each tuple; tuples of one have the same children.
         rows: Distribution of the value given each tuple.
+        alive: Which of the tuples with one value more can occur: of the others nothing is said.
         epsilon: Leakage of the value's own release, which is told from now on.
         error: Bound on the relative error of two rows.
     """
     count, size = rows.shape
     kinds = len(children)
-    blunt, same = np.zeros((kinds, kinds)), np.zeros((kinds, kinds))
+    blunt = np.zeros((kinds, kinds))
     for first in range(kinds):
         for second in range(kinds):
             for i in range(size):
                 for j in range(size):
-                    told = apart[children[first, i], children[second, j]]
-                    if i == j:
-                        same[first, second] = max(same[first, second], told)
-                    else:
-                        told += epsilon
-                    blunt[first, second] = max(blunt[first, second], told)
+                    one, other = children[first, i], children[second, j]
+                    if alive[one] and alive[other]:
+                        told = apart[one, other] + (0.0 if i == j else epsilon)
+                        blunt[first, second] = max(blunt[first, second], told)
     found = np.zeros((count, count))
-    top, bottom = np.empty(size), np.empty(size)
+    top, bottom, near = np.empty(size), np.empty(size), np.empty(size)
     for first in range(count):
         for second in range(count):
             here, there = groups[first], groups[second]
-            bound, most = blunt[here, there], same[here, there]
+            bound = blunt[here, there]
             if first == second or bound == 0.0:
                 continue
             for way in range(2):
-                # The function that spreads is that of the second tuple, then that of the first.
+                # The function that spreads is that of the second tuple, then that of the first;
+                # a value that it is not defined for is given its largest, or its least, value.
                 for value in range(size):
-                    less = most - apart[children[here, value], children[there, value]]
+                    one, other = children[here, value], children[there, value]
+                    near[value] = 0.0
+                    if alive[one] and alive[other]:
+                        near[value] = apart[one, other]
+                    elif alive[one] and way == 0:
+                        near[value] = _aside(apart, one, children[there], alive, epsilon, 0)
+                    elif alive[other] and way == 1:
+                        near[value] = _aside(apart, other, children[here], alive, epsilon, 1)
+                most = near.max()
+                for value in range(size):
+                    less = min(most - near[value], _BEYOND)
                     top[value], bottom[value] = rows[first, value], rows[second, value]
                     if way == 0:
-                        top[value] *= np.exp(-min(less, _BEYOND))
+                        top[value] *= np.exp(-less)
                     else:
-                        bottom[value] *= np.exp(min(less, _BEYOND))
+                        bottom[value] *= np.exp(less)
                 spread = blunt[there, there] if way == 0 else blunt[here, here]
                 bound = min(bound, most + error + largest_quotient(top, bottom, spread))
             found[first, second] = max(0.0, bound * (1 + 4 * _UNIT))

@@ -22,6 +22,7 @@ from sfumato.models.markov import MarkovChain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _MOST_CONTEXTS = 512
 _MOST_CELLS = 50_000_000
@@ -141,9 +142,9 @@ def _without(
     told: _Told, children: Ints, epsilons: tuple[float, float, float], error: float
 ) -> _Told:
     rows, share = _conditional(told.share[children])
-    groups = np.arange(len(children))
+    groups, alive = np.arange(len(children)), told.share > 0
     parts = (
-        averaged(apart, children, groups, rows, epsilon, error)
+        averaged(apart, children, groups, rows, alive, epsilon, error)
         for apart, epsilon in zip((told.past, told.future, told.both), epsilons, strict=True)
     )
     return _Told(share, *parts)
@@ -185,10 +186,11 @@ def _contexts(chain: MarkovChain, epsilons: Floats) -> Iterator[tuple[int, float
         # A share is a sum of products with those before it: its relative error grows evenly.
         error = 4 * (first + order + 2) * (size + 8) * UNIT
         if first:
+            occurred = share[turn] > 0
             cube = (share[:, None] * rows).reshape((size,) * (order + 1))
             back, share = _conditional(cube.transpose().reshape(-1, size))
             share = share[turn]
-            told = _one_value_on(told, back, float(padded[first - 1]), error)
+            told = _one_value_on(told, back, occurred, float(padded[first - 1]), error)
             lifts = [_lifted(back), *lifts[: order - 1]]
             if first >= order > 1:
                 spread = padded[first - order : first].sum() + largest[first - order]
@@ -198,12 +200,14 @@ def _contexts(chain: MarkovChain, epsilons: Floats) -> Iterator[tuple[int, float
         yield first, error, _Told(share, past, futures[first], past + futures[first])
 
 
-def _one_value_on(apart: Floats, rows: Floats, epsilon: float, error: float) -> Floats:
+def _one_value_on(
+    apart: Floats, rows: Floats, alive: Bools, epsilon: float, error: float
+) -> Floats:
     """What is told of every two contexts from that of the contexts one value on."""
     contexts, size = rows.shape
     children = np.arange(contexts).reshape(-1, size)
     groups = np.arange(contexts) % len(children)
-    return averaged(apart, children, groups, np.ascontiguousarray(rows), epsilon, error)
+    return averaged(apart, children, groups, np.ascontiguousarray(rows), alive, epsilon, error)
 
 
 def _futures(chain: MarkovChain, padded: Floats, count: int) -> Floats:
@@ -211,9 +215,10 @@ def _futures(chain: MarkovChain, padded: Floats, count: int) -> Floats:
     size, order, rows = chain.size, chain.order, chain.transition()
     error, lifts = 2 * (size + 8) * UNIT, [_lifted(rows)] * order
     futures = np.zeros((count, size**order, size**order))
+    every = np.ones(size**order, dtype=np.bool_)  # a future follows any context
     for first in range(count - 2, -1, -1):
         later, end = futures[first + 1], first + order
-        told = _one_value_on(later, rows, float(padded[end]), error)
+        told = _one_value_on(later, rows, every, float(padded[end]), error)
         if order > 1:
             spread = padded[end : end + order].sum()
             spread += futures[end].max() if end < count else 0.0
