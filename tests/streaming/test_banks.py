@@ -152,7 +152,7 @@ def test_phases_may_be_given() -> None:
             seasonal(7, phases=bad)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("bad", [0, 1, -7, 10_001, 2.5])
+@pytest.mark.parametrize("bad", [0, 1, -7, 2_001, 2.5])
 def test_a_period_is_a_whole_number_of_phases(bad: int) -> None:
     with pytest.raises(InvalidParameter, match="period"):
         seasonal(bad)

@@ -209,9 +209,10 @@ def _remark(found: Comparison) -> None:
         say(f"note: {name} cannot be made: {why}")
     if found.useless:
         say(f"warning: a constant is as near as {', '.join(found.useless)}: they are no use here")
-    best = next((o for o in found.outcomes if o.online and o.unit == "user level"), None)
-    for one in found.outcomes:
-        if best and one.online and one.unit == best.unit and one.rmse < best.rmse:
-            best = one
-    if best is not None:
-        print_line(f"least error, online, for a person's whole series: {best.method}")
+    best: dict[str, Outcome] = {}
+    for one in found.outcomes:  # the least error of each kind comes first
+        if one.online and one.unit == "user level" and not one.helped:
+            best.setdefault(one.kind, one)
+    if best:
+        names = ", ".join(f"{one.method} ({kind})" for kind, one in best.items())
+        print_line(f"least error, online, untuned, for a person's whole series: {names}")

@@ -36,7 +36,8 @@ _DRIFTS = (0.0, 0.01)
 """What an offset gains in variance from one visit to the next, as parts of its first one."""
 _DIFFUSE = 1e6
 """Variance of a mean of which nothing is known, against those of signal and noise."""
-MOST_PHASES = 10_000
+MOST_PHASES = 2_000
+"""More would take too much memory: a number for every filter and phase."""
 
 
 @dataclass(frozen=True, slots=True)
