@@ -185,8 +185,9 @@ def _all(
     purpose: Purpose,
 ) -> tuple[list[float | None], Releasing]:
     _checks.count("length", len(values))
-    if isinstance(made, Realtime) and len(values) > len(made.noises):
-        rule = f"have 1 to {len(made.noises)} values, as many as the budget is for"
+    most = len(made.noises) if isinstance(made, Realtime) else getattr(made, "length", math.inf)
+    if len(values) > most:
+        rule = f"have at most {most} values, as many as the budget is for"
         raise InvalidParameter("series", len(values), rule)
     running = made.begin(randomness, name=name, purpose=purpose)
     if isinstance(running, RunningSeries):
