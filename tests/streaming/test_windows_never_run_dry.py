@@ -13,6 +13,7 @@ from sfumato import (
     InstantPlan,
     InstantRelease,
     MarkovChain,
+    Method,
     Outcome,
     PerStep,
     Window,
@@ -119,3 +120,37 @@ def test_the_end_of_a_horizon_is_still_refused_and_says_what_did_not_leave() -> 
     release(1)
     with pytest.raises(BudgetExceeded, match=r"event 2 of stream.*this event was not released"):
         release(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_no_random_window_runs_dry(seed: int) -> None:
+    """Sizes, losses, methods, caps, batches and policies at random; long streams of them."""
+    draw = np.random.default_rng(seed)
+    size, total = int(draw.integers(2, 8)), float(10 ** draw.uniform(-11, 2))
+    cap = LDP(total * float(draw.uniform(0.3, 3.0))) if draw.random() < 0.4 else None
+    budget = Window(SIP(total), int(draw.integers(1, 25)), cap)
+    chain = town(seed, size)
+    costs = loss.hamming(chain.alphabet) if draw.random() < 0.5 else loss.absolute(chain.alphabet)
+    path = [int(value) for value in chain.sample(400, secure())]
+    match seed % 3:
+        case 0:
+            method = Method.OPTIMAL if cap else draw.choice([*Method][:3])
+            release = InstantRelease(chain, budget=budget, loss=costs, method=method)
+            told = sum(release.step(value).outcome is Outcome.RELEASED for value in path)
+        case 1:
+            each = budget.sip.epsilon / budget.width
+            policy = compile_policy(chain, costs, float(np.clip(each, 1e-3, 5.0)), steps=300)
+            fleet = InstantFleet(InstantPlan(chain, budget, costs, policy=policy), ["ann"])
+            told = sum(fleet.step([value]).outcomes == [Outcome.RELEASED] for value in path)
+        case _:
+            width = int(draw.integers(2, 5))
+            batched = BatchedRelease(
+                chain, width=width, budget=budget, loss=batch_loss.additive(costs)
+            )
+            told = 0
+            for value in path[:120]:
+                told += len(batched.add(value))
+                told += len(batched.flush()) if draw.random() < 0.1 else 0
+            path, told = path[:120], told + batched.waiting
+    assert told == len(path)
