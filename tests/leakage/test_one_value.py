@@ -1,6 +1,6 @@
 """What all outputs tell about one value, against sums over every sequence of true values."""
 
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 
 from sfumato import LDP, SIP, Horizon, InstantPlan, MarkovChain, Method, PerStep, Window, loss
 from sfumato.accounting.lifetime import one_value_bound
-from sfumato.leakage.one_value import influence, one_value_leakage, told_at_most
+from sfumato.leakage.one_value import (
+    influence,
+    one_value_leakage,
+    one_value_leakage_of_batches,
+    told_at_most,
+)
 
 Floats = NDArray[np.float64]
 
@@ -168,3 +173,30 @@ def test_a_total_bounds_one_value_and_a_sum_where_nothing_is_known_of_the_chain(
     capped = one_value_bound(chain.lifted(2), PerStep(SIP(1.0), LDP(0.5)), 4)
     assert capped.sip.epsilon == pytest.approx(2.0)
     assert capped.rule == "the sum of all steps"
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_batches_tell_what_the_whole_joint_table_says(size: int) -> None:
+    draw = np.random.default_rng(size)
+    for lengths in ([1], [2], [3, 1], [2, 1, 3], [1, 2, 2]):
+        chain, rows = chain_of(draw, size, 1)
+        told: list[tuple[int, Floats | None]] = [
+            (length, draw.random(size**length) + 0.01 if draw.random() < 0.8 else None)
+            for length in lengths
+        ]
+        before, after = np.zeros((2, sum(lengths), size))
+        for path in product(range(size), repeat=sum(lengths)):
+            chance = float(chain.initial[path[0]])
+            chance *= prod(float(rows[a, b]) for a, b in pairwise(path))
+            weight, start = 1.0, 0
+            for length, one in told:
+                code = int("".join(map(str, path[start : start + length])), size)
+                weight, start = weight * (1.0 if one is None else float(one[code])), start + length
+            for moment, value in enumerate(path):
+                before[moment, value] += chance
+                after[moment, value] += chance * weight
+        exact = float(np.abs(np.log(after / after.sum(axis=1, keepdims=True) / before)).max())
+        if any(one is not None for _, one in told):
+            assert exact <= one_value_leakage_of_batches(chain, told) <= exact + 1e-9
+        else:
+            assert one_value_leakage_of_batches(chain, told) == 0.0

@@ -468,3 +468,14 @@ def _smoothed(
         posterior = past * ahead / (past @ ahead)
         worst = max(worst, float(np.abs(np.log(posterior / prior)).max()))
     return worst
+
+
+def test_an_audit_of_batches_says_it_too_and_never_more_than_the_sum(
+    model: Path, tmp_path: Path
+) -> None:
+    live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
+    done("release", live, "-m", model, "--epsilon", 0.6, "--batch", 2, "-o", private)
+    document = done("audit", private, "-m", model, "--json").document
+    assert document["passed"]
+    for entry in document["streams"].values():
+        assert 0 < entry["one_value"] < entry["sip"]

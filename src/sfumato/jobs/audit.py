@@ -21,6 +21,7 @@ from sfumato.accounting.allocation import PerStep
 from sfumato.accounting.composition import composed
 from sfumato.accounting.events import Event, Outcome
 from sfumato.alphabet import Label
+from sfumato.design.parts import BatchDesign, Believed, Patterns
 from sfumato.errors import InvalidParameter, UnknownSymbol
 from sfumato.formats.missing import MISSING_SYMBOL, Missing, is_missing
 from sfumato.formats.problems import BadTable
@@ -30,9 +31,8 @@ from sfumato.jobs import Progress
 from sfumato.jobs.audit_ledger import Coverage, LedgerSide
 from sfumato.jobs.fit import stream_name
 from sfumato.jobs.realised import Realised, Truth
-from sfumato.leakage.one_value import one_value_leakage
+from sfumato.jobs.told import ToldBatches, ToldValues
 from sfumato.models.encoding import Grid, StreamModel, Symbols, Unreadable
-from sfumato.models.markov import MarkovChain
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.instant import InstantPlan, InstantState
 
@@ -40,8 +40,6 @@ Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-9
 _SHOWN = 20
-_KEPT_CELLS = 20_000_000
-"""Probabilities that are kept to compute what streams told about single values in all."""
 _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
 """What does not look like a value outside the alphabet."""
 DELTA = 1e-6
@@ -62,8 +60,8 @@ class StreamAudit:
         worst_window: Largest leakage of any window of the asked width; None without one.
         one_value: What all outputs together told about any one value: the largest change of the
             adversary's belief about it, over all moments and symbols, as a log ratio. Budgets per
-            step or window do not bound it. Exact value by value; the sum of all steps for batches,
-            or where streams are too long to be kept.
+            step or window do not bound it. Exact where it fits into memory, and batches can be
+            listed; else the sum of all steps, which is a bound.
         loss: Realised loss, summed (only against the true values).
         gain: Realised information gain: log of how much likelier the true sequence became.
     """
@@ -240,7 +238,6 @@ class _Audit(ABC):
         losses = plan.loss.each if isinstance(plan, BatchedPlan) else plan.loss
         self._realised = Realised(model, losses)
         self._batch_loss, self._in_batches = 0.0, 0
-        self._told = _Told(model)
 
     @abstractmethod
     def row(self, row: _Row) -> None:
@@ -432,11 +429,15 @@ class _Audit(ABC):
             self._bounds[lengths] = composed(fixed, DELTA).epsilon if fixed else 0.0
         return self._bounds[lengths]
 
+    @abstractmethod
+    def _about_one_value(self, stream: str) -> float:
+        """What all outputs told about one value; infinite where it is not known."""
+
     def finished(self) -> AuditReport:
         """What was found."""
         for stream, entry in self.report.streams.items():
             entry.composed = min(entry.sip, self._composed(stream))
-            entry.one_value = min(entry.sip, entry.ldp, self._told.about_one_value(stream))
+            entry.one_value = min(entry.sip, entry.ldp, self._about_one_value(stream))
         cost = self._realised
         self.report.compared, self.report.never = cost.count + self._in_batches, cost.never
         if cost.count:
@@ -451,6 +452,13 @@ class _InstantAudit(_Audit):
     """Row by row."""
 
     _plan: InstantPlan
+
+    def __init__(self, *audit: Any) -> None:
+        super().__init__(*audit)
+        self._told = ToldValues(self._model)
+
+    def _about_one_value(self, stream: str) -> float:
+        return self._told.about_one_value(stream)
 
     def row(self, row: _Row) -> None:
         self.report.rows += 1
@@ -515,6 +523,29 @@ class _BatchedAudit(_Audit):
     def __init__(self, *audit: Any) -> None:
         super().__init__(*audit)
         self._held: dict[str, list[tuple[_Row, Event]]] = {}
+        self._told = ToldBatches(self._model, self._plan.memory)
+
+    def _about_one_value(self, stream: str) -> float:
+        return self._told.about_one_value(stream)
+
+    def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+        super()._notice(state, due)
+        found = None
+        if due[0].outcome is Outcome.RELEASED:
+            found = self._plan.prepare(state, len(due))
+        told = None
+        if found is not None and not found.design.channel.is_constant:
+            if not isinstance(found.parts, Patterns | Believed):
+                self._told.give_up()
+            told = found.design.channel.likelihood(self._output(found, due))
+        self._told.add(state.stream, len(due), told)
+        return None
+
+    def _output(self, found: BatchDesign, due: Sequence[Event]) -> int:
+        """Which output of a channel a released batch is."""
+        told = self._model.alphabet.indices([event.released for event in due])
+        possible = found.design.channel.outputs
+        return int(possible[(found.patterns[possible] == told).all(axis=1)][0])
 
     def row(self, row: _Row) -> None:
         self.report.rows += 1
@@ -578,8 +609,7 @@ class _BatchedAudit(_Audit):
         if due[0].outcome is not Outcome.RELEASED or found is None or min(places) < 0:
             return
         told = self._model.alphabet.indices([event.released for event in due])
-        possible = found.design.channel.outputs
-        output = int(possible[(found.patterns[possible] == told).all(axis=1)][0])
+        output = self._output(found, due)
         likelihood, masses = found.design.channel.likelihood(output), found.parts.masses
         expected = float(masses @ likelihood / masses.sum())
         gained = math.log(likelihood[found.parts.part(places)] / expected)
@@ -593,33 +623,6 @@ class _BatchedAudit(_Audit):
                 self._batch_loss + loss,
                 self._in_batches + len(due),
             )
-
-
-class _Told:
-    """What the outputs of each stream told, moment by moment, while it fits into memory."""
-
-    def __init__(self, model: StreamModel) -> None:
-        self._chain = model.chain
-        self._streams: dict[str, list[Floats | None]] = {}
-        self._cells = 0
-        # Other models than plain chains are not followed: the sum of all steps is reported.
-        whole = isinstance(self._chain, MarkovChain)
-        self._each = model.single_values.initial.size + 1 if whole else _KEPT_CELLS + 1
-
-    def add(self, stream: str, likelihood: Floats | None) -> None:
-        """One more moment of a stream."""
-        tells = likelihood is not None and likelihood.min() < likelihood.max()
-        self._cells += self._each
-        if self._cells > _KEPT_CELLS:
-            self._streams = {}
-        else:
-            self._streams.setdefault(stream, []).append(likelihood if tells else None)
-
-    def about_one_value(self, stream: str) -> float:
-        """The exact leakage about one value; infinite where it is not known."""
-        if not isinstance(self._chain, MarkovChain) or stream not in self._streams:
-            return math.inf
-        return one_value_leakage(self._chain, self._streams[stream])
 
 
 class _Truths:

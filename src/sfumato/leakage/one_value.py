@@ -67,6 +67,57 @@ def one_value_leakage(chain: MarkovChain, likelihoods: Sequence[Floats | None]) 
     return up(worst + rounding)
 
 
+def one_value_leakage_of_batches(
+    chain: MarkovChain, batches: Sequence[tuple[int, Floats | None]]
+) -> float:
+    """The same where values left in batches.
+
+    Args:
+        chain: Of order 1.
+        batches: For each batch its length, and how likely its output was under every batch of that
+            length, the first value most significant; None where nothing was told.
+
+    Examples:
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> told = np.array([0.6, 0.4])
+        >>> one_value_leakage_of_batches(chain, [(2, np.outer(told, told).ravel()), (1, told)])
+        0.6576609
+    """
+    move, size = chain.transition(), chain.size
+    paths = [_conditional(move, length, told) for length, told in batches]
+    later = [np.ones(size)]
+    for path in reversed(paths[1:]):
+        ahead = (path * later[-1]).reshape(size, -1).sum(axis=1)
+        later.append(move @ (ahead / ahead.max()))
+    prior = belief = chain.initial
+    worst = 0.0
+    for (length, _told), path, ahead in zip(batches, paths, reversed(later), strict=True):
+        weights = path * belief.reshape(-1, *[1] * (length - 1))
+        for axis in range(length):
+            others = tuple(k for k in range(length) if k != axis)
+            after = (weights * ahead).sum(axis=others)
+            worst = max(worst, _moved(prior, after, size, 1, 0))
+            prior = prior @ move
+        last = weights.reshape(-1, size).sum(axis=0)
+        belief = last / last.sum() @ move
+    if all(told is None for _, told in batches):
+        return 0.0
+    steps = sum(length for length, _ in batches)
+    most = max(path.size for path in paths)
+    return up(worst + (32 * (steps + 1) * (size + 8) + 8 * most) * UNIT)
+
+
+def _conditional(move: Floats, length: int, told: Floats | None) -> Floats:
+    """Probability of every batch given its first value, times how likely its output was."""
+    size = len(move)
+    path = (
+        np.ones((size,) * length) if told is None else (told / told.max()).reshape((size,) * length)
+    )
+    for axis in range(length - 1):
+        path = path * move.reshape([size if k in (axis, axis + 1) else 1 for k in range(length)])
+    return path
+
+
 def _later(chain: MarkovChain, told: Sequence[Floats | None]) -> list[Floats]:
     """For each context from the first one on: how likely the outputs after it are."""
     ahead = np.ones(chain.initial.size)
