@@ -333,6 +333,12 @@ class _Audit(ABC):
         if self.ledger is not None:
             self._compare_ledger(row.number, due, row.fields.get("event"), self.ledger)
 
+    def _out_of_turn(self, state: InstantState) -> str:
+        rule = f"the sequence number must be {state.sequence}"
+        if self.ledger is None and state.sequence == 0:
+            rule += "; a stream that goes on needs the files before this one, or the ledger"
+        return rule
+
     def _check_skip(self, told: Event) -> None:
         if told.outcome is Outcome.SKIPPED and not self.skips:
             raise Unreadable("a release never skips a row, unless its rules say --missing skip")
@@ -472,7 +478,7 @@ class _InstantAudit(_Audit):
             if self._said_before(row, told, state):
                 return
             if told.sequence != state.sequence:
-                self.report.note(row.number, f"the sequence number must be {state.sequence}")
+                self.report.note(row.number, self._out_of_turn(state))
             self._check_skip(told)
             if told.outcome not in _OPEN and self._plan.prepare(state) is not None:
                 self.report.withheld += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -16,13 +15,13 @@ from numpy.typing import NDArray
 from sfumato.accounting.events import Event, Outcome
 from sfumato.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import STANDARD, Chunk
+from sfumato.formats.readers import Chunk
 from sfumato.guarantees import LDP, SIP
+from sfumato.jobs.retries import RowChecks
 from sfumato.jobs.rows import Reading, Row, RowReader
-from sfumato.jobs.times import Late, Time
-from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.models.encoding import StreamModel
 from sfumato.randomness import Randomness
-from sfumato.store.sqlite import Answer, Identity, Input, SqliteStore
+from sfumato.store.sqlite import Answer, Input, SqliteStore
 from sfumato.streaming.batched_plan import BatchedPlan
 from sfumato.streaming.fleet import InstantFleet
 from sfumato.streaming.instant import Fallback, InstantPlan, InstantState
@@ -86,7 +85,6 @@ class Run(ABC):
         reading: Reading,
         remark: Callable[[str], None] | None,
     ) -> None:
-        self._remark = remark
         self._path = path
         self._source = source
         self._model = model
@@ -94,12 +92,10 @@ class Run(ABC):
         self._store = store
         self._randomness = randomness
         self._reading = reading
-        self._live = path == STANDARD
         self._reader = RowReader(path, model, reading, source)
+        self._checks = RowChecks(path, source, store, reading, remark)
         self._states: dict[str, InstantState] = {}
-        self._times: dict[str, Time | None] = {}
         self._kept: dict[str, tuple[str | None, ...]] = {}
-        self._compared: dict[str, bool] = {}
         self.rows = 0
         self.waiting: dict[str, Row] = {}
         self._repeated = 0
@@ -155,78 +151,20 @@ class Run(ABC):
     def _sort(self, row: Row, known: dict[str, Answer], fresh: dict[str, Row]) -> None:
         """See whether a row needs a new draw, or is a retry that may have its old answer."""
         first = self.waiting.get(row.id) or fresh.get(row.id)
-        if first is not None and not (self._live and first.tag == row.tag):
-            raise self._twice(first.stream, first.place, row)
+        if first is not None and not (self._checks.live and first.tag == row.tag):
+            raise self._checks.twice(first.stream, first.place, row)
         if first is not None:
             return  # sent twice while it waits: it will be answered once
         if row.id in known:
-            self._check_retry(known[row.id], row)
+            self._checks.check_retry(known[row.id], row)
+            self._repeated += 1
+            self._touched.add(row.stream)
         else:
             if row.time is not None:
-                self._check_order(row, row.time)
+                self._checks.check_order(row, row.time)
             fresh[row.id] = row
         if self._reading.keep:
             self._kept[row.id] = row.kept
-
-    def _check_retry(self, answer: Answer, row: Row) -> None:
-        """Refuse to give an old answer to another value, or to another row of this very input."""
-        resumed = self._reading.identity is Identity.ROW
-        # Whoever sends rows through a pipe may send one again; a table that has it twice is wrong.
-        if answer.source == self._source.label and not (resumed or self._live):
-            raise self._twice(answer.event.stream, answer.place, row)
-        if answer.event.stream != row.stream and not resumed:
-            raise BadTable(self._path, row.place, "an event id must not occur in two streams")
-        if answer.source not in self._compared:
-            secret = self._source.secret
-            self._compared[answer.source] = self._store.compared(answer.source, secret)
-            if self._remark and not self._compared[answer.source]:
-                self._remark(
-                    f"{self._path}, row {row.place}: answered before; whether its value is the "
-                    "same cannot be told, because the key file of that run is gone"
-                )
-        same = hmac.compare_digest(answer.tag, row.tag) and answer.event.stream == row.stream
-        if self._compared[answer.source] and not same:
-            raise BadTable(self._path, row.place, self._other_value())
-        self._repeated += 1
-        self._touched.add(row.stream)
-
-    def _other_value(self) -> str:
-        if self._reading.identity is Identity.ROW:
-            return (
-                "the row is not the one that was answered before: --resume is for the same input "
-                "once more; for new data use --append"
-            )
-        what = "event id" if self._reading.identity is Identity.EVENT else "time of this stream"
-        return (
-            f"this {what} was answered before, for another value; an event is answered once, so "
-            f"give the value {'an id' if what == 'event id' else 'a time'} of its own"
-        )
-
-    def _twice(self, stream: str, first: int, row: Row) -> BadTable:
-        rule = f"an event id must occur once; it stands in row {first} too"
-        if self._reading.identity is Identity.TIME:
-            rule = f"a stream must have one row for each time; row {first} has it too"
-        elif stream != row.stream:
-            rule = "an event id must not occur in two streams"
-        return BadTable(self._path, row.place, rule)
-
-    def _check_order(self, row: Row, time: Time) -> None:
-        """Refuse a row that goes back in time, unless it was said that some do."""
-        if row.stream not in self._times:
-            before = self._store.last_time(row.stream)
-            self._times[row.stream] = None if before is None else Time.of(before)
-        last = self._times[row.stream]
-        try:
-            if last is not None and time.before(last) and self._reading.late is Late.REFUSE:
-                rule = (
-                    "its time lies before that of the last row of its stream; sort the table, or "
-                    "release rows as they come (--late accept)"
-                )
-                raise BadTable(self._path, row.place, rule)
-        except Unreadable as problem:
-            rule = f"column {self._reading.time!r} {problem}"
-            raise BadTable(self._path, row.place, rule) from None
-        self._times[row.stream] = time
 
     def check_resumed(self) -> None:
         """At the end of the input: refuse one that lacks rows which were answered before."""
