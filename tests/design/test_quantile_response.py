@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.design.numbers import guessed, least_noise, optimal_number
-from sfumato.design.quantile_response import quantile_response
+from sfumato.design.quantile_response import _quantile_cells, _response, quantile_response
 from sfumato.mechanisms.lattice import Lattice, Noise
 from tests.oracles.exact_leakage import exact_information_leakage
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(2, 15), st.floats(0.05, 6.0), st.integers(0, 1_000))
+@given(st.integers(2, 15), st.floats(0.01, 40.0), st.integers(0, 1_000))
 def test_it_leaks_what_it_says_and_no_more_than_allowed(
     count: int, epsilon: float, seed: int
 ) -> None:
@@ -41,3 +41,19 @@ def test_two_halves_are_told_by_the_textbook_response() -> None:
     # Even prior, two cells: each is told with e^eps / 2 of its share at most.
     found = quantile_response(Lattice(0.0, 1.0, 2), [0.5, 0.5], math.log(1.5))
     assert found.channel.probabilities[0, 0] == pytest.approx(2 / 3, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 12), st.floats(0.1, 8.0), st.integers(0, 1_000))
+def test_no_number_of_cells_is_better_than_the_one_that_was_chosen(
+    count: int, epsilon: float, seed: int
+) -> None:
+    prior = np.random.default_rng(seed).dirichlet(np.full(count, 0.7)) + 1e-9
+    prior /= prior.sum()
+    lattice = Lattice(0.0, 1.0, count)
+    found = quantile_response(lattice, prior, epsilon).cost
+    for cells in range(1, count + 1):
+        channel = _response(_quantile_cells(prior, cells), prior, epsilon)
+        after = prior[:, None] * channel.probabilities
+        distances = np.abs(lattice.points[:, None] - lattice.points)
+        assert found <= float((after.T @ distances).min(axis=1).sum()) + 1e-7

@@ -22,8 +22,12 @@ from sfumato.mechanisms.lattice import Lattice
 
 Floats = NDArray[np.float64]
 
-_MOST_CELLS = 64
+_MOST_CELLS = 256
 _HALVINGS = 48
+_HAIR = 1e-12
+"""The first part by which a level is lowered that rounding has brought over the budget."""
+_LARGEST = 42.0
+"""Beyond this level the least weight of 62 bits is too coarse to hold a ratio."""
 
 
 def quantile_response(lattice: Lattice, prior: ArrayLike, epsilon: float) -> NumberDesign:
@@ -38,19 +42,42 @@ def quantile_response(lattice: Lattice, prior: ArrayLike, epsilon: float) -> Num
     """
     belief = _checks.belief("prior", prior, lattice.count)
     budget = _checks.epsilon("epsilon", epsilon)
-    best: NumberDesign | None = None
-    tried: set[bytes] = set()
-    for cells in range(1, min(_MOST_CELLS, lattice.count) + 1):
-        owner = _quantile_cells(belief, cells)
-        if owner.tobytes() in tried:
-            continue
-        tried.add(owner.tobytes())
-        told = number_design(_response(owner, belief, budget), lattice, None, belief, LIP(budget))
-        found = guessed(told, belief)
-        if best is None or found.cost < best.cost:
-            best = found
-    assert best is not None  # one cell, a constant, is always tried
-    return best
+    counts = range(1, min(_MOST_CELLS, lattice.count) + 1)
+    tried = [_quantile_cells(belief, cells) for cells in counts]
+    owner = min(tried, key=lambda cells: _expected_error(lattice.points, belief, cells, budget))
+    channel = _response(owner, belief, budget)
+    return guessed(number_design(channel, lattice, None, belief, LIP(budget)), belief)
+
+
+def _expected_error(
+    points: Floats, belief: Floats, owner: NDArray[np.int64], budget: float
+) -> float:
+    """Expected error of the best guesses from a response among cells, from prefix sums alone."""
+    share = belief / belief.sum()
+    mass = np.concatenate([[0.0], np.cumsum(share)])
+    moment = np.concatenate([[0.0], np.cumsum(share * points)])
+    ends = np.append(np.flatnonzero(np.diff(owner)) + 1, owner.size)
+    starts = np.concatenate([[0], ends[:-1]])
+    own = mass[ends] - mass[starts]
+    if own.size == 1:
+        others, more = 1.0, 0.0
+    else:
+        others = 1 / (own.size - 1 + math.exp(_level(own, budget)))
+        more = 1 - own.size * others
+    # The median of what is believed after each report lies before, within or after its cell.
+    half = 0.5 * (others + more * own)
+    before, after = others * mass[starts] >= half, others * mass[ends] + more * own < half
+    within = (half + more * mass[starts]) / (others + more)
+    reached = np.where(before, half / others, np.where(after, (half - more * own) / others, within))
+    told = np.clip(np.searchsorted(mass[1:], reached), 0, points.size - 1)
+
+    def distance(first: NDArray[np.int64], last: NDArray[np.int64]) -> Floats:
+        middle = np.clip(told + 1, first, last)
+        left = points[told] * (2 * mass[middle] - mass[first] - mass[last])
+        return np.asarray(left + moment[last] + moment[first] - 2 * moment[middle])
+
+    whole = np.zeros_like(ends), np.full_like(ends, points.size)
+    return float((others * distance(*whole) + more * distance(starts, ends)).sum())
 
 
 def _quantile_cells(belief: Floats, cells: int) -> NDArray[np.int64]:
@@ -62,23 +89,35 @@ def _quantile_cells(belief: Floats, cells: int) -> NDArray[np.int64]:
 
 def _response(owner: NDArray[np.int64], belief: Floats, budget: float) -> Channel:
     """Response among cells whose exact leakage is as large as the budget allows."""
-    count = int(owner.max()) + 1
+    masses = np.bincount(owner, belief) / belief.sum()
+    count = masses.size
     places = np.array([int(np.flatnonzero(owner == cell)[0]) for cell in range(count)])
-
-    def made(level: float) -> Channel:
+    if count == 1:
+        return Channel.constant(owner.size, int(places[0]))
+    level, hair = _level(masses, budget), _HAIR
+    while True:
         others = 1 / (count - 1 + math.exp(level))
         rows = np.full((owner.size, count), others)
         rows[np.arange(owner.size), owner] = 1 - (count - 1) * others
-        return Channel.from_probabilities(rows, places)
+        channel = Channel.from_probabilities(rows, places)
+        # Rounding to integers may have raised what floats said by a hair.
+        if information_leakage(channel, belief).epsilon <= budget:
+            return channel
+        level, hair = level * (1 - hair), min(0.5, 4 * hair)
 
-    if count == 1:
-        return Channel.constant(owner.size, int(places[0]))
-    # The model-free level lies between the leakage under a prior and its double.
-    low, high = budget * (1 - 1e-12), 2 * budget
+
+def _level(masses: Floats, budget: float) -> float:
+    """The model-free level of a response that leaks the budget under a prior of cells.
+
+    It lies between the budget and its double; the leakage is that of the rarest or of the most
+    frequent cell.
+    """
+    low, high = budget, min(2 * budget, _LARGEST)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        if information_leakage(made(middle), belief).epsilon <= budget:
-            low = middle
-        else:
-            high = middle
-    return made(low)
+        others = 1 / (masses.size - 1 + math.exp(middle))
+        told = others + (1 - masses.size * others) * masses
+        kept = 1 - (masses.size - 1) * others
+        ratio = max(kept / float(told.min()), float(told.max()) / others)
+        low, high = (middle, high) if math.log(ratio) <= budget else (low, middle)
+    return low

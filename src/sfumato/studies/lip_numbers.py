@@ -81,6 +81,7 @@ from sfumato.design.numbers import (
     prior_laplace_scale,
     sampling_rate,
 )
+from sfumato.design.quantile_response import quantile_response
 from sfumato.leakage.approximate import approximate_leakage, leakage_within, local_leakage_within
 from sfumato.leakage.densities import (
     classical_gaussian_delta,
@@ -429,6 +430,8 @@ def _gaussian_errors(
         yield Point("9c", curve, epsilon, design.cost)
         yield Point("9c", f"{curve}, best guess", epsilon, guessed(design, MASSES).cost)
     yield Point("9c", "optimal, δ = 0", epsilon, optimal_number(LATTICE, MASSES, epsilon).cost)
+    fair = quantile_response(LATTICE, MASSES, epsilon)
+    yield Point("9c", "quantile response, δ = 0", epsilon, fair.cost)
     yield Point("9c", "say nothing", epsilon, _least_deviation(LATTICE, MASSES))
 
 

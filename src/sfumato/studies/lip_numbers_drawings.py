@@ -127,6 +127,8 @@ def _gaussian_errors(axes: Any, lines: Lines) -> None:
         plot(axes, lines, f"{curve}, best guess", "--", colour, None, marker="o")
     axes.plot([], [], "--", color=DARK, label="the same, then the best guess")
     plot(axes, lines, "optimal, δ = 0", "-", GREEN, "optimal channel, δ = 0", marker="o")
+    fair = "quantile response, δ = 0"
+    plot(axes, lines, fair, "-.", GREEN, "response on quantiles, best guess, δ = 0", marker="o")
     plot(axes, lines, "say nothing", ":", DARK, "the best constant")
     axes.set_ylim(0, 15)  # room for the legend
     finish(axes, "9c: errors on the lattice", _ERROR, place="upper right", columns=2)
