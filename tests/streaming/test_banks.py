@@ -119,6 +119,20 @@ def test_a_period_matches_a_regression_on_the_weekday(
     assert ours <= 0.7 * off(estimates(learned(), measured, deviation**2), values)
 
 
+def test_a_period_and_a_level_beat_a_regression_that_sees_the_future() -> None:
+    """Counts as of daily flights: a week, a slow year, days of their own, and four holidays."""
+    rng, days = np.random.default_rng(0), np.arange(364)
+    values = 920 + np.array([30.0, 20, 30, 40, 40, -190, -20])[days % 7]
+    values += 40 * np.sin(2 * np.pi * (days - 100) / 365) + 20 * rng.normal(size=364)
+    values[[184, 328, 358, 359]] -= 250
+    measured = values[:, None] + 80 * rng.normal(size=(364, 10))
+    later = np.tile(measured.reshape(52, 7, 10).mean(axis=0), (52, 1))
+    ours = off(estimates(seasonal(7), measured, 6400.0), values)
+    assert ours < 0.97 * off(later, values)
+    assert ours < 0.9 * off(running_means(measured, 7), values)
+    assert ours < 0.75 * off(estimates(learned(), measured, 6400.0), values)
+
+
 def test_a_period_costs_little_where_there_is_none() -> None:
     values = np.cumsum(np.random.default_rng(2).normal(size=700)) * 4
     measured = values[:, None] + np.random.default_rng(1).normal(size=(700, 4)) * 30

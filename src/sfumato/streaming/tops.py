@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato import _checks
 from sfumato._guard import Guarded, guarded
@@ -69,9 +69,7 @@ class ThresholdChoice:
     ratio: int
 
     def __post_init__(self) -> None:
-        kept = _checks.read_only(_checks.numbers("candidates", self.candidates))
-        if kept.ndim != 1 or kept.size == 0 or np.any(np.diff(kept, prepend=0.0) <= 0):
-            raise InvalidParameter("candidates", kept.shape, "grow from above 0")
+        kept = _growing(self.candidates)
         if len(self.penalties) != kept.size or min(self.penalties) <= 0:
             rule = "be above 0, one for each candidate"
             raise InvalidParameter("penalties", len(self.penalties), rule)
@@ -84,8 +82,8 @@ class ThresholdChoice:
         """The choice with a given pure leakage; a cost of 1 weighs as much as one value above."""
         budget = _checks.epsilon("epsilon", epsilon)
         ratio = max(1, math.ceil(math.ldexp(math.exp(-budget), _RATIO_BITS) * (1 + 8 * UNIT)))
+        kept = _growing(candidates)
         powers = budget / math.log(2) * _checks.numbers("costs", costs)
-        kept = _checks.numbers("candidates", candidates)
         return cls(kept, _powers_of_two(powers), min(ratio, 2**_RATIO_BITS))
 
     @property
@@ -398,6 +396,13 @@ class _Topl(Guarded):
             return method.ceiling * method.wave.amount(report)
         cut = min(known, self._threshold) / self._threshold
         return self._threshold * method.hybrid.report(cut, self._randomness)
+
+
+def _growing(candidates: ArrayLike) -> Floats:
+    kept = _checks.read_only(_checks.numbers("candidates", candidates))
+    if kept.ndim != 1 or kept.size == 0 or np.any(np.diff(kept, prepend=0.0) <= 0):
+        raise InvalidParameter("candidates", kept.shape, "grow from above 0")
+    return kept
 
 
 def _clamped(value: float, ceiling: float) -> float:
