@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 from unittest import mock
@@ -17,6 +17,7 @@ from sfumato.formats.problems import BadTable
 from sfumato.jobs.attributes import known_attributes
 from sfumato.jobs.disclosure import DisclosureReport
 from sfumato.jobs.publishing import Published
+from sfumato.leakage import coupled
 from sfumato.leakage.disclosure import Found, Way, bayes_disclosure
 from sfumato.mechanisms.publishing import noise_of
 from sfumato.models.coupling import FullCoupling
@@ -34,12 +35,20 @@ PEOPLE: dict[str, list[Any]] = {
 LINE: dict[str, list[Any]] = {"a": np.linspace(0, 10, 41).tolist()}
 LINE["b"] = [2 * a for a in LINE["a"]]
 TOKEN = "8675309.25"
+SLOW = pytest.mark.slow
 FRAMES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
     "mapping": lambda columns: columns,
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
     "pyarrow": pa.table,
 }
+
+
+@pytest.fixture(autouse=True)
+def few_attacks() -> Iterator[None]:
+    """How exactly an attacker is measured is tested where that is done, and takes long."""
+    with mock.patch.multiple(coupled, _ATTACKS=128, _MOST_ATTACKS=128):
+        yield
 
 
 def told(columns: list[str] | None = None, frame: Any = None, **options: Any) -> DisclosureReport:
@@ -88,7 +97,9 @@ def test_a_joint_normal_is_the_posterior_box(rho: float) -> None:
     assert found.delta_before < found.delta
 
 
-@pytest.mark.parametrize("noise", ["uniform", "ball", "gaussian", "laplace"])
+@pytest.mark.parametrize(
+    "noise", ["ball", "gaussian", *(pytest.param(n, marks=SLOW) for n in ("uniform", "laplace"))]
+)
 @pytest.mark.parametrize("coupling", ["gaussian", "weight ~ height"])
 def test_knowing_more_never_helps_less(noise: str, coupling: str) -> None:
     found = told(noise=noise, coupling=coupling, degree=1)
@@ -227,7 +238,9 @@ def test_a_target_needs_few_assessments() -> None:
 # Publishing --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise", ["uniform", "ball", "gaussian", "laplace"])
+@pytest.mark.parametrize(
+    "noise", ["ball", "gaussian", *(pytest.param(n, marks=SLOW) for n in ("uniform", "laplace"))]
+)
 @pytest.mark.parametrize("coupling", ["none", "gaussian"])
 def test_a_certificate_is_never_less_than_the_report(noise: str, coupling: str) -> None:
     certificate = publish(noise=noise, coupling=coupling).certificate
