@@ -247,7 +247,7 @@ def test_a_certificate_is_never_less_than_the_report(noise: str, coupling: str) 
     report = told(noise=noise, coupling=coupling)
     assert certificate.guarantee.delta >= report.delta
     assert certificate.guarantee_without_correlation.delta >= report.delta_without_correlation
-    assert certificate.guarantee.delta <= report.delta_high * 1.001 + 1e-9
+    assert certificate.guarantee.delta <= report.delta_high * 1.1 + 1e-9  # told with two digits
     assert certificate.rows == report.rows == 60
 
 

@@ -73,6 +73,14 @@ Keep = Annotated[
     ),
 ]
 
+Order = Annotated[
+    str,
+    typer.Option(
+        help="How rows leave: checked (as they came, refused if that order tells of a column), "
+        "kept (you declare that it tells nothing) or shuffled."
+    ),
+]
+
 _OPTIONS = {
     "columns": "--columns",
     "accuracy": "--accuracy",
@@ -88,6 +96,7 @@ _OPTIONS = {
     "keep": "--keep",
     "independent": "--independent",
     "missing": "--missing",
+    "order": "--order",
 }
 
 
@@ -194,6 +203,7 @@ def publish(
     keep: Keep = None,
     independent: options.Independent = None,
     missing: options.Missing = "refuse",
+    order: Order = "checked",
     key_file: options.KeyFile = None,
     shared_key: options.SharedKey = False,
     identity: Annotated[
@@ -244,6 +254,7 @@ def publish(
             target_delta=target_delta,
             attacker=attacker,
             correlation=correlation,
+            order=order,
             identity=identity,
             randomness=options.coins(key_file, seed, [source, history, output], shared=shared_key),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,

@@ -169,7 +169,8 @@ def _least_noise(
         # Of a group that is safe with the noise that others need, nothing more is asked.
         if factor == 0.0 or reached(factor) > target:
             factor = max(factor, _least_factor(reached, half.size, target, progress))
-    return wanted.at(factor * unit)
+    # All digits would tell of the table that it was learnt from.
+    return wanted.at(float(shown_up(factor, 3)) * unit)
 
 
 def _least_factor(
@@ -293,6 +294,6 @@ def told_of_best(best: BestRound | None, people: People) -> tuple[str, ...]:
     which = "this coupling" if known else "normal, independent columns"
     return (
         f"the best round noise against attackers who know {which}: they succeed with "
-        f"{shown_up(best.attacker.delta, 5)}; at most {shown_up(100 * best.gap, 2)} % above the "
+        f"{shown_up(best.attacker.delta, 2)}; at most {shown_up(100 * best.gap, 2)} % above the "
         f"best of {best.noise.masses.size} shells",
     )

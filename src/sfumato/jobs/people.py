@@ -65,11 +65,13 @@ class Group:
         known: What an attacker knows of them.
         records: What that was learnt from.
         people: They themselves.
+        places: Which of all people they are.
     """
 
     known: Attributes
     records: Numbers
     people: Numbers
+    places: Ints
 
     @property
     def size(self) -> int:
@@ -90,6 +92,7 @@ class People:
         rows: Which rows of the frame these are.
         dropped: How many rows were left out because a value was missing.
         learnt_from: `table`, `history`, or `nothing` where what is known was given.
+        guessed_from_table: Whether a blind guess is one that these very people taught.
     """
 
     beside: Beside
@@ -100,6 +103,7 @@ class People:
     rows: Ints
     dropped: int
     learnt_from: str
+    guessed_from_table: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,7 +166,7 @@ def known_people(
         (array([2., 9.]), 1, 1)
     """
     names = column_list("columns", columns)
-    beside = Beside.of(asked.keep, asked.independent, names)
+    beside = _beside(asked, names, identity)
     if beside.linked and isinstance(asked.coupling, JointMixture):
         rule = (
             "be learnt where columns are kept, so that every group of them has its own density; "
@@ -183,22 +187,33 @@ def known_people(
         owner = learnt.owner if owner is None else owner
     groups = _groups(numbers, past, owner, learnt, asked)
     source = "table" if history is None else "history"
-    given = isinstance(asked.coupling, JointMixture) or groups[0].known.text == "none"
-    learnt_from = "nothing" if given else source
-    return People(beside, groups, numbers, others, half, rows, dropped, learnt_from)
+    given = isinstance(asked.coupling, JointMixture)
+    learnt_from = "nothing" if given or groups[0].known.ignorant else source
+    taught = history is None and not given
+    return People(beside, groups, numbers, others, half, rows, dropped, learnt_from, taught)
+
+
+def _beside(asked: Asked, names: Sequence[str], identity: str | None) -> Beside:
+    """Kept columns; one that names the rows does only that, by declaration."""
+    declared = list(column_list("independent", asked.independent))
+    if identity in column_list("keep", asked.keep) and identity not in declared:
+        declared.append(str(identity))
+    return Beside.of(asked.keep, declared, names)
 
 
 def _groups(
     people: Numbers, past: Numbers, owner: Ints | None, learnt: Groups | None, asked: Asked
 ) -> tuple[Group, ...]:
     if learnt is None or owner is None:
-        return (_group(past, people, asked),)
+        every = np.arange(len(next(iter(people.values()))))
+        return (_group(past, people, every, asked),)
     present = [place for place in range(len(learnt.keys)) if np.any(owner == place)]
     try:
         return tuple(
             _group(
                 {name: column[learnt.rows(place)] for name, column in past.items()},
-                {name: column[owner == place] for name, column in people.items()},
+                people,
+                np.flatnonzero(owner == place),
                 asked,
             )
             for place in present
@@ -208,11 +223,12 @@ def _groups(
         raise InvalidParameter(problem.name, problem.value, rule) from None
 
 
-def _group(past: Numbers, people: Numbers, asked: Asked) -> Group:
+def _group(past: Numbers, people: Numbers, places: Ints, asked: Asked) -> Group:
+    own = {name: column[places] for name, column in people.items()}
     known = known_attributes(
-        past, asked.coupling, domains=asked.domains, degree=asked.degree, people=people
+        past, asked.coupling, domains=asked.domains, degree=asked.degree, people=own
     )
-    return Group(known, past, people)
+    return Group(known, past, own, places)
 
 
 def _present(

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from sfumato._digest import digest
-from sfumato._numerics import expected_error, up
+from sfumato._numerics import expected_error, shown_up, up
 from sfumato.design.round_noise import BestRound
 from sfumato.errors import InvalidParameter
 from sfumato.formats.missing import Missing
@@ -20,7 +21,7 @@ from sfumato.guarantees import Disclosure
 from sfumato.jobs import Progress
 from sfumato.jobs.attributes import LEARNT, AnyCoupling
 from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
-from sfumato.jobs.frames import framed_columns, some_rows
+from sfumato.jobs.frames import framed_columns
 from sfumato.jobs.noise import (
     Silence,
     certified,
@@ -31,11 +32,13 @@ from sfumato.jobs.noise import (
     told_of_ignorance,
 )
 from sfumato.jobs.people import FRAME, Asked, People, known_people
+from sfumato.jobs.row_order import Order, order_tells
+from sfumato.jobs.spec import choice
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
 from sfumato.mechanisms.series_noise import on_lattice
 from sfumato.mechanisms.vector_noise import VectorNoise
 from sfumato.models.coupling import Interval
-from sfumato.randomness import Domain, Randomness
+from sfumato.randomness import Address, Domain, Randomness
 from sfumato.streaming.instant import Purpose
 
 Floats = NDArray[np.float64]
@@ -58,6 +61,7 @@ class PublishCertificate:
             group where it reaches most.
         delta_before_mean: The same over all groups together.
         columns: The columns.
+        order: How the rows left: as they came (`checked`, or `kept` by declaration) or `shuffled`.
         kept: Columns that left beside them and are known to the attacker.
         independent: Columns that left and were declared to tell nothing of them.
         groups: How many groups of people the kept columns make.
@@ -79,6 +83,7 @@ class PublishCertificate:
     delta_before: float
     delta_before_mean: float
     columns: tuple[str, ...]
+    order: str
     kept: tuple[str, ...]
     independent: tuple[str, ...]
     groups: int
@@ -129,6 +134,7 @@ def publish(
     keep: Sequence[str] = (),
     independent: Sequence[str] = (),
     missing: str = Missing.REFUSE,
+    order: str = Order.CHECKED,
     identity: str | None = None,
     randomness: Randomness | None = None,
     purpose: Purpose = Purpose.RELEASE,
@@ -157,6 +163,8 @@ def publish(
             each group of people who agree in them, and says the worst.
         independent: Those of them that you declare to tell nothing of the columns.
         missing: What becomes of a row without a value: `refuse`, or `drop` to leave it out.
+        order: `checked` (rows leave as they came, unless that order tells of a column), `kept` (you
+            declare that it tells nothing) or `shuffled`.
         identity: Column that names the rows, for keyed coins.
         randomness: Source of coins; secure if not given.
         purpose: A simulation may use seeded coins; a release may not.
@@ -189,28 +197,52 @@ def publish(
         independent,
         missing,
     )
+    turned = choice("order", Order, order)
     people = known_people(frame, history, columns, asked, identity)
+    if turned is Order.CHECKED:
+        _check_order(people)
     added, best = chosen_noise(people, asked, progress)
     steps = lattice_steps(added, people.half)
     _check_reach(people, added, steps)
-    certificate = _certificate(people, added, best, asked, steps, purpose)
     table = np.stack(list(people.columns.values()), axis=1)
     naming = None if identity is None else people.others[identity]
     names = row_addresses(table, naming, identity, FRAME)
     # What attackers know shapes the promise, not the answer: a person who is published again, among
     # others, gets the same answer under the same noise, not a second one.
     plan = digest("publishing", purpose.value, *people.names, added.fingerprint, steps)
-    rows = RowCoins(coins, Domain.PUBLISH, plan, names)
-    values = published(added, table, steps, rows.words(added.words))
+    values = published(
+        added, table, steps, RowCoins(coins, Domain.PUBLISH, plan, names).words(added.words)
+    )
+    turn = np.arange(len(values))
+    if turned is Order.SHUFFLED:
+        shuffled = RowCoins(coins, Domain.PUBLISH, digest("order", plan), names).words(1)
+        turn = np.argsort(shuffled[:, 0], kind="stable")
+    values = values[turn]
     released = dict(zip(people.names, values.T.tolist(), strict=True))
-    whole = some_rows(frame, people.beside.kept, people.rows.tolist()) if people.dropped else frame
+    certificate = _certificate(people, added, best, asked, steps, turned)
     return Published(
-        framed_columns(whole, people.beside.kept, released),
-        certificate,
+        framed_columns(frame, people.beside.kept, released, people.rows[turn].tolist()),
+        replace(certificate, fingerprint=_fingerprint(certificate, asked, plan, coins)),
         values,
         Silence.of(people, added, steps),
         people.dropped,
     )
+
+
+def _check_order(people: People) -> None:
+    """An order of rows that tells of a column would leave beside it."""
+    for name in people.names:
+        rest = np.empty(len(people.rows))
+        for group in people.groups:  # what a group tells is known already
+            column = group.people[name]
+            rest[group.places] = stats.rankdata(column) / (column.size + 1) - 0.5
+        if order_tells(rest):
+            rule = (
+                f"the order of the rows tells of {name!r} (it is sorted, drifts, or stands in "
+                "blocks), and it would leave too: shuffle them (order: shuffled), or declare that "
+                "it tells nothing (order: kept)"
+            )
+            raise BadTable(FRAME, None, rule)
 
 
 def _check_reach(people: People, noise: VectorNoise, steps: Floats) -> None:
@@ -232,7 +264,7 @@ def _certificate(
     best: BestRound | None,
     asked: Asked,
     steps: Floats,
-    purpose: Purpose,
+    order: Order,
 ) -> PublishCertificate:
     half, least = people.half, float(people.half.min())
     guesses = [guessed(group, half) for group in people.groups]
@@ -243,16 +275,20 @@ def _certificate(
         for group, (high, _), guess in zip(people.groups, found, guesses, strict=True)
     ]
     worst = int(np.argmax(highs))
-    if asked.target_delta is not None and highs[worst] > asked.target_delta:
-        rule = "be more: no noise that was tried keeps it in every group"
-        raise InvalidParameter("target_delta", asked.target_delta, rule)
-    certificate = PublishCertificate(
-        guarantee=Disclosure(least, highs[worst]),
+    delta, target = _shortened(people, highs[worst]), asked.target_delta
+    if target is not None:
+        if highs[worst] > target:
+            rule = "be more: no noise that was tried keeps it in every group"
+            raise InvalidParameter("target_delta", target, rule)
+        delta = min(delta, float(target))
+    return PublishCertificate(
+        guarantee=Disclosure(least, delta),
         guarantee_without_correlation=Disclosure(least, published_box(noise, half, steps)),
-        delta_mean=_mean_up(people, highs),
-        delta_before=max(guesses),
-        delta_before_mean=_mean_up(people, guesses),
+        delta_mean=min(_shortened(people, _mean_up(people, highs)), delta),
+        delta_before=_shortened(people, max(guesses), blind=True),
+        delta_before_mean=_shortened(people, _mean_up(people, guesses), blind=True),
         columns=people.names,
+        order=order.value,
         kept=people.beside.linked,
         independent=people.beside.independent,
         groups=len(people.groups),
@@ -264,19 +300,24 @@ def _certificate(
         learnt_from=people.learnt_from,
         way=found[worst][1].value,
         steps=tuple(steps.tolist()),
-        fingerprint="",
+        fingerprint="",  # of all the rest
         remarks=(
-            *told_of_ignorance(max(guesses), people),
+            *told_of_ignorance(_shortened(people, max(guesses), blind=True), people),
             *people.remarks,
             *told_of_best(best, people),
             *told_of_guesses(guesses, people),
         ),
     )
-    said = asdict(replace(certificate, fingerprint="", remarks=()))
-    given = (purpose.value, asked.degree, sorted((asked.domains or {}).items()))
-    # Of nothing that was learnt and is not said: it would let everyone test guesses at the table.
-    mark = digest("publishing", noise.fingerprint, repr((sorted(said.items()), given)))
-    return replace(certificate, fingerprint=mark)
+
+
+def _shortened(people: People, value: float, *, blind: bool = False) -> float:
+    """With two digits, rounded up, if it was learnt from the people themselves.
+
+    With all digits, whoever knows every row but one could compute the last.
+    """
+    if people.learnt_from == "table" or (blind and people.guessed_from_table):
+        return min(float(shown_up(value, 2)), 1.0)
+    return value
 
 
 def _mean_up(people: People, values: Sequence[float]) -> float:
@@ -285,3 +326,19 @@ def _mean_up(people: People, values: Sequence[float]) -> float:
         return values[0]
     total = math.fsum(share * value for share, value in zip(people.shares, values, strict=True))
     return min(up(total * (1 + expected_error(len(values)))), 1.0)
+
+
+def _fingerprint(
+    certificate: PublishCertificate, asked: Asked, plan: str, coins: Randomness
+) -> str:
+    """Of all that shapes answers and promise; without a key, of nothing that is not said anyway.
+
+    A plain digest of what was learnt would let everyone test guesses at the table.
+    """
+    said = asdict(replace(certificate, remarks=()))
+    given = (asked.degree, sorted((asked.domains or {}).items()), asked.missing)
+    whole = digest("publishing", repr((sorted(said.items()), given)))
+    if not coins.addressed:
+        return whole
+    address = Address(Domain.PUBLISH, digest(whole, plan), "fingerprint", 0)
+    return coins.at(address).words(4).tobytes().hex()
