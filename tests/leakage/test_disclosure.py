@@ -188,17 +188,28 @@ def test_correlated_noise_agrees_with_brute_force() -> None:
     plane = PLANES["mixture"]
     noise = CorrelatedNoise.of([1.0, 0.7], [[1.0, 0.8], [0.8, 1.0]])
     shape = plane_noise("gaussian", (1.0, 0.7), rho=0.8)
-    exact = plane_disclosure(plane, shape, (0.4, 0.4), cells=140, told=50)
+    exact = plane_disclosure(plane, shape, (0.4, 0.4), cells=110, told=40)
     assert bayes_disclosure(flat(plane), noise, 0.4).delta == pytest.approx(exact, rel=0.02)
 
 
 # Normal and normal --------------------------------------------------------------------------------
 
 
-NORMAL_CASES = thinned(3, [0.6, 0.999, 0.9999], [(1.0, 0.1), (0.1, 0.1), (0.01, 0.02), (10.0, 0.1)])
-
-
-@pytest.mark.parametrize(("rho", "sigma", "eps"), NORMAL_CASES)
+@pytest.mark.parametrize(
+    ("rho", "sigma", "eps"),
+    [
+        (0.6, 1.0, 0.1),
+        (0.6, 10.0, 0.1),
+        (0.9999, 0.1, 0.1),
+        *(pytest.param(0.6, *pair, marks=SLOW) for pair in ((0.1, 0.1), (0.01, 0.02))),
+        *(
+            pytest.param(rho, *pair, marks=SLOW)
+            for rho in (0.999, 0.9999)
+            for pair in ((1.0, 0.1), (0.1, 0.1), (0.01, 0.02), (10.0, 0.1))
+            if (rho, *pair) != (0.9999, 0.1, 0.1)
+        ),
+    ],
+)
 def test_closed_form_and_quadrature_agree(rho: float, sigma: float, eps: float) -> None:
     covariance = [[1.0, rho], [rho, 1.0]]
     prior, noise = JointMixture.normal([3.0, 0.0], covariance), noise_of("gaussian", sigma, 2)
@@ -320,8 +331,8 @@ def test_a_guess_without_any_answer_is_the_best_interval(prior: str, eps: float)
     [
         *((name, 2, *pair) for name in ("uniform", "laplace") for pair in PAIRS),
         ("gaussian", 2, 1.0, 0.5),
-        ("uniform", 4, 3.0, 0.5),
-        pytest.param("laplace", 4, 1.0, 0.5, marks=SLOW),
+        ("laplace", 4, 1.0, 0.5),
+        pytest.param("uniform", 4, 3.0, 0.5, marks=SLOW),
     ],
 )
 def test_independent_attributes_are_found_independently(
@@ -359,8 +370,7 @@ def test_units_of_one_attribute_change_nothing(name: str, unit: float) -> None:
 # Extremes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize("gap", [100.0, 1e4, 1e6])
+@pytest.mark.parametrize(("name", "gap"), thinned(2, NAMED, [100.0, 1e4, 1e6]))
 def test_groups_far_apart_are_told_apart(name: str, gap: float) -> None:
     """What was published tells the group, and then it is one normal."""
     prior = JointMixture([0.5, 0.5], [[0.0], [gap]], [[[1.0]], [[1.0]]])
@@ -386,10 +396,12 @@ def test_groups_of_very_different_width_agree_with_brute_force(wide: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [*((name, 1) for name in NAMED), ("ball", 2), ("laplace", 2)]
-)
-@pytest.mark.parametrize(
-    ("deviation", "sigma", "eps"), [(1.0, 1e-3, 0.1), (1e-3, 1.0, 0.1), (1.0, 1e-2, 1.0)]
+    ("name", "size", "deviation", "sigma", "eps"),
+    thinned(
+        2,
+        [*((name, 1) for name in NAMED), ("ball", 2), ("laplace", 2)],
+        [(1.0, 1e-3, 0.1), (1e-3, 1.0, 0.1), (1.0, 1e-2, 1.0)],
+    ),
 )
 def test_what_is_sharp_against_the_accuracy_is_found_for_certain(
     name: str, size: int, deviation: float, sigma: float, eps: float
@@ -468,9 +480,9 @@ def test_strongly_correlated_noise_of_many_axes() -> None:
     [
         ("uniform", "correlated"),
         ("ball", "mixture"),
-        ("gaussian", "mixture"),
-        pytest.param("laplace", "correlated", marks=SLOW),
-        pytest.param("two", "correlated", marks=SLOW),
+        ("laplace", "correlated"),
+        ("two", "correlated"),
+        pytest.param("gaussian", "mixture", marks=SLOW),
     ],
 )
 def test_an_attack_reaches_the_bound_and_no_other_does_better(
