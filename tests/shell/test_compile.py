@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.releasing import LIVE
+from tests.shell.releasing import LIVE, grouped
 from tests.shell.running import call, done, rows
 from tests.shell.tables import by_stream, table
 
@@ -66,6 +66,22 @@ def test_rows_in_groups_and_one_by_one_get_the_same_answers(
         again = ("--resume",) if ledger.exists() else ()
         done("release", live, *rule, "--ledger", ledger, *again, "-o", tmp_path / "parts.csv")
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_moments_that_pass_are_the_same_in_groups_and_one_by_one(
+    compiled: Path, tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, private = compiled.with_suffix(".policy"), tmp_path / "whole.csv"
+    rule = ("-m", compiled, *RULE, "--policy", policy, "--key-file", key, "--missing", "skip")
+    gaps = [(who, "" if row % 4 == 1 else what) for row, (who, what) in enumerate(LIVE)]
+    live = table(tmp_path / "live.csv", gaps)
+    report = done("release", live, *rule, "-o", private, "--json").document
+    assert report["missing"] == sum(what == "" for _, what in gaps) > 8
+    assert [row["outcome"] == "skipped" for row in rows(private)] == [w == "" for _, w in gaps]
+    grouped(monkeypatch, 1)
+    done("release", live, *rule, "-o", tmp_path / "parts.csv")
+    assert (tmp_path / "parts.csv").read_bytes() == private.read_bytes()
+    done("audit", private, "-m", compiled)
 
 
 def test_a_budget_that_ends_is_refused_by_row_and_what_was_drawn_is_kept(

@@ -231,7 +231,7 @@ class _Audit(ABC):
         self.report = AuditReport()
         self.ledger: LedgerSide | None = None
         self.skips = False
-        self._here: dict[str, set[int]] = {}
+        self._began: dict[str, int] = {}
         self._said: dict[str, array[int]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
@@ -260,7 +260,7 @@ class _Audit(ABC):
 
     def begin(self) -> None:
         """Begin a file; what others said before it may be said again in it."""
-        self._here = {}
+        self._began = {stream: state.sequence for stream, state in self._states.items()}
 
     def end(self, coverage: Coverage) -> None:
         """Check what the ledger holds beyond the files, and itself."""
@@ -299,14 +299,11 @@ class _Audit(ABC):
         A retry gets its old answer: in another file than the first or, where an id or the ledger
         tells that it is one, in the same.
         """
-        here = self._here.setdefault(told.stream, set())
-        first = told.sequence not in here
-        here.add(told.sequence)
         if not 0 <= told.sequence < state.sequence:
             return False
         if self.ledger is None:
-            said = self._said[told.stream]
-            if not (first or "event" in row.fields) or said[told.sequence] != _fingerprint(told):
+            may = "event" in row.fields or told.sequence < self._began.get(told.stream, 0)
+            if not may or self._said[told.stream][told.sequence] != _fingerprint(told):
                 return False
             self.report.repeated += 1
             return True

@@ -84,8 +84,8 @@ def release_table(
         if ledger is not None and same_file(str(ledger), other):
             raise BadTable(str(ledger), None, "the ledger must be a file of its own")
     coins = secure() if randomness is None else randomness
-    if ledger is None:
-        _check_first(output, coins, again)
+    if ledger is None and again is not Again.REFUSE:
+        raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
     batched = isinstance(plan, BatchedPlan)
     columns = output_columns(model, reading, in_batches=batched)
     rules = None if document is None else document.decode()
@@ -101,6 +101,8 @@ def release_table(
         run: Run = kind(source.path, asked, model, plan, store, coins, reading, remark)
         papers = {} if document is None else {str(beside(output.path)): document}
         with Output(output, columns, papers) as sink:
+            if ledger is None:  # now that nobody else can write it
+                _check_first(output, coins)
             for answers in _answered(run, source.chunks(reading.columns(model)), stop, wait):
                 sink.write(records(answers, model, reading, in_batches=batched))
                 if progress:
@@ -110,10 +112,8 @@ def release_table(
         return run.report(interrupted=stop.requested)
 
 
-def _check_first(output: Table, coins: Randomness, again: Again) -> None:
-    """Without a ledger nothing is continued, and nothing that left is drawn anew by accident."""
-    if again is not Again.REFUSE:
-        raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
+def _check_first(output: Table, coins: Randomness) -> None:
+    """Without a ledger nothing that left is drawn anew by accident."""
     if not coins.addressed and not output.is_standard and Path(output.path).exists():
         rule = "not exist: a second release tells more about everyone (or give a ledger, or a key)"
         raise InvalidParameter("output", output.path, rule)
