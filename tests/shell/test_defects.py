@@ -246,3 +246,12 @@ def test_a_polite_kill_cleans_up_and_has_its_code(tmp_path: Path) -> None:
     assert result.err == "sfumato: terminated\n"
     assert files(tmp_path) == set()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_interrupt_while_the_program_is_loaded_is_no_traceback() -> None:
+    with (
+        mock.patch("sfumato.cli.app.run", mock.Mock(side_effect=KeyboardInterrupt)),
+        pytest.raises(SystemExit) as ended,
+    ):
+        sfumato.cli.main()
+    assert ended.value.code == console.INTERRUPTED

@@ -8,9 +8,12 @@ def main() -> None:
     import sys
     import warnings
 
-    from sfumato.cli.app import run
-
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # remarks of libraries are for those who write code
+    try:
+        from sfumato.cli.app import run
 
-    raise SystemExit(run())
+        code = run()
+    except KeyboardInterrupt:
+        code = 130  # nothing had begun: the parts of the program were still being loaded
+    raise SystemExit(code)
