@@ -116,7 +116,11 @@ def _cells(column: Any, name: str, path: str) -> list[Any]:
         raise BadTable(path, None, rule)
     if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
         column = column.cast(_of_microseconds(column.type), safe=False)
-    return [plain(cell) for cell in column.to_pylist()]
+    cells: list[Any] = column.to_pylist()
+    is_plain = _is_text(column.type) or pa.types.is_primitive(column.type)
+    if is_plain and not pa.types.is_temporal(column.type):
+        return cells
+    return [plain(cell) for cell in cells]
 
 
 def _of_microseconds(kind: Any) -> Any:
