@@ -19,7 +19,7 @@ from sfumato.guarantees import LIP
 from sfumato.jobs.column_rivals import rivals
 from sfumato.mechanisms.channel import Channel
 from sfumato.models.mixture import GaussianMixture
-from tests.jobs.test_privatize import LEARNT, release, sampled, simulate, watched
+from tests.jobs.test_privatize import FRAMES, LEARNT, cells, release, sampled, simulate, watched
 from tests.oracles.exact_leakage import exact_information_leakage
 
 Floats = NDArray[np.float64]
@@ -226,6 +226,21 @@ def test_shuffled_rows_stay_whole() -> None:
     assert told["id"] != list(range(90))
     again = [release(frame, **options).frame for _ in range(2)]
     assert again[0] == again[1]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_rows_of_every_kind_of_frame_are_shuffled_and_dropped_whole(frame: str) -> None:
+    rows: dict[str, list[Any]] = {
+        "x": [None if i % 5 == 4 else i % 3 for i in range(90)],
+        "id": list(range(90)),
+    }
+    options: dict[str, Any] = {"epsilon": 40.0, "prior": {0: 0.4, 1: 0.3, 2: 0.3}}
+    options |= {"keep": ["id"], "independent": ["id"], "order": "shuffled", "missing": "drop"}
+    done = release(FRAMES[frame](rows), **options)
+    told = list(zip(cells(done.frame, "id"), cells(done.frame), strict=True))
+    assert sorted(told) == [(i, i % 3) for i in range(90) if i % 5 != 4]
+    assert told != sorted(told)
+    assert (done.missing, done.certificate.rows) == (18, 72)
 
 
 # Symbols that are read off the column ------------------------------------------------------------

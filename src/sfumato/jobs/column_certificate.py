@@ -184,10 +184,15 @@ _ORDER: dict[Order, tuple[str, ...]] = {
 def _shortened(made: OneShot) -> OneShot:
     return replace(
         made,
-        cost=None if made.cost is None else float(f"{made.cost:.2g}"),
-        nothing=float(f"{made.nothing:.2g}"),
-        rounding=float(f"{made.rounding:.2g}"),
+        cost=None if made.cost is None else _short(made.cost),
+        nothing=_short(made.nothing),
+        rounding=_short(made.rounding),
     )
+
+
+def _short(value: float) -> float:
+    """The same with two digits."""
+    return float(f"{value:.2g}")
 
 
 def _gain(made: OneShot) -> float | None:
@@ -207,9 +212,10 @@ def _worth(made: OneShot) -> tuple[str, ...]:
         )
         told.append(f"NOT WORTH IT: this release {how}; raise epsilon or take another mechanism")
     if made.rounding > _COARSE * made.nothing:
+        lost, silent = _short(made.rounding), _short(made.nothing)
         told.append(
-            f"TOO COARSE: clamping and rounding alone lose {made.rounding:.2g} where a constant "
-            f"loses {made.nothing:.2g}; give a range that fits the values, or more points"
+            f"TOO COARSE: clamping and rounding alone lose {lost:g} where a constant loses "
+            f"{silent:g}; give a range that fits the values, or more points"
         )
     return tuple(told)
 
