@@ -35,7 +35,10 @@ def compared(model: Path) -> list[dict[str, Any]]:
     """Batches of one to three of four places."""
     plan = ("plan", "-m", model, *RULE, "--batch", "1,2,3", "--json")
     document = done(*plan).document
-    assert list(document) == ["batches"]
+    assert list(document) == ["batches", "total", "one_value", "silent_loss"]
+    assert document["total"] == 24.0
+    assert 0.5 < document["one_value"] <= 24.0
+    assert max(row["loss"] for row in document["batches"]) < document["silent_loss"]
     rows = document["batches"]
     assert isinstance(rows, list)
     return rows

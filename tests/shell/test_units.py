@@ -85,3 +85,15 @@ def test_options_that_make_no_sense_are_named(
     assert result.code == 2
     assert field in result.err
     assert not list(tmp_path.iterdir())
+
+
+def test_an_audit_says_what_a_large_total_means(town: Path, tmp_path: Path) -> None:
+    model, private = town / "town.model", tmp_path / "private.csv"
+    done("release", town / "live.csv", "-m", model, "--epsilon", 4, "-o", private)
+    most = max(
+        entry["sip"]
+        for entry in done("audit", private, "-m", model, "--json").document["streams"].values()
+    )
+    said = done("audit", private, "-m", model).out
+    assert ("A LARGE TOTAL" in said) == (most > 10)
+    assert "symbols were never released" in said or "never" not in said

@@ -199,8 +199,10 @@ def _compare_widths(
 ) -> None:
     import msgspec
 
+    from sfumato.accounting.lifetime import one_value_bound
     from sfumato.errors import InvalidParameter
-    from sfumato.jobs.widths import forecast_widths
+    from sfumato.jobs.remarks import odds
+    from sfumato.jobs.widths import forecast_widths, silent_loss
 
     words = asked.words.split(",")
     if not all(word.strip().isdecimal() and word.isascii() for word in words):
@@ -216,8 +218,14 @@ def _compare_widths(
         from sfumato.studies.figures import loss_of_widths
 
         loss_of_widths(rows, name, plot)
+    single, budget = model.single_values, rule.budget
+    bounds = [one_value_bound(single, budget, asked.length, width) for width in widths]
+    bound = max(bounds, key=lambda one: one.sip.epsilon)
+    total = one_value_bound(None, budget, asked.length).sip.epsilon
+    silent = silent_loss(rule, asked.length)
     if as_json:
-        print_json({"batches": [asdict(row) for row in rows]})
+        document = {"total": total, "one_value": bound.sip.epsilon, "silent_loss": silent}
+        print_json({"batches": [asdict(row) for row in rows], **document})
         return
     table(
         f"expected {name} loss and leakage per value over {values} values",
@@ -238,6 +246,19 @@ def _compare_widths(
             for row in rows
         ],
     )
+    if silent is not None:
+        print_line(f"a constant would lose {silent:.4g}")
+    print_line(
+        f"a whole stream of {asked.length} values may leak SIP({shown_up(total)}): the odds of "
+        f"what is true may change by {odds(total)}"
+    )
+    print_line(
+        f"about any one value all outputs together may tell SIP({shown_up(bound.sip.epsilon)}) "
+        f"({bound.rule})"
+    )
+    best = min(rows, key=lambda row: row.loss)
+    if not quiet and silent is not None and best.loss >= silent:
+        say("warning: NO BETTER THAN SILENCE: no length of batch loses less than a constant")
     if plot:
         say(f"{plot}: loss against the length of batches")
 

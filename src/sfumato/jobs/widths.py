@@ -93,6 +93,17 @@ def forecast_widths(
     return rows
 
 
+def silent_loss(plan: BatchedPlan, steps: int) -> float | None:
+    """What the best constant of each moment loses per value; None for losses of whole batches."""
+    if isinstance(plan.model, PatternLibrary) or plan.loss.each is None:
+        return None
+    belief, cost = plan.model.first(), 0.0
+    for _ in range(steps):
+        cost += float(plan.loss.each.means(belief.marginal).min())
+        belief = plan.model.following(belief)
+    return cost / steps
+
+
 def _forecast(
     plan: BatchedPlan, width: int, size: tuple[int, int], seed: int, progress: Progress | None
 ) -> WidthForecast:
