@@ -12,8 +12,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.formats.missing import MISSING_SYMBOL, Missing, is_missing
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk
+from sfumato.jobs.beside import Beside
 from sfumato.jobs.fit import stream_name
-from sfumato.jobs.frames import column_list
 from sfumato.jobs.times import Late, Time
 from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
 from sfumato.store.anchor import value_tag
@@ -64,28 +64,24 @@ class Reading:
             raise InvalidParameter("the event column", self.event, rule)
         if self.time is not None and self.time in (*model.values, model.stream):
             raise InvalidParameter("the time column", self.time, "hold times alone")
-        for name in column_list("independent", self.independent):
-            if name not in self.keep:
-                raise InvalidParameter("independent", name, "name columns that are kept")
-        for name in column_list("keep", self.keep):
-            self._check_kept(name, model)
+        self._check_kept(model)
         if self.missing is Missing.SYMBOL and MISSING_SYMBOL not in model.alphabet:
             rule = f"come with a model that knows the symbol {MISSING_SYMBOL}: fit it so"
             raise InvalidParameter("missing", "symbol", rule)
 
-    def _check_kept(self, name: str, model: StreamModel) -> None:
-        if name in model.values:
-            raise InvalidParameter("keep", name, "not name a column that is released")
-        if name in (model.stream, self.event):
-            raise InvalidParameter(
-                "keep", name, "not name the streams or events: they leave anyway"
-            )
-        if name != self.time and name not in self.independent:
-            rule = (
-                "name the time column, or columns that you declare independent: what leaves beside "
-                "a value and tells of it is not in the certificate"
-            )
-            raise InvalidParameter("keep", name, rule)
+    def _check_kept(self, model: StreamModel) -> None:
+        beside = Beside.of(self.keep, self.independent, model.values)
+        for name in beside.kept:
+            if name in (model.stream, self.event):
+                rule = "not name streams or events: they leave anyway"
+                raise InvalidParameter("keep", name, rule)
+        for name in beside.linked:
+            if name != self.time:
+                rule = (
+                    "name the time column, or columns that you declare independent: what leaves "
+                    "beside a value and tells of it is not in the certificate"
+                )
+                raise InvalidParameter("keep", name, rule)
 
 
 @dataclass(frozen=True, slots=True)
