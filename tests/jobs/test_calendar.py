@@ -63,7 +63,7 @@ def test_other_periods_are_refused(bad: str) -> None:
 
 
 def test_a_calendar_needs_times() -> None:
-    with pytest.raises(InvalidParameter, match="times"):
+    with pytest.raises(InvalidParameter, match="times of the rows"):
         Season.of("weekday").estimate(None, "t.csv")
     assert Season.of("7").estimate(None, "t.csv").name == "bank 1.0 of 7 phases"
 

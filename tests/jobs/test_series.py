@@ -26,7 +26,8 @@ def compared(match: str, runs: int = 2) -> Comparison:
     return compare(counts(), sensitivity=1.0, epsilon=3.0, delta=1e-6, runs=runs, match=match)
 
 
-SPANS = {"user level": 80, "w-event level": 10, "event level": 1}
+WHOLE = "event level, whole value"
+SPANS = {"user level": 80, "w-event level": 10, "event level": 1, WHOLE: 1}
 
 
 @pytest.mark.parametrize("match", ["epsilon", "variance"])
@@ -49,7 +50,7 @@ def test_outcomes_stand_in_groups_by_unit_and_kind() -> None:
     """Errors of different units are not comparable: no ranking goes across them."""
     outcomes = compared("epsilon").outcomes
     groups = [(one.unit, one.kind) for one in outcomes]
-    assert len(set(groups)) == 6
+    assert len(set(groups)) == 7
     assert [g for i, g in enumerate(groups) if i == 0 or groups[i - 1] != g] == [
         ("any", "pure"),
         ("user level", "pure"),
@@ -57,6 +58,7 @@ def test_outcomes_stand_in_groups_by_unit_and_kind() -> None:
         ("w-event level", "pure"),
         ("event level", "pure"),
         ("event level", "approximate"),
+        (WHOLE, "pure"),
     ]
     for group in set(groups):
         errors = [one.rmse for one in outcomes if (one.unit, one.kind) == group]

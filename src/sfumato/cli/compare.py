@@ -77,8 +77,11 @@ def compare(
       bd, ba            rivals at w-event level
       event-realtime, event-gaussian, event-laplace, event-laplace-filtered
                         the same noises for one value at a time: event level
-      tree, square-root-tree, pegasus, tops, topl
+      tree, square-root-tree, pegasus
                         rivals at event level
+      whole-laplace, tops, topl
+                        at event level for the whole value, whatever the sensitivity: for values
+                        that are one person's own
 
     \b
     Examples:
@@ -208,7 +211,7 @@ def _remark(found: Comparison) -> None:
     for name, why in found.refused.items():
         say(f"note: {name} cannot be made: {why}")
     if found.useless:
-        say(f"warning: a constant is as near as {', '.join(found.useless)}: they are no use here")
+        say(f"warning: no nearer than a constant, so no use here: {', '.join(found.useless)}")
     best: dict[str, Outcome] = {}
     for one in found.outcomes:  # the least error of each kind comes first
         if one.online and one.unit == "user level" and not one.helped:

@@ -70,7 +70,9 @@ class Season:
         if self.calendar is None:
             return seasonal(self.period)
         if cells is None:
-            raise InvalidParameter("period", self.calendar.value, "come with the column of times")
+            raise InvalidParameter(
+                "period", self.calendar.value, "come with the times of the rows (--time)"
+            )
         name = self.calendar.value
         return seasonal(self.period, phases=self.phases(cells, source), name=name)
 

@@ -87,12 +87,14 @@ class Way:
         make: Makes it for a setting.
         tuned: Whether it is tuned on the true series, as its papers do: not for real releases.
         weighted: Whether a weight in the setting does instead.
+        whole: Whether the whole value is protected, not what the sensitivity says of it.
     """
 
     says: str
     make: Callable[[Setting], SeriesMethod[Releasing]]
     tuned: bool = False
     weighted: bool = False
+    whole: bool = False
 
     def helped(self, setting: Setting) -> bool:
         """Whether the true series is looked at to make it."""
@@ -361,15 +363,23 @@ METHODS: dict[str, Way] = {
         "event level: perturb, group and smooth",
         lambda s: Pegasus.at(s.sensitivity, s.pure(1)),
     ),
+    "whole-laplace": Way(
+        "event level, the whole value protected: independent Laplace noise",
+        lambda s: _event(_plain_laplace)(replace(s, sensitivity=_ceiling(s))),
+        tuned=True,
+        whole=True,
+    ),
     "tops": Way(
         "event level, the whole value protected: threshold, perturb and smooth",
         lambda s: Tops.at(_ceiling(s), s.pure(1), _warmup(s)),
         tuned=True,
+        whole=True,
     ),
     "topl": Way(
         "local, the whole value protected: the same by the person herself",
         lambda s: Topl.at(_ceiling(s), s.pure(1), _warmup(s)),
         tuned=True,
+        whole=True,
     ),
 }
 

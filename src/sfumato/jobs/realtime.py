@@ -146,7 +146,9 @@ def series_method(
         raise InvalidParameter("method", method, f"be one of {', '.join(METHODS)}")
     way = METHODS[method]
     if way.helped(setting):
-        rule = "come with a weight" if way.weighted else "not be tuned on the true series"
+        rule = (
+            "come with a weight (--weight)" if way.weighted else "not be tuned on the true series"
+        )
         raise InvalidParameter("method", method, rule)
     if unit is not None and unit not in UNITS:
         raise InvalidParameter("unit", unit, f"be one of {', '.join(UNITS)}")

@@ -178,7 +178,8 @@ def _made(
     return made, refused
 
 
-_UNITS = {"any": 0, Unit.USER.value: 1, Unit.WINDOW.value: 2, Unit.EVENT.value: 3}
+_WHOLE = f"{Unit.EVENT.value}, whole value"
+_UNITS = {"any": 0, Unit.USER.value: 1, Unit.WINDOW.value: 2, Unit.EVENT.value: 3, _WHOLE: 4}
 
 
 def _place(outcome: Outcome) -> tuple[int, bool, float]:
@@ -197,7 +198,7 @@ def _outcome(name: str, method: SeriesMethod[Releasing], setting: Setting, told:
     return Outcome(
         method=name,
         says=way.says,
-        unit=method.unit.value if guarantee.epsilon else "any",
+        unit=_unit(way, method),
         kind="approximate" if guarantee.delta else "pure",
         online=method.online,
         helped=way.helped(setting),
@@ -211,6 +212,13 @@ def _outcome(name: str, method: SeriesMethod[Releasing], setting: Setting, told:
         relative=rmse / (float(np.abs(values).max()) or 1.0),
         of_silence=rmse / silence if silence else math.inf if rmse else 1.0,
     )
+
+
+def _unit(way: Way, method: SeriesMethod[Releasing]) -> str:
+    """Whose data are protected; methods for the whole value are no rivals of the others."""
+    if not method.guarantee.epsilon:
+        return "any"
+    return _WHOLE if way.whole else method.unit.value
 
 
 def _standard_error(each: Floats) -> float | None:

@@ -90,7 +90,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
         if not self._measurements:
             raise InvalidParameter("noises", len(self.noises), "have at least one measurement")
         if self.unit not in (Unit.USER, Unit.EVENT):
-            raise InvalidParameter("unit", self.unit, f"be {Unit.USER} or {Unit.EVENT}")
+            raise InvalidParameter("unit", str(self.unit), f"be {Unit.USER} or {Unit.EVENT}")
         if any(isinstance(noise, LaplaceNoise) for noise in self._measurements):
             if self.delta != 0.0:
                 raise InvalidParameter("delta", self.delta, "be 0 for Laplace noise, which is pure")

@@ -262,7 +262,12 @@ def leakage_of_moments(
     _save(figure, path)
 
 
-_UNITS = {"user level": "#1b6ca8", "w-event level": "#e07b39", "event level": "#9a9a9a"}
+_UNITS = {
+    "user level": "#1b6ca8",
+    "w-event level": "#e07b39",
+    "event level": "#9a9a9a",
+    "event level, whole value": "#d0d0d0",
+}
 
 
 def compared_methods(found: Comparison, series: Sequence[float], path: str | Path) -> None:
