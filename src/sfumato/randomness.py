@@ -23,6 +23,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NoReturn, Protocol, Self, SupportsIndex
 
 import numpy as np
@@ -89,11 +90,20 @@ class Address:
     @property
     def encoded(self) -> bytes:
         """As bytes; each part has its length in front, so no two addresses run together."""
-        # A name that is no proper text (a lone surrogate) still has an address of its own.
-        names = (self.domain.value, self.plan, self.stream)
-        parts = [name.encode(errors="surrogatepass") for name in names]
-        told = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-        return told + int(self.sequence).to_bytes(8, "big")
+        place = int(self.sequence).to_bytes(8, "big")
+        return _plan_part(self.domain, self.plan) + _part(self.stream) + place
+
+
+def _part(name: str) -> bytes:
+    # A name that is no proper text (a lone surrogate) still has an address of its own.
+    told = name.encode(errors="surrogatepass")
+    return len(told).to_bytes(8, "big") + told
+
+
+@lru_cache(maxsize=256)
+def _plan_part(domain: Domain, plan: str) -> bytes:
+    """The same for every value of a stream."""
+    return _part(domain.value) + _part(plan)
 
 
 class Randomness(Protocol):
