@@ -219,7 +219,9 @@ def test_the_attack_on_two_equal_columns_has_its_exact_success() -> None:
     noise, half = noise_of("uniform", 5.0, 2), np.full(2, 2.0)
     part = 2 / (5 * math.sqrt(3))
     exact = 2 * part - part**2
-    assert coupled_disclosure(prior, noise, half).delta == pytest.approx(exact, rel=0.04)
+    best = coupled_disclosure(prior, noise, half)
+    # Points along the curve make the best box look a little better: 3.5 % here, and 1 % of chance.
+    assert exact < best.high and exact < best.delta < 1.06 * exact
     found = attack_success(prior, noise, half, prior.cloud(half), 120)
     assert found == pytest.approx(exact, rel=0.08)
     assert found != pytest.approx(1.3 * exact, rel=0.08)
