@@ -230,7 +230,7 @@ def _distances(raws: list[list[Raw]], encoding: Encoding, unit: str) -> tuple[in
     clipped = sum(encoding.outside(*point) for point in points)
     codes = [encoding.alphabet.index(encoding.encode(*point)) for point in points]
     where = np.array([encoding.places(*point) for point in points])
-    return clipped, float(apart(where, middles[codes], unit).mean())
+    return clipped, float((apart(where, middles[codes], unit) / len(points)).sum())
 
 
 def _with_table(report: FitReport, table: tuple[int, int, float | None], cut: Cut) -> FitReport:

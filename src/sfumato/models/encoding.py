@@ -258,7 +258,8 @@ def apart(here: NDArray[np.float64], there: NDArray[np.float64], unit: str) -> N
     """Distances of places, row by row: along the earth, in km, if they are in degrees."""
     if unit == DEGREES:
         here, there = on_earth(here), on_earth(there)
-    straight = np.sqrt(((here - there) ** 2).sum(axis=1))
+    # Squares of the widest range of floats would overflow.
+    straight = np.hypot.reduce(np.abs(here - there), axis=1)
     if unit != DEGREES:
         return np.asarray(straight)
     return np.asarray(2 * EARTH * np.arcsin(np.minimum(straight / (2 * EARTH), 1.0)))
