@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from sfumato.models.encoding import Raw, Unreadable, number
 
@@ -51,9 +53,11 @@ class Numerals:
             return None
         if all(_plain(value) for value in values):
             return cls()
-        bare = [_bare(value) for value in values if isinstance(value, str)]
-        if not all(_NUMBER.fullmatch(text) for text in bare):
-            return None
+        bare = []
+        for value in dict.fromkeys(value for value in values if isinstance(value, str)):
+            bare.append(_bare(value))
+            if not _NUMBER.fullmatch(bare[-1]):
+                return None
         decimal = _decimal(bare)
         found = cls(decimal, "," if decimal == "." else ".", plain=False)
         return found if all(found._readable(value) for value in values) else None
@@ -89,13 +93,16 @@ def _plain(value: Raw) -> bool:
         return False
 
 
+@cache
+def _changed() -> dict[int, str | None]:
+    """What becomes of marks that are no part of a number; there are some sixty currencies."""
+    money = (mark for mark in range(sys.maxunicode) if unicodedata.category(chr(mark)) == "Sc")
+    return {**dict.fromkeys([*money, *map(ord, _BLANKS + "%‰")]), ord("\u2212"): "-"}
+
+
 def _bare(text: str) -> str:
     """Without blanks, signs and codes of currencies and per cent; brackets mean a minus."""
-    kept = "".join(
-        "-" if mark == "\u2212" else mark
-        for mark in text.strip()
-        if mark not in _BLANKS and unicodedata.category(mark) != "Sc" and mark not in "%‰"
-    )
+    kept = text.strip().translate(_changed())
     kept = _CODE.sub("", kept)
     if kept.startswith("(") and kept.endswith(")"):
         kept = f"-{kept[1:-1]}"
