@@ -129,6 +129,15 @@ def test_more_values_than_the_budget_is_for_are_refused_before_any_draw() -> Non
             released(method=method, setting=Setting(1.0, 2.0, 1e-6, 199))
 
 
+@pytest.mark.parametrize("method", ["realtime", "gaussian"])
+def test_a_part_without_any_value_passes(tmp_path: Path, method: str) -> None:
+    parts: list[list[float | None]] = [[50.0, 51.0], [50.0, 51.0, None, None]]
+    for values in parts:
+        done = released(values, method=method, state=tmp_path / "s")
+    assert done.values == [None, None] and done.certificate.values == 0
+    assert any("2 moments have no value" in remark for remark in done.certificate.remarks)
+
+
 def test_a_state_needs_a_filter_and_no_key(tmp_path: Path) -> None:
     for method, name in (("bd", None), ("realtime", "flights")):
         with pytest.raises(InvalidParameter, match="state"):

@@ -215,6 +215,8 @@ def _risk(
     used = [
         (x, v) for x, v in zip(told, noises, strict=False) if x is not None and math.isfinite(v)
     ]
+    if not used:
+        return None
     values, variances = np.array([x for x, _ in used]), np.array([v for _, v in used])
     away = values - values[0]
     sums = (float(away.sum()), float(away @ away), float(variances.sum()))

@@ -383,7 +383,8 @@ class RunningSeries(Guarded):
     @property
     def risk(self) -> Risk | None:
         """What the filter expects of its estimates so far; None if it cannot say."""
-        return self._filter.risk if isinstance(self._filter, Bank) else None
+        with self._lock:
+            return self._filter.risk if isinstance(self._filter, Bank) else None
 
     def step(self, value: float) -> float:
         """Release one value.
