@@ -165,7 +165,7 @@ PLANES = {
         pytest.param("ball", "round", (1.0, 1.0), (0.5, 0.5), marks=SLOW),
         ("ball", "limited", (0.6, 1.5), (0.4, 0.8)),
         ("ball", "mixture", (1.0, 1.0), (0.5, 0.5)),
-        ("gaussian", "limited", (1.0, 1.0), (0.5, 0.5)),
+        pytest.param("gaussian", "limited", (1.0, 1.0), (0.5, 0.5), marks=SLOW),
         ("gaussian", "mixture", (0.6, 1.5), (0.4, 0.8)),
         ("laplace", "correlated", (0.6, 1.5), (0.4, 0.8)),
         pytest.param("ring", "round", (1.0, 1.0), (0.5, 0.5), marks=SLOW),
@@ -200,13 +200,13 @@ def test_correlated_noise_agrees_with_brute_force() -> None:
     [
         (0.6, 1.0, 0.1),
         (0.6, 10.0, 0.1),
-        (0.9999, 0.1, 0.1),
+        (0.9999, 1.0, 0.1),
         *(pytest.param(0.6, *pair, marks=SLOW) for pair in ((0.1, 0.1), (0.01, 0.02))),
         *(
             pytest.param(rho, *pair, marks=SLOW)
             for rho in (0.999, 0.9999)
             for pair in ((1.0, 0.1), (0.1, 0.1), (0.01, 0.02), (10.0, 0.1))
-            if (rho, *pair) != (0.9999, 0.1, 0.1)
+            if (rho, *pair) != (0.9999, 1.0, 0.1)
         ),
     ],
 )
@@ -347,7 +347,7 @@ def test_independent_attributes_are_found_independently(
     assert found.low <= alone**size * 1.005
 
 
-@pytest.mark.parametrize(("name", "unit"), thinned(2, NAMED, [1e-6, 1e6]))
+@pytest.mark.parametrize(("name", "unit"), thinned(4, NAMED, [1e-6, 1e6]))
 def test_units_change_nothing(name: str, unit: float) -> None:
     plane = PLANES["limited"]
     sigma, eps = np.array([0.8, 1.2]), np.array([0.3, 0.5])
@@ -359,7 +359,7 @@ def test_units_change_nothing(name: str, unit: float) -> None:
 
 @pytest.mark.parametrize("name", [*NAMED, "two"])
 @given(unit=st.floats(-6, 6).map(lambda e: 10.0**e))
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_units_of_one_attribute_change_nothing(name: str, unit: float) -> None:
     line = LINES["mixture"]
     base = bayes_disclosure(joint(line), made(name, [0.8]), 0.3).delta
@@ -478,9 +478,9 @@ def test_strongly_correlated_noise_of_many_axes() -> None:
 @pytest.mark.parametrize(
     ("name", "plane"),
     [
-        ("uniform", "correlated"),
         ("ball", "mixture"),
         ("laplace", "correlated"),
+        pytest.param("uniform", "correlated", marks=SLOW),
         ("two", "correlated"),
         pytest.param("gaussian", "mixture", marks=SLOW),
     ],
