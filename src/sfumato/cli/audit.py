@@ -13,7 +13,7 @@ from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
 
 if TYPE_CHECKING:
-    from sfumato.jobs.audit import AuditReport
+    from sfumato.jobs.audit_report import AuditReport
     from sfumato.jobs.spec import ReleaseSpec
 
 _SHOWN, _NAMED = 10, 5

@@ -14,7 +14,8 @@ from sfumato._numerics import shown_up
 from sfumato.design.closed_form import published
 from sfumato.files import save, whole
 from sfumato.formats.readers import Table
-from sfumato.jobs.audit import AuditReport, audit_table
+from sfumato.jobs.audit import audit_table
+from sfumato.jobs.audit_report import AuditReport
 from sfumato.jobs.fit import fit_table
 from sfumato.jobs.plan import CurvePoint, curve
 from sfumato.jobs.release import release_table
