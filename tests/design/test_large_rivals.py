@@ -15,6 +15,8 @@ from sfumato.design.closed_form import (
 from sfumato.design.inverse import least_leakage
 from sfumato.design.optimal import optimal
 from sfumato.design.remap import remapped
+from sfumato.guarantees import LDP
+from sfumato.jobs.privatize import privatize
 from sfumato.loss import Loss
 from tests.strategies import Floats
 
@@ -87,3 +89,26 @@ def test_the_least_leakage_is_found_on_a_map_of_five_thousand_cells() -> None:
     found = least_leakage(belief, loss, 0.9 * constant)
     assert found.cost <= 0.9 * constant
     assert 0 < found.sip.epsilon < 1.0
+
+
+def test_a_column_of_thousands_of_symbols_is_reported_in_parts() -> None:
+    """The cost and the expected counts are those of the matrix that is never made."""
+    size = 5_100
+    rng = np.random.default_rng(8)
+    column = [f"item {place}" for place in rng.zipf(1.3, 9_000) % size]
+    public = [f"item {place}" for place in range(size)]
+    frame = {"item": column}
+    records = {"item": [*column, *public]}
+    released = privatize(
+        frame,
+        "item",
+        epsilon=2.0,
+        mechanism="randomized-response",
+        history=records,
+        order="shuffled",
+    )
+    certificate = released.certificate
+    assert certificate.ldp <= LDP(2.0)
+    odds = np.exp(2.0)
+    assert certificate.cost == pytest.approx(1 - odds / (odds + size - 1), abs=1e-3)
+    assert len(released.frame["item"]) == 9_000

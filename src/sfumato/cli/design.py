@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,13 @@ from sfumato.cli.console import print_json, print_line, table
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from sfumato.mechanisms.channel import Channel
+
+_PRINTED = 2_500
+"""Probabilities that a person would look at; more are for machines."""
+_TABULATED = 600
+"""Symbols up to which a response is told as a matrix."""
 
 
 def design(
@@ -56,7 +63,7 @@ def design(
                 "sip": found.sip.epsilon,
                 "ldp": found.ldp.epsilon,
                 "outputs": outputs,
-                "channel": found.channel.probabilities.tolist(),
+                **_channel(found.channel),
             }
         )
         return
@@ -66,6 +73,10 @@ def design(
     print_line(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
     if found.sip.epsilon > epsilon:
         print_line(f"this rule does NOT keep the budget of {shown_up(epsilon)}")
+    rows, columns = found.channel.size, len(outputs)
+    if rows * columns > _PRINTED:
+        print_line(f"a channel of {rows:,} symbols and {columns:,} outputs: --json tells all of it")
+        return
     table(
         "probability of each output (column) for each true symbol (row)",
         ["", *(str(output) for output in outputs)],
@@ -74,6 +85,16 @@ def design(
             for symbol, row in enumerate(found.channel.probabilities)
         ],
     )
+
+
+def _channel(channel: Channel) -> dict[str, Any]:
+    """All probabilities: a matrix, or what makes it up where it would be too large."""
+    from sfumato.mechanisms.response import ResponseChannel
+
+    if not isinstance(channel, ResponseChannel) or channel.size <= _TABULATED:
+        return {"channel": channel.probabilities.tolist()}
+    shared, kept, target = channel.parts()
+    return {"shared": shared.tolist(), "kept": kept, "target": target.tolist()}
 
 
 def read_belief(option: str, text: str) -> NDArray[np.float64]:

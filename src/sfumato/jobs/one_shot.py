@@ -26,6 +26,7 @@ from sfumato.jobs import Progress
 from sfumato.jobs.coins import RowCoins
 from sfumato.jobs.known import Floats, Ints, Known
 from sfumato.jobs.spec import named_loss
+from sfumato.loss import Loss
 from sfumato.mechanisms.channel import Channel
 from sfumato.mechanisms.frequency import KaryResponse, Reporting, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.lattice import Lattice, Noise
@@ -272,32 +273,42 @@ _REPORTS: dict[Mechanism, Callable[[int, float], Reporting]] = {
 }
 
 
+_REPORTED_CELLS = 20_000_000
+"""Bits of reports that are in memory at once."""
+
+
 def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | None) -> OneShot:
     """Reports of sets of symbols, made for estimating frequencies."""
     labels = list(known.alphabet.labels)
-    costs = named_loss(loss or "hamming", known.alphabet).matrix
+    costs = named_loss(loss or "hamming", known.alphabet)
     made = _REPORTS[mechanism](len(labels), _checks.epsilon("epsilon", epsilon))
     address = digest("reports", mechanism.value, repr(made), *map(repr, labels))
     single = mechanism is Mechanism.RANDOMIZED_RESPONSE
     true, other = made.shown
     mean = known.mean
-    kept = (true - other) * np.eye(len(labels)) + other
+
+    def reports(places: Ints, coins: RowCoins, first: int) -> NDArray[np.bool_]:
+        report = made.simulate  # whether coins may be guessed was settled by the caller
+        if not coins.addressed:
+            return report(places, coins.source)
+        rows = enumerate(places, start=first)
+        return np.concatenate([report([place], coins.of(row, address)) for row, place in rows])
 
     def draw(places: Ints, coins: RowCoins) -> Released:
-        report = made.simulate  # whether coins may be guessed was settled by the caller
-        if coins.addressed:
-            rows = [report([place], coins.of(row, address)) for row, place in enumerate(places)]
-            told = np.concatenate(rows)
-        else:
-            told = report(places, coins.source)
-        estimates = made.estimate(told)
+        counts, values = np.zeros(len(labels), dtype=np.int64), []
+        # A report names each symbol or not: many people and many symbols come in parts.
+        part = max(1, _REPORTED_CELLS // len(labels))
+        for first in range(0, places.size, part):
+            told = reports(places[first : first + part], coins, first)
+            counts += told.sum(axis=0)
+            chosen = ([labels[place] for place in np.flatnonzero(row)] for row in told)
+            values += [row[0] if single else _listed(row) for row in chosen]
+        estimates = made.estimate_counts(counts, places.size)
         errors = [
             made.variance(min(1.0, max(0.0, float(share))), places.size) ** 0.5
             for share in estimates
         ]
-        chosen = [[labels[place] for place in np.flatnonzero(row)] for row in told]
-        values = [row[0] for row in chosen] if single else [_listed(row) for row in chosen]
-        shares = told.sum(axis=0) / max(1, told.sum())
+        shares = counts / max(1, counts.sum())
         found = zip(map(str, labels), estimates.tolist(), errors, strict=True)
         return Released(values, np.asarray(shares), {name: (f, e) for name, f, e in found})
 
@@ -305,13 +316,19 @@ def _reporting(mechanism: Mechanism, known: Known, epsilon: float, loss: str | N
         lip=LIP(max(made.leakage(prior).epsilon for prior in _different(known))),
         ldp=made.local,
         loss=loss or "hamming",
-        cost=float(mean @ (kept * costs).sum(axis=1)) if single else None,
-        nothing=float(known.shares @ (known.priors @ costs).min(axis=1)),
-        expected=mean @ kept if single else None,
+        cost=_response_cost(costs, mean, true, other) if single else None,
+        nothing=float(known.shares @ [costs.means(prior).min() for prior in known.priors]),
+        expected=(true - other) * mean + other * mean.sum() if single else None,
         fingerprint=address,
         rounding=0.0,
         draw=draw,
     )
+
+
+def _response_cost(loss: Loss, mean: Floats, true: float, other: float) -> float:
+    """Expected loss where the truth is told with one probability and any other with another."""
+    right = mean @ loss.paired(np.arange(mean.size))
+    return float((true - other) * right + other * loss.means(mean).sum())
 
 
 def _listed(row: list[Any]) -> str:

@@ -118,8 +118,13 @@ class Reporting(ABC):
         table = np.atleast_2d(np.asarray(reports))
         if table.shape[1] != self.size or len(table) == 0:
             raise InvalidParameter("reports", table.shape, f"have {self.size} columns")
+        return self.estimate_counts(table.sum(axis=0), len(table))
+
+    def estimate_counts(self, counts: ArrayLike, people: int) -> Floats:
+        """The same from how many reports have each symbol."""
         shown, false = self.shown
-        return np.asarray((table.mean(axis=0) - false) / (shown - false))
+        share = np.asarray(counts) / _checks.count("people", people)
+        return np.asarray((share - false) / (shown - false))
 
     def variance(self, frequency: float, people: int) -> float:
         """Variance of an estimate of a frequency from the reports of so many people."""
