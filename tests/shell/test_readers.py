@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sfumato.errors import InvalidParameter
 from sfumato.formats.problems import BadTable
 from sfumato.formats.readers import Chunk, Table
-from tests.shell.running import call, done, refused
+from tests.shell.running import call, done, refused, spawn
 from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
 
 NAMES = ("person", "place", "note")
@@ -101,15 +101,9 @@ def test_line_ends_of_another_system_are_no_part_of_a_field(tmp_path: Path) -> N
     assert gathered(chunks) == {"place": ["here", "there"]}
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("live.csv", b"person,place\n\np1,here\n\n\np2\n"),
-        ("live.jsonl", b'{"person":"p1","place":"here"}\n\n  \n{"person":"p2"}\n'),
-    ],
-)
-def test_blank_lines_are_no_rows(tmp_path: Path, name: str, data: bytes) -> None:
-    assert refusal(made(tmp_path / name, data)).row == 2
+def test_blank_lines_are_no_objects(tmp_path: Path) -> None:
+    data = b'{"person":"p1","place":"here"}\n\n  \n{"person":"p2"}\n'
+    assert refusal(made(tmp_path / "live.jsonl", data)).row == 2
 
 
 def test_a_last_line_without_an_end_is_a_row(tmp_path: Path) -> None:
@@ -420,3 +414,36 @@ def test_a_table_of_another_separator_goes_through(tmp_path: Path, mark: str) ->
     done("release", path, "-m", model, "--epsilon", 0.5, "-o", out)
     assert out.read_text().startswith("person\tsequence\treleased\t")
     done("audit", out, "-m", model)
+
+
+# Blank lines -------------------------------------------------------------------------------------
+
+
+def test_a_blank_line_in_a_table_of_one_column_is_a_missing_value(tmp_path: Path) -> None:
+    path = made(tmp_path / "one.csv", b"value\n\n5\n\n\r\n7\n\n\n")
+    assert gathered(list(Table.at(str(path)).chunks(["value"]))) == {
+        "value": ["", "5", "", "", "7"]
+    }
+
+
+def test_a_blank_line_between_rows_of_several_columns_is_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "two.csv", b"person,place\na,1\n\nb,2\n")
+    assert "row 2" in str(refusal(path)) and "2 fields" in str(refusal(path))
+
+
+def test_blank_lines_after_the_last_row_are_no_rows(tmp_path: Path) -> None:
+    path = made(tmp_path / "two.csv", b"person,place\na,1\nb,2\n\n\r\n")
+    assert gathered(list(Table.at(str(path)).chunks(["person"]))) == {"person": ["a", "b"]}
+
+
+def test_a_missing_value_in_a_table_of_one_column_does_not_vanish(tmp_path: Path) -> None:
+    path = made(tmp_path / "one.csv", b"ans\n" + b"yes\nno\n\n" * 30 + b"no\n")
+    command = ("privatize", path, "-c", "ans", "--epsilon", 1, "-o", tmp_path / "out.csv")
+    refused(call(*command), "row 3: the value must not be missing; 30 are")
+    assert "61 values" in done(*command, "--missing", "drop", "--order", "kept").out
+
+
+@pytest.mark.parametrize("command", [("realtime", "-", "-o", "-"), ("compare", "-")])
+def test_a_blank_line_does_not_shift_a_series(command: tuple[object, ...]) -> None:
+    result = spawn(*command, "--sensitivity", 1, "--epsilon", 1, stdin=b"value\n5\n\n7\n")
+    assert result.code == 2 and "row 2: the value must not be empty" in result.err

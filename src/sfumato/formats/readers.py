@@ -175,17 +175,7 @@ class Table:
     ) -> Iterator[Chunk]:
         columns: dict[str, list[Any]] = {name: [] for name in places}
         first, number = 1, 0
-        while True:
-            decoded.begin_row(number + 1)
-            try:
-                row = next(lines, None)
-            except csv.Error as problem:
-                rule = f"the row is malformed ({problem})"
-                raise BadTable(self.path, number + 1, rule) from None
-            if row is None:
-                break
-            if not row:
-                continue
+        for row in self._filled(lines, decoded, width):
             number += 1
             if len(row) != width:
                 rule = f"a row must have {width} fields, like the header; it has {len(row)}"
@@ -199,6 +189,31 @@ class Table:
             raise BadTable(self.path, None, "the table must not be empty")
         if number >= first:
             yield Chunk(first, columns)
+
+    def _filled(self, lines: Any, decoded: Lines, width: int) -> Iterator[list[str]]:
+        """The rows; blank lines after the last one are none.
+
+        A blank line between rows is how a table of one column writes a missing value: skipped, it
+        would vanish and the rows after it would move up. Where there are more columns it is a row
+        without fields.
+        """
+        number, blank = 1, 0
+        while True:
+            decoded.begin_row(number + blank)
+            try:
+                row = next(lines, None)
+            except csv.Error as problem:
+                rule = f"the row is malformed ({problem})"
+                raise BadTable(self.path, number + blank, rule) from None
+            if row is None:
+                return
+            if not row:
+                blank += 1
+                continue
+            for _ in range(blank):
+                yield [""] if width == 1 else []
+            yield row
+            number, blank = number + blank + 1, 0
 
     def _json_lines(
         self, wanted: Sequence[str], optional: Sequence[str], size: int
