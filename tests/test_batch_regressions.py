@@ -1,6 +1,7 @@
 """Laws of batches that were once broken: each was found by trying to break the code."""
 
 import itertools
+import linecache
 import math
 import sys
 from dataclasses import replace
@@ -86,7 +87,9 @@ def test_ctrl_c_leaves_a_batch_waiting_or_released_never_lost() -> None:
             nonlocal seen
             code = getattr(frame, "f_code", None)
             if code is not None and code.co_filename.endswith("streaming/batched.py"):
-                seen += event == "line"
+                here = linecache.getline(code.co_filename, frame.f_lineno)  # type: ignore[attr-defined]
+                # A lock is taken and given back in C, where no signal breaks in; a tracer would.
+                seen += event == "line" and "with self._lock" not in here
                 if seen == most:
                     raise KeyboardInterrupt
             return interrupt
