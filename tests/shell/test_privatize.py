@@ -160,8 +160,11 @@ def test_the_certificate_beside_the_output_is_what_json_says(
     output = tmp_path / "private.csv"
     found = done(*answer(people, output, "--mechanism", mechanism, "--json")).document
     written = json.loads(Path(f"{output}.certificate.json").read_text())
-    seen = {"clamped": 0, "missing": 0, "notes": []}
-    assert found == {"output": str(output), **written, "operator": seen}
+    seen = found.pop("operator")
+    assert found == {"output": str(output), **written}
+    assert {"clamped", "missing", "realised", "constant", "notes"} == set(seen)
+    assert (seen["realised"] is None) == (mechanism == "unary-encoding")
+    assert not {"realised", "constant"} & set(written)
     assert written["lip"] <= 1.0
     assert written["delta"] == 0.0
     assert (written["frequencies"] is None) == (mechanism != "unary-encoding")

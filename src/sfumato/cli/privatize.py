@@ -237,7 +237,13 @@ def _rivals(done: Privatized, budget: LIP, loss: str | None) -> tuple[Rival, ...
 
 def _seen(done: Privatized) -> dict[str, Any]:
     """What is for whoever runs this alone."""
-    return {"clamped": done.clamped, "missing": done.missing, "notes": list(done.notes)}
+    return {
+        "clamped": done.clamped,
+        "missing": done.missing,
+        "realised": done.realised,
+        "constant": done.constant,
+        "notes": list(done.notes),
+    }
 
 
 def _document(certificate: Certificate) -> dict[str, Any]:
@@ -256,6 +262,11 @@ def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> Non
         say(f"note: {done.clamped:,} values were clamped (told to you, not in the certificate)")
     if done.missing:
         say(f"note: {done.missing:,} values were missing (told to you, not in the certificate)")
+    if done.realised is not None:
+        say(
+            f"note: on these rows it lost {done.realised:.3g}, and the best constant would have "
+            f"lost {done.constant:.3g} (told to you, not in the certificate)"
+        )
     for note in done.notes:
         say(f"note: {note} (told to you, not in the certificate)")
     for remark in done.certificate.remarks:
@@ -274,7 +285,8 @@ def _lines(certificate: Certificate) -> list[str]:
             f"saying nothing {certificate.nothing:.6g}"
         )
     if certificate.gain is not None:
-        lines.append(f"saves {certificate.gain:.1%} of what saying nothing loses")
+        percent = round(100 * certificate.gain, 9)  # of two digits already, rounded down
+        lines.append(f"saves {percent:g} % of what saying nothing loses, if the prior fits")
     if certificate.interval is not None:
         low, high = certificate.interval
         lines.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sfumato._numerics import shown_down, shown_up
 from sfumato.guarantees import LDP, LIP
 from sfumato.jobs.beside import Beside
 from sfumato.jobs.known import Floats, Known
@@ -17,6 +18,8 @@ _SAME = 1e-3
 """A release that saves less than this part of what a constant loses is worth no more than it."""
 _COARSE = 0.1
 """Part of what a constant loses from which clamping and rounding alone are remarked on."""
+_NOISE = 1e-12
+"""What the arithmetic of two equal losses may leave between them."""
 _NAMED = 8
 """Symbols that a remark names; the certificate has all of them."""
 
@@ -35,7 +38,8 @@ class Certificate:
         loss: What errors are measured by.
         cost: Expected loss of a value, with clamping and rounding.
         nothing: The same if one fixed value were told, whatever is true.
-        gain: Part of that loss which the release saves; negative if a constant were better.
+        gain: Part of that loss which the release saves, rounded down to two digits; negative if a
+            constant were better.
         rounding: Expected loss of clamping and rounding alone.
         prior: Where the prior comes from.
         floor: Part of an estimated prior that was spread evenly; 0 for one that was given.
@@ -105,7 +109,9 @@ class Privatized:
         known: What was known of the column, public like the certificate.
         clamped: How many values lay outside the interval.
         missing: How many values were missing.
-        notes: What was seen in the private values. These three are for whoever holds the data, not
+        realised: Mean loss on the true values; None where a report is no single value.
+        constant: What the best constant would have lost on them.
+        notes: What was seen in the private values. These five are for whoever holds the data, not
             for the receiver.
     """
 
@@ -115,6 +121,8 @@ class Privatized:
     known: Known = field(repr=False)
     clamped: int = field(default=0, repr=False)
     missing: int = field(default=0, repr=False)
+    realised: float | None = field(default=None, repr=False)
+    constant: float | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -130,10 +138,11 @@ def certificate_of(
     """The certificate of a release: nothing in it depends on the values but by what left.
 
     Losses that were learnt from the rows themselves are told with two digits: with all of them,
-    whoever knows every row but one could compute the last.
+    whoever knows every row but one could compute the last. What is saved follows from the exact
+    ones: of two that are rounded it could come out above the truth.
     """
     where, never = known.where, _never(known, made)
-    worth = _worth(made)
+    worth, gain = _worth(made), _gain(made)
     made = _shortened(made) if known.records is Records.PRIVATE else made
     heard = None if made.expected is None else int((made.expected > 0).sum())
     return Certificate(
@@ -146,7 +155,7 @@ def certificate_of(
         loss=made.loss,
         cost=made.cost,
         nothing=made.nothing,
-        gain=_gain(made),
+        gain=gain,
         rounding=made.rounding,
         prior=known.source,
         floor=known.floor,
@@ -184,7 +193,7 @@ _ORDER: dict[Order, tuple[str, ...]] = {
 def _shortened(made: OneShot) -> OneShot:
     return replace(
         made,
-        cost=None if made.cost is None else _short(made.cost),
+        cost=None if made.cost is None else float(shown_up(made.cost, 2)),
         nothing=_short(made.nothing),
         rounding=_short(made.rounding),
     )
@@ -198,7 +207,8 @@ def _short(value: float) -> float:
 def _gain(made: OneShot) -> float | None:
     if made.cost is None or made.nothing == 0:
         return None
-    return 1 - made.cost / made.nothing
+    gain = 1 - made.cost / made.nothing
+    return 0.0 if abs(gain) < _NOISE else float(shown_down(gain, 2))
 
 
 def _worth(made: OneShot) -> tuple[str, ...]:

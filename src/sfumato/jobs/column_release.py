@@ -20,13 +20,15 @@ from sfumato.jobs import Progress
 from sfumato.jobs.beside import Beside
 from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
 from sfumato.jobs.column_certificate import Privatized, certificate_of, spread_of
+from sfumato.jobs.column_fit import ColumnFit
 from sfumato.jobs.frames import Index, column_list, columns_of, framed_columns, index_of
 from sfumato.jobs.known import LEARNT_PRIORS, Columns, Floats, Ints, Known, feature_names
 from sfumato.jobs.one_shot import Mechanism, OneShot, one_shot
 from sfumato.jobs.priors import AnyPrior
 from sfumato.jobs.reading import Kind, Reading, Records, rare_symbols
 from sfumato.jobs.row_order import Order, order_tells
-from sfumato.jobs.spec import choice
+from sfumato.jobs.spec import choice, named_loss
+from sfumato.loss import Loss
 from sfumato.mechanisms.lattice import Lattice
 from sfumato.models.encoding import Raw
 from sfumato.models.numerals import Numerals
@@ -142,9 +144,10 @@ class ColumnSpec:
         names = row_addresses(places, naming, self.identity, FRAME)
         plan = self._plan(known)
         told = made.draw(places, RowCoins(coins, Domain.PRIVATIZE, plan, names))
-        outside = 0
-        if isinstance(known.where, Lattice):
-            outside = known.where.outside(known.read(cells, FRAME))
+        outside, truth = 0, self._truth(known, cells)
+        if isinstance(known.where, Lattice) and not isinstance(truth, Loss):
+            outside = known.where.outside(truth)
+        fit = ColumnFit.of(known, places, truth, told.values, made)
         turn = self._turn(RowCoins(coins, Domain.PRIVATIZE, digest("order", plan), names))
         shown = replace(made, fingerprint=self._fingerprint(coins, plan, known, made))
         parts = (self.column, self.mechanism, known, shown, told, self.beside, self.order)
@@ -155,8 +158,16 @@ class ColumnSpec:
             known=known,
             clamped=outside,
             missing=table.missing,
-            notes=notes,
+            realised=fit.realised,
+            constant=fit.constant,
+            notes=(*fit.notes(made), *notes),
         )
+
+    def _truth(self, known: Known, cells: Sequence[Raw]) -> Loss | Floats:
+        """True numbers, or what a wrong symbol costs."""
+        if known.kind is Kind.NUMBERS:
+            return np.array(known.read(cells, FRAME), np.float64)
+        return named_loss(self.loss or "hamming", known.alphabet)
 
     def _fingerprint(self, coins: Randomness, plan: str, known: Known, made: OneShot) -> str:
         """Tells two releases apart, but lets nobody test guesses at rows that were learnt from."""
