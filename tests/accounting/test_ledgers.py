@@ -86,10 +86,12 @@ def test_sums_are_never_below_the_exact_ones(left: float, right: float) -> None:
     "budget",
     [PerStep(SIP(1.0)), Horizon(SIP(1.0), 5), Window(SIP(1.0), 3), Geometric(SIP(1.0), 0.5)],
 )
-def test_no_cap_is_infinite(budget: Budget) -> None:
+@pytest.mark.parametrize("values", [1, 2, 7])
+def test_no_cap_is_infinite(budget: Budget, values: int) -> None:
     ledgers = Ledgers(2, budget.memory)
     ledgers.charge(np.array([0]), np.array([[0.25, 0.5]]))
-    assert budget.allowances(ledgers, np.arange(2))[:, 1].tolist() == [math.inf, math.inf]
+    due = budget.allowances(ledgers, np.arange(2), values)
+    assert due[:, 1].tolist() == [math.inf, math.inf]
 
 
 def test_accounts_take_the_same_memory_for_ever() -> None:

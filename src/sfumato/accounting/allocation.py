@@ -288,8 +288,10 @@ def _left(total: float, spent: float) -> float:
 
 
 def _times(part: float, values: int) -> float:
-    """A product that is never above the exact one."""
-    return part if values == 1 else math.nextafter(part * values, 0.0)
+    """A product that is never above the exact one; no limit stays none."""
+    if values == 1 or math.isinf(part):
+        return part
+    return math.nextafter(part * values, 0.0)
 
 
 def _even_share(total: float, spent: float, steps_left: int, values: int) -> float:
