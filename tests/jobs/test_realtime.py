@@ -16,6 +16,7 @@ from sfumato.streaming.banks import seasonal
 from sfumato.streaming.instant import Purpose
 from sfumato.streaming.realtime import Realtime
 from sfumato.streaming.series import Unit
+from sfumato.streaming.windowed import Windowed
 
 SETTING = Setting(1.0, 2.0, 1e-6, 200)
 VALUES: list[float | None] = [100 + 30 * math.sin(moment / 5) for moment in range(200)]
@@ -124,9 +125,25 @@ def test_moments_without_a_value_pass_and_are_paid_for_by_nobody() -> None:
 
 
 def test_more_values_than_the_budget_is_for_are_refused_before_any_draw() -> None:
-    for method in ("realtime", "tree"):
+    for method in ("realtime", "tree", "bd", "ba", "pegasus"):
         with pytest.raises(InvalidParameter, match="199"):
             released(method=method, setting=Setting(1.0, 2.0, 1e-6, 199))
+
+
+@pytest.mark.parametrize("method", ["bd", "ba"])
+def test_a_window_longer_than_the_series_is_kept_as_it_was_asked_for(method: str) -> None:
+    """The certificate says ten values: no ten of them may leak more, also of a short series."""
+    setting = Setting(1.0, 1.0, 1e-6, 3, 10)
+    made = series_method(method, None, setting)
+    assert isinstance(made, Windowed) and made.window == 10
+    running = made.begin(seeded(1), purpose=Purpose.SIMULATION)
+    leaked = []
+    for moment in range(40):
+        running.step(1e6 * (moment % 2))
+        leaked.append(running.spent)
+    assert 0 < max(sum(leaked[start : start + 10]) for start in range(31)) <= 1
+    certificate = released(VALUES[:3], method=method, setting=setting).certificate
+    assert "any 10 successive values" in certificate.protects and certificate.epsilon <= 1
 
 
 @pytest.mark.parametrize("method", ["realtime", "gaussian"])

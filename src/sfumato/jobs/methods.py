@@ -283,8 +283,8 @@ def _warmup(setting: Setting) -> int:
 def _windowed(
     setting: Setting, kind: type[BudgetDistribution] | type[BudgetAbsorption]
 ) -> SeriesMethod[Releasing]:
-    width = min(setting.window, setting.length)
-    return kind.at(setting.sensitivity, setting.pure(width), width)
+    # Never a shorter window than was asked for, even for few values: it is what is promised.
+    return kind.at(setting.sensitivity, setting.pure(setting.window), setting.window)
 
 
 def _event(make: Callable[[Setting], Realtime]) -> Callable[[Setting], Realtime]:

@@ -22,6 +22,7 @@ from sfumato.streaming.instant import Purpose
 from sfumato.streaming.realtime import Realtime, RunningSeries
 from sfumato.streaming.series import Releasing, SeriesMethod, Unit, checked_series
 from sfumato.streaming.tree import BinaryTree, SquareRootTree
+from sfumato.streaming.windowed import Windowed
 
 UNITS = {"user": Unit.USER, "event": Unit.EVENT, "w-event": Unit.WINDOW}
 _BANKS = ("realtime", "laplace-filtered", "discrete-gaussian", "binomial")
@@ -124,6 +125,7 @@ def release_series(
     values, clamped = _clamped(series, interval)
     running: Releasing
     if state is None:
+        _check_length(values, setting)
         told, running = _all(made, values, randomness, name, purpose)
     elif isinstance(made, Realtime) and name is None:
         told, running = continued(made, values, state, randomness, purpose)
@@ -179,6 +181,14 @@ def _within(value: float, interval: tuple[float, float] | None) -> float:
     return float(value) if interval is None else min(max(float(value), interval[0]), interval[1])
 
 
+def _check_length(values: Sequence[float | None], setting: Setting) -> None:
+    """As many values as were stated at most, of every method: also of those that know no end."""
+    _checks.count("length", len(values))
+    if len(values) > setting.length:
+        rule = f"have at most {setting.length} values, as many as the budget is for"
+        raise InvalidParameter("series", len(values), rule)
+
+
 def _all(
     made: SeriesMethod[Releasing],
     values: Sequence[float | None],
@@ -186,11 +196,6 @@ def _all(
     name: str | None,
     purpose: Purpose,
 ) -> tuple[list[float | None], Releasing]:
-    _checks.count("length", len(values))
-    most = len(made.noises) if isinstance(made, Realtime) else getattr(made, "length", math.inf)
-    if len(values) > most:
-        rule = f"have at most {most} values, as many as the budget is for"
-        raise InvalidParameter("series", len(values), rule)
     running = made.begin(randomness, name=name, purpose=purpose)
     if isinstance(running, RunningSeries):
         return stepped(running, values), running
@@ -243,7 +248,7 @@ def _certificate(
     return SeriesCertificate(
         method=method,
         unit=made.unit.value,
-        protects=_protects(made.unit, setting),
+        protects=_protects(made, setting),
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         sensitivity=setting.sensitivity,
@@ -258,15 +263,13 @@ def _certificate(
     )
 
 
-def _protects(unit: Unit, setting: Setting) -> str:
+def _protects(made: SeriesMethod[Releasing], setting: Setting) -> str:
     by = f"by at most {shown_up(setting.sensitivity)}"
-    match unit:
-        case Unit.USER:
-            return f"a person who may be in every value and change each {by}"
-        case Unit.EVENT:
-            return f"one value, which may change {by}; who is in several is protected in each alone"
-        case Unit.WINDOW:
-            return f"a person in any {setting.window} successive values, who may change each {by}"
+    if isinstance(made, Windowed):
+        return f"a person in any {made.window} successive values, who may change each {by}"
+    if made.unit is Unit.USER:
+        return f"a person who may be in every value and change each {by}"
+    return f"one value, which may change {by}; who is in several is protected in each alone"
 
 
 def _remarks(told: Sequence[float | None], risk: Risk | None) -> list[str]:
