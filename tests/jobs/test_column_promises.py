@@ -448,3 +448,41 @@ def test_every_combination_of_what_leaves_is_released_or_refused_and_never_half(
         done = release(frame, "width", keep=["kind"], **options, **NUMBERS)
         assert sorted(done.frame["kind"]) == sorted(frame["kind"])
         assert len(done.frame["width"]) == 75
+
+
+# One meaning, one fingerprint; messages ----------------------------------------------------------
+
+
+def test_whole_numbers_and_fractions_that_are_equal_give_the_same_answers() -> None:
+    values = np.random.default_rng(12).uniform(0, 20, 60).round(2).tolist()
+
+    def released(**options: Any) -> Any:
+        key = sf.keyed(bytes(range(32)))
+        frame = pd.DataFrame({"x": values})
+        return sf.privatize(frame, "x", points=11, randomness=key, order="kept", **options)
+
+    whole = released(epsilon=1, delta=0, ldp=4, interval=(0, 20))
+    floats = released(epsilon=1.0, delta=0.0, ldp=4.0, interval=(0.0, 20.0))
+    assert whole.certificate.fingerprint == floats.certificate.fingerprint
+    assert whole.frame["x"].tolist() == floats.frame["x"].tolist()
+
+
+@pytest.mark.parametrize("options", [{"interval": (0.0, 9.0)}, {}])
+def test_a_missing_number_cannot_be_a_symbol(options: dict[str, Any]) -> None:
+    values = [*np.linspace(0.5, 8.5, 60).tolist(), None]
+    with pytest.raises(InvalidParameter, match="missing must be refuse or drop for numbers"):
+        release({"x": values}, missing="symbol", **options)
+
+
+def test_a_symbol_that_the_records_lack_says_to_name_all_possible_ones() -> None:
+    past = pd.DataFrame({"x": ["a", "b"] * 20})
+    with pytest.raises(BadTable, match=r"row 2: .*name all that are possible \(values\)"):
+        release({"x": ["a", "c"]}, history=past)
+
+
+def test_one_column_leaves_and_two_leave() -> None:
+    frame = {"x": ["a", "b"] * 40, "k": ["u"] * 80, "l": ["v"] * 80}
+    one = release(frame, keep=["k"], order="kept").certificate.remarks
+    assert any(remark.startswith("'k' leaves beside it and is knowledge") for remark in one)
+    two = release(frame, keep=["k", "l"], order="kept").certificate.remarks
+    assert any(remark.startswith("'k', 'l' leave beside it and are knowledge") for remark in two)

@@ -142,7 +142,7 @@ def privatize(
     Examples:
       sfumato privatize survey.csv -c answer --epsilon 1 -o private.csv
       sfumato privatize grades.csv -c final --epsilon 1 --loss absolute \\
-          --prior features:first,second --history last-year.csv -o private.csv
+          --prior features:first,second --history last-year.csv --values 0,1,2,3,4,5 -o private.csv
       sfumato privatize salaries.csv -c gross --epsilon 2 --range 0:200000 \\
           --prior mixture --plot salaries.png -o private.csv
       sfumato privatize iris.csv -c width --epsilon 1 --keep species --order shuffled --compare \\

@@ -66,13 +66,13 @@ class Beside:
         told = []
         if self.linked:
             told.append(
-                f"{_listed(self.linked)} leave beside it and are knowledge: what is promised holds "
-                "within every group of equal values of them"
+                f"{_listed(self.linked)} {_verbs(self.linked, 'are')} knowledge: what is promised "
+                f"holds within every group of equal values of {_them(self.linked)}"
             )
         if self.independent:
             told.append(
-                f"{_listed(self.independent)} leave beside it and were declared to tell nothing of "
-                "it: if they do, more is told than this says"
+                f"{_listed(self.independent)} {_verbs(self.independent, 'were')} declared to tell "
+                "nothing of it: otherwise more is told than this says"
             )
         return tuple(told)
 
@@ -154,3 +154,16 @@ def _text(cell: Raw) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names)
+
+
+def _verbs(names: Sequence[str], second: str) -> str:
+    if len(names) > 1:
+        return f"leave beside it and {second}"
+    return f"leaves beside it and {_SINGULAR[second]}"
+
+
+_SINGULAR = {"are": "is", "were": "was"}
+
+
+def _them(names: Sequence[str]) -> str:
+    return "them" if len(names) > 1 else "it"

@@ -89,10 +89,10 @@ class ColumnSpec:
         return cls(
             given.column,
             given.prior,
-            LIP(_checks.epsilon("epsilon", given.epsilon), given.delta),
+            LIP(_checks.epsilon("epsilon", given.epsilon), float(given.delta)),
             choice("mechanism", Mechanism, given.mechanism),
             given.loss,
-            given.ldp,
+            None if given.ldp is None else float(given.ldp),
             Reading(named, listed, _interval(given.interval), given.points, missing),
             _beside(given),
             choice("order", Order, given.order),
@@ -277,7 +277,7 @@ def _interval(ends: Any) -> tuple[float, float] | None:
     pair = () if isinstance(ends, str) else tuple(ends)
     if len(pair) != 2 or not all(isinstance(end, int | float) for end in pair):
         raise InvalidParameter("interval", "something else", "be two numbers, low and high")
-    return pair[0], pair[1]
+    return float(pair[0]), float(pair[1])
 
 
 def within(known: Known, radius: float | None, ratio: float | None) -> Known:

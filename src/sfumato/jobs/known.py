@@ -13,6 +13,7 @@ from sfumato.alphabet import Alphabet, Label
 from sfumato.design.number_error import TrueNumbers
 from sfumato.errors import InvalidParameter
 from sfumato.formats.headers import no_column
+from sfumato.formats.missing import MISSING_SYMBOL, Missing
 from sfumato.formats.problems import BadTable
 from sfumato.jobs.beside import Groups
 from sfumato.jobs.fit import read_each
@@ -241,7 +242,7 @@ def _kind(values: Sequence[Raw], prior: AnyPrior, reading: Reading) -> tuple[Kin
         return Kind.NUMBERS, None
     if prior != "estimate" or reading.values is not None:
         return Kind.SYMBOLS, None
-    return found_kind(values)
+    return found_kind([value for value in values if value != MISSING_SYMBOL] or values)
 
 
 def _reads_symbols(prior: AnyPrior) -> bool:
@@ -252,6 +253,9 @@ def _reads_symbols(prior: AnyPrior) -> bool:
 def _numbers(
     values: Sequence[Raw], prior: AnyPrior, reading: Reading, groups: Groups | None, source: str
 ) -> Learnt:
+    if reading.missing is Missing.SYMBOL:
+        rule = "be refuse or drop for numbers: symbol is for symbols only (kind: symbols)"
+        raise InvalidParameter("missing", reading.missing.value, rule)
     numerals = Numerals.of(values) or PLAIN
     read = read_each(values, numerals.read, source)
     learnt = number_priors(read, prior, reading, groups)

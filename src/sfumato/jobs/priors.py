@@ -191,7 +191,7 @@ def _covering(values: Sequence[float], density: AnyPrior, points: int) -> Lattic
     else:
         low, high = (float(end) for end in np.quantile(values, [_TAIL, 1 - _TAIL]))
     if not math.isfinite(high - low) or low == high:
-        raise InvalidParameter("interval", "one point", "be given: the values hardly differ")
+        raise InvalidParameter("interval", None, "be given: the values hardly differ")
     # Two points fewer, since both ends move outward to multiples of the step.
     least = (high - low) / max(1, _checks.count("points", points, at_least=4) - 3)
     unit = 10.0 ** math.floor(math.log10(least))

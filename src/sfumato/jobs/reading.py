@@ -111,7 +111,8 @@ def symbol_places(where: Symbols, values: Sequence[Raw], source: str) -> Ints:
     symbols = read_each(values, where.encode, source)
     places = np.array([where.alphabet.place(symbol) for symbol in symbols], dtype=np.int64)
     if unknown := np.flatnonzero(places < 0).tolist():
-        raise BadTable(source, unknown[0] + 1, str(UnknownSymbol(len(where.alphabet))))
+        rule = f"{UnknownSymbol(len(where.alphabet))}; name all that are possible (values)"
+        raise BadTable(source, unknown[0] + 1, rule)
     return places
 
 

@@ -66,6 +66,9 @@ class Lattice:
     count: int
 
     def __post_init__(self) -> None:
+        # Whole numbers are the same ends, and must have the same fingerprint.
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
         if not (self.low < self.high and math.isfinite(self.high - self.low)):
             rule = "be finite, the first less than the second"
             raise InvalidParameter("interval", (self.low, self.high), rule)
