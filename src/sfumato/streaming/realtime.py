@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -297,19 +297,50 @@ class Realtime(SeriesMethod["RunningSeries"]):
         randomness: Randomness,
         purpose: Purpose = Purpose.RELEASE,
         *,
-        name: str | None = None,
+        names: Sequence[str] | None = None,
     ) -> Floats:
         """Release many series at once, time by series; the same guarantee for each of them.
 
-        Coins are drawn for all series of a moment together, so the answers are not those of the
-        same series alone.
+        With keyed coins each series has those of its name, as if it were released alone: its
+        place in the table means nothing. Others draw for all series of a moment together.
+
+        Args:
+            table: The values, one row for each time and one column for each series.
+            randomness: Source of coins.
+            purpose: A simulation may use seeded coins; a release may not.
+            names: Of the series, all different; needed with keyed coins.
+
+        Examples:
+            >>> from sfumato.randomness import keyed
+            >>> coins = keyed(b"sixteen bytes or more")
+            >>> method = Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=3)
+            >>> both = method.release_many(np.ones((3, 2)), coins, names=["north", "south"])
+            >>> alone = method.release_many(np.ones((3, 1)), coins, names=["south"])
+            >>> bool((both[:, 1] == alone[:, 0]).all())
+            True
         """
         values = _checks.numbers("table", table)
-        if values.ndim != 2:
-            raise InvalidParameter("table", values.shape, "have rows of values, one for each time")
-        return self._many(values, self.own_coins(randomness, name, purpose))
+        if values.ndim != 2 or not values.shape[1]:
+            rule = "have rows of values, one for each time, of at least one series"
+            raise InvalidParameter("table", values.shape, rule)
+        given = None if names is None else _names(names, values.shape[1])
+        return self._many(values, self._coins_of(given, randomness, purpose))
 
-    def _many(self, values: Floats, coins: StreamCoins) -> Floats:
+    def _coins_of(
+        self, names: list[str] | None, randomness: Randomness, purpose: Purpose
+    ) -> list[StreamCoins]:
+        """Coins of each series, or one set for all that never comes again."""
+        if names is None and randomness.addressed and not randomness.simulated:
+            # One set for the table would give a place in it the same noise in every table.
+            rule = "be given, with keyed coins: one for each series"
+            raise InvalidParameter("names", None, rule)
+        first = self.own_coins(randomness, None if names is None else names[0], purpose)
+        if names is None or not randomness.addressed:
+            return [first]
+        return [replace(first, stream=name) for name in names]
+
+    def _many(self, values: Floats, coins: Sequence[StreamCoins]) -> Floats:
+        """Answers with coins of each series, or with those of all of them together."""
         if not 0 < len(values) <= len(self.noises):
             rule = f"have 1 to {len(self.noises)} values, as many as the budget is for"
             raise InvalidParameter("series", len(values), rule)
@@ -318,8 +349,10 @@ class Realtime(SeriesMethod["RunningSeries"]):
         parts = []
         for start in range(0, len(values), _BLOCK):
             block = slice(start, min(start + _BLOCK, len(values)))
-            measured = self._measured(start, values[block], coins)
+            columns = np.split(values[block], len(coins), axis=1)
+            drawn = [self._measured(start, *own) for own in zip(columns, coins, strict=True)]
             noise = np.where(np.isfinite(variances[block]), variances[block], 1.0)
+            measured = np.concatenate(drawn, axis=1)
             parts.append(running.update(measured, self.weights[block], noise))
         return np.concatenate(parts)
 
@@ -337,7 +370,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
         return np.stack(rows)
 
     def _released(self, values: Floats, coins: StreamCoins) -> Floats:
-        return self._many(values[:, None], coins)[:, 0]
+        return self._many(values[:, None], [coins])[:, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -503,6 +536,16 @@ def _weights(weight: float | ArrayLike, shares: Floats) -> Floats:
     if not (given.min() > 0 and given.max() <= 1):
         raise InvalidParameter("weight", float(given.min()), "lie in (0, 1]")
     return np.where(shares > 0, given, 0.0)
+
+
+def _names(names: Sequence[str], count: int) -> list[str]:
+    """One name for each series: two with one name would share their noise."""
+    given = [] if isinstance(names, str) else list(names)
+    if not all(isinstance(name, str) for name in given) or len(given) != count:
+        raise InvalidParameter("names", len(given), f"be a list of {count}, one for each series")
+    if len(set(given)) < count:
+        raise InvalidParameter("names", len(set(given)), f"be {count} different ones")
+    return given
 
 
 def _number(value: float) -> float:
