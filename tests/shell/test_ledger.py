@@ -108,6 +108,28 @@ def test_a_release_never_goes_on_with_a_ledger_that_lost_rows(ledger: Path, name
         SqliteStore(ledger, PLAN.fingerprint)
 
 
+EDITS = {
+    "free rows": "UPDATE events SET sip = 0, ldp = 0 WHERE stream = 'u1'",
+    "another answer": "UPDATE events SET released = 7 WHERE stream = 'u1' AND sequence = 1",
+    "another id": "UPDATE events SET id = 'new' WHERE stream = 'u1' AND sequence = 1",
+    "another time": "UPDATE events SET time = '1' WHERE stream = 'u1' AND sequence = 1",
+    "another stream": "UPDATE events SET stream = 'u3' WHERE stream = 'u1' AND sequence = 0",
+    "a cheaper state": "UPDATE streams SET sip = 0, ldp = 0 WHERE stream = 'u1'",
+    "a lost state": "DELETE FROM streams WHERE stream = 'u1'",
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_stream_is_never_continued_over_an_edited_row(ledger: Path, name: str) -> None:
+    with sqlite3.connect(ledger) as database:
+        database.execute(EDITS[name])
+    database.close()
+    with SqliteStore(ledger, PLAN.fingerprint) as store:
+        with pytest.raises(CorruptData, match="stream 'u1'"):
+            store.state("u1")
+        assert store.state("u2") is not None
+
+
 def test_a_changed_answer_is_never_given_again(ledger: Path) -> None:
     with sqlite3.connect(ledger) as database:
         TAMPERINGS["an edited answer"](database)

@@ -107,8 +107,12 @@ def chained(number: int, answer: Answer, state: bytes | None, before: bytes, hea
 
 def row_hash(before: bytes, entry: Entry) -> bytes:
     """Hash of a row and of the one before it in its stream."""
-    fields = entry.fields()[:-2]
-    return _hash(b"row", before + msgspec.msgpack.encode(fields))
+    return stored_hash(before, entry.fields())
+
+
+def stored_hash(before: bytes, fields: tuple[object, ...]) -> bytes:
+    """The same of a row as it is stored."""
+    return _hash(b"row", before + msgspec.msgpack.encode(fields[:-2]))
 
 
 def next_head(head: bytes, own: bytes) -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.codec import from_bytes
@@ -30,6 +30,7 @@ from sfumato.store.chain import (
     next_head,
     row_hash,
     state_digest,
+    stored_hash,
 )
 from sfumato.streaming.instant import InstantState
 
@@ -37,9 +38,13 @@ VERSION = 3
 _QUESTION_MARKS = 500
 _PAGE = 4096
 Item = TypeVar("Item")
+_Link: TypeAlias = tuple[int, bytes, bytes | None]
+_StreamRow: TypeAlias = tuple[int, float, float, bytes, bytes]
 
 COLUMNS = """entry, id, source, place, stream, sequence, outcome, released, sip, ldp, batch, time,
     tag, state, hash, head"""
+_SEQUENCE = 5
+_LINK = "sequence + 1, hash, state"
 _BEFORE = """SELECT before.hash FROM events AS before
     WHERE before.stream = events.stream AND before.sequence = events.sequence - 1"""
 
@@ -82,6 +87,7 @@ class LedgerReader:
         self.path: Path | None = Path(os.path.realpath(path))
         self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
+        self._whole: set[str] = set()  # streams of which every row was checked
         if not self.path.is_file():
             raise LedgerMismatch(f"{path}: the ledger must exist; it does not")
         # The head first: rows that are committed while this reads come on top.
@@ -171,17 +177,54 @@ class LedgerReader:
             return dict(self._database.execute(query).fetchall())
 
     def state(self, stream: str) -> InstantState | None:
-        """Where a stream stands; None if it never released anything."""
+        """Where a stream stands; None if it never released anything.
+
+        Whoever goes on from a state relies on all that came before it: the first time, every row of
+        the stream is checked.
+
+        Raises:
+            CorruptData: If the state is not the one of the last row, or a row was changed.
+        """
         row = self._stream_row(stream)
-        if row is None:
+        last = self._last_link(stream) if stream in self._whole else self._whole_chain(stream)
+        if row is None and last is None:
             return None
-        _, state, own = row
-        query = "SELECT hash, state FROM events WHERE stream = ? ORDER BY sequence DESC LIMIT 1"
-        with self._reported():
-            last = self._database.execute(query, (stream,)).fetchone()
-        if last != (own, state_digest(state)):
+        if row is None:
+            raise self._broken(f"the state of stream {stream!r} is missing")
+        moments, sip, ldp, blob, own = row
+        if last != (moments, own, state_digest(blob)):
             raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
-        return from_bytes(state, InstantState)
+        state = from_bytes(blob, InstantState)
+        if (stream, moments, sip, ldp) != (
+            state.stream,
+            state.sequence,
+            state.ledger.sip,
+            state.ledger.ldp,
+        ):
+            raise self._broken(f"what stream {stream!r} spent is not what its state says")
+        self._whole.add(stream)
+        return state
+
+    def _last_link(self, stream: str) -> _Link | None:
+        """How many rows a stream has, the hash of the last, and what that says of the state."""
+        query = f"SELECT {_LINK} FROM events WHERE stream = ? ORDER BY sequence DESC LIMIT 1"
+        with self._reported():
+            found: _Link | None = self._database.execute(query, (stream,)).fetchone()
+        return found
+
+    def _whole_chain(self, stream: str) -> _Link | None:
+        """The same, once every row of the stream was found to be the one that was committed."""
+        before = first_hash(self.front.id, self.front.plan, stream)
+        moments, state = 0, None
+        query = f"SELECT {COLUMNS} FROM events WHERE stream = ? ORDER BY sequence"
+        with self._reported():
+            for row in self._database.execute(query, (stream,)):
+                *_, state, own, _ = row
+                if row[_SEQUENCE] != moments or stored_hash(before, row) != own:
+                    what = f"moment {moments} of stream {stream!r} was changed, moved or lost"
+                    raise self._broken(what)
+                before, moments = own, moments + 1
+        return (moments, before, state) if moments else None
 
     def last_time(self, stream: str) -> str | None:
         """When the last value of a stream was measured, if it is known."""
@@ -284,12 +327,10 @@ class LedgerReader:
             )
         return entry
 
-    def _stream_row(self, stream: str) -> tuple[int, bytes, bytes] | None:
-        query = "SELECT sequence, state, hash FROM streams WHERE stream = ?"
+    def _stream_row(self, stream: str) -> _StreamRow | None:
+        query = "SELECT sequence, sip, ldp, state, hash FROM streams WHERE stream = ?"
         with self._reported():
-            row: tuple[int, bytes, bytes] | None = self._database.execute(
-                query, (stream,)
-            ).fetchone()
+            row: _StreamRow | None = self._database.execute(query, (stream,)).fetchone()
         return row
 
     def _front(self, plan: str | None) -> Front:
@@ -307,7 +348,8 @@ class LedgerReader:
         if plan is not None and own != plan:
             raise LedgerMismatch(
                 f"{self.path}: this ledger was begun with another model, budget, loss, method or "
-                "length of batch, or one of the two is a simulation; use a ledger of its own"
+                "length of batch, another --policy, --when-exhausted or --when-unknown, or one of "
+                "the two is a simulation; use a ledger of its own"
             )
         return Front(id_, own, identity, rules, Head(entries, head), bool(closed))
 

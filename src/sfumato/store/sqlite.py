@@ -123,6 +123,7 @@ class SqliteStore(Guarded, LedgerReader):
         self.path = None if path is None else Path(os.path.realpath(path))
         self._lock = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
+        self._whole = set()
         self._anchor = None
         self.anchored, self.log_there = None, True
         with self._closing_on_failure():
@@ -268,7 +269,7 @@ class SqliteStore(Guarded, LedgerReader):
         row = self._stream_row(state.stream)
         due, before = 0, first_hash(self.front.id, self.front.plan, state.stream)
         if row is not None:
-            due, _, before = row
+            due, *_, before = row
         moments = [answer.event.sequence for answer in answers]
         if moments[0] < due:
             raise LedgerMismatch("an event was answered before: its moment of the stream is taken")
