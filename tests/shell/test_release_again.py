@@ -222,3 +222,10 @@ def test_an_empty_field_is_refused(model: Path, tmp_path: Path, column: str) -> 
     said = refused(live, "-m", model, *RULE, "--event", "id", output=tmp_path / "private.csv")
     assert said.startswith(f"sfumato: {live}, row 2: ")
     assert "must not be empty" in said
+
+
+def test_an_audit_says_that_coins_were_guessable(model: Path, tmp_path: Path) -> None:
+    live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
+    done("release", live, "-m", model, *RULE, "--seed", 3, "-o", private)
+    assert "A SIMULATION: its coins can be guessed" in done("audit", private, "-m", model).out
+    assert done("audit", private, "-m", model, "--json").document["purpose"] == "simulation"

@@ -111,7 +111,7 @@ def audit(
             progress=show,
         )
     if as_json:
-        print_json({"passed": report.passed, **asdict(report)})
+        print_json({"passed": report.passed, "purpose": spec.purpose, **asdict(report)})
     else:
         worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
         table(
@@ -143,6 +143,8 @@ def audit(
         where = f"{files[0]}, " if len(files) == 1 else ""
         for problem in report.problems:
             print_line(f"PROBLEM {'' if problem.startswith('the ledger') else where}{problem}")
+        if spec.purpose != "release":
+            print_line("A SIMULATION: its coins can be guessed; it protects nobody's values")
         print_line("the audit found nothing wrong" if report.passed else "the audit FAILED")
     if not report.passed:
         raise typer.Exit(FAILED_AUDIT)
