@@ -25,7 +25,9 @@ def tell(report: DisclosureReport, *, quiet: bool) -> None:
         ("who knows each column, were they independent", report.delta_if_independent),
     ]
     if report.coupling != "none":
-        lines.append((f"the best attacker who knows: {report.coupling}", report.delta))
+        lines.append((f"the best attacker who knows: {report.coupling}", report.delta_model))
+        lines.append(("who knows other such records (99 % confidence)", report.delta_held_out))
+        lines.append(("delta: the most of these two", report.delta))
     if report.groups > 1:
         lines.append(("the same, on average over all groups", report.delta_mean))
         lines.append(("a blind guess, on average over all groups", report.delta_before_mean))
@@ -88,7 +90,16 @@ def tell_published(done: Published, *, to_error: bool) -> None:
     if certificate.coupling != "none":
         lines.append(
             f"the best one who knows {certificate.coupling}: at most "
-            f"{shown_up(certificate.guarantee.delta, 4)} ({certificate.way})"
+            f"{shown_up(certificate.delta_model, 4)}"
+        )
+        if certificate.delta_held_out is not None:
+            lines.append(
+                "one who knows other such records: at most "
+                f"{shown_up(certificate.delta_held_out, 4)} (99 % confidence)"
+            )
+        lines.append(
+            f"delta, the most of these: {shown_up(certificate.guarantee.delta, 4)} "
+            f"({certificate.way})"
         )
     if certificate.groups > 1:
         lines.append(

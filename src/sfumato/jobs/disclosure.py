@@ -19,6 +19,7 @@ from sfumato.jobs.noise import (
     attacked,
     chosen_noise,
     guessed,
+    known_to_others,
     told_of_best,
     told_of_guesses,
     told_of_ignorance,
@@ -27,6 +28,7 @@ from sfumato.jobs.people import Asked, Group, People, known_people
 from sfumato.leakage.chain import chain_bound, sampled_information
 from sfumato.leakage.coupled import disclosure_rates
 from sfumato.leakage.disclosure import Found, Way, bayes_disclosure
+from sfumato.leakage.held_out import HeldOut
 from sfumato.mechanisms.publishing import Shape, lattice_steps, noise_of
 from sfumato.mechanisms.vector_noise import VectorNoise, axis_scales
 from sfumato.models.coupled import CoupledPrior, domains_of
@@ -57,7 +59,11 @@ class DisclosureReport:
         accuracy: How near an attacker must come, on each column.
         coupling: What the attacker knows.
         learnt_from: Where from: `table`, `history`, or `nothing`.
-        delta: Probability that the best attacker who knows it comes near enough on all columns.
+        delta: Probability that the best attacker who knows it comes near enough on all columns, or
+            that one does who knows other such records, if that is more.
+        delta_model: The first of these: where values heap, it is too little.
+        delta_held_out: The second, with 99 % confidence; None with too few records, or coupling
+            none.
         delta_low: It is at least this; with `way`, how it was found.
         delta_high: It is at most this.
         way: Closed form, quadrature or sampling (then the interval is one of confidence).
@@ -93,6 +99,8 @@ class DisclosureReport:
     coupling: str
     learnt_from: str
     delta: float
+    delta_model: float
+    delta_held_out: float | None
     delta_low: float
     delta_high: float
     way: str
@@ -163,8 +171,10 @@ def disclosure(
         >>> people = {"height": body[0], "weight": body[1]}
         >>> asked = {"accuracy": 2.0, "sigma": 8.0, "noise": "gaussian"}
         >>> known = disclosure(people, ["height", "weight"], coupling="gaussian", **asked)
-        >>> known.delta_before, known.delta  # a guess; the best attacker who knows the density
-        (0.034, 0.078)
+        >>> known.delta_before, known.delta_model  # a guess; the best who knows the density
+        (0.048, 0.078)
+        >>> known.delta  # at most, of one who knows other such records: of 500, that is not sure
+        0.102
         >>> alone = disclosure(people, ["height", "weight"], coupling="none", **asked)
         >>> alone.delta, alone.remarks[0][:23]  # who knows nothing: less than a guess has
         (0.039, 'NO PROMISE AGAINST ANYO')
@@ -288,6 +298,8 @@ def _report(people: People, group: Group, noise: VectorNoise, asked: Asked) -> D
         bound, bound_of = min(rates.gamma_without * (1 + rates.gain_bound), 1.0), "gamma"
         information, holds = math.inf, rates.gamma <= bound * (1 + 1e-6)
     before = guessed(group, half)
+    other = known_to_others(group, noise, half)
+    most = found if other is None else _most(found, other)
     return DisclosureReport(
         columns=known.names,
         kept=people.beside.linked,
@@ -300,11 +312,13 @@ def _report(people: People, group: Group, noise: VectorNoise, asked: Asked) -> D
         accuracy=tuple(half.tolist()),
         coupling=known.text,
         learnt_from=people.learnt_from,
-        delta=found.delta,
-        delta_low=found.low,
-        delta_high=found.high,
-        way=found.way.value,
-        delta_mean=found.high,
+        delta=most.delta,
+        delta_model=found.delta,
+        delta_held_out=None if other is None else other.high,
+        delta_low=most.low,
+        delta_high=most.high,
+        way=most.way.value,
+        delta_mean=most.high,
         delta_without_correlation=alone,
         delta_if_independent=independent,
         delta_before=before,
@@ -322,6 +336,14 @@ def _report(people: People, group: Group, noise: VectorNoise, asked: Asked) -> D
         silence=Silence((), (), (), ()),
         remarks=_warnings(holds, bound_of),
     )
+
+
+def _most(found: Found, other: HeldOut) -> Found:
+    """The larger of what the coupling tells and what other records do."""
+    if other.high <= found.delta:
+        return found
+    low, high = max(found.low, other.low), max(found.high, other.high)
+    return Found(other.high, low, high, Way.HELD_OUT)
 
 
 def _warnings(holds: bool, bound_of: str) -> tuple[str, ...]:

@@ -26,14 +26,16 @@ from sfumato.leakage.disclosure import (
     prior_disclosure,
     unlimited,
 )
+from sfumato.leakage.held_out import FEWEST_RECORDS, HeldOut, held_out_disclosure
 from sfumato.mechanisms.publishing import Shape, lattice_steps, noise_of, published_box
 from sfumato.mechanisms.vector_noise import CorrelatedNoise, VectorNoise, axis_scales
+from sfumato.models.coupled import CoupledPrior
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
 
 BEST = "best"
-_SEARCHES, _NEAR = 40, 5e-3
+_SEARCHES, _NEAR, _COARSE = 40, 5e-3, 4e-2
 _GUESSED_ROWS = 5_000
 _CLEARLY = 4.0
 """Deviations of a share of people by which it must exceed another."""
@@ -169,8 +171,43 @@ def _least_noise(
         # Of a group that is safe with the noise that others need, nothing more is asked.
         if factor == 0.0 or reached(factor) > target:
             factor = max(factor, _least_factor(reached, half.size, target, progress))
-    # All digits would tell of the table that it was learnt from.
-    return wanted.at(float(shown_up(factor, 3)) * unit)
+    for group in people.groups:
+
+        def found(factor: float, group: Group = group) -> float:
+            other = known_to_others(group, wanted.at(factor * unit), half)
+            return 0.0 if other is None else other.high
+
+        factor = _raised(found, _short(factor), target, progress)
+    return wanted.at(_short(factor) * unit)
+
+
+def _short(factor: float) -> float:
+    """With three digits, rounded up: all would tell of the table that it was learnt from."""
+    return float(shown_up(factor, 3))
+
+
+def _raised(
+    found: Callable[[float], float], factor: float, target: float, progress: Progress | None
+) -> float:
+    """The factor, or the least above it, about, with which an attack succeeds no more often.
+
+    Only factors as they are used are tried, with three digits: an attack is counted, and a count
+    need not fall with every step of the noise.
+    """
+    low, high = factor, factor
+    for count in range(_SEARCHES):
+        if progress:
+            progress(count)
+        if (now := found(high)) <= target:
+            break
+        low, high = high, _short(high * min(max(now / target * 1.02, 1.1), 2.0))
+    else:
+        rule = "be more: no noise that was tried keeps it against who knows other such records"
+        raise InvalidParameter("target_delta", target, rule)
+    while high / low > 1 + _COARSE:
+        middle = _short(math.sqrt(low * high))
+        low, high = (low, middle) if found(middle) <= target else (middle, high)
+    return high
 
 
 def _least_factor(
@@ -229,13 +266,27 @@ def attacked(known: Attributes, noise: VectorNoise, half: Floats) -> Found | Non
     return None
 
 
+def known_to_others(group: Group, noise: VectorNoise, half: Floats) -> HeldOut | None:
+    """What he finds who knows other such records; None if nothing is known, or too few are."""
+    return None if group.known.ignorant else held_out_disclosure(group.table, noise, half)
+
+
 def guessed(group: Group, half: Floats) -> float:
-    """What the best constant guess reaches before anything is published."""
+    """What the best constant guess reaches before anything is published.
+
+    By what is known, or among the records: where values heap, a smooth density knows less.
+    """
+    if group.known.ignorant:
+        return _largest_share(group.records, half)[0]
+    share = _largest_share(group.records, half)[0] if len(group.table) >= FEWEST_RECORDS else 0.0
     if group.known.joint is not None:
-        return prior_disclosure(group.known.joint, half)
-    if group.known.tied is not None:
-        return prior_cloud_disclosure(group.known.tied, half)
-    return _largest_share(group.records, half)[0]
+        return max(prior_disclosure(group.known.joint, half), share)
+    return max(prior_cloud_disclosure(_tied(group.known), half), share)
+
+
+def _tied(known: Attributes) -> CoupledPrior:
+    assert known.tied is not None
+    return known.tied
 
 
 def _largest_share(records: Numbers, half: Floats) -> tuple[float, int]:

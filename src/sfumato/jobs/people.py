@@ -24,8 +24,9 @@ from sfumato.jobs.attributes import (
     known_attributes,
     numbers_of,
 )
-from sfumato.jobs.beside import Beside, Groups
+from sfumato.jobs.beside import FEWEST_ROWS, Beside, Groups
 from sfumato.jobs.frames import column_list, columns_of
+from sfumato.leakage.held_out import FEWEST_RECORDS
 from sfumato.mechanisms.publishing import Shape
 from sfumato.mechanisms.vector_noise import axis_scales
 from sfumato.models.coupling import Interval
@@ -74,6 +75,11 @@ class Group:
     places: Ints
 
     @property
+    def table(self) -> Floats:
+        """What was learnt from, one record a row."""
+        return np.stack(list(self.records.values()), axis=1)
+
+    @property
     def size(self) -> int:
         """How many people."""
         return len(next(iter(self.people.values())))
@@ -92,7 +98,8 @@ class People:
         rows: Which rows of the frame these are.
         dropped: How many rows were left out because a value was missing.
         learnt_from: `table`, `history`, or `nothing` where what is known was given.
-        guessed_from_table: Whether a blind guess is one that these very people taught.
+        guessed_from_table: Whether these very people taught a blind guess, or the attacker who
+            knows other records.
     """
 
     beside: Beside
@@ -146,7 +153,19 @@ class People:
                 "the coupling was learnt from these very people: what is said holds for an "
                 "attacker who knows it already; learn it from public records (history) to be safe",
             )
-        return (*every, *self.beside.remarks, *learnt)
+        return (*every, *self.beside.remarks, *learnt, *self._few)
+
+    @property
+    def _few(self) -> tuple[str, ...]:
+        """An attacker who knows hardly any records is not tried, and that is said."""
+        fewest = min(len(group.table) for group in self.groups)
+        if self.groups[0].known.ignorant or fewest >= FEWEST_RECORDS:
+            return ()
+        where = " of a group" if len(self.groups) > 1 else ""
+        return (
+            f"fewer than {FEWEST_RECORDS} records{where}: too few to attack with; delta is that of "
+            "the coupling alone, and who knows more such records may find more where values heap",
+        )
 
 
 def known_people(
@@ -185,12 +204,24 @@ def known_people(
     if learnt is not None:
         learnt.check_sizes(FRAME if history is None else HISTORY)
         owner = learnt.owner if owner is None else owner
+    given = isinstance(asked.coupling, JointMixture)
+    if history is None and not given and asked.coupling != "none":
+        _check_rows(len(rows))
     groups = _groups(numbers, past, owner, learnt, asked)
     source = "table" if history is None else "history"
-    given = isinstance(asked.coupling, JointMixture)
     learnt_from = "nothing" if given or groups[0].known.ignorant else source
-    taught = history is None and not given
+    taught = history is None and not (given and len(rows) < FEWEST_RECORDS)
     return People(beside, groups, numbers, others, half, rows, dropped, learnt_from, taught)
+
+
+def _check_rows(rows: int) -> None:
+    """Refuse to learn what attackers know from hardly any private rows: it would be those rows."""
+    if rows < FEWEST_ROWS:
+        rule = (
+            f"a coupling needs {FEWEST_ROWS} rows to be learnt from the columns that are "
+            "published: fewer tell their own values; give public records (history)"
+        )
+        raise BadTable(FRAME, None, rule)
 
 
 def _beside(asked: Asked, names: Sequence[str], identity: str | None) -> Beside:

@@ -27,6 +27,7 @@ from sfumato.jobs.noise import (
     certified,
     chosen_noise,
     guessed,
+    known_to_others,
     told_of_best,
     told_of_guesses,
     told_of_ignorance,
@@ -34,6 +35,7 @@ from sfumato.jobs.noise import (
 from sfumato.jobs.people import FRAME, Asked, People, known_people
 from sfumato.jobs.row_order import Order, order_tells
 from sfumato.jobs.spec import choice
+from sfumato.leakage.disclosure import Way
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
 from sfumato.mechanisms.series_noise import on_lattice
 from sfumato.mechanisms.vector_noise import VectorNoise
@@ -56,6 +58,10 @@ class PublishCertificate:
             all columns with at most this probability, in whichever group of these columns; the
             accuracy is the least of the columns'.
         guarantee_without_correlation: The same of an attacker who sees the values alone.
+        delta_model: The same of one who knows the coupling and no records: where values heap, it is
+            too little.
+        delta_held_out: The same of one who knows other such records, with 99 % confidence; None
+            with too few of them, or coupling none. The guarantee is no less than either.
         delta_mean: The same probability over all groups together.
         delta_before: What the best constant guess reaches before anything is published, in the
             group where it reaches most.
@@ -79,6 +85,8 @@ class PublishCertificate:
 
     guarantee: Disclosure
     guarantee_without_correlation: Disclosure
+    delta_model: float
+    delta_held_out: float | None
     delta_mean: float
     delta_before: float
     delta_before_mean: float
@@ -269,12 +277,17 @@ def _certificate(
     half, least = people.half, float(people.half.min())
     guesses = [guessed(group, half) for group in people.groups]
     found = [certified(group.known, noise, half, steps) for group in people.groups]
+    attacks = [known_to_others(group, noise, half) for group in people.groups]
+    counted = [0.0 if attack is None else up(attack.high) for attack in attacks]
     # Who knows what is common does at least as well as a guess.
     highs = [
-        high if group.known.ignorant else max(high, guess)
-        for group, (high, _), guess in zip(people.groups, found, guesses, strict=True)
+        high if group.known.ignorant else max(high, guess, other)
+        for group, (high, _), guess, other in zip(
+            people.groups, found, guesses, counted, strict=True
+        )
     ]
     worst = int(np.argmax(highs))
+    model, way = found[worst]
     delta, target = _shortened(people, highs[worst]), asked.target_delta
     if target is not None:
         if highs[worst] > target:
@@ -284,6 +297,12 @@ def _certificate(
     return PublishCertificate(
         guarantee=Disclosure(least, delta),
         guarantee_without_correlation=Disclosure(least, published_box(noise, half, steps)),
+        delta_model=min(_shortened(people, model), delta),
+        delta_held_out=(
+            None
+            if all(attack is None for attack in attacks)
+            else min(_shortened(people, max(counted)), delta)
+        ),
         delta_mean=min(_shortened(people, _mean_up(people, highs)), delta),
         delta_before=_shortened(people, max(guesses), blind=True),
         delta_before_mean=_shortened(people, _mean_up(people, guesses), blind=True),
@@ -298,7 +317,7 @@ def _certificate(
         accuracy=tuple(half.tolist()),
         coupling=people.coupling,
         learnt_from=people.learnt_from,
-        way=found[worst][1].value,
+        way=(Way.HELD_OUT if counted[worst] > model else way).value,
         steps=tuple(steps.tolist()),
         fingerprint="",  # of all the rest
         remarks=(
@@ -315,7 +334,8 @@ def _shortened(people: People, value: float, *, blind: bool = False) -> float:
 
     With all digits, whoever knows every row but one could compute the last.
     """
-    if people.learnt_from == "table" or (blind and people.guessed_from_table):
+    known = blind or not people.groups[0].known.ignorant
+    if people.learnt_from == "table" or (known and people.guessed_from_table):
         return min(float(shown_up(value, 2)), 1.0)
     return value
 

@@ -79,6 +79,7 @@ class Way(StrEnum):
     CLOSED = "closed form"
     QUADRATURE = "quadrature"
     SAMPLING = "sampling"
+    HELD_OUT = "attacks on held-out records"
 
 
 @dataclass(frozen=True, slots=True)
