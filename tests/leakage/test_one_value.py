@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sfumato import LDP, SIP, Horizon, InstantPlan, MarkovChain, Method, PerStep, Window, loss
+from sfumato.accounting import lifetime
 from sfumato.accounting.lifetime import one_value_bound
 from sfumato.leakage.one_value import (
     influence,
@@ -143,20 +144,147 @@ def test_influences_bound_the_distance_of_laws_given_what_was_released_between()
     for _ in range(20):
         rows = draw.dirichlet(np.ones(3), 3) + 0.02
         rows /= rows.sum(axis=1, keepdims=True)
-        chain = MarkovChain.from_matrix(rows)
-        found = influence(chain, 5)
+        found = influence(MarkovChain.from_matrix(rows))
         assert found is not None
-        earlier, later = found
+        steps = np.arange(1.0, 81)
+        earlier, later = np.tanh(found.earlier(steps) / 4), np.tanh(found.later(steps) / 4)
         laws, power, belief = rows.copy(), rows.copy(), draw.dirichlet(np.ones(3))
         for s in range(5):
-            spread = max(0.5 * np.abs(a - b).sum() for a in laws for b in laws)
-            assert spread <= later[s]
+            assert _spread(laws) <= later[s]
             # Bayes: an earlier value given a later one, whatever the belief about it was.
             for column in power.T:
                 given = belief * column / (belief @ column)
                 assert 0.5 * np.abs(given - belief).sum() <= earlier[s]
             weighted = laws * draw.random(3)
             laws, power = weighted / weighted.sum(axis=1, keepdims=True) @ rows, power @ rows
+        assert np.all(np.diff(earlier) <= 0)
+        assert np.all(np.diff(later) <= 0)
+
+
+def _spread(laws: Floats) -> float:
+    return max(0.5 * float(np.abs(a - b).sum()) for a in laws for b in laws)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_batch_that_ties_its_ends_forgets_as_little_as_one_move(size: int) -> None:
+    """Listed batches whose output depends on the first and the last value together."""
+    draw, longest = np.random.default_rng(size), 0.0
+    for trial in range(12):
+        rows = draw.dirichlet(np.full(size, 3.0), size) + 0.05
+        rows /= rows.sum(axis=1, keepdims=True)
+        found = influence(MarkovChain.from_matrix(rows))
+        assert found is not None
+        laws = rows.copy()
+        for batches in range(1, 5):
+            spread = _spread(laws)
+            assert spread <= np.tanh(found.later(np.array([float(batches)]))[0] / 4)
+            per_move = found.rows * found.shrink ** (4 * (batches - 1))
+            longest = max(longest, spread / np.tanh(per_move / 4))
+            tied = np.eye(size) + 1e-6 if trial % 2 else draw.random((size, size)) ** 8
+            ends = np.zeros((size, size))
+            for path in product(range(size), repeat=4):
+                chance = prod(float(rows[a, b]) for a, b in pairwise(path))
+                ends[path[0], path[-1]] += chance * tied[path[0], path[-1]]
+            laws = laws @ ends
+            laws = laws / laws.sum(axis=1, keepdims=True) @ rows
+    # One contraction for every value of a batch would be false.
+    assert longest > 1.5
+
+
+@pytest.mark.parametrize("width", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_no_adversarial_batch_tells_more_than_forgetting_allows(
+    width: int, epsilon: float, fixed: bool
+) -> None:
+    """Batches of any length up to `width`; outputs are functions of both ends of a batch."""
+    draw = np.random.default_rng(width)
+    for _ in range(6):
+        rows = draw.dirichlet(np.full(2, 3.0), 2) + 0.05
+        rows /= rows.sum(axis=1, keepdims=True)
+        chain = MarkovChain.from_matrix(rows)
+        lengths = [width if fixed else int(draw.integers(1, width + 1)) for _ in range(4)]
+        weights, paths = np.ones(1), np.zeros((1, 0), dtype=np.int64)
+        chances = np.ones(1)
+        for length in lengths:
+            tails = np.array(list(product(range(2), repeat=length)))
+            old = len(paths)
+            paths = np.hstack([np.repeat(paths, len(tails), 0), np.tile(tails, (old, 1))])
+            start = paths.shape[1] - length
+            chances, weights = (np.repeat(one, len(tails)) for one in (chances, weights))
+            for moment in range(start, paths.shape[1]):
+                now = paths[:, moment]
+                move = rows[paths[:, moment - 1], now] if moment else chain.initial[now]
+                chances = chances * move
+            code = 2 * paths[:, start] + paths[:, -1]
+            belief = np.bincount(code, chances * weights, 4)
+            told = np.ones(4)
+            reached = belief > 0
+            told[reached] = _extreme(belief[reached] / belief.sum(), epsilon * length, draw)
+            weights = weights * told[code]
+        assert _largest_move(paths, chances, weights) <= min(
+            one_value_bound(chain, PerStep(SIP(epsilon)), end, width).sip.epsilon
+            for end in (None, paths.shape[1])
+        )
+
+
+def _largest_move(paths: NDArray[np.int64], chances: Floats, weights: Floats) -> float:
+    largest = 0.0
+    for moment in paths.T:
+        before = np.bincount(moment, chances)
+        after = np.bincount(moment, chances * weights)
+        moved = np.log(after / after.sum()) - np.log(before / before.sum())
+        largest = max(largest, float(np.abs(moved).max()))
+    return largest
+
+
+def test_a_batch_of_any_length_is_as_near_as_its_nearest_value() -> None:
+    """Two batches: the last value of one is told, then the first value of the next."""
+    chain, width = MarkovChain.from_matrix([[0.999, 0.001], [0.1, 0.9]]), 50_000
+    move, start = chain.transition(), chain.initial
+    told_last = np.array([(1 - start[1] * np.e) / start[0], np.e])
+    joint = (start * told_last)[:, None] * move
+    second = joint.sum(axis=0)
+    told_first = np.array([(1 - second[1] * np.e) / second[0], np.e])
+    after = second * told_first
+    truth = float(np.log(after[1] / after.sum() / (start @ move)[1]))
+    assert truth == pytest.approx(1.934, abs=1e-3)
+    for length in (None, 10 * width, 2 * width):
+        bound = one_value_bound(chain, PerStep(SIP(1 / width)), length, width)
+        assert truth <= bound.sip.epsilon <= (np.inf if length is None else length / width + 1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 4096, 4097, 5000, 100_000])
+@pytest.mark.parametrize("batch", [1, 7, 6000])
+def test_windows_and_batches_of_every_length_have_a_bound(width: int, batch: int) -> None:
+    chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+    budget = Window(SIP(1.0), width)
+    bounds = [
+        one_value_bound(chain, budget, length, batch).sip.epsilon
+        for length in (1, 2, 5001, 300_000, None)
+    ]
+    assert bounds == sorted(bounds)
+    assert bounds[0] == 1.0
+    assert np.isfinite(bounds[-1])
+    if batch == 1 and width > 1000:
+        # The window before the value and the one that begins with it.
+        assert bounds[-1] == pytest.approx(2.0)
+
+
+def test_a_longer_list_of_blocks_leaves_the_bound_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not listed is bounded by a geometric sum."""
+    chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+    cases: list[tuple[PerStep | Window, int]] = [
+        (PerStep(SIP(0.1)), 1),
+        (PerStep(SIP(0.1)), 3),
+        (Window(SIP(1.0), 4), 6),
+    ]
+    for budget, batch in cases:
+        listed = one_value_bound(chain, budget, None, batch).sip.epsilon
+        monkeypatch.setattr(lifetime, "_LISTED", 30)
+        short = one_value_bound(chain, budget, None, batch).sip.epsilon
+        monkeypatch.undo()
+        assert listed <= short <= 1.05 * listed
 
 
 def test_an_output_tells_less_about_values_that_are_forgotten() -> None:

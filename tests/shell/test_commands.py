@@ -233,7 +233,13 @@ def test_fit_cuts_finite_numbers_only(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [("--epsilon", 0.5), ("--budget", 6, "--horizon", 12), ("--budget", 2, "--window", 4)]
+    "rule",
+    [
+        ("--epsilon", 0.5),
+        ("--budget", 6, "--horizon", 12),
+        ("--budget", 2, "--window", 4),
+        ("--budget", 1, "--window", 5000),
+    ],
 )
 def test_plan_compares_the_ways_to_release(models: Path, rule: tuple[object, ...]) -> None:
     found = done("plan", "-m", models / "places.model", *rule, "--steps", 8, "--json").document

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,28 +142,56 @@ def _moved(prior: Floats, joint: Floats, size: int, order: int, axis: int) -> fl
     return float(np.abs(ratios[before > 0]).max())
 
 
-def influence(chain: MarkovChain, distance: int) -> tuple[Floats, Floats] | None:
-    r"""How far knowing one value can move the law of another one, in total variation.
+@dataclass(frozen=True, slots=True)
+class Influence:
+    r"""How far knowing one value moves the laws of others: Hilbert's distance, a bound.
 
-    For a value $s$ moments **earlier**, whatever was released before it: Bayes' rule weighs it by
-    the column $M^s(\cdot, x)$, and the total variation is at most $\tanh(d/4)$ with $d$ the largest
-    log quotient within a column. For one $s$ moments **later**, whatever was released in between:
-    likelihoods leave Hilbert's projective distance alone and each move of the chain shrinks it by
-    Birkhoff's coefficient $\tanh(\Delta/4)$, where $\Delta$ is the largest distance of two rows; so
-    $d \le \Delta \tanh(\Delta/4)^{s-1}$.
+    Two laws at distance $d$ differ by at most $\tanh(d/4)$ in total variation.
 
-    Args:
-        chain: Of order 1.
-        distance: How many moments away at most.
+    Attributes:
+        columns: For values 1, 2, ... moments earlier, as far as powers of the chain are computed.
+        rows: For the batch right after that of the value.
+        shrink: What is left of a distance one moment earlier, or one batch later.
+    """
+
+    columns: Floats
+    rows: float
+    shrink: float
+
+    def earlier(self, moments: Floats) -> Floats:
+        """Distances of laws of a value that many moments earlier."""
+        listed = np.minimum(moments, len(self.columns))
+        near = self.columns[listed.astype(np.int64) - 1]
+        return near * self.shrink ** (moments - listed) * (1 + 1e-9)
+
+    def later(self, batches: Floats) -> Floats:
+        """Distances of laws of the values of a batch that many batches later."""
+        return self.rows * self.shrink ** (batches - 1) * (1 + 1e-9)
+
+
+def influence(chain: MarkovChain) -> Influence | None:
+    r"""How far knowing one value can move the law of others.
+
+    **Earlier** values, of which the last is $s$ moments before it, given what was released before
+    them: Bayes' rule weighs them by the column $M^s(\cdot, x)$, so $d$ is at most the largest log
+    quotient within a column.
+
+    **Later** values, given what was released before them. The output of a batch may depend on its
+    first and last value together, in any way: from its first value to the first one of the next
+    batch leads $K M$, where $K$ is any matrix without negative entries. $K$ does not widen
+    Hilbert's projective distance, and $M$ shrinks it by Birkhoff's coefficient $\tanh(\Delta/4)$,
+    where $\Delta$ is the largest distance of two rows of $M$. So a **batch** shrinks it once,
+    however long it is, and $d \le \Delta \tanh(\Delta/4)^{k-1}$ for the $k$-th batch after that of
+    the value. Only where single values leave is a batch a moment.
 
     Returns:
-        Bounds for earlier and for later values at distances 1, 2, ...; None where they are not
-        known: for chains of a higher order, with zeros, or with more than 400 symbols.
+        None where nothing is known: for chains of a higher order, with zeros, or with more than 400
+        symbols.
 
     Examples:
-        >>> earlier, later = influence(MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]]), 3)
-        >>> earlier
-        array([0.5       , 0.36191421, 0.27541905])
+        >>> found = influence(MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]]))
+        >>> np.tanh(found.earlier(np.array([1, 2, 3])) / 4).round(6)
+        array([0.5     , 0.361914, 0.275419])
     """
     if chain.order != 1 or chain.size > _PAIRED or chain.floor <= 0:
         return None
@@ -172,21 +201,13 @@ def influence(chain: MarkovChain, distance: int) -> tuple[Floats, Floats] | None
         gaps = logs - row
         widest = max(widest, float((gaps.max(axis=1) - gaps.min(axis=1)).max()))
     widest = widest * (1 + 1e-12) + 1e-12
-    shrink = math.tanh(widest / 4) * (1 + 1e-12)
-    later, earlier = np.empty(distance), np.empty(distance)
-    power, quotient = move, 0.0
-    for s in range(distance):
-        later[s] = widest if s == 0 else later[s - 1] * shrink
-        # What one move shrinks among later values it shrinks within columns of powers, too.
-        if s < _POWERS:
-            quotient = float(np.log(power.max(axis=0) / power.min(axis=0)).max())
-            quotient += 8 * (s + 1) * (chain.size + 2) * UNIT
-            power = power @ move
-        else:
-            quotient *= shrink
-        earlier[s] = min(quotient, earlier[s - 1]) if s else quotient
-    near, far = (np.minimum(np.tanh(d / 4) * (1 + 1e-12), 1.0) for d in (earlier, later))
-    return near, far
+    columns, power = np.empty(_POWERS), move
+    for s in range(_POWERS):
+        columns[s] = np.log(power.max(axis=0) / power.min(axis=0)).max()
+        columns[s] += 8 * (s + 1) * (chain.size + 2) * UNIT
+        power = power @ move
+    shrink = min(math.tanh(widest / 4) * (1 + 1e-12), 1.0)
+    return Influence(np.minimum.accumulate(columns), widest, shrink)
 
 
 def told_at_most(epsilon: float, influences: Floats) -> Floats:
