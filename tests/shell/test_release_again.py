@@ -229,3 +229,9 @@ def test_an_audit_says_that_coins_were_guessable(model: Path, tmp_path: Path) ->
     done("release", live, "-m", model, *RULE, "--seed", 3, "-o", private)
     assert "A SIMULATION: its coins can be guessed" in done("audit", private, "-m", model).out
     assert done("audit", private, "-m", model, "--json").document["purpose"] == "simulation"
+
+
+def test_a_release_says_that_its_total_is_large(model: Path, tmp_path: Path) -> None:
+    live = table(tmp_path / "live.csv", LIVE)
+    run = ("release", live, "-m", model, "--epsilon", 100, *FAST)
+    assert "A LARGE TOTAL" in done(*run, "-o", tmp_path / "private.csv").err

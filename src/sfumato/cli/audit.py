@@ -152,16 +152,13 @@ def audit(
 
 def _in_words(report: AuditReport, unit: str) -> list[str]:
     """What the release cost and told, beside what a constant would have."""
-    from sfumato.jobs.remarks import ABSURD, odds
+    from sfumato.jobs.remarks import large_total, odds
 
     behind, said = f" {unit}" if unit else "", []
     told = max((entry.one_value for entry in report.streams.values()), default=0.0)
     most = max((entry.sip for entry in report.streams.values()), default=0.0)
-    if most > ABSURD:
-        said.append(
-            f"A LARGE TOTAL: a whole stream leaked up to SIP({shown_up(most, 5)}): the odds of "
-            f"what is true may have changed by {odds(most)}"
-        )
+    if (much := large_total(most)) is not None:
+        said.append(much)
     if told:
         said.append(
             f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "

@@ -135,6 +135,7 @@ def release(
     from sfumato.guarantees import LDP, SIP
     from sfumato.jobs.policy import load_policy
     from sfumato.jobs.release import release_table, same_file
+    from sfumato.jobs.remarks import large_total
     from sfumato.jobs.rows import Reading
     from sfumato.jobs.spec import ReleaseSpec, beside, choice, document
     from sfumato.jobs.times import Late
@@ -201,6 +202,8 @@ def release(
             progress=show,
             remark=None if quiet else say,
         )
+    if not quiet and (much := large_total(report.largest_sip)) is not None:
+        say(much)
     if as_json and not sink.is_standard:
         print_json({"output": output, **asdict(report)})
     elif not quiet:

@@ -32,6 +32,21 @@ def odds(epsilon: float) -> str:
     return f"a factor of 10^{math.ceil(epsilon / math.log(10))}"
 
 
+def large_total(sip: float) -> str | None:
+    """What to say of what a whole stream leaked; None if it is not much.
+
+    Examples:
+        >>> large_total(0.5) is None, large_total(120.0)[:13]
+        (True, 'A LARGE TOTAL')
+    """
+    if sip <= ABSURD:
+        return None
+    return (
+        f"A LARGE TOTAL: a whole stream leaked up to SIP({shown_up(sip, 5)}): the odds of "
+        f"what is true may have changed by {odds(sip)}"
+    )
+
+
 def remarks(report: PlanReport, differences: Sequence[Difference]) -> tuple[str, ...]:
     """Warnings that follow from a report, the gravest first."""
     found = []
