@@ -240,7 +240,7 @@ def test_budgets_of_fig_8(back: Path, forth: Path) -> None:
     assert told["last"] == pytest.approx(0.70406589, abs=5e-9)
 
 
-@pytest.mark.parametrize("more", [[], ["--least-noise"]])
+@pytest.mark.parametrize("more", [[], ["--published"], ["--least-noise"]])
 def test_budgets_of_a_known_number_are_certified(back: Path, forth: Path, more: list[str]) -> None:
     told = temporal(
         "allocate", "--alpha", 1, "--backward", back, "--forward", forth, "--steps", 6, *more
@@ -249,13 +249,16 @@ def test_budgets_of_a_known_number_are_certified(back: Path, forth: Path, more: 
     spent = told["budgets"]
     assert max(exact("tpl", spent)) <= 1.0
     assert told["variance"] == pytest.approx(sum(2 / e**2 for e in spent) / 6, rel=1e-12)
-    if not more:
+    if more == ["--published"]:
         assert spent == pytest.approx(oracle.algorithm_8(BACKWARD, FORWARD, 1.0, 6), rel=1e-9)
 
 
 def test_least_noise_is_never_more_noise(back: Path, forth: Path) -> None:
     asked = ("allocate", "--alpha", 1, "--backward", back, "--forward", forth, "--steps", 6)
-    assert temporal(*asked, "--least-noise")["variance"] <= temporal(*asked)["variance"]
+    usual = temporal(*asked)["variance"]
+    assert temporal(*asked, "--least-noise")["variance"] <= usual
+    assert usual <= temporal(*asked, "--published")["variance"]
+    refused(call("temporal", *asked, "--published", "--least-noise"), "--published")
 
 
 def test_least_noise_stands_beside_what_nothing_goes_below(tmp_path: Path) -> None:

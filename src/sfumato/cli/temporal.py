@@ -133,13 +133,17 @@ def allocate(
     least_noise: Annotated[
         bool, typer.Option("--least-noise", help="Budgets of least total variance; with --steps.")
     ] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="Budgets as in the paper; with --steps.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Budgets with which no moment leaks more than alpha, for ever and for a known number.
 
     `constant` is for releases without end. In a sequence of known length the first and the last may
-    have more: `first`, `middle`, `last`. Where values change rarely, a short sequence may have far
-    more than that: `--least-noise` finds it, and a proven bound says how far from the least it is.
+    have more: `first`, `middle`, `last`; where that has more noise than the largest constant for so
+    many releases, as it has where values change rarely, all of them get that constant. Better ones
+    are found with `--least-noise`, and a proven bound says how far from the least they are.
 
     \b
     Examples:
@@ -152,8 +156,11 @@ def allocate(
     from sfumato.errors import InvalidParameter
 
     losses = _losses(backward, forward)
-    if least_noise and steps is None:
-        raise InvalidParameter("--least-noise", True, "come with --steps")
+    for option, asked in (("--least-noise", least_noise), ("--published", published)):
+        if asked and steps is None:
+            raise InvalidParameter(option, True, "come with --steps")
+    if least_noise and published:
+        raise InvalidParameter("--published", True, "not come with --least-noise")
     stranger = any(loss.disjoint is not None for loss in losses)
     if stranger and steps is None:
         budgets.allocate(*losses, alpha)  # says which rows, and why
@@ -163,7 +170,8 @@ def allocate(
         document |= {"constant": found.constant, "first": found.first}
         document |= {"middle": found.middle, "last": found.last}
     if steps is not None:
-        make = least.least_noise_budgets if least_noise else budgets.finite_budgets
+        usual = budgets.finite_budgets if published else least.plain_budgets
+        make = least.least_noise_budgets if least_noise else usual
         each = make(*losses, alpha, steps)
         document |= {"first": each[0], "last": each[-1]}
         document["middle"] = each[steps // 2] if steps > 2 else document["middle"]
