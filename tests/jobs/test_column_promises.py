@@ -202,18 +202,31 @@ def test_an_order_of_rows_that_tells_of_the_column_is_refused(by: str) -> None:
     rows = sorted(range(180), key=lambda row: frame[by][row])
     sorted_ = {name: [column[row] for row in rows] for name, column in frame.items()}
     with watched() as seen, pytest.raises(BadTable, match="order of the rows"):
-        release(sorted_, "width", **NUMBERS)
+        release(sorted_, "width", order="checked", **NUMBERS)
     assert seen == []
     kept = release(sorted_, "width", order="kept", **NUMBERS).certificate
     assert kept.order == "kept"
     assert any("declared to tell nothing" in remark for remark in kept.remarks)
 
 
+@pytest.mark.parametrize("values", [["pos", "neg"], ["pos", "neg", "neg"]])
+def test_rows_that_take_turns_are_refused(values: list[str]) -> None:
+    with pytest.raises(BadTable, match="order of the rows"):
+        release({"x": values * 100}, order="checked", epsilon=0.1)
+
+
+def test_a_certificate_says_that_an_order_was_tested_and_not_proven_harmless() -> None:
+    done = release(flowers(), "width", order="checked", **NUMBERS).certificate
+    assert any("tested" in remark and "not proven" in remark for remark in done.remarks)
+
+
 def test_an_order_by_a_kept_column_tells_nothing_new() -> None:
     frame = flowers()
     rows = sorted(range(180), key=lambda row: frame["kind"][row])
     sorted_ = {name: [column[row] for row in rows] for name, column in frame.items()}
-    assert release(sorted_, "width", keep=["kind"], **NUMBERS).certificate.rows == 180
+    assert (
+        release(sorted_, "width", keep=["kind"], order="checked", **NUMBERS).certificate.rows == 180
+    )
 
 
 def test_shuffled_rows_stay_whole() -> None:
@@ -334,10 +347,11 @@ def test_a_symbol_for_missing_values_is_there_whether_or_not_one_is_missing() ->
     assert whole.size == 3
 
 
-def test_dropped_rows_keep_their_index_and_their_kind_of_frame() -> None:
+def test_dropped_rows_keep_their_kind_of_frame() -> None:
     frame = pd.DataFrame({"x": ["a", None, "b", "b"] * 10}, index=[f"r{i}" for i in range(40)])
     done = release(frame, missing="drop").frame
-    assert done.index.tolist() == [f"r{i}" for i in range(40) if i % 4 != 1]
+    assert isinstance(done, pd.DataFrame)
+    assert done.index.tolist() == list(range(30))
 
 
 @pytest.mark.parametrize("missing", ["skip", "ignore"])
@@ -486,3 +500,16 @@ def test_one_column_leaves_and_two_leave() -> None:
     assert any(remark.startswith("'k' leaves beside it and is knowledge") for remark in one)
     two = release(frame, keep=["k", "l"], order="kept").certificate.remarks
     assert any(remark.startswith("'k', 'l' leave beside it and are knowledge") for remark in two)
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "calibrated", "context-free"])
+def test_leakages_learnt_from_the_rows_are_coarse_and_rounded_up(mechanism: str) -> None:
+    values = list("aabacaabdabbcabacab") * 5
+    exact = release({"x": values}, history={"x": values}, mechanism=mechanism, epsilon=0.9871234)
+    coarse = release({"x": values}, mechanism=mechanism, epsilon=0.9871234).certificate
+    for told, true in ((coarse.lip, exact.certificate.lip), (coarse.ldp, exact.certificate.ldp)):
+        assert true.epsilon <= told.epsilon <= true.epsilon * 1.01
+        assert told.epsilon in (float(f"{told.epsilon:.3g}"), 0.9871234)
+    assert coarse.lip <= LIP(0.9871234)
+    assert coarse.outputs is None
+    assert exact.certificate.outputs is not None

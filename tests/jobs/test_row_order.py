@@ -33,3 +33,16 @@ def test_a_faint_trace_in_a_large_table_is_no_plain_order() -> None:
     faint = noise + 0.25 * np.repeat(rng.normal(size=2_000), 10)  # a correlation of .06
     assert not order_tells(faint)
     assert order_tells(noise + 0.6 * np.repeat(rng.normal(size=2_000), 10))
+
+
+@pytest.mark.parametrize("period", range(2, 13))
+def test_values_that_come_in_turn_are_found(period: int) -> None:
+    turn = (np.arange(400) % period == 0).astype(float)
+    assert order_tells(turn)
+    flipped = np.random.default_rng(4).random(400) < 0.05
+    assert order_tells(np.where(flipped, 1 - turn, turn))
+
+
+def test_the_smallest_tables_are_tested_too() -> None:
+    assert order_tells(np.arange(20.0))
+    assert order_tells(np.tile([1.0, 0.0], 10))

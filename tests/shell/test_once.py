@@ -103,7 +103,8 @@ def test_what_a_killed_run_left_is_not_taken_for_what_was_there(tmp_path: Path) 
 
 def test_a_picture_that_fails_leaves_the_earlier_one(tmp_path: Path, key: Path) -> None:
     table = write(tmp_path / "survey.csv", ["answer"], [("yes",), ("no",), ("yes",)] * 9)
-    given = ("privatize", table, "-c", "answer", "--epsilon", 1, "--key-file", key)
+    given: tuple[object, ...] = ("privatize", table, "-c", "answer", "--epsilon", 1)
+    given = (*given, "--key-file", key, "--order", "kept")
     outputs = ("-o", tmp_path / "private.csv", "--plot", tmp_path / "picture.png")
     done(*given, *outputs)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

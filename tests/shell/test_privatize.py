@@ -477,7 +477,18 @@ def test_kept_columns_leave_as_they_are(tmp_path: Path, suffix: str) -> None:
     rows = list(zip("aabb" * 10, kept, whole, strict=True))
     source = write(tmp_path / f"survey.{suffix}", ["answer", "flag", "number"], rows)
     output = tmp_path / f"private.{suffix}"
-    done(*answer(source, output, "--keep", "flag,number", "--independent", "flag,number"))
+    done(
+        *answer(
+            source,
+            output,
+            "--keep",
+            "flag,number",
+            "--independent",
+            "flag,number",
+            "--order",
+            "kept",
+        )
+    )
     told = read(output)
     assert [row["number"] for row in told] == whole
     assert [row["flag"] for row in told] == kept

@@ -289,10 +289,10 @@ def _lines(certificate: Certificate) -> list[str]:
         lines.append(f"saves {percent:g} % of what saying nothing loses, if the prior fits")
     if certificate.interval is not None:
         low, high = certificate.interval
-        lines.append(
-            f"{certificate.size} points from {low:g} to {high:g}, of which "
-            f"{certificate.outputs} can be told"
+        told = (
+            "" if certificate.outputs is None else f", of which {certificate.outputs} can be told"
         )
+        lines.append(f"{certificate.size} points from {low:g} to {high:g}{told}")
     return lines
 
 

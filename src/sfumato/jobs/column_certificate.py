@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from sfumato.jobs.beside import Beside
 from sfumato.jobs.known import Floats, Known
 from sfumato.jobs.one_shot import Mechanism, OneShot, Released
 from sfumato.jobs.reading import Records
-from sfumato.jobs.row_order import Order
+from sfumato.jobs.row_order import ORDER_TESTED, Order
 from sfumato.mechanisms.lattice import Lattice
 
 _SAME = 1e-3
@@ -20,6 +21,8 @@ _COARSE = 0.1
 """Part of what a constant loses from which clamping and rounding alone are remarked on."""
 _NOISE = 1e-12
 """What the arithmetic of two equal losses may leave between them."""
+_DIGITS = 3
+"""Of a leakage that was learnt from the rows that are released."""
 _NAMED = 8
 """Symbols that a remark names; the certificate has all of them."""
 
@@ -44,7 +47,7 @@ class Certificate:
         prior: Where the prior comes from.
         floor: Part of an estimated prior that was spread evenly; 0 for one that was given.
         size: Number of symbols, or of points that stand for numbers.
-        outputs: How many of them can be released.
+        outputs: How many of them can be released; None if that was learnt from the very rows.
         never: Symbols that no row can get.
         interval: The numbers that are told apart; None for symbols.
         kept: Columns that leave beside it and that it was certified with.
@@ -134,17 +137,20 @@ def certificate_of(
     told: Released,
     beside: Beside,
     order: Order,
+    caps: tuple[LIP, float | None],
 ) -> Certificate:
     """The certificate of a release: nothing in it depends on the values but by what left.
 
     Losses that were learnt from the rows themselves are told with two digits: with all of them,
     whoever knows every row but one could compute the last. What is saved follows from the exact
-    ones: of two that are rounded it could come out above the truth.
+    ones: of two that are rounded it could come out above the truth. Leakages have three digits,
+    rounded up but not beyond what was asked for, and how many outputs there are is not told.
     """
     where, never = known.where, _never(known, made)
     worth, gain = _worth(made), _gain(made)
-    made = _shortened(made) if known.records is Records.PRIVATE else made
-    heard = None if made.expected is None else int((made.expected > 0).sum())
+    private = known.records is Records.PRIVATE
+    made = _shortened(made, *caps) if private else made
+    heard = None if made.expected is None or private else int((made.expected > 0).sum())
     return Certificate(
         column=column,
         kind=known.kind.value,
@@ -184,19 +190,30 @@ def spread_of(known: Known, made: OneShot, told: Released) -> Spread:
 
 
 _ORDER: dict[Order, tuple[str, ...]] = {
-    Order.CHECKED: (),
+    Order.CHECKED: (ORDER_TESTED,),
     Order.KEPT: ("rows leave in the order in which they came, which was declared to tell nothing",),
     Order.SHUFFLED: (),
 }
 
 
-def _shortened(made: OneShot) -> OneShot:
+def _shortened(made: OneShot, budget: LIP, local: float | None) -> OneShot:
     return replace(
         made,
+        lip=LIP(_coarse(made.lip.epsilon, budget.epsilon), _coarse(made.lip.delta, budget.delta)),
+        ldp=LDP(
+            _coarse(made.ldp.epsilon, math.inf if local is None else local),
+            _coarse(made.ldp.delta, 1.0),
+        ),
         cost=None if made.cost is None else float(shown_up(made.cost, 2)),
         nothing=_short(made.nothing),
         rounding=_short(made.rounding),
     )
+
+
+def _coarse(value: float, cap: float) -> float:
+    """The same with few digits, rounded up, but not beyond a cap that it keeps and all know."""
+    rounded = float(shown_up(value, _DIGITS))
+    return min(rounded, cap) if value <= cap else rounded
 
 
 def _short(value: float) -> float:

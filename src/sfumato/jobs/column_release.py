@@ -21,7 +21,7 @@ from sfumato.jobs.beside import Beside
 from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
 from sfumato.jobs.column_certificate import Privatized, certificate_of, spread_of
 from sfumato.jobs.column_fit import ColumnFit
-from sfumato.jobs.frames import Index, column_list, columns_of, framed_columns, index_of
+from sfumato.jobs.frames import column_list, columns_of, framed_columns, has_index
 from sfumato.jobs.known import LEARNT_PRIORS, Columns, Floats, Ints, Known, feature_names
 from sfumato.jobs.one_shot import Mechanism, OneShot, one_shot
 from sfumato.jobs.priors import AnyPrior
@@ -54,11 +54,6 @@ class _Table:
     columns: Columns
     rows: list[int] | None
     missing: int
-
-    @property
-    def rows_left(self) -> Sequence[int]:
-        """The rows of the frame that are used."""
-        return range(len(next(iter(self.columns.values())))) if self.rows is None else self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +148,7 @@ class ColumnSpec:
         parts = (self.column, self.mechanism, known, shown, told, self.beside, self.order)
         return Privatized(
             frame=self._framed(frame, table, told.values, turn),
-            certificate=certificate_of(*parts),
+            certificate=certificate_of(*parts, (self.budget, self.ldp)),
             spread=spread_of(known, made, told),
             known=known,
             clamped=outside,
@@ -186,11 +181,8 @@ class ColumnSpec:
         Values are taken less what is known of them already, for that is not told.
         """
         rest = _unexpected(known, places)
-        if self.order is Order.CHECKED:
-            index = index_of(frame)
-            named = None if index is None else [index[row] for row in table.rows_left]
-            if order_tells(rest) or (named and order_tells(rest[_sorted_by(named)])):
-                raise BadTable(FRAME, None, _ORDERED)
+        if self.order is Order.CHECKED and order_tells(rest):
+            raise BadTable(FRAME, None, _ORDERED)
         told = [
             f"the values look tied to {name!r}, which was declared to tell nothing of them"
             for name in self.beside.independent
@@ -199,6 +191,8 @@ class ColumnSpec:
         rare = rare_symbols(places.tolist()) if known.kind is Kind.SYMBOLS else 0
         if rare and self.reading.values is None and known.records is Records.PRIVATE:
             told.append(f"{rare:,} symbols occur in one row only: that they occur is told")
+        if has_index(frame):
+            told.append("the index of the frame did not leave: make it a column to keep it")
         return tuple(told)
 
     def _plan(self, known: Known) -> str:
@@ -217,16 +211,15 @@ class ColumnSpec:
     def _framed(self, frame: Any, table: _Table, values: list[Any], turn: list[int] | None) -> Any:
         if turn is None:
             told = {self.column: values}
-            return framed_columns(frame, self.beside.kept, told, table.rows, Index.KEPT)
+            return framed_columns(frame, self.beside.kept, told, table.rows)
         told = {self.column: [values[row] for row in turn]}
         rows = turn if table.rows is None else [table.rows[row] for row in turn]
-        # An index would put the rows into their order again.
         return framed_columns(frame, self.beside.kept, told, rows)
 
 
 _ORDERED = (
-    "the order of the rows, or their index, tells of the column (it is sorted, drifts, or stands "
-    "in blocks), and it would leave too: shuffle them (order: shuffled), or declare that it "
+    "the order of the rows tells of the column (it is sorted, drifts, stands in blocks or comes in "
+    "turn), and it would leave too: shuffle them (order: shuffled), or declare that it "
     "tells nothing (order: kept)"
 )
 

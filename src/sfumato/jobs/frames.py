@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -100,24 +99,16 @@ def _of_native(frame: Any, source: str) -> tuple[list[str], Any]:
     return there, cells
 
 
-class Index(StrEnum):
-    """What becomes of the index of a pandas frame."""
-
-    KEPT = "kept"
-    DROPPED = "dropped"
-
-
 def framed_columns(
     frame: Any,
     kept: Sequence[str],
     told: Mapping[str, list[Any]],
     rows: Sequence[int] | None = None,
-    index: Index = Index.DROPPED,
 ) -> Any:
     """Kept columns and new ones, as the kind of frame that came.
 
-    Nothing else of it leaves: no metadata, and the index of a pandas frame only if it is kept, so
-    that what leaves can be put beside what did not. One that is a released column never leaves.
+    Nothing else of it leaves: no metadata, and not the index of a pandas frame. One that is to
+    leave becomes a column (`reset_index`) and is kept like any other: grouped by, or declared.
 
     Args:
         frame: What came.
@@ -125,7 +116,6 @@ def framed_columns(
         told: New columns.
         rows: The rows of the frame that the new columns are about, in their order; all if not
             given.
-        index: What becomes of its index.
     """
     import narwhals as nw
 
@@ -137,40 +127,26 @@ def framed_columns(
     new = {name: nw.new_series(name, cells, backend=backend) for name, cells in told.items()}
     old = native if rows is None else nw.from_native(some_rows(frame, kept, rows), eager_only=True)
     columns = {name: nw.maybe_reset_index(old[name]) for name in kept}
-    made = nw.from_dict({**columns, **new}, backend=backend).to_native()
-    names = nw.maybe_get_index(native)
-    if names is not None and index is Index.KEPT and not _holds(native, names, told):
-        made.index = names if rows is None else names[list(rows)]
-    return made
+    return nw.from_dict({**columns, **new}, backend=backend).to_native()
 
 
-def index_of(frame: Any) -> list[Any] | None:
-    """The index of a pandas frame; None if it has none but the numbers of its rows.
+def has_index(frame: Any) -> bool:
+    """Whether a pandas frame has an index that is more than the numbers of its rows.
 
     Examples:
         >>> import pandas as pd
-        >>> index_of(pd.DataFrame({"x": [1, 2]})) is None
+        >>> has_index(pd.DataFrame({"x": [1, 2]}))
+        False
+        >>> has_index(pd.DataFrame({"x": [1, 2]}, index=["a", "b"]))
         True
-        >>> index_of(pd.DataFrame({"x": [1, 2]}, index=["a", "b"]))
-        ['a', 'b']
     """
     import narwhals as nw
 
     if isinstance(frame, Mapping):
-        return None
+        return False
     native = nw.from_native(frame, eager_only=True)
     names = nw.maybe_get_index(native)
-    if names is None or list(names) == list(range(len(native))):
-        return None
-    return list(names)
-
-
-def _holds(native: Any, index: Any, told: Mapping[str, list[Any]]) -> bool:
-    """Whether an index is a released column itself, by its name or its values."""
-    if set(index.names) & set(told):
-        return True
-    values = list(index)
-    return any(native[name].to_list() == values for name in told if name in native.columns)
+    return names is not None and list(names) != list(range(len(native)))
 
 
 def some_rows(frame: Any, names: Sequence[str], rows: Sequence[int]) -> Any:

@@ -87,7 +87,7 @@ def privatize(
         >>> import pyarrow as pa
         >>> from sfumato.guarantees import LIP
         >>> people = pa.table({"answer": ["yes", "no", "no", "no"] * 25})
-        >>> done = privatize(people, "answer", epsilon=1.0)
+        >>> done = privatize(people, "answer", epsilon=1.0, order="shuffled")
         >>> done.certificate.lip <= LIP(1.0), done.frame.column_names, done.frame.num_rows
         (True, ['answer'], 100)
 

@@ -33,7 +33,7 @@ from sfumato.jobs.noise import (
     told_of_ignorance,
 )
 from sfumato.jobs.people import FRAME, Asked, People, known_people
-from sfumato.jobs.row_order import Order, order_tells
+from sfumato.jobs.row_order import ORDER_TESTED, Order, order_tells
 from sfumato.jobs.spec import choice
 from sfumato.leakage.disclosure import Way
 from sfumato.mechanisms.publishing import Shape, lattice_steps, published, published_box
@@ -246,9 +246,9 @@ def _check_order(people: People) -> None:
             rest[group.places] = stats.rankdata(column) / (column.size + 1) - 0.5
         if order_tells(rest):
             rule = (
-                f"the order of the rows tells of {name!r} (it is sorted, drifts, or stands in "
-                "blocks), and it would leave too: shuffle them (order: shuffled), or declare that "
-                "it tells nothing (order: kept)"
+                f"the order of the rows tells of {name!r} (it is sorted, drifts, stands in "
+                "blocks or comes in turn), and it would leave too: shuffle them (order: shuffled), "
+                "or declare that it tells nothing (order: kept)"
             )
             raise BadTable(FRAME, None, rule)
 
@@ -325,6 +325,7 @@ def _certificate(
             *people.remarks,
             *told_of_best(best, people),
             *told_of_guesses(guesses, people),
+            *((ORDER_TESTED,) if order is Order.CHECKED else ()),
         ),
     )
 
