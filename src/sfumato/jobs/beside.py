@@ -8,7 +8,7 @@ user declares a column independent, which is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.formats.missing import is_missing
 from sfumato.formats.problems import BadTable
-from sfumato.jobs.frames import column_list
+from sfumato.jobs.frames import Written, column_list, exactly
 from sfumato.models.encoding import Raw
 
 Ints: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = Mapping[str, Sequence[Raw]]
-Key: TypeAlias = tuple[str, ...]
+Cell: TypeAlias = tuple[str, str]
+Key: TypeAlias = tuple[Cell, ...]
 
 FEWEST_ROWS = 20
 """Knowledge that is learnt from fewer private rows is those rows; a choice."""
@@ -79,17 +80,18 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Rows grouped by their values in some columns.
+    """Rows grouped by their values in some columns, exactly as they leave: "" is not "NaN".
 
     Attributes:
         columns: The columns.
-        keys: The values of each group, as texts, sorted.
+        keys: The cells of each group, sorted: what each means, and how it is written.
         owner: The group of each row.
 
     Examples:
-        >>> found = Groups.of({"home": ["b", "a", "b"], "age": [3, 4, 3.0]}, ["home", "age"])
-        >>> found.keys, found.owner, found.sizes
-        ((('a', '4'), ('b', '3')), array([1, 0, 1]), array([1, 2]))
+        >>> table = {"home": ["b", "a", "b", "b"], "age": [3, 4, 3, 3.0]}
+        >>> found = Groups.of(table, ["home", "age"])
+        >>> found.owner, found.sizes
+        (array([2, 0, 2, 1]), array([1, 1, 2]))
     """
 
     columns: tuple[str, ...]
@@ -127,20 +129,70 @@ class Groups:
     def owners(self, table: Columns, source: str) -> Ints:
         """The groups of the rows of another table.
 
+        A value may be written otherwise there (1, 1.0 and "1"), if each table writes it in one way:
+        then how it is written tells nothing.
+
         Raises:
             BadTable: If a row belongs to none; the row is named, its values are not.
         """
         place = {key: number for number, key in enumerate(self.keys)}
-        found = [place.get(key, -1) for key in _keys(table, self.columns)]
+        told = [
+            _translated(table[name], known)
+            for name, known in zip(self.columns, zip(*self.keys, strict=True), strict=True)
+        ]
+        found = [place.get(key, -1) for key in zip(*told, strict=True)]
         if -1 in found:
             rule = f"its values of {_listed(self.columns)} must occur in the records learnt from"
             raise BadTable(source, found.index(-1) + 1, rule)
         return np.array(found, dtype=np.int64)
 
 
+def check_spellings(table: Columns, columns: Sequence[str], source: str) -> None:
+    """Refuse kept columns that write one value in several ways, where groups are not formed.
+
+    Raises:
+        BadTable: With the column, never the value.
+    """
+    for name in columns:
+        if any(len(ways) > 1 for ways in _ways(map(_key, table[name])).values()):
+            rule = (
+                f"column {name!r} must write every value in one way, as it leaves: 1 and 1.0, or "
+                "an empty cell and NaN, are told apart by whoever receives it"
+            )
+            raise BadTable(source, None, rule)
+
+
+def _translated(cells: Sequence[Raw], known: Iterable[Cell]) -> list[Cell | None]:
+    """Cells as records wrote them; None for one that they do not know, or not without doubt."""
+    own, there = [_key(cell) for cell in cells], set(known)
+    here, ways = _ways(own), _ways(there)
+
+    def found(cell: Cell) -> Cell | None:
+        if cell in there:
+            return cell
+        theirs = ways.get(cell[0], set())
+        return next(iter(theirs)) if len(theirs) == len(here[cell[0]]) == 1 else None
+
+    return [found(cell) for cell in own]
+
+
+def _ways(cells: Iterable[Cell]) -> dict[str, set[Cell]]:
+    """In which ways each value is written."""
+    ways: dict[str, set[Cell]] = {}
+    for cell in cells:
+        ways.setdefault(cell[0], set()).add(cell)
+    return ways
+
+
 def _keys(table: Columns, columns: Sequence[str]) -> list[Key]:
-    texts = [[_text(cell) for cell in table[name]] for name in columns]
-    return list(zip(*texts, strict=True))
+    return list(zip(*([_key(cell) for cell in table[name]] for name in columns), strict=True))
+
+
+def _key(cell: Raw) -> Cell:
+    """What a cell means, and exactly how it leaves."""
+    exact = cell.exact if isinstance(cell, Written) else exactly(cell)
+    plain = cell.cell if isinstance(cell, Written) else cell
+    return _text(plain), exact
 
 
 def _text(cell: Raw) -> str:

@@ -17,11 +17,11 @@ from sfumato.formats.missing import Missing, missing_rows
 from sfumato.formats.problems import BadTable
 from sfumato.guarantees import LIP
 from sfumato.jobs import Progress
-from sfumato.jobs.beside import Beside
+from sfumato.jobs.beside import Beside, check_spellings
 from sfumato.jobs.coins import RowCoins, release_coins, row_addresses
 from sfumato.jobs.column_certificate import Privatized, certificate_of, spread_of
 from sfumato.jobs.column_fit import ColumnFit
-from sfumato.jobs.frames import column_list, columns_of, framed_columns, has_index
+from sfumato.jobs.frames import column_list, columns_of, framed_columns, has_index, written_columns
 from sfumato.jobs.known import LEARNT_PRIORS, Columns, Floats, Ints, Known, feature_names
 from sfumato.jobs.one_shot import Mechanism, OneShot, one_shot
 from sfumato.jobs.priors import AnyPrior
@@ -107,6 +107,11 @@ class ColumnSpec:
             ids = [] if self.identity is None else [self.identity]
             names = [*self.learnt, *self.beside.kept, *ids]
         columns = columns_of(frame, names, source)
+        leaving = written_columns(frame, self.beside.linked, source)
+        if feature_names(self.prior):  # predicted from what cells mean
+            check_spellings(leaving, self.beside.linked, source)
+        else:
+            columns |= leaving
         gone = missing_rows(columns[self.column])
         if gone and self.reading.missing is Missing.REFUSE:
             rule = f"the value must not be missing; {len(gone):,} are (missing: drop or symbol)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,65 @@ def columns_of(frame: Any, names: Sequence[str], source: str) -> dict[str, list[
     if any(len(column) == 0 for column in found.values()):
         raise BadTable(source, None, "the table must have at least one row")
     return found
+
+
+class Written(str):
+    """A cell of a column that is kept: what it says, and exactly how it leaves."""
+
+    __slots__ = ("cell", "exact")
+    cell: Raw
+    exact: str
+
+    @classmethod
+    def of(cls, cell: Raw, exact: str) -> Written:
+        """A plain cell, and the text that is equal only where what leaves is."""
+        made = cls(exact)
+        made.cell, made.exact = cell, exact
+        return made
+
+
+def written_columns(frame: Any, names: Sequence[str], source: str) -> dict[str, list[Raw]]:
+    """Columns that leave as they are, each cell with exactly how it leaves."""
+    cells = columns_of(frame, names, source)
+    return {
+        name: [Written.of(*both) for both in zip(column, _exact(frame, name), strict=True)]
+        for name, column in cells.items()
+    }
+
+
+def exactly(cell: Any) -> str:
+    """A text that is equal only for cells of one kind that cannot be told apart.
+
+    Examples:
+        >>> exactly(0.0) == exactly(-0.0), exactly(1) == exactly(1.0), exactly("") == exactly(None)
+        (False, False, False)
+        >>> exactly(float("nan")) == exactly(float("nan"))
+        True
+    """
+    kind = type(cell).__qualname__
+    if isinstance(cell, float):
+        return f"{kind} {struct.pack('>d', cell).hex()}"
+    if isinstance(cell, np.ndarray):
+        return f"{kind} {cell.dtype} {cell.shape} {cell.tobytes().hex()}"
+    return f"{kind} {cell!r}"
+
+
+def _exact(frame: Any, name: str) -> list[str]:
+    """How each cell of a column leaves; moments with all their digits."""
+    import narwhals as nw
+
+    if isinstance(frame, Mapping):
+        return [exactly(cell) for cell in list(frame[name])]
+    column = nw.from_native(frame, eager_only=True)[name]
+    native, kind = column.to_native(), column.dtype
+    # Python's moments know no nanoseconds; pandas' own do.
+    fine = kind.is_temporal() or kind.is_nested()
+    if fine and column.implementation.is_polars():
+        return [f"{kind} {exactly(cell)}" for cell in native.to_physical().to_list()]
+    if fine and column.implementation.is_pyarrow() and not kind.is_nested():
+        whole = native.cast("int32" if kind == nw.Date else "int64", safe=False)
+        return [f"{kind} {exactly(cell)}" for cell in whole.to_pylist()]
+    return [exactly(cell) for cell in column.to_list()]
 
 
 def column_list(argument: str, names: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from sfumato.jobs.attributes import (
     numbers_of,
 )
 from sfumato.jobs.beside import FEWEST_ROWS, Beside, Groups
-from sfumato.jobs.frames import column_list, columns_of
+from sfumato.jobs.frames import column_list, columns_of, written_columns
 from sfumato.leakage.held_out import FEWEST_RECORDS
 from sfumato.mechanisms.publishing import Shape
 from sfumato.mechanisms.vector_noise import axis_scales
@@ -193,11 +193,11 @@ def known_people(
         )
         raise InvalidParameter("coupling", "a joint density", rule)
     more = [*beside.kept, *([] if identity is None else [identity])]
-    rows, numbers, others, dropped = _present(frame, names, more, asked.missing, FRAME)
+    rows, numbers, others, dropped = _present(frame, names, more, beside, asked.missing, FRAME)
     half = axis_scales("accuracy", asked.accuracy, len(names))
     past, owner, learnt = numbers, None, Groups.of(others, beside.linked) if beside.linked else None
     if history is not None:
-        _, past, told, _ = _present(history, names, beside.linked, asked.missing, HISTORY)
+        _, past, told, _ = _present(history, names, beside.linked, beside, asked.missing, HISTORY)
         if beside.linked:
             learnt = Groups.of(told, beside.linked)
             owner = learnt.owners(others, FRAME)
@@ -263,10 +263,16 @@ def _group(past: Numbers, people: Numbers, places: Ints, asked: Asked) -> Group:
 
 
 def _present(
-    frame: Any, names: Sequence[str], others: Sequence[str], missing: str, source: str
+    frame: Any,
+    names: Sequence[str],
+    others: Sequence[str],
+    beside: Beside,
+    missing: str,
+    source: str,
 ) -> tuple[Ints, Numbers, dict[str, list[Raw]], int]:
     """The rows that have a value in every column, as numbers, and their other columns."""
     cells = columns_of(frame, [*names, *others], source)
+    leaving = cells | written_columns(frame, beside.linked, source)
     count = len(next(iter(cells.values()))) if cells else 0
     rows = list(range(count))
     if _checked(missing) is Missing.DROP:
@@ -282,7 +288,7 @@ def _present(
     return (
         np.array(rows, dtype=np.int64),
         numbers,
-        {name: kept[name] for name in others},
+        {name: [leaving[name][row] for row in rows] for name in others},
         count - len(rows),
     )
 
