@@ -214,7 +214,7 @@ def disclosure(
             *dict.fromkeys(remark for report in reports for remark in report.remarks),
             *people.remarks,
             *told_of_best(best, people),
-            *told_of_guesses(guesses, people),
+            *told_of_guesses(people),
             *silence.remarks,
         ),
     )

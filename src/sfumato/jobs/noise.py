@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
@@ -29,7 +29,6 @@ from sfumato.leakage.disclosure import (
 from sfumato.leakage.held_out import FEWEST_RECORDS, HeldOut, held_out_disclosure
 from sfumato.mechanisms.publishing import Shape, lattice_steps, noise_of, published_box
 from sfumato.mechanisms.vector_noise import CorrelatedNoise, VectorNoise, axis_scales
-from sfumato.models.coupled import CoupledPrior
 from sfumato.models.joint import JointMixture
 
 Floats = NDArray[np.float64]
@@ -276,17 +275,15 @@ def guessed(group: Group, half: Floats) -> float:
 
     By what is known, or among the records: where values heap, a smooth density knows less.
     """
-    if group.known.ignorant:
-        return _largest_share(group.records, half)[0]
-    share = _largest_share(group.records, half)[0] if len(group.table) >= FEWEST_RECORDS else 0.0
-    if group.known.joint is not None:
-        return max(prior_disclosure(group.known.joint, half), share)
-    return max(prior_cloud_disclosure(_tied(group.known), half), share)
+    if len(group.table) < FEWEST_RECORDS and not group.known.ignorant:
+        return _guessed_by_coupling(group.known, half)
+    return max(_guessed_by_coupling(group.known, half), _largest_share(group.records, half)[0])
 
 
-def _tied(known: Attributes) -> CoupledPrior:
-    assert known.tied is not None
-    return known.tied
+def _guessed_by_coupling(known: Attributes, half: Floats) -> float:
+    if known.joint is not None:
+        return prior_disclosure(known.joint, half)
+    return 0.0 if known.tied is None else prior_cloud_disclosure(known.tied, half)
 
 
 def _largest_share(records: Numbers, half: Floats) -> tuple[float, int]:
@@ -299,9 +296,10 @@ def _largest_share(records: Numbers, half: Floats) -> tuple[float, int]:
     return min(float(found[0][0]), 1.0), len(table)
 
 
-def told_of_guesses(guesses: Sequence[float], people: People) -> tuple[str, ...]:
+def told_of_guesses(people: People) -> tuple[str, ...]:
     """A coupling that grants a guess less than a constant finds of the people is said to do so."""
-    for before, group in zip(guesses, people.groups, strict=True):
+    for group in people.groups:
+        before = _guessed_by_coupling(group.known, people.half)
         share, count = _largest_share(group.people, people.half)
         if not group.known.ignorant and share - _CLEARLY * math.sqrt(share / count) > before:
             return (

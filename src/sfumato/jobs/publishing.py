@@ -324,7 +324,7 @@ def _certificate(
             *told_of_ignorance(_shortened(people, max(guesses), blind=True), people),
             *people.remarks,
             *told_of_best(best, people),
-            *told_of_guesses(guesses, people),
+            *told_of_guesses(people),
             *((ORDER_TESTED,) if order is Order.CHECKED else ()),
         ),
     )
