@@ -556,7 +556,7 @@ def test_a_constant_says_that_it_is_one(tmp_path: Path) -> None:
     assert "NOT WORTH IT" in said.err
     assert "no row can get 'Yes'" in said.err
     written = json.loads((tmp_path / "b.csv.certificate.json").read_text())
-    assert (written["gain"], written["never"], written["outputs"]) == (0.0, ["Yes"], 1)
+    assert (written["gain"], written["never"], written["outputs"]) == (0.0, ["Yes"], None)
 
 
 def test_rivals_are_told_in_words_and_to_machines(people: Path, tmp_path: Path) -> None:
