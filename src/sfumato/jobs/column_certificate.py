@@ -109,7 +109,8 @@ class Privatized:
         frame: The released column and those that were to be kept, of the kind of frame that came.
         certificate: What it promises and costs.
         spread: Distributions before and after, for a picture.
-        known: What was known of the column, public like the certificate.
+        known: What was known of the column, in full: public where it was given or learnt from a
+            history, and for the operator alone where it was learnt from the released rows.
         clamped: How many values lay outside the interval.
         missing: How many values were missing.
         realised: Mean loss on the true values; None where a report is no single value.
