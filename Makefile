@@ -7,7 +7,7 @@ RESULTS := benchmarks/results
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all format bench soak clean clean-kernels
+.PHONY: demo test test-all format bench soak clean clean-loops
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -56,8 +56,8 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean-kernels:
-	rm -rf src/sfumato/kernels/__pycache__
+clean-loops:
+	find src -name "*.nb[ic]" -delete
 
-clean: clean-kernels
+clean: clean-loops
 	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

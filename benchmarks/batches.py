@@ -17,9 +17,9 @@ import numpy as np
 from chains import Case, binary, grid, ring
 
 import sfumato as sf
-from sfumato.design.batch import design_batch
-from sfumato.design.parts import BatchDesign
-from sfumato.design.programs import solve_transport
+from sfumato.solver.linear_programs import solve_transport
+from sfumato.stream.partition.batch_design import design_batch
+from sfumato.stream.partition.patterns import BatchDesign
 
 EPSILON = 0.2
 """Leakage per value: 10 in a second of 50 values."""

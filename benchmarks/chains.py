@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 import sfumato as sf
-from sfumato.loss import Loss
+from sfumato.core.loss import Loss
 
 
 @dataclass(frozen=True)

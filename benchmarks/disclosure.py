@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
-from sfumato.leakage.disclosure import bayes_disclosure
-from sfumato.mechanisms.publishing import lattice_steps, noise_of, published
-from sfumato.models.joint import JointMixture
-from sfumato.randomness import secure
+from sfumato.core.randomness import secure
+from sfumato.record.attack.bayes_attack import bayes_disclosure
+from sfumato.record.coupling.joint_mixture import JointMixture
+from sfumato.record.published_noise import lattice_steps, noise_of, published
 
 Floats = NDArray[np.float64]
 ACCURACY, SIGMA, WIDTH = 2.0, 6.0, 5

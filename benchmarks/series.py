@@ -14,11 +14,11 @@ import numpy as np
 import opendp.prelude as dp
 from numpy.typing import NDArray
 
-from sfumato.models.autoregressive import Autoregressive
-from sfumato.randomness import secure
-from sfumato.streaming.banks import learned
-from sfumato.streaming.filters import Estimate, kalman, one_lag, plain
-from sfumato.streaming.realtime import Realtime
+from sfumato.core.randomness import secure
+from sfumato.series.autoregressive import Autoregressive
+from sfumato.series.filter_banks import learned
+from sfumato.series.filters import Estimate, kalman, one_lag, plain
+from sfumato.series.realtime import Realtime
 
 Floats = NDArray[np.float64]
 SERIES, TIMES, LONG, LIVE = 10_000, 100, 200_000, 20_000

@@ -16,8 +16,8 @@ import numpy as np
 from chains import ring
 
 import sfumato as sf
-from sfumato.design.crowd import Crowd, Prepared
-from sfumato.design.policy import WHOLE, Policy
+from sfumato.solver.policy import WHOLE, Policy
+from sfumato.stream.fleet_arrays import Crowd, Prepared
 
 EPSILON = 0.5
 STREAMS = 10_000

@@ -19,10 +19,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from sfumato import loss as losses
-from sfumato.alphabet import Alphabet
-from sfumato.design.optimal import optimal
-from sfumato.design.programs import solve_transport
-from sfumato.loss import Loss
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.loss import Loss
+from sfumato.solver.linear_programs import solve_transport
+from sfumato.solver.optimal import optimal
 
 Floats = NDArray[np.float64]
 

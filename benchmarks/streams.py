@@ -17,7 +17,7 @@ from chains import Case, binary, fitted, grid, ring
 from numba import njit
 
 import sfumato as sf
-from sfumato.design.policy import Policy
+from sfumato.solver.policy import Policy
 
 EPSILON = 0.5
 

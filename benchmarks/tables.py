@@ -53,14 +53,14 @@ def run_one(
     model: str, source: str, output: str, method: str, policy: str, handling_only: str
 ) -> None:
     """Release one table in this process and print what it took."""
-    from sfumato.accounting.events import Event, Outcome
-    from sfumato.files import load
-    from sfumato.formats.readers import Table
-    from sfumato.guarantees import LDP, SIP
-    from sfumato.jobs.release import release_table
-    from sfumato.jobs.spec import ReleaseSpec
+    from sfumato.core.events import Event, Outcome
+    from sfumato.core.guarantees import LDP, SIP
     from sfumato.models.encoding import StreamModel, Symbols
-    from sfumato.streaming.instant import InstantPlan
+    from sfumato.store.files import load
+    from sfumato.stream.instant import InstantPlan
+    from sfumato.stream.release_run import release_table
+    from sfumato.stream.release_spec import ReleaseSpec
+    from sfumato.tables.readers import Table
 
     chain = load(model)
     stream_model = StreamModel(chain, Symbols(chain.alphabet))

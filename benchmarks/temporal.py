@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from sfumato.accounting.temporal import TemporalAccount
-from sfumato.leakage.temporal import LossFunction, temporal_loss
+from sfumato.temporal.temporal_account import TemporalAccount
+from sfumato.temporal.temporal_leakage import LossFunction, temporal_loss
 
 Floats = NDArray[np.float64]
 ALPHA = 1.0

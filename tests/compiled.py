@@ -23,9 +23,9 @@ from sfumato import (
     loss,
     to_bytes,
 )
-from sfumato.accounting.allocation import Budget
-from sfumato.design.policy import Kept, PolicyReport, Tables, Tree, tabulated
-from sfumato.streaming.instant import InstantState
+from sfumato.core.budgets import Budget
+from sfumato.core.state import InstantState
+from sfumato.solver.policy import Kept, PolicyReport, Tables, Tree, tabulated
 from tests.oracles.joint import exact_leakage, exact_local_leakage
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato.mechanisms.channel import Channel
+from sfumato.core.channel import Channel
 
 Floats = NDArray[np.float64]
 

@@ -36,13 +36,13 @@ from sfumato import (
     seeded,
     to_bytes,
 )
-from sfumato._numerics import shown_down, shown_up
-from sfumato.accounting.composition import chernoff_tail
-from sfumato.accounting.ledger import FREE, Charge
-from sfumato.codec import decode
-from sfumato.errors import CorruptData, FileInUse, InvalidParameter
-from sfumato.files import write_whole
-from sfumato.randomness import Randomness
+from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
+from sfumato.core.ledger import FREE, Charge
+from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.randomness import Randomness
+from sfumato.store.codec import decode
+from sfumato.store.files import write_whole
+from sfumato.stream.composition import chernoff_tail
 
 
 @pytest.mark.parametrize("keep", range(7))

@@ -10,132 +10,132 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfumato import batch_loss, loss
-    from sfumato.accounting.allocation import Geometric, Horizon, PerStep, Window
-    from sfumato.accounting.composition import composed
-    from sfumato.accounting.events import Event, Outcome
-    from sfumato.accounting.ledger import Ledger
-    from sfumato.alphabet import Alphabet
-    from sfumato.codec import from_bytes, to_bytes
-    from sfumato.design.bounded_prior import bounded_prior
-    from sfumato.design.certified import certified
-    from sfumato.design.closed_form import (
-        calibrated_randomized_response,
-        published,
-        randomized_response,
-    )
-    from sfumato.design.compiling import compile_policy
-    from sfumato.design.context_free import context_free
-    from sfumato.design.inverse import least_leakage
-    from sfumato.design.methods import Method
-    from sfumato.design.optimal import optimal
-    from sfumato.design.policy import Policy
-    from sfumato.design.result import Design
-    from sfumato.errors import SfumatoError
-    from sfumato.files import load, save
-    from sfumato.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
-    from sfumato.jobs.disclosure import disclosure
-    from sfumato.jobs.privatize import privatize
-    from sfumato.jobs.privatizer import Privatizer
-    from sfumato.jobs.publishing import publish
-    from sfumato.jobs.series import compare
-    from sfumato.leakage.bounded import bounded_leakage
-    from sfumato.leakage.information import (
+    from sfumato.column.bounded_leakage import bounded_leakage
+    from sfumato.column.bounded_prior import bounded_prior
+    from sfumato.column.features import FeaturePrior
+    from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
+    from sfumato.column.privatize import privatize
+    from sfumato.column.privatizer import Privatizer
+    from sfumato.core import loss
+    from sfumato.core.alphabet import Alphabet
+    from sfumato.core.belief import Belief
+    from sfumato.core.budgets import Geometric, Horizon, PerStep, Window
+    from sfumato.core.channel import Channel
+    from sfumato.core.errors import SfumatoError
+    from sfumato.core.events import Event, Outcome
+    from sfumato.core.guarantees import LDP, LIP, SIP, ApproxDP, Disclosure, PureDP, TemporalDP
+    from sfumato.core.information_leakage import (
         batch_leakage,
         information_leakage,
         instantaneous_leakage,
         sequence_leakage,
     )
-    from sfumato.leakage.local import local_leakage
-    from sfumato.leakage.over_time import temporal_leakage
-    from sfumato.leakage.sequences import SequenceTable, tabulate
-    from sfumato.leakage.temporal import LossFunction
-    from sfumato.mechanisms.channel import Channel
-    from sfumato.models.belief import Belief
-    from sfumato.models.coupling import FullCoupling
-    from sfumato.models.features import FeaturePrior
-    from sfumato.models.joint import JointMixture
+    from sfumato.core.ledger import Ledger
+    from sfumato.core.local_leakage import local_leakage
+    from sfumato.core.purpose import Fallback, Purpose
+    from sfumato.core.randomness import Address, Domain, keyed, secure, seeded
+    from sfumato.core.state import InstantState
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.mixture import GaussianMixture
     from sfumato.models.pair_chain import PairChain
     from sfumato.models.prior import Prior
-    from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
-    from sfumato.randomness import Address, Domain, keyed, secure, seeded
-    from sfumato.streaming.banks import seasonal
-    from sfumato.streaming.batched import BatchedRelease
-    from sfumato.streaming.batched_fleet import BatchedFleet, BatchStep
-    from sfumato.streaming.batched_plan import BatchedPlan
-    from sfumato.streaming.fleet import FleetStep, InstantFleet
-    from sfumato.streaming.instant import (
-        Fallback,
-        InstantPlan,
-        InstantRelease,
-        InstantState,
-        Purpose,
+    from sfumato.record.coupling.coupling import FullCoupling
+    from sfumato.record.coupling.joint_mixture import JointMixture
+    from sfumato.record.disclosure import disclosure
+    from sfumato.record.publish import publish
+    from sfumato.series.filter_banks import seasonal
+    from sfumato.series.realtime import Realtime
+    from sfumato.series.series_compare import compare
+    from sfumato.series.series_release import Unit
+    from sfumato.solver.certify import certified
+    from sfumato.solver.closed_form import (
+        calibrated_randomized_response,
+        published,
+        randomized_response,
     )
-    from sfumato.streaming.realtime import Realtime
-    from sfumato.streaming.series import Unit
-    from sfumato.streaming.temporal import TemporalPlan, TemporalRelease
+    from sfumato.solver.context_free import context_free
+    from sfumato.solver.design_methods import Method
+    from sfumato.solver.design_result import Design
+    from sfumato.solver.inverse import least_leakage
+    from sfumato.solver.optimal import optimal
+    from sfumato.solver.policy import Policy
+    from sfumato.store.codec import from_bytes, to_bytes
+    from sfumato.store.files import load, save
+    from sfumato.stream.batched import BatchedRelease
+    from sfumato.stream.batched_fleet import BatchedFleet, BatchStep
+    from sfumato.stream.batched_plan import BatchedPlan
+    from sfumato.stream.compile import compile_policy
+    from sfumato.stream.composition import composed
+    from sfumato.stream.fleet import FleetStep, InstantFleet
+    from sfumato.stream.instant import InstantPlan, InstantRelease
+    from sfumato.stream.partition import batch_loss
+    from sfumato.stream.sequence_leakage import SequenceTable, tabulate
+    from sfumato.temporal.over_time import temporal_leakage
+    from sfumato.temporal.temporal_leakage import LossFunction
+    from sfumato.temporal.temporal_release import TemporalPlan, TemporalRelease
 
 _HOMES = {
-    "accounting.allocation": ("Geometric", "Horizon", "PerStep", "Window"),
-    "accounting.composition": ("composed",),
-    "accounting.events": ("Event", "Outcome"),
-    "accounting.ledger": ("Ledger",),
-    "alphabet": ("Alphabet",),
-    "codec": ("from_bytes", "to_bytes"),
-    "design.bounded_prior": ("bounded_prior",),
-    "design.certified": ("certified",),
-    "design.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
-    "design.compiling": ("compile_policy",),
-    "design.context_free": ("context_free",),
-    "design.inverse": ("least_leakage",),
-    "design.methods": ("Method",),
-    "design.optimal": ("optimal",),
-    "design.policy": ("Policy",),
-    "design.result": ("Design",),
-    "errors": ("SfumatoError",),
-    "files": ("load", "save"),
-    "guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
-    "jobs.disclosure": ("disclosure",),
-    "jobs.privatize": ("privatize",),
-    "jobs.privatizer": ("Privatizer",),
-    "jobs.publishing": ("publish",),
-    "jobs.series": ("compare",),
-    "leakage.bounded": ("bounded_leakage",),
-    "leakage.information": (
+    "core.budgets": ("Geometric", "Horizon", "PerStep", "Window"),
+    "stream.composition": ("composed",),
+    "core.events": ("Event", "Outcome"),
+    "core.ledger": ("Ledger",),
+    "core.alphabet": ("Alphabet",),
+    "store.codec": ("from_bytes", "to_bytes"),
+    "column.bounded_prior": ("bounded_prior",),
+    "solver.certify": ("certified",),
+    "solver.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
+    "stream.compile": ("compile_policy",),
+    "solver.context_free": ("context_free",),
+    "solver.inverse": ("least_leakage",),
+    "solver.design_methods": ("Method",),
+    "solver.optimal": ("optimal",),
+    "solver.policy": ("Policy",),
+    "solver.design_result": ("Design",),
+    "core.errors": ("SfumatoError",),
+    "store.files": ("load", "save"),
+    "core.guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
+    "record.disclosure": ("disclosure",),
+    "column.privatize": ("privatize",),
+    "column.privatizer": ("Privatizer",),
+    "record.publish": ("publish",),
+    "series.series_compare": ("compare",),
+    "column.bounded_leakage": ("bounded_leakage",),
+    "core.information_leakage": (
         "batch_leakage",
         "information_leakage",
         "instantaneous_leakage",
         "sequence_leakage",
     ),
-    "leakage.local": ("local_leakage",),
-    "leakage.over_time": ("temporal_leakage",),
-    "leakage.sequences": ("SequenceTable", "tabulate"),
-    "leakage.temporal": ("LossFunction",),
-    "mechanisms.channel": ("Channel",),
-    "models.belief": ("Belief",),
-    "models.coupling": ("FullCoupling",),
-    "models.features": ("FeaturePrior",),
-    "models.joint": ("JointMixture",),
+    "core.local_leakage": ("local_leakage",),
+    "temporal.over_time": ("temporal_leakage",),
+    "stream.sequence_leakage": ("SequenceTable", "tabulate"),
+    "temporal.temporal_leakage": ("LossFunction",),
+    "core.channel": ("Channel",),
+    "core.belief": ("Belief",),
+    "record.coupling.coupling": ("FullCoupling",),
+    "column.features": ("FeaturePrior",),
+    "record.coupling.joint_mixture": ("JointMixture",),
     "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),
     "models.mixture": ("GaussianMixture",),
     "models.pair_chain": ("PairChain",),
     "models.prior": ("Prior",),
-    "models.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
-    "randomness": ("Address", "Domain", "keyed", "secure", "seeded"),
-    "streaming.banks": ("seasonal",),
-    "streaming.batched": ("BatchedRelease",),
-    "streaming.batched_fleet": ("BatchStep", "BatchedFleet"),
-    "streaming.batched_plan": ("BatchedPlan",),
-    "streaming.fleet": ("FleetStep", "InstantFleet"),
-    "streaming.instant": ("Fallback", "InstantPlan", "InstantRelease", "InstantState", "Purpose"),
-    "streaming.realtime": ("Realtime",),
-    "streaming.series": ("Unit",),
-    "streaming.temporal": ("TemporalPlan", "TemporalRelease"),
+    "column.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
+    "core.randomness": ("Address", "Domain", "keyed", "secure", "seeded"),
+    "series.filter_banks": ("seasonal",),
+    "stream.batched": ("BatchedRelease",),
+    "stream.batched_fleet": ("BatchStep", "BatchedFleet"),
+    "stream.batched_plan": ("BatchedPlan",),
+    "stream.fleet": ("FleetStep", "InstantFleet"),
+    "core.purpose": ("Fallback", "Purpose"),
+    "core.state": ("InstantState",),
+    "stream.instant": ("InstantPlan", "InstantRelease"),
+    "series.realtime": ("Realtime",),
+    "series.series_release": ("Unit",),
+    "temporal.temporal_release": ("TemporalPlan", "TemporalRelease"),
 }
+_MODULES = {"loss": "sfumato.core.loss", "batch_loss": "sfumato.stream.partition.batch_loss"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -227,8 +227,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("batch_loss", "loss"):
-        return import_module(f"sfumato.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOME_OF:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
     return getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import Alphabet, MarkovChain
-from sfumato.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Bins, Grid, Raw, StreamModel, Symbols, Unreadable, number, text
 
 EMPTY: list[Raw] = [None, ""]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sfumato import Alphabet, MarkovChain, seeded
-from sfumato.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.models.fitting import DENSE_CELLS, count_transitions
 
 Path = NDArray[np.int64]

@@ -8,10 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sfumato.errors import InvalidParameter
-from sfumato.jobs.fit import row_entropies
+from sfumato.core.errors import InvalidParameter
 from sfumato.models.histories import recorded_paths
 from sfumato.models.markov import MarkovChain
+from sfumato.stream.fit_model import row_entropies
 
 ROWS = {"who": ["u1", "u2", "u1", "u2", "u1"], "cell": ["a", "b", "a", "b", "b"]}
 PATHS = [["a", "a", "b"], ["b", "b"]]

@@ -19,9 +19,9 @@ from sfumato import (
     PerStep,
     loss,
 )
-from sfumato.batch_loss import additive
-from sfumato.design.library import design_kept
-from sfumato.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter
+from sfumato.stream.partition.batch_loss import additive
+from sfumato.stream.partition.library_patterns import design_kept
 from tests.oracles.batches import Floats, Symbols, moved_by, summed, table
 from tests.oracles.textbook_lp import textbook_optimum
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from sfumato import Alphabet, Channel, MarkovChain, seeded
-from sfumato.errors import InvalidParameter, UnknownSymbol
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from tests.oracles.joint import Symbols, beliefs, input_probabilities, joint_table
 
 ALPHA = 1e-6  # false alarm rate of a statistical test

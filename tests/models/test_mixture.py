@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.models.mixture import GaussianMixture
 from tests.strategies import Floats
 

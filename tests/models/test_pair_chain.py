@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sfumato.accounting.allocation import PerStep
-from sfumato.alphabet import Alphabet
-from sfumato.codec import from_bytes, to_bytes
-from sfumato.errors import CorruptData, InvalidParameter
-from sfumato.formats.readers import Table
-from sfumato.guarantees import SIP
-from sfumato.jobs.fit import fit_table
-from sfumato.loss import hamming
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.budgets import PerStep
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.core.guarantees import SIP
+from sfumato.core.loss import hamming
+from sfumato.core.purpose import Purpose
+from sfumato.core.randomness import seeded
+from sfumato.core.state import InstantState
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
-from sfumato.randomness import seeded
-from sfumato.streaming.instant import InstantPlan, InstantState, Purpose
+from sfumato.store.codec import from_bytes, to_bytes
+from sfumato.stream.fit_model import fit_table
+from sfumato.stream.instant import InstantPlan
+from sfumato.tables.readers import Table
 
 State = tuple[int, ...]
 """A value alone, or the value before it and the value."""

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from sfumato import Alphabet, Belief, Prior, seeded
-from sfumato.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter
 
 ALPHA = 1e-6  # false alarm rate of a statistical test
 SAMPLES = 20_000

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from sfumato.design.closed_form import published
-from sfumato.guarantees import LIP
-from sfumato.leakage.relations import ldp_from_lip, ldp_from_lip_closed_form
-from sfumato.leakage.repeated import repeated_leakage
+from sfumato.column.notion_relations import ldp_from_lip, ldp_from_lip_closed_form
+from sfumato.column.repeated_leakage import repeated_leakage
+from sfumato.core.guarantees import LIP
+from sfumato.plots.points import Point
+from sfumato.solver.closed_form import published
 from sfumato.studies.lip_discrete import (
     BUDGETS,
     COMMON,
@@ -30,7 +31,6 @@ from sfumato.studies.lip_discrete import (
     SAMPLED_BUDGETS,
     SAMPLES,
     SETS,
-    Point,
     Prior,
     figure_2,
     figure_4,

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from sfumato.design.numbers import least_noise_each, prior_laplace_scale, sampling_rate
-from sfumato.leakage.densities import gaussian_deltas
-from sfumato.mechanisms.lattice import Noise
-from sfumato.studies.lip_discrete import Point
+from sfumato.column.number_mechanisms import least_noise_each, prior_laplace_scale, sampling_rate
+from sfumato.noise.densities import gaussian_deltas
+from sfumato.noise.lattice import Noise
+from sfumato.plots.points import Point
 from sfumato.studies.lip_numbers import (
     DELTA,
     DENSITIES,

@@ -10,13 +10,12 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from sfumato.formats.problems import BadTable
-from sfumato.leakage.coupled import coupled_disclosure, disclosure_rates
-from sfumato.mechanisms.publishing import noise_of
-from sfumato.models.coupled import CoupledPrior
-from sfumato.models.coupling import FullCoupling
-from sfumato.models.joint import JointMixture
-from sfumato.studies.lip_discrete import Point
+from sfumato.plots.points import Point
+from sfumato.record.attack.coupled_attack import coupled_disclosure, disclosure_rates
+from sfumato.record.coupling.coupled_people import CoupledPrior
+from sfumato.record.coupling.coupling import FullCoupling
+from sfumato.record.coupling.joint_mixture import JointMixture
+from sfumato.record.published_noise import noise_of
 from sfumato.studies.mddp import (
     JOINT_SHAPES,
     SIGMA_JOINT,
@@ -40,6 +39,7 @@ from sfumato.studies.mddp_people import (
     read_people,
     simulated_people,
 )
+from sfumato.tables.problems import BadTable
 from tests.strategies import Floats
 
 Curves = dict[tuple[str, str], dict[float, float]]

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.accounting.allocation import as_budget
-from sfumato.batch_loss import additive
-from sfumato.design.batch import design_batch
-from sfumato.design.methods import Method, design
-from sfumato.errors import InvalidParameter
-from sfumato.guarantees import SIP
-from sfumato.loss import hamming
+from sfumato.core.budgets import as_budget
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import SIP
+from sfumato.core.loss import hamming
+from sfumato.core.state import InstantState
 from sfumato.models.markov import MarkovChain
-from sfumato.streaming.batched_plan import BatchedPlan
-from sfumato.streaming.instant import InstantState
+from sfumato.plots.points import BatchPoint
+from sfumato.solver.design_methods import Method, design
+from sfumato.stream.batched_plan import BatchedPlan
+from sfumato.stream.partition.batch_design import design_batch
+from sfumato.stream.partition.batch_loss import additive
 from sfumato.studies.sip_batches import (
     CERTIFIED,
     CURVES,
     KINK,
     SETTINGS,
-    BatchPoint,
     Curve,
     Setting,
     _calibrated,

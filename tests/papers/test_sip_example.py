@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from sfumato.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.studies.sip_example import ExamplePoint, data_correlation, example_points
 
 Rows = dict[tuple[int, int], float]  # (true bit, released bit) -> probability

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sfumato.files import load
-from sfumato.formats.readers import Table
-from sfumato.jobs.spec import ReleaseSpec
 from sfumato.models.encoding import StreamModel
+from sfumato.store.files import load
 from sfumato.store.sqlite import Answer, SqliteStore
+from sfumato.stream.release_spec import ReleaseSpec
+from sfumato.tables.readers import Table
 from tests.shell.running import call, litter
 from tests.shell.tables import walk
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.files import load
 from sfumato.models.encoding import StreamModel
+from sfumato.store.files import load
 from tests.shell.running import call, done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, table, walk, write
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sfumato.files import load
-from sfumato.jobs import runs
-from sfumato.jobs.spec import ReleaseSpec, read_spec
 from sfumato.models.encoding import StreamModel
+from sfumato.store.files import load
+from sfumato.stream import ledgered_run as runs
+from sfumato.stream.release_spec import ReleaseSpec, read_spec
 from tests.shell.releasing import LIVE, RULE, grouped, ledger_of, refused
 from tests.shell.running import Result, call, done, litter, piped, rows, spawn
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, walk, write

@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from sfumato import Alphabet, MarkovChain, codec, limits, load, to_bytes
-from sfumato.errors import CorruptData, InvalidParameter
-from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import Table
-from sfumato.jobs.columns import read_columns
-from sfumato.jobs.spec import read_spec
+from sfumato import Alphabet, MarkovChain, load, to_bytes
+from sfumato.core import limits
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.store import codec
+from sfumato.stream.release_spec import read_spec
+from sfumato.tables.columns import read_columns
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Table
 from tests.shell.running import call, refused
 from tests.shell.tables import write
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.files import load
 from sfumato.models.encoding import StreamModel
+from sfumato.store.files import load
 from tests.shell.running import call, done, spawn
 from tests.shell.tables import FORMATS, PLACES, table, walk, write
 

@@ -494,8 +494,8 @@ def test_a_skipped_moment_passes_without_an_answer_and_at_no_charge(
 
 def test_a_skipped_moment_moves_the_belief_on(model: Path, tmp_path: Path, key: Path) -> None:
     """After many of them the belief is the stationary one: the price is as in a long calm."""
-    from sfumato.files import load
     from sfumato.models.encoding import StreamModel
+    from sfumato.store.files import load
     from tests.shell.releasing import SPEC
 
     live = table(tmp_path / "live.csv", [("a", PLACES[0]), *[("a", "")] * 5])

@@ -16,16 +16,17 @@ import numba.core.caching
 import pytest
 
 import sfumato.cli
-from sfumato import SIP, Window, kernels
+from sfumato import SIP, Window
 from sfumato.cli import console
 from sfumato.cli.app import run
 from sfumato.cli.console import DEFECT, escaped
-from sfumato.errors import InvalidParameter
-from sfumato.files import whole
+from sfumato.core import compiled
+from sfumato.core.errors import InvalidParameter
+from sfumato.store.files import whole
 from tests.shell.running import COMMAND, TOKEN, call, done, files, refused
 from tests.shell.tables import write
 
-BROKEN = "sfumato.cli.design.read_belief"
+BROKEN = "sfumato.cli.design_command.read_belief"
 DESIGN = ("design", "--belief", "0.5,0.5", "--epsilon", 1)
 
 
@@ -238,9 +239,9 @@ def test_loops_are_kept_in_a_folder_of_the_process_where_none_can_be_written(
 ) -> None:
     settings: Any = numba.config
     monkeypatch.setattr(settings, "CACHE_DIR", settings.CACHE_DIR)
-    assert kernels.keep_somewhere() is None
+    assert compiled.keep_somewhere() is None
     monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
-    folder = kernels.keep_somewhere()
+    folder = compiled.keep_somewhere()
     assert folder is not None
     assert folder == settings.CACHE_DIR
     assert os.stat(folder).st_mode & 0o777 == 0o700

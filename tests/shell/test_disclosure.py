@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 import sfumato as sf
-from sfumato._numerics import shown_up
+from sfumato.core.numerics import shown_up
 from tests.shell.running import TOKEN, call, done, files, litter, refused
 from tests.shell.tables import FORMATS, read, write
 
@@ -261,7 +261,7 @@ def test_silence_and_rows_left_out_are_told_to_whoever_publishes(
 
 def test_a_write_that_fails_leaves_nothing(people: Path, tmp_path: Path) -> None:
     before = files(tmp_path)
-    for place in ("sfumato.jobs.columns.write_columns", "sfumato.files.write_whole"):
+    for place in ("sfumato.tables.columns.write_columns", "sfumato.store.files.write_whole"):
         with mock.patch(place, side_effect=OSError("disk full")):
             result = call(*asked("publish", people, "--sigma", 6, "-o", tmp_path / "noisy.csv"))
         assert result.code != 0
@@ -275,14 +275,14 @@ def test_a_write_again_that_fails_leaves_what_was_there(
     given = ("--sigma", 6, "--key-file", key, "-o", output)
     done(*asked("publish", people, *given))
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
-    with mock.patch("sfumato.jobs.columns.write_columns", side_effect=OSError("disk full")):
+    with mock.patch("sfumato.tables.columns.write_columns", side_effect=OSError("disk full")):
         assert call(*asked("publish", people, *given)).code != 0
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
 
 
 def test_an_interrupt_leaves_nothing(people: Path, tmp_path: Path) -> None:
     before = files(tmp_path)
-    with mock.patch("sfumato.jobs.columns.write_columns", side_effect=KeyboardInterrupt):
+    with mock.patch("sfumato.tables.columns.write_columns", side_effect=KeyboardInterrupt):
         assert call(*asked("publish", people, "--sigma", 6, "-o", tmp_path / "n.csv")).code != 0
     assert files(tmp_path) == before
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sfumato import MarkovChain, Prior
-from sfumato.codec import MAGIC
-from sfumato.errors import CorruptData
-from sfumato.files import load, save
-from sfumato.jobs.spec import ReleaseSpec, read_spec
+from sfumato.core.errors import CorruptData
 from sfumato.models.encoding import Bins, Grid, StreamModel
+from sfumato.store.codec import MAGIC
+from sfumato.store.files import load, save
+from sfumato.stream.release_spec import ReleaseSpec, read_spec
 from tests.shell.running import call
 
 CHAIN = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])

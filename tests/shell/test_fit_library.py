@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sfumato.files import load
 from sfumato.models.encoding import StreamModel
 from sfumato.models.library import PatternLibrary
+from sfumato.store.files import load
 from tests.shell.running import Result, call, done, rows
 from tests.shell.tables import PLACES, by_stream, table, walk, write
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sfumato import Prior
-from sfumato.codec import decode, to_bytes
-from sfumato.errors import CorruptData
-from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import Table
-from sfumato.formats.writers import Output
+from sfumato.core.errors import CorruptData
 from sfumato.models.encoding import Bins, Symbols, Unreadable
+from sfumato.store.codec import decode, to_bytes
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Table
+from sfumato.tables.writers import Output
 from tests.shell.running import COMMAND, Result, call, done, litter, piped, rows, spawn
 from tests.shell.tables import PLACES, table, walk, write
 
@@ -288,7 +288,7 @@ def test_a_seed_on_a_real_ledger_is_called_so(model: Path, tmp_path: Path) -> No
 
 SIGNALLED = """
 import os, signal, sys
-from sfumato.streaming.instant import InstantPlan
+from sfumato.stream.instant import InstantPlan
 inner, count = InstantPlan.step, 0
 def step(*arguments):
     global count

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato import limits
+from sfumato.core import limits
 from tests.shell.running import call, files, refused
 from tests.shell.tables import write
 

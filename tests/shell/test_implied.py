@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.guarantees import LIP
-from sfumato.leakage import relations, repeated, transfer
+from sfumato.column import leakage_transfer as transfer
+from sfumato.column import notion_relations as relations
+from sfumato.column import repeated_leakage as repeated
+from sfumato.core.guarantees import LIP
 from tests.shell.running import call, done
 
 PRIOR = [0.7, 0.1, 0.1, 0.1]

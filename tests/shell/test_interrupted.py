@@ -83,8 +83,8 @@ def test_a_reader_that_goes_away_is_no_drama(model: Path, tmp_path: Path) -> Non
 
 TROUBLE = """
 import os, signal, sqlite3, sys
-from sfumato.formats.readers import Table
-from sfumato.formats.writers import Output
+from sfumato.tables.readers import Table
+from sfumato.tables.writers import Output
 from sfumato.store.sqlite import SqliteStore
 
 # A shell that starts the tests in the background lets them ignore SIGINT; nobody else does.

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.store.anchor import Head, head_file, key_file, value_tag
 from sfumato.store.checking import backup_ledger, check_ledger
 from sfumato.store.reading import LedgerReader
@@ -142,7 +142,7 @@ def test_a_changed_answer_is_never_given_again(ledger: Path) -> None:
 
 def test_a_state_put_back_is_never_continued(ledger: Path) -> None:
     (_, older), *_ = moments("u1", 1)
-    from sfumato.codec import to_bytes
+    from sfumato.store.codec import to_bytes
 
     with sqlite3.connect(ledger) as database:
         database.execute("UPDATE streams SET state = ? WHERE stream = 'u1'", (to_bytes(older),))

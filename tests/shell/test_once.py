@@ -9,9 +9,9 @@ from unittest import mock
 
 import pytest
 
-from sfumato.cli.once import named_options, written_together
-from sfumato.errors import InvalidParameter
-from sfumato.files import locked
+from sfumato.cli.table_output import named_options, written_together
+from sfumato.core.errors import InvalidParameter
+from sfumato.store.files import locked
 from tests.shell.running import call, done, files, refused
 from tests.shell.tables import table, walk, write
 

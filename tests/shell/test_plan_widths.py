@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sfumato.files import load
-from sfumato.jobs.spec import ReleaseSpec
-from sfumato.jobs.widths import forecast_widths
 from sfumato.models.encoding import StreamModel
+from sfumato.store.files import load
+from sfumato.stream.batch_widths import forecast_widths
+from sfumato.stream.release_spec import ReleaseSpec
 from tests.shell.running import call, done
 
 RULE = ("--epsilon", 0.5, "--steps", 48)

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from sfumato.jobs.one_shot import Mechanism
+from sfumato.column.column_mechanisms import Mechanism
 from tests.shell.running import (
     COMMAND,
     ENVIRONMENT,
@@ -303,7 +303,7 @@ def test_features_give_everyone_a_prior_of_his_own(tmp_path: Path) -> None:
 
 def test_without_scikit_learn_features_say_what_to_install(people: Path, tmp_path: Path) -> None:
     missing = mock.patch(
-        "sfumato.models.features.import_module", side_effect=ImportError("no sklearn")
+        "sfumato.column.features.import_module", side_effect=ImportError("no sklearn")
     )
     with missing:
         result = call(*answer(people, tmp_path / "private.csv", "--prior", "features:age"))

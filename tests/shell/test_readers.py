@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.errors import InvalidParameter
-from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import Chunk, Table
+from sfumato.core.errors import InvalidParameter
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Chunk, Table
 from tests.shell.running import call, done, refused, spawn
 from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
 

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from sfumato.files import load
-from sfumato.jobs import runs
-from sfumato.jobs.spec import read_spec
 from sfumato.models.encoding import StreamModel
+from sfumato.store.files import load
+from sfumato.stream import ledgered_run as runs
+from sfumato.stream.release_spec import read_spec
 from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped
 from tests.shell.running import done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, write

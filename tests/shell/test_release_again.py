@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.jobs.spec import ReleaseSpec, read_spec
+from sfumato.stream.release_spec import ReleaseSpec, read_spec
 from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped, ledger_of, refused
 from tests.shell.running import done, rows
 from tests.shell.tables import PLACES, by_stream, table, write

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sfumato.codec import from_bytes
-from sfumato.errors import SfumatoError
-from sfumato.jobs.series import compare as python_compare
-from sfumato.jobs.series import continued
-from sfumato.outputs import locked
-from sfumato.randomness import secure
-from sfumato.streaming.instant import Purpose
-from sfumato.streaming.realtime import Realtime, RealtimeState
+from sfumato.core.errors import SfumatoError
+from sfumato.core.purpose import Purpose
+from sfumato.core.randomness import secure
+from sfumato.core.state import RealtimeState
+from sfumato.series.realtime import Realtime
+from sfumato.series.series_compare import compare as python_compare
+from sfumato.series.series_compare import continued
+from sfumato.store.codec import from_bytes
+from sfumato.store.outputs import locked
 from tests.shell.running import Result, call, done, litter, rows, spawn
 from tests.shell.tables import write
 
@@ -562,7 +563,7 @@ def test_the_state_is_on_disk_before_a_value_leaves(
         raise OSError("the disk is full")
 
     monkeypatch.setattr(os, "fsync", noted)
-    monkeypatch.setattr("sfumato.jobs.columns.write_columns", left)
+    monkeypatch.setattr("sfumato.tables.columns.write_columns", left)
     run = ("realtime", series, *PARTS, "--state", state, "-o", tmp_path / "out.csv")
     lost = call(*run)
     assert lost.code != 0 and "the disk is full" in lost.err

@@ -21,7 +21,7 @@ from sfumato import (
     keyed,
     loss,
 )
-from sfumato.errors import CorruptData, SfumatoError
+from sfumato.core.errors import CorruptData, SfumatoError
 from sfumato.store.sqlite import Answer, LedgerMismatch, SqliteStore
 from tests.shell.running import PATIENCE, done, rows
 from tests.shell.tables import table

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.leakage.disclosure import Found, Way
+from sfumato.record.attack.bayes_attack import Found, Way
 from sfumato.studies import lip_discrete, lip_numbers, mddp
 from sfumato.studies.catalogue import STUDIES, sip_figure_5
 from tests.shell.running import call, done, litter

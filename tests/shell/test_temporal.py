@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sfumato.files import load, save
-from sfumato.leakage.over_time import chain_leakage
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.store.files import load, save
+from sfumato.temporal.over_time import chain_leakage
 from tests.oracles import temporal as oracle
 from tests.oracles.sequences import told_of_windows
 from tests.oracles.temporal import ExactLoss, exact_leakage

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.errors import FileInUse
-from sfumato.formats import writers
-from sfumato.formats.problems import BadTable
-from sfumato.formats.readers import Table
-from sfumato.formats.writers import Output, Record
+from sfumato.core.errors import FileInUse
+from sfumato.tables import writers
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Table
+from sfumato.tables.writers import Output, Record
 from tests.shell.running import litter
 from tests.shell.tables import FORMATS, read
 

@@ -17,23 +17,21 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli import (
-    audit,
-    compare,
-    demo,
-    design,
-    disclosure,
-    fit,
-    implied,
-    ledger,
-    plan,
-    policy,
-    privatize,
-    realtime,
-    release,
-    study,
-    temporal,
-)
+from sfumato.cli import audit_command as audit
+from sfumato.cli import compare_command as compare
+from sfumato.cli import demo_command as demo
+from sfumato.cli import design_command as design
+from sfumato.cli import disclosure_command as disclosure
+from sfumato.cli import fit_command as fit
+from sfumato.cli import implied_command as implied
+from sfumato.cli import ledger_command as ledger
+from sfumato.cli import plan_command as plan
+from sfumato.cli import policy_command as policy
+from sfumato.cli import privatize_command as privatize
+from sfumato.cli import realtime_command as realtime
+from sfumato.cli import release_command as release
+from sfumato.cli import study_command as study
+from sfumato.cli import temporal_command as temporal
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
@@ -44,7 +42,7 @@ from sfumato.cli.console import (
     say,
     standard_streams,
 )
-from sfumato.errors import SfumatoError
+from sfumato.core.errors import SfumatoError
 
 app = typer.Typer(
     name="sfumato",

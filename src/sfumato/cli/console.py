@@ -34,8 +34,8 @@ def hold(path: str, option: str = "--output") -> None:
 
     Two runs that ask whether an output exists, before they write it, would both find none.
     """
-    from sfumato.errors import InvalidParameter
-    from sfumato.outputs import locked
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.store.outputs import locked
 
     stack = _held.get()
     if stack is None or path == "-":
@@ -123,9 +123,9 @@ def mention_compiling() -> None:
         return
     from importlib.util import find_spec
 
-    found = find_spec("sfumato.kernels")
+    found = find_spec("sfumato")
     folders = [] if found is None else found.submodule_search_locations or []
-    if not any(any((Path(folder) / "__pycache__").glob("*.nbi")) for folder in folders):
+    if not any(any(Path(folder).rglob("*.nbi")) for folder in folders):
         say("first use on this machine: compiling loops, once, for up to a minute")
 
 

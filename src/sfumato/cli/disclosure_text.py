@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato._numerics import shown_down, shown_up
 from sfumato.cli.console import print_line, say, table
+from sfumato.core.numerics import shown_down, shown_up
 
 if TYPE_CHECKING:
-    from sfumato.jobs.disclosure import DisclosureReport
-    from sfumato.jobs.noise import Silence
-    from sfumato.jobs.publishing import Published
+    from sfumato.record.disclosure import DisclosureReport
+    from sfumato.record.noise_choice import Silence
+    from sfumato.record.publish import Published
 
 
 def tell(report: DisclosureReport, *, quiet: bool) -> None:

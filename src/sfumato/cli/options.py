@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from sfumato.core.randomness import Randomness
     from sfumato.models.encoding import StreamModel
-    from sfumato.randomness import Randomness
 
 Model = Annotated[
     str,
@@ -104,11 +104,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no rema
 
 def load_model(path: str) -> StreamModel:
     """A model with its reading rules; a bare chain is read from columns `stream` and `value`."""
-    from sfumato.errors import InvalidParameter
-    from sfumato.files import load
+    from sfumato.core.errors import InvalidParameter
     from sfumato.models.encoding import StreamModel, Symbols
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
+    from sfumato.store.files import load
 
     model = load(path)
     if isinstance(model, MarkovChain | PatternLibrary):
@@ -129,9 +129,9 @@ def coins(
         public: The other files of the command: none of them is a secret.
         shared: Whether others may be able to read the key.
     """
-    from sfumato.errors import InvalidParameter
-    from sfumato.jobs.keys import read_key
-    from sfumato.randomness import keyed, seeded
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.core.randomness import keyed, seeded
+    from sfumato.store.keys import read_key
 
     if key_file is not None and seed is not None:
         raise InvalidParameter("--seed", seed, "not come with --key-file")

@@ -1,1 +1,1 @@
-"""What the adversary knows before anything is released, and what he believes after each release."""
+"""What the adversary knows before anything is released."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato import _checks, limits
-from sfumato.alphabet import MISSING_SYMBOL, Alphabet, Label
-from sfumato.errors import InvalidParameter
-from sfumato.loss import EARTH, on_earth
+from sfumato.core import checks, limits
+from sfumato.core.alphabet import MISSING_SYMBOL, Alphabet, Label
+from sfumato.core.arrays import Floats
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.loss import EARTH, on_earth
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
@@ -86,11 +86,11 @@ class Bins:
         (('5', '15', '25'), '15')
     """
 
-    edges: NDArray[np.float64]
+    edges: Floats
     alphabet: Alphabet
     clip: bool
 
-    def __init__(self, edges: Sequence[float] | NDArray[np.float64], *, clip: bool = False) -> None:
+    def __init__(self, edges: Sequence[float] | Floats, *, clip: bool = False) -> None:
         object.__setattr__(self, "edges", _edges("edges", edges))
         object.__setattr__(self, "clip", clip)
         middles = 0.5 * self.edges[1:] + 0.5 * self.edges[:-1]
@@ -136,15 +136,15 @@ class Grid:
         ('1,0', array([1. , 1.5]))
     """
 
-    x_edges: NDArray[np.float64]
-    y_edges: NDArray[np.float64]
+    x_edges: Floats
+    y_edges: Floats
     alphabet: Alphabet
     clip: bool
 
     def __init__(
         self,
-        x_edges: Sequence[float] | NDArray[np.float64],
-        y_edges: Sequence[float] | NDArray[np.float64],
+        x_edges: Sequence[float] | Floats,
+        y_edges: Sequence[float] | Floats,
         *,
         clip: bool = False,
     ) -> None:
@@ -160,7 +160,7 @@ class Grid:
     @classmethod
     def covering(cls, xs: Iterable[float], ys: Iterable[float], columns: int, rows: int) -> Grid:
         """A grid of equal cells over the range of some points."""
-        _checks.count("grid", columns * rows, at_most=limits.SYMBOLS)
+        checks.count("grid", columns * rows, at_most=limits.SYMBOLS)
         return cls(_even_edges("grid", xs, columns), _even_edges("grid", ys, rows))
 
     @property
@@ -254,7 +254,7 @@ def check_degrees(encoding: Encoding) -> None:
             raise InvalidParameter(f"--{name}", "a wider range", f"be {what}, within {most:g}")
 
 
-def apart(here: NDArray[np.float64], there: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
+def apart(here: Floats, there: Floats, unit: str) -> Floats:
     """Distances of places, row by row: along the earth, in km, if they are in degrees."""
     if unit == DEGREES:
         here, there = on_earth(here), on_earth(there)
@@ -317,7 +317,7 @@ def _is_whole(word: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 16 and str(int(word)) == word
 
 
-def _cell(edges: NDArray[np.float64], value: float, clip: bool) -> int | None:
+def _cell(edges: Floats, value: float, clip: bool) -> int | None:
     """The bin of a value; the last one includes its upper edge."""
     if clip:
         value = min(max(value, float(edges[0])), float(edges[-1]))
@@ -326,16 +326,16 @@ def _cell(edges: NDArray[np.float64], value: float, clip: bool) -> int | None:
     return min(bisect_right(edges.tolist(), value), edges.size - 1) - 1
 
 
-def _edges(name: str, edges: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+def _edges(name: str, edges: Sequence[float] | Floats) -> Floats:
     checked = np.asarray(edges, dtype=np.float64)
     if checked.ndim != 1 or checked.size < 2 or not np.all(np.diff(checked) > 0):
         raise InvalidParameter(name, checked.shape, "be at least two numbers in rising order")
-    return _checks.read_only(checked)
+    return checks.read_only(checked)
 
 
-def _even_edges(name: str, values: Iterable[float], count: int) -> NDArray[np.float64]:
+def _even_edges(name: str, values: Iterable[float], count: int) -> Floats:
     found = np.fromiter(values, dtype=np.float64)
-    parts = _checks.count(name, count, at_most=limits.SYMBOLS)
+    parts = checks.count(name, count, at_most=limits.SYMBOLS)
     if found.size == 0 or not np.all(np.isfinite(found)):
         raise InvalidParameter(name, found.size, "be cut from at least one finite number")
     low, high = float(found.min()), float(found.max())

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sfumato import _checks
-from sfumato.errors import InvalidParameter
+from sfumato.core import checks
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.errors import InvalidParameter
 
-Rows: TypeAlias = NDArray[np.float64] | sparse.csr_array
+Rows: TypeAlias = Floats | sparse.csr_array
 
 MAX_CONTEXTS = 50_000_000
 """A belief is an array over contexts: this many take 400 MB."""
@@ -32,16 +33,16 @@ class Counts:
         sequences: How many sequences were counted.
     """
 
-    starts: NDArray[np.float64]
+    starts: Floats
     moves: sparse.csr_array
-    symbols: NDArray[np.float64]
+    symbols: Floats
     sequences: int
 
 
 def context_count(size: int, order: int) -> int:
     """Number of contexts, if a belief over them fits into memory."""
     # An order of billions is refused before a number of billions of digits is made of it.
-    short = min(_checks.count("order", order), MAX_CONTEXTS.bit_length())
+    short = min(checks.count("order", order), MAX_CONTEXTS.bit_length())
     contexts: int = size**short
     if contexts > MAX_CONTEXTS or (size == 1 and order > short):
         rule = f"keep the number of contexts, {size}**order, at most {MAX_CONTEXTS:,}"
@@ -51,12 +52,12 @@ def context_count(size: int, order: int) -> int:
     return contexts
 
 
-def count_transitions(sequences: Iterable[NDArray[np.int64]], size: int, order: int) -> Counts:
+def count_transitions(sequences: Iterable[Ints], size: int, order: int) -> Counts:
     """Count starts, moves and symbols. A sequence shorter than `order` counts its symbols only."""
     contexts = context_count(size, order)
     starts, symbols, total = np.zeros(contexts), np.zeros(size), 0
     moves = sparse.csr_array((contexts, size), dtype=np.float64)
-    pending: list[NDArray[np.int64]] = []
+    pending: list[Ints] = []
     held = 0
     for path in sequences:
         total += 1
@@ -74,7 +75,7 @@ def count_transitions(sequences: Iterable[NDArray[np.int64]], size: int, order: 
 
 def smoothed_parts(
     counts: Counts, order: int, smoothing: float, floor: float
-) -> tuple[NDArray[np.float64], Rows, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Rows, Floats, Floats]:
     """Turn counts into the parts of a chain with full support: initial, known, backoff, background.
 
     The background lies halfway between the overall distribution of symbols and the even one. A
@@ -84,7 +85,7 @@ def smoothed_parts(
     not all symbols, keeps a large alphabet from drowning what a context is known to do.)
     """
     size = counts.symbols.size
-    _checks.finite("smoothing", smoothing)
+    checks.finite("smoothing", smoothing)
     if not 0 < floor < 1 / (2 * size):
         raise InvalidParameter("floor", floor, f"be greater than 0 and less than 1/{2 * size}")
     if counts.symbols.sum() == 0:
@@ -101,25 +102,25 @@ def smoothed_parts(
     return initial.reshape((size,) * order), _rows(counts.moves, seen), backoff, background
 
 
-def pulled(seen: NDArray[np.float64], pseudo: ArrayLike) -> NDArray[np.float64]:
+def pulled(seen: Floats, pseudo: ArrayLike) -> Floats:
     """Weight of the background in a row seen `seen` times; all of it when never seen."""
     extra = np.asarray(pseudo, dtype=np.float64)
     return np.where(seen > 0, extra / np.maximum(seen + extra, 1.0), 1.0)
 
 
-def _rows(moves: sparse.csr_array, seen: NDArray[np.float64]) -> Rows:
+def _rows(moves: sparse.csr_array, seen: Floats) -> Rows:
     scaled = sparse.csr_array(moves * (1 / np.maximum(seen, 1.0))[:, None])
     return scaled.toarray() if np.prod(scaled.shape) <= DENSE_CELLS else scaled
 
 
-def _product(background: NDArray[np.float64], order: int) -> NDArray[np.float64]:
+def _product(background: Floats, order: int) -> Floats:
     joint = np.ones(1)
     for _ in range(order):
         joint = np.outer(joint, background).ravel()
     return joint
 
 
-def _context_codes(path: NDArray[np.int64], size: int, order: int) -> NDArray[np.int64]:
+def _context_codes(path: Ints, size: int, order: int) -> Ints:
     """Number of each window of `order` values, the oldest most significant."""
     codes = np.zeros(len(path) - order + 1, dtype=np.int64)
     for lag in range(order):
@@ -127,7 +128,7 @@ def _context_codes(path: NDArray[np.int64], size: int, order: int) -> NDArray[np
     return codes
 
 
-def _tally(pending: list[NDArray[np.int64]], contexts: int, size: int) -> sparse.csr_array:
+def _tally(pending: list[Ints], contexts: int, size: int) -> sparse.csr_array:
     if not pending:
         return sparse.csr_array((contexts, size), dtype=np.float64)
     rows, columns = np.concatenate(pending, axis=1)

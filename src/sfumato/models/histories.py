@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.alphabet import Label
-from sfumato.errors import InvalidParameter
+from sfumato.core.alphabet import Label
+from sfumato.core.errors import InvalidParameter
 
 _SEQUENCES = "be a collection of sequences, one per stream, as [['a', 'b'], ['b', 'b']]"
 
@@ -32,7 +32,7 @@ def recorded_paths(
         [['a', 'b'], ('b',)]
         >>> recorded_paths(["walk", "sit"])
         Traceback (most recent call last):
-        sfumato.errors.InvalidParameter: sequences must be a collection of sequences, ...
+        sfumato.core.errors.InvalidParameter: sequences must be a collection of sequences, ...
     """
     if _is_frame(history):
         if stream is None or value is None:

@@ -22,18 +22,15 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato import _checks, limits
-from sfumato._digest import digest
-from sfumato._numerics import UNIT
-from sfumato.alphabet import Alphabet, Label
-from sfumato.errors import InvalidParameter
-from sfumato.models.belief import Belief
+from sfumato.core import checks, limits
+from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.belief import Belief
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +85,7 @@ class PatternLibrary:
             inside[kept] = 1.0
             found[:-1, length - 1] = chain.expect(inside, np.ones(len(self.patterns)))
             found[-1, length - 1] = chain.initial[kept].sum()
-        return _checks.read_only(found)
+        return checks.read_only(found)
 
     @classmethod
     def fit(
@@ -115,10 +112,10 @@ class PatternLibrary:
         if alphabet is None:
             found = {label for path in paths for label in path}
             alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
-        size = _checks.count("width", width, at_most=limits.BATCH)
+        size = checks.count("width", width, at_most=limits.BATCH)
         streams = [_cut(alphabet.indices(path).tolist(), size) for path in paths]
         counts = Counter(pattern for stream in streams for pattern in stream)
-        kept = _kept(counts, size, _checks.count("most", most, at_least=size))
+        kept = _kept(counts, size, checks.count("most", most, at_least=size))
         rows = np.array([[*pattern, *[-1] * (size - len(pattern))] for pattern in kept])
         place = {pattern: _nearest(rows, pattern) for pattern in counts}
         told = [[place[pattern] for pattern in stream] for stream in streams]

@@ -22,15 +22,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
-from sfumato import _checks
-from sfumato._digest import digest
-from sfumato._numerics import UNIT
-from sfumato.alphabet import Alphabet, Label
-from sfumato.errors import InvalidParameter, SolverFailed
-from sfumato.models.belief import Belief
+from sfumato.core import checks
+from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.belief import Belief
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter, SolverFailed
+from sfumato.core.numerics import UNIT
+from sfumato.core.randomness import Randomness, categorical, integer_weights
 from sfumato.models.fitting import Rows, context_count, count_transitions, smoothed_parts
 from sfumato.models.histories import recorded_paths
-from sfumato.randomness import Randomness, categorical, integer_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,10 +56,10 @@ class MarkovChain:
 
     alphabet: Alphabet
     order: int
-    initial: NDArray[np.float64]
+    initial: Floats
     known: Rows
-    backoff: NDArray[np.float64]
-    background: NDArray[np.float64]
+    backoff: Floats
+    background: Floats
 
     def __post_init__(self) -> None:
         size, order = len(self.alphabet), self.order
@@ -66,17 +67,17 @@ class MarkovChain:
         initial = np.asarray(self.initial, dtype=np.float64)
         if initial.shape != (size,) * order:
             raise InvalidParameter("initial", initial.shape, f"have shape {(size,) * order}")
-        _checks.probabilities("initial", initial.ravel())
-        background = _checks.probabilities("background", self.background, size)
+        checks.probabilities("initial", initial.ravel())
+        background = checks.probabilities("background", self.background, size)
         # Rows with different weights of a background that is off would be off by different factors.
         background = background / _off(background.sum(), size, np.bool_(True))
         backoff = np.asarray(self.backoff, dtype=np.float64)
         if backoff.shape != (contexts,) or not np.all((backoff >= 0) & (backoff <= 1)):
             raise InvalidParameter("backoff", backoff.shape, f"be {contexts} numbers in [0, 1]")
-        object.__setattr__(self, "initial", _checks.read_only(initial))
+        object.__setattr__(self, "initial", checks.read_only(initial))
         object.__setattr__(self, "known", _known_rows(self.known, contexts, size, backoff))
-        object.__setattr__(self, "backoff", _checks.read_only(backoff))
-        object.__setattr__(self, "background", _checks.read_only(background))
+        object.__setattr__(self, "backoff", checks.read_only(backoff))
+        object.__setattr__(self, "background", checks.read_only(background))
 
     @classmethod
     def from_matrix(
@@ -98,7 +99,7 @@ class MarkovChain:
         known = _as_rows(transition)
         contexts, size = known.shape
         order = _order(contexts, size)
-        mixed = _checks.finite("floor", floor) * size
+        mixed = checks.finite("floor", floor) * size
         if mixed >= 1:
             raise InvalidParameter("floor", floor, f"be less than 1/{size}")
         uniform = np.full(size, 1.0 / size)
@@ -150,7 +151,7 @@ class MarkovChain:
         if alphabet is None:
             found = {label for path in paths for label in path}
             alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
-        size, order = len(alphabet), _checks.count("order", order)
+        size, order = len(alphabet), checks.count("order", order)
         counts = count_transitions((alphabet.indices(path) for path in paths), size, order)
         return cls(alphabet, order, *smoothed_parts(counts, order, smoothing, floor))
 
@@ -192,11 +193,11 @@ class MarkovChain:
         """Whether every value is possible at every moment."""
         return self.floor > 0 and bool(self.initial.min() > 0)
 
-    def transition(self) -> NDArray[np.float64]:
+    def transition(self) -> Floats:
         """The whole matrix, dense: row = context, column = next value."""
         known = self.known if isinstance(self.known, np.ndarray) else self.known.toarray()
         mixed = (1 - self.backoff)[:, None] * known + np.outer(self.backoff, self.background)
-        return _checks.read_only(mixed)
+        return checks.read_only(mixed)
 
     def first(self) -> Belief:
         """Belief about the first value, before anything is released."""
@@ -212,11 +213,11 @@ class MarkovChain:
 
     def carry(
         self,
-        joints: NDArray[np.float64],
-        moments: NDArray[np.int64],
-        drifts: NDArray[np.float64],
-        which: NDArray[np.int64],
-        work: NDArray[np.float64],
+        joints: Floats,
+        moments: Ints,
+        drifts: Floats,
+        which: Ints,
+        work: Floats,
     ) -> None:
         """Carry the joints of many streams, one row each, one moment forward in place.
 
@@ -231,14 +232,14 @@ class MarkovChain:
 
     def carrier(
         self,
-        joints: NDArray[np.float64],
-        moments: NDArray[np.int64],
-        drifts: NDArray[np.float64],
-        which: NDArray[np.int64],
-        work: NDArray[np.float64],
+        joints: Floats,
+        moments: Ints,
+        drifts: Floats,
+        which: Ints,
+        work: Floats,
     ) -> Callable[[], None]:
         """`carry` of the same arrays, to be called again and again."""
-        from sfumato.kernels.chains import advance_dense, advance_sparse
+        from sfumato.models.chain_loops import advance_dense, advance_sparse
 
         known, streams = self.known, (joints, moments, drifts, which)
         if isinstance(known, np.ndarray):
@@ -246,9 +247,9 @@ class MarkovChain:
         parts = (known.data, known.indices, known.indptr)
         return partial(advance_sparse, *streams, *parts, self.backoff, self.background, work)
 
-    def spread(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, weights: Floats) -> Floats:
         """Weights of contexts, carried one moment forward; their sum stays the same."""
-        from sfumato.kernels.chains import spread_dense, spread_sparse
+        from sfumato.models.chain_loops import spread_dense, spread_sparse
 
         known, moved = self.known, np.empty(weights.size)
         if isinstance(known, np.ndarray):
@@ -258,11 +259,9 @@ class MarkovChain:
             spread_sparse(weights, *parts, self.backoff, self.background, moved)
         return moved
 
-    def expect(
-        self, values: NDArray[np.float64], weights: NDArray[np.float64], least: float = 0.0
-    ) -> NDArray[np.float64]:
+    def expect(self, values: Floats, weights: Floats, least: float = 0.0) -> Floats:
         """Mean of `values` one moment later, for contexts of a weight above `least`; else 0."""
-        from sfumato.kernels.chains import expect_dense, expect_sparse
+        from sfumato.models.chain_loops import expect_dense, expect_sparse
 
         known, means = self.known, np.empty(values.size)
         if isinstance(known, np.ndarray):
@@ -282,7 +281,7 @@ class MarkovChain:
                    [0.9, 0.1],
                    [0.2, 0.8]])
         """
-        more = _checks.count("order", order, at_least=self.order) - self.order
+        more = checks.count("order", order, at_least=self.order) - self.order
         times = context_count(self.size, order) // len(self.backoff)
         if not more:
             return self
@@ -299,7 +298,7 @@ class MarkovChain:
             backoff=np.tile(self.backoff, times),
         )
 
-    def stationary(self, tolerance: float = 1e-14, max_steps: int = 200_000) -> NDArray[np.float64]:
+    def stationary(self, tolerance: float = 1e-14, max_steps: int = 200_000) -> Floats:
         """Distribution of `order` successive values that one step leaves unchanged.
 
         It also exists for periodic chains; a chain with several closed classes has many, and
@@ -314,7 +313,7 @@ class MarkovChain:
         for _ in range(max_steps):
             moved = 0.5 * (belief.joint + self.following(belief).joint)
             if np.abs(moved - belief.joint).sum() <= tolerance:
-                return _checks.read_only(moved)
+                return checks.read_only(moved)
             belief = replace(belief, joint=moved)
         raise SolverFailed(f"the stationary distribution did not settle in {max_steps} steps")
 
@@ -342,7 +341,7 @@ class MarkovChain:
         known = scaled.toarray() if isinstance(self.known, np.ndarray) else scaled
         return replace(self, initial=weight, known=known, backoff=backoff, background=background)
 
-    def _reversed_dense(self, weight: NDArray[np.float64]) -> MarkovChain:
+    def _reversed_dense(self, weight: Floats) -> MarkovChain:
         shape = (self.size,) * (self.order + 1)
         joint = (weight.reshape(-1, 1) * self.transition()).reshape(shape)
         told_backwards = joint.transpose().reshape(-1, self.size)
@@ -350,9 +349,9 @@ class MarkovChain:
         known = np.where(sums > 0, told_backwards / np.where(sums > 0, sums, 1.0), 1 / self.size)
         return replace(self, initial=weight.transpose(), known=known, backoff=np.zeros(len(known)))
 
-    def sample(self, length: int, randomness: Randomness) -> NDArray[np.int64]:
+    def sample(self, length: int, randomness: Randomness) -> Ints:
         """Draw a sequence of symbol places, for simulations."""
-        _checks.count("length", length)
+        checks.count("length", length)
         words = randomness.words(length + 1)
         start = categorical(_cumulative(self.initial.ravel()), np.zeros(1, np.int64), words[:1])
         context = int(start[0])
@@ -365,7 +364,7 @@ class MarkovChain:
             context = (context % tails) * self.size + drawn
         return np.array(path, dtype=np.int64)
 
-    def row(self, context: int) -> NDArray[np.float64]:
+    def row(self, context: int) -> Floats:
         """Distribution of the next value in one context (its flat number)."""
         known = self.known[[context]]
         row = known if isinstance(known, np.ndarray) else known.toarray()
@@ -373,7 +372,7 @@ class MarkovChain:
         return np.asarray((1 - weight) * row[0] + weight * self.background)
 
 
-def _cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+def _cumulative(probabilities: Floats) -> Ints:
     return integer_weights(probabilities[None, :]).cumsum(axis=1)
 
 
@@ -397,39 +396,37 @@ def _order(contexts: int, size: int) -> int:
     return order
 
 
-def _known_rows(known: Rows, contexts: int, size: int, backoff: NDArray[np.float64]) -> Rows:
+def _known_rows(known: Rows, contexts: int, size: int, backoff: Floats) -> Rows:
     """Check the known rows; a row that the background replaces may be empty."""
     if known.shape != (contexts, size):
         raise InvalidParameter("transition", known.shape, f"have shape {(contexts, size)}")
     if isinstance(known, np.ndarray):
         used = backoff < 1
         if used.any():
-            _checks.row_stochastic("transition", known[used])
-        return _checks.read_only(known / _off(known.sum(axis=1), size, used)[:, None])
+            checks.row_stochastic("transition", known[used])
+        return checks.read_only(known / _off(known.sum(axis=1), size, used)[:, None])
     rows = known.astype(np.float64, copy=True)
     rows.sum_duplicates()
     if rows.nnz and not np.all(rows.data >= 0):
         raise InvalidParameter("transition", float(rows.data.min()), "have no negative entry")
     sums = np.asarray(rows.sum(axis=1)).ravel()
-    wrong = np.flatnonzero((np.abs(sums - 1) > _checks.SUM_TOLERANCE) & (backoff < 1))
+    wrong = np.flatnonzero((np.abs(sums - 1) > checks.SUM_TOLERANCE) & (backoff < 1))
     if wrong.size:
         place, total = f"transition row {wrong[0]}", float(sums[wrong[0]])
-        raise InvalidParameter(place, total, f"sum to 1 within {_checks.SUM_TOLERANCE:g}")
+        raise InvalidParameter(place, total, f"sum to 1 within {checks.SUM_TOLERANCE:g}")
     rows.data /= np.repeat(_off(sums, size, backoff < 1), np.diff(rows.indptr))
     for part in (rows.data, rows.indices, rows.indptr):
         part.setflags(write=False)
     return rows
 
 
-def _off(
-    sums: NDArray[np.float64] | np.float64, size: int, used: NDArray[np.bool_] | np.bool_
-) -> NDArray[np.float64]:
+def _off(sums: Floats | np.float64, size: int, used: Bools | np.bool_) -> Floats:
     """Sums of rows that are off by more than rounding; 1 for the others, which stay as they are."""
     wrong = used & (np.abs(sums - 1) > 4 * size * UNIT)
     return np.where(wrong, sums, 1.0)
 
 
-def _stationary_sparse(chain: MarkovChain) -> NDArray[np.float64]:
+def _stationary_sparse(chain: MarkovChain) -> Floats:
     """Leading left eigenvector, by Arnoldi's method: no factor that a matrix would fill in."""
     carried = LinearOperator((chain.size, chain.size), matvec=chain.spread, dtype=np.float64)
     try:
@@ -438,10 +435,10 @@ def _stationary_sparse(chain: MarkovChain) -> NDArray[np.float64]:
     except ArpackNoConvergence as problem:
         raise SolverFailed(f"the stationary distribution did not settle ({problem})") from problem
     weights = np.abs(found.real)
-    return _checks.read_only(weights / weights.sum())
+    return checks.read_only(weights / weights.sum())
 
 
-def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:
+def _stationary_dense(transition: Floats) -> Floats:
     """Left null vector of `P - 1`: the only one if there is one, else that of least norm."""
     size = len(transition)
     balance = transition.T - np.eye(size)
@@ -453,4 +450,4 @@ def _stationary_dense(transition: NDArray[np.float64]) -> NDArray[np.float64]:
         system = np.vstack([balance, np.ones(size)])
         solution = np.linalg.lstsq(system, target, rcond=None)[0]
     solution = np.maximum(solution, 0.0)
-    return _checks.read_only(solution / solution.sum())
+    return checks.read_only(solution / solution.sum())

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-from sfumato import _checks
-from sfumato._digest import digest
-from sfumato.errors import InvalidParameter
-
-Floats = NDArray[np.float64]
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
 
 _HALVINGS = 120
 _RELATIVE_WIDTH = 1e-2
@@ -45,15 +44,15 @@ class GaussianMixture:
     deviations: Floats
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, deviations: ArrayLike) -> None:
-        shares = _checks.probabilities("weights", weights)
+        shares = checks.probabilities("weights", weights)
         kept = shares > 0  # a component without weight is none
-        object.__setattr__(self, "weights", _checks.read_only(shares[kept] / shares.sum()))
+        object.__setattr__(self, "weights", checks.read_only(shares[kept] / shares.sum()))
         for name, values in (("means", means), ("deviations", deviations)):
-            vector = _checks.numbers(name, values)
+            vector = checks.numbers(name, values)
             if vector.shape != shares.shape:
                 rule = f"be {shares.size} numbers, one per component"
                 raise InvalidParameter(name, vector.shape, rule)
-            object.__setattr__(self, name, _checks.read_only(vector[kept]))
+            object.__setattr__(self, name, checks.read_only(vector[kept]))
         if self.deviations.min() <= 0:
             least = float(self.deviations.min())
             raise InvalidParameter("deviations", least, "be greater than 0")
@@ -85,12 +84,12 @@ class GaussianMixture:
             >>> GaussianMixture.fit(values).weights.round(2)
             array([0.4, 0.6])
         """
-        history = _checks.numbers("values", values).ravel()
+        history = checks.numbers("values", values).ravel()
         different = np.unique(history).size
         if different < 2:
             rule = "be at least two different ones"
             raise InvalidParameter("values", f"{history.size} numbers", rule)
-        if components is not None and _checks.count("components", components) > different:
+        if components is not None and checks.count("components", components) > different:
             raise InvalidParameter("components", components, "be no more than different values")
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             centre, spread = float(history.mean()), float(history.std())
@@ -98,7 +97,7 @@ class GaussianMixture:
             raise InvalidParameter("values", "a range", "have a variance that floats can hold")
         scaled = ((history - centre) / spread)[:, None]
         tried = (
-            range(1, min(_checks.count("most", most), different) + 1)
+            range(1, min(checks.count("most", most), different) + 1)
             if components is None
             else [components]
         )
@@ -147,7 +146,7 @@ class GaussianMixture:
 
     def quantile(self, probability: float) -> float:
         """The point below which a value lies with the given probability."""
-        share = _checks.proper_fraction("probability", probability)
+        share = checks.proper_fraction("probability", probability)
         far = 40 * self.deviations
         low, high = float((self.means - far).min()), float((self.means + far).max())
         for _ in range(_HALVINGS):
@@ -160,7 +159,7 @@ class GaussianMixture:
 
     def blurred(self, noise: float) -> GaussianMixture:
         """The distribution after independent normal noise of a standard deviation."""
-        wider = np.hypot(self.deviations, _checks.positive("noise", noise))
+        wider = np.hypot(self.deviations, checks.positive("noise", noise))
         return GaussianMixture(self.weights, self.means, wider)
 
     def component(self, place: int) -> GaussianMixture:

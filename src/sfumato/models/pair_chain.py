@@ -23,22 +23,19 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from sfumato import _checks
-from sfumato._digest import digest
-from sfumato._numerics import UNIT
-from sfumato.alphabet import Alphabet, Label
-from sfumato.errors import InvalidParameter
-from sfumato.models.belief import Belief
+from sfumato.core import checks
+from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.belief import Belief
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.numerics import UNIT
+from sfumato.core.randomness import Randomness, categorical, integer_weights
 from sfumato.models.fitting import count_transitions, pulled, smoothed_parts
 from sfumato.models.histories import recorded_paths
 from sfumato.models.markov import MarkovChain
-from sfumato.randomness import Randomness, categorical, integer_weights
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +67,12 @@ class PairChain:
     def __post_init__(self) -> None:
         if self.single.order != 1:
             raise InvalidParameter("single", self.single.order, "be a chain of order 1")
-        _checks.proper_fraction("reset", self.reset)
+        checks.proper_fraction("reset", self.reset)
         known = self._known
         forgets = np.asarray(self.forgets, dtype=np.float64)
         if forgets.shape != (known.nnz,) or not np.all((forgets >= 0) & (forgets <= 1)):
             raise InvalidParameter("forgets", forgets.shape, f"be {known.nnz} numbers in [0, 1]")
-        object.__setattr__(self, "forgets", _checks.read_only(forgets))
+        object.__setattr__(self, "forgets", checks.read_only(forgets))
         object.__setattr__(self, "rows", self._checked(self.rows, known))
 
     def _checked(self, rows: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_array:
@@ -86,7 +83,7 @@ class PairChain:
         found.sum_duplicates()
         sums = np.asarray(found.sum(axis=1)).ravel()
         used = self.forgets < 1
-        off = np.abs(sums - 1) > _checks.SUM_TOLERANCE
+        off = np.abs(sums - 1) > checks.SUM_TOLERANCE
         if np.any(found.data < 0) or np.any(used & off):
             raise InvalidParameter("rows", "another sum", "be nowhere negative and sum to 1")
         # Off by rounding only, or made exact, so that no row weighs more than another.
@@ -187,7 +184,7 @@ class PairChain:
 
     def following(self, belief: Belief) -> Belief:
         """Belief about the next value, given the belief about the current one."""
-        from sfumato.kernels.pair_states import advance_pairs
+        from sfumato.models.pair_state_loops import advance_pairs
 
         states, single = self._states, self.single
         moved = np.empty(belief.joint.size)
@@ -199,7 +196,7 @@ class PairChain:
 
     def entropies(self) -> Floats:
         """Entropy of the next value after each pair, in the order of `rows`."""
-        from sfumato.kernels.pair_states import pair_entropies
+        from sfumato.models.pair_state_loops import pair_entropies
 
         states, single = self._states, self.single
         runs, data, _, starts, forgets, single_data, _, single_starts = states.arrays
@@ -220,7 +217,7 @@ class PairChain:
 
     def sample(self, length: int, randomness: Randomness) -> Ints:
         """Draw a sequence of symbol places, for simulations."""
-        _checks.count("length", length)
+        checks.count("length", length)
         belief, path = self.first(), []
         for word in randomness.words(length):
             row = integer_weights(belief.marginal[None, :]).cumsum(axis=1)

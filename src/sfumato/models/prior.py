@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sfumato import _checks
-from sfumato._digest import digest
-from sfumato.alphabet import Alphabet
-from sfumato.models.belief import Belief
-from sfumato.randomness import Randomness, categorical, integer_weights
+from sfumato.core import checks
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.belief import Belief
+from sfumato.core.digest import digest
+from sfumato.core.randomness import Randomness, categorical, integer_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,11 +25,11 @@ class Prior:
         array([0.7, 0.3])
     """
 
-    probabilities: NDArray[np.float64]
+    probabilities: Floats
     alphabet: Alphabet
 
     def __init__(self, probabilities: ArrayLike, alphabet: Alphabet | None = None) -> None:
-        checked = _checks.probabilities(
+        checked = checks.probabilities(
             "probabilities", probabilities, None if alphabet is None else len(alphabet)
         )
         object.__setattr__(self, "probabilities", checked)
@@ -52,8 +53,8 @@ class Prior:
         """Belief about the next value: what came before says nothing about it."""
         return self.first()
 
-    def sample(self, length: int, randomness: Randomness) -> NDArray[np.int64]:
+    def sample(self, length: int, randomness: Randomness) -> Ints:
         """Draw a sequence of symbol places, for simulations."""
         cumulative = integer_weights(self.probabilities[None, :]).cumsum(axis=1)
-        rows = np.zeros(_checks.count("length", length), dtype=np.int64)
+        rows = np.zeros(checks.count("length", length), dtype=np.int64)
         return categorical(cumulative, rows, randomness.words(length))

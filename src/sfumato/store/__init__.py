@@ -1,1 +1,1 @@
-"""Where states and ledgers live: one atomic commit per group of answers."""
+"""What is kept: bytes, files, the ledger of a release."""

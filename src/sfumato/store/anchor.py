@@ -22,8 +22,8 @@ from typing import Self
 
 import msgspec
 
-from sfumato.alphabet import Label
-from sfumato.errors import CorruptData, SfumatoError
+from sfumato.core.alphabet import Label
+from sfumato.core.errors import CorruptData, SfumatoError
 
 _LINE = re.compile(rb"(\d{20}) ([0-9a-f]{64})\n")
 _SECRET_BYTES = 32

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sfumato.accounting.events import Event, Outcome
-from sfumato.guarantees import LDP, SIP
+from sfumato.core.events import Event, Outcome
+from sfumato.core.guarantees import LDP, SIP
 
 HASH_BYTES = 32
 _NONE = bytes(HASH_BYTES)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sfumato._numerics import add_up
-from sfumato.codec import from_bytes
-from sfumato.errors import CorruptData, InvalidParameter
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.core.numerics import add_up
+from sfumato.core.state import InstantState
 from sfumato.store.anchor import Head
 from sfumato.store.chain import Entry, first_hash, first_head, next_head, row_hash, state_digest
+from sfumato.store.codec import from_bytes
 from sfumato.store.reading import LedgerReader
-from sfumato.streaming.instant import InstantState
 
 _SHOWN = 20
 

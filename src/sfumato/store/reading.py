@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from sfumato.codec import from_bytes
-from sfumato.errors import CorruptData
+from sfumato.core.errors import CorruptData
+from sfumato.core.state import InstantState
 from sfumato.store.anchor import Head, LedgerMismatch, written_head
 from sfumato.store.chain import (
     Answer,
@@ -32,7 +32,7 @@ from sfumato.store.chain import (
     state_digest,
     stored_hash,
 )
-from sfumato.streaming.instant import InstantState
+from sfumato.store.codec import from_bytes
 
 VERSION = 3
 _QUESTION_MARKS = 500

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sfumato._guard import Guarded, guarded
-from sfumato.codec import to_bytes
+from sfumato.core.guard import Guarded, guarded
+from sfumato.core.state import InstantState
 from sfumato.store.anchor import (
     Anchor,
     Head,
@@ -31,8 +31,8 @@ from sfumato.store.anchor import (
     written_head,
 )
 from sfumato.store.chain import Answer, chained, first_hash, first_head, state_digest
+from sfumato.store.codec import to_bytes
 from sfumato.store.reading import COLUMNS, VERSION, LedgerReader
-from sfumato.streaming.instant import InstantState
 
 __all__ = ["Again", "Answer", "Identity", "Input", "LedgerMismatch", "LedgerReader", "SqliteStore"]
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sfumato._numerics import shown_up
+from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sfumato.studies.lip_discrete import Point
-    from sfumato.studies.sip_batches import BatchPoint, Comparison
+    from sfumato.plots.points import BatchPoint, Point
+    from sfumato.studies.sip_batches import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def sip_figure_5(epsilons: tuple[float, ...] | None = None, branches: int | None
         epsilons: Budgets per value; those of the study if not given.
         branches: Most beliefs followed at once; as many as the study does if not given.
     """
+    from sfumato.plots.figures import batch_losses
     from sfumato.studies import sip_batches
-    from sfumato.studies.figures import batch_losses
 
     budgets = epsilons or sip_batches.EPSILONS
 

@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._numerics import shown_up
-from sfumato.design.closed_form import published
-from sfumato.files import save, whole
-from sfumato.formats.readers import Table
-from sfumato.jobs.audit import audit_table
-from sfumato.jobs.audit_report import AuditReport
-from sfumato.jobs.fit import fit_table
-from sfumato.jobs.plan import CurvePoint, curve
-from sfumato.jobs.release import release_table
-from sfumato.jobs.spec import ReleaseSpec, document
+from sfumato.core.numerics import shown_up
+from sfumato.core.randomness import seeded
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
-from sfumato.randomness import seeded
-from sfumato.streaming.instant import InstantPlan
-from sfumato.studies import figures
-from sfumato.studies.report import write_report
+from sfumato.plots import figures
+from sfumato.plots.report import write_report
+from sfumato.solver.closed_form import published
+from sfumato.store.files import save, whole
+from sfumato.stream.audit import audit_table
+from sfumato.stream.audit_report import AuditReport
+from sfumato.stream.fit_model import fit_table
+from sfumato.stream.forecast import CurvePoint, curve
+from sfumato.stream.instant import InstantPlan
+from sfumato.stream.release_run import release_table
+from sfumato.stream.release_spec import ReleaseSpec, document
 from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
+from sfumato.tables.readers import Table
 
 PEOPLE, DAYS = 8, 2
 ROWS = PEOPLE * DAYS * SLOTS_PER_DAY

@@ -60,39 +60,39 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from sfumato import _checks
-from sfumato.design.bounded_prior import bounded_prior
-from sfumato.design.closed_form import published
-from sfumato.design.optimal import optimal
-from sfumato.guarantees import LIP
-from sfumato.leakage.information import information_leakage
-from sfumato.leakage.local import local_leakage
-from sfumato.leakage.relations import (
+from sfumato.column.bounded_prior import bounded_prior
+from sfumato.column.leakage_transfer import estimation_gap
+from sfumato.column.notion_relations import (
     identifiability_from_lip,
     ldp_from_lip,
     ldp_from_lip_closed_form,
     maximal_leakage,
     mutual_information,
 )
-from sfumato.leakage.repeated import (
+from sfumato.column.prior_sets import PriorList
+from sfumato.column.repeated_leakage import (
     correlated_bound,
     repeated_bound,
     repeated_bound_of_set,
     repeated_leakage,
 )
-from sfumato.leakage.transfer import estimation_gap
-from sfumato.mechanisms.channel import Channel
-from sfumato.models.prior_sets import PriorList
-from sfumato.randomness import Address, Domain, seeded
+from sfumato.core import checks
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.channel import Channel
+from sfumato.core.guarantees import LIP
+from sfumato.core.information_leakage import information_leakage
+from sfumato.core.local_leakage import local_leakage
+from sfumato.core.randomness import Address, Domain, seeded
+from sfumato.plots.points import Point
+from sfumato.solver.closed_form import published
+from sfumato.solver.optimal import optimal
 
-Floats = NDArray[np.float64]
 Prior = tuple[float, ...]
 
 EVEN: Prior = (0.25, 0.25, 0.25, 0.25)
@@ -114,24 +114,6 @@ SAMPLES = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_0
 REPETITIONS = 1_000
 _HAIR = 1e-8
 """By how much a worst channel stays within its budget: more than rounding can cost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One point of one curve.
-
-    Attributes:
-        figure: Number and panel in the paper, such as `"2a"`.
-        curve: What the curve is called.
-        x: Abscissa: epsilon in nats (2), the probability of a flip (4), how many values were
-            released (5), how many samples the prior was estimated from (6).
-        y: Ordinate, in nats; infinite where nothing is bounded.
-    """
-
-    figure: str
-    curve: str
-    x: float
-    y: float
 
 
 def figure_2() -> list[Point]:
@@ -250,8 +232,8 @@ def posterior_spread(prior: ArrayLike, epsilon: float) -> float:
     References:
         [LIP, Eq. 10]
     """
-    mass = _checks.belief("prior", prior)
-    k = math.exp(_checks.finite("epsilon", epsilon))
+    mass = checks.belief("prior", prior)
+    k = math.exp(checks.finite("epsilon", epsilon))
     most = np.minimum(k, (k - 1 + mass) / (k * mass))
     least = np.maximum(1 / k, (1 - k * (1 - mass)) / mass)
     quotients = (most * mass)[None, :] / (least * mass)[:, None]
@@ -279,9 +261,9 @@ def worst_channel(priors: Sequence[ArrayLike], epsilon: float, releases: int) ->
     References:
         [LIP, Sec. III-B]
     """
-    table = np.array([_checks.belief("priors", prior) for prior in priors])
-    columns = _corners(table, _checks.epsilon("epsilon", epsilon) - _HAIR)
-    means = columns ** _checks.count("releases", releases) @ table.T
+    table = np.array([checks.belief("priors", prior) for prior in priors])
+    columns = _corners(table, checks.epsilon("epsilon", epsilon) - _HAIR)
+    means = columns ** checks.count("releases", releases) @ table.T
     column = columns[int(means.max(axis=1).argmax())]
     # Rare enough that its complement is nearly as likely under every symbol.
     share = -0.5 * math.expm1(-epsilon) * column / column.max()
@@ -365,7 +347,7 @@ def _corners(priors: Floats, epsilon: float) -> Floats:
     return np.concatenate(found)
 
 
-def _drawn_counts(samples: int, seed: int, repetitions: int) -> NDArray[np.int64]:
+def _drawn_counts(samples: int, seed: int, repetitions: int) -> Ints:
     """How often the rarer value was seen, in each of many samples."""
     words = (
         seeded(seed)
@@ -376,7 +358,7 @@ def _drawn_counts(samples: int, seed: int, repetitions: int) -> NDArray[np.int64
     return np.asarray(binom.ppf(uniform, samples, LEAST), dtype=np.int64)
 
 
-def _estimated_leakages(counts: NDArray[np.int64], samples: int, epsilon: float) -> Floats:
+def _estimated_leakages(counts: Ints, samples: int, epsilon: float) -> Floats:
     """Leakage of the published response under the estimate it was made for and under the truth."""
     different, places = np.unique(counts, return_inverse=True)
     pairs = [_leakages(int(count), samples, epsilon) for count in different]

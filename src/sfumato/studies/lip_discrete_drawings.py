@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.studies.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS, Point
-from sfumato.studies.panels import (
+from sfumato.plots.panels import (
     BLUE,
     COLOURS,
     DARK,
@@ -20,6 +19,8 @@ from sfumato.studies.panels import (
     finish,
     plot,
 )
+from sfumato.plots.points import Point
+from sfumato.studies.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS
 
 _STYLES = {"bound": "--", "worst": "-", "optimal": ":"}
 _ROWS = (("2a", "2b", "4a", "4b"), ("5a", "5b", "5c"), ("6a", "6b", "6c"))

@@ -65,11 +65,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-from sfumato import _checks
-from sfumato.design.numbers import (
+from sfumato.column.approximate_leakage import (
+    approximate_leakage,
+    leakage_within,
+    local_leakage_within,
+)
+from sfumato.column.number_mechanisms import (
     NumberDesign,
     classical_scale,
     guessed,
@@ -81,20 +85,19 @@ from sfumato.design.numbers import (
     prior_laplace_scale,
     sampling_rate,
 )
-from sfumato.design.quantile_response import quantile_response
-from sfumato.leakage.approximate import approximate_leakage, leakage_within, local_leakage_within
-from sfumato.leakage.densities import (
+from sfumato.column.quantile_response import quantile_response
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.channel import Channel
+from sfumato.core.information_leakage import information_leakage
+from sfumato.models.mixture import GaussianMixture
+from sfumato.noise.densities import (
     classical_gaussian_delta,
     gaussian_divergence,
     local_gaussian_delta,
 )
-from sfumato.leakage.information import information_leakage
-from sfumato.mechanisms.channel import Channel
-from sfumato.mechanisms.lattice import Lattice, Noise
-from sfumato.models.mixture import GaussianMixture
-from sfumato.studies.lip_discrete import Point
-
-Floats = NDArray[np.float64]
+from sfumato.noise.lattice import Lattice, Noise
+from sfumato.plots.points import Point
 
 PRIOR = GaussianMixture.normal(0.0, 5.0)
 """The prior of Figs. 8 and 9."""
@@ -310,7 +313,7 @@ def mixture_deltas(
         [LIP, Cor. 9]
     """
     centres, widths = np.asarray(values, np.float64), np.asarray(scales, np.float64)
-    reach, k = _FAR * widths.max(), math.exp(_checks.leakage("epsilon", epsilon))
+    reach, k = _FAR * widths.max(), math.exp(checks.leakage("epsilon", epsilon))
     outputs = np.linspace(centres.min() - reach, centres.max() + reach, _OUTPUTS)
     standard = (outputs - centres[:, None]) / widths[:, None]
     rows = np.exp(-0.5 * standard**2) / (widths[:, None] * math.sqrt(2 * math.pi))

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.studies.lip_discrete import Point
-from sfumato.studies.lip_numbers import DELTA, DENSITIES, LATTICE, SWITCH, VALUES
-from sfumato.studies.panels import (
+from sfumato.plots.panels import (
     BLUE,
     COLOURS,
     DARK,
@@ -21,6 +19,8 @@ from sfumato.studies.panels import (
     finish,
     plot,
 )
+from sfumato.plots.points import Point
+from sfumato.studies.lip_numbers import DELTA, DENSITIES, LATTICE, SWITCH, VALUES
 
 _REDS = ("#e6a09b", "#d0685f", "#b3261e", "#7a120c")
 """One red for each value, the darker the farther from the mean."""

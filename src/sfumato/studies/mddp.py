@@ -65,20 +65,24 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.jobs import Progress
-from sfumato.kernels.clouds import cloud_shares
-from sfumato.leakage.chain import chain_bound
-from sfumato.leakage.coupled import coupled_disclosure, disclosure_rates, equation_estimates
-from sfumato.leakage.disclosure import bayes_disclosure
-from sfumato.mechanisms.publishing import noise_of
-from sfumato.mechanisms.vector_noise import VectorNoise
-from sfumato.models.coupled import Cloud, CoupledPrior
-from sfumato.models.coupling import FullCoupling
-from sfumato.models.joint import JointMixture
-from sfumato.randomness import Address, Domain, seeded
-from sfumato.studies.lip_discrete import Point
+from sfumato.core.arrays import Floats
+from sfumato.core.progress import Progress
+from sfumato.core.randomness import Address, Domain, seeded
+from sfumato.plots.points import Point
+from sfumato.record.attack.bayes_attack import bayes_disclosure
+from sfumato.record.attack.chain_bound import chain_bound
+from sfumato.record.attack.coupled_attack import (
+    coupled_disclosure,
+    disclosure_rates,
+    equation_estimates,
+)
+from sfumato.record.attack.point_cloud import cloud_shares
+from sfumato.record.coupling.coupled_people import Cloud, CoupledPrior
+from sfumato.record.coupling.coupling import FullCoupling
+from sfumato.record.coupling.joint_mixture import JointMixture
+from sfumato.record.published_noise import noise_of
+from sfumato.record.vector_noise import VectorNoise
 from sfumato.studies.mddp_people import (
     MEN,
     PLAUSIBLE,
@@ -86,8 +90,6 @@ from sfumato.studies.mddp_people import (
     People,
     printed_weight,
 )
-
-Floats = NDArray[np.float64]
 
 TIED_ACCURACIES = (0.5, 1.0, 2.0, 3.0, 4.0)
 JOINT_ACCURACIES = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.studies.lip_discrete import Point
-from sfumato.studies.mddp import JOINT_SHAPES, SIGMA_JOINT, SIGMA_TIED, TIED_SHAPES
-from sfumato.studies.panels import (
+from sfumato.plots.panels import (
     BLUE,
     DARK,
     GREEN,
@@ -21,6 +19,8 @@ from sfumato.studies.panels import (
     finish,
     plot,
 )
+from sfumato.plots.points import Point
+from sfumato.studies.mddp import JOINT_SHAPES, SIGMA_JOINT, SIGMA_TIED, TIED_SHAPES
 
 _TITLES = {
     "2a": f"2a: height and weight tied by an equation, uniform noise, σ = {SIGMA_TIED:g}",

@@ -17,17 +17,15 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato import limits
-from sfumato.formats.documents import read_document
-from sfumato.formats.problems import BadTable
-from sfumato.mechanisms.vector_noise import Kind, standard, uniforms
-from sfumato.models.coupling import FullCoupling
-from sfumato.models.joint import JointMixture
-from sfumato.randomness import Address, Domain, seeded
-
-Floats = NDArray[np.float64]
+from sfumato.core import limits
+from sfumato.core.arrays import Floats
+from sfumato.core.randomness import Address, Domain, seeded
+from sfumato.record.coupling.coupling import FullCoupling
+from sfumato.record.coupling.joint_mixture import JointMixture
+from sfumato.record.vector_noise import Kind, standard, uniforms
+from sfumato.tables.documents import read_document
+from sfumato.tables.problems import BadTable
 
 PRINTED = (261.88, -7.35, 0.083)
 PRINTED_CORRELATION = 0.612

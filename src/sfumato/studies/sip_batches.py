@@ -43,21 +43,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato import _checks
-from sfumato.batch_loss import additive, listed
-from sfumato.design.batch import design_batch
-from sfumato.design.certified import certified
-from sfumato.design.methods import Method
-from sfumato.design.parts import BatchDesign, Patterns
-from sfumato.design.result import measured
-from sfumato.errors import InvalidParameter
-from sfumato.loss import hamming
-from sfumato.models.belief import Belief
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.loss import hamming
 from sfumato.models.markov import MarkovChain
-
-Floats = NDArray[np.float64]
+from sfumato.plots.points import BatchPoint
+from sfumato.solver.certify import certified
+from sfumato.solver.design_methods import Method
+from sfumato.solver.design_result import measured
+from sfumato.stream.partition.batch_design import design_batch
+from sfumato.stream.partition.batch_loss import additive, listed
+from sfumato.stream.partition.patterns import BatchDesign, Patterns
 
 EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 HORIZON, BRANCHES = 30, 48
@@ -122,33 +121,6 @@ CURVES = (
 )
 CERTIFIED = ("calibrated", "instantaneous", "batches of 2", "batches of 3", "batches of 5")
 """Curves that promise a leakage of at most epsilon per value under the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPoint:
-    """One curve at one budget.
-
-    Attributes:
-        setting: Name of the chain.
-        curve: Name of the curve.
-        width: Values of a batch.
-        epsilon: Leakage per value that all curves are drawn against.
-        loss: Expected share of wrong bits.
-        guessed_loss: The same after the best guess from all outputs so far, which costs no
-            privacy.
-        leakage: Largest exact leakage of a batch that occurred, divided by its values; what the
-            channel really leaks, whatever its rule claims.
-        exact: Whether the tree was never thinned.
-    """
-
-    setting: str
-    curve: str
-    width: int
-    epsilon: float
-    loss: float
-    guessed_loss: float
-    leakage: float
-    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +257,10 @@ class _Branch:
 def _grow(
     chain: MarkovChain, curve: Curve, epsilon: float, horizon: int, most: int | None, seed: int
 ) -> _Tree:
-    budget = _checks.epsilon("epsilon", epsilon) * curve.multiple * curve.width
-    if _checks.count("horizon", horizon) % curve.width:
+    budget = checks.epsilon("epsilon", epsilon) * curve.multiple * curve.width
+    if checks.count("horizon", horizon) % curve.width:
         raise InvalidParameter("horizon", horizon, f"be whole batches of {curve.width}")
-    coins = np.random.default_rng(_checks.count("seed", seed, at_least=0))
+    coins = np.random.default_rng(checks.count("seed", seed, at_least=0))
     table = additive(hamming(chain.alphabet)).between(listed(chain.size, curve.width)).matrix
     branches, exact = [_Branch(1.0, chain.first())], True
     loss = guessed = leakage = 0.0

@@ -21,15 +21,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato import _checks
-from sfumato.design.inverse import least_leakage
-from sfumato.design.methods import Method, design
-from sfumato.design.result import Design
-from sfumato.leakage.information import instantaneous_leakage
-from sfumato.models.belief import Belief
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief
+from sfumato.core.information_leakage import instantaneous_leakage
 from sfumato.models.markov import MarkovChain
+from sfumato.solver.design_methods import Method, design
+from sfumato.solver.design_result import Design
+from sfumato.solver.inverse import least_leakage
 
 _WRONG = np.array([[0.0, 1.0], [1.0, 0.0]])
 
@@ -100,12 +100,10 @@ def example_points(
     References:
         [SIP, Figs. 3 and 4]
     """
-    _checks.proper_fraction("first_prior", first_prior)
+    checks.proper_fraction("first_prior", first_prior)
     chosen = Method(method)
     return [
-        _point(
-            first_prior, (epsilon1, epsilon2), _checks.fraction("flips", flip), chosen, max_noise
-        )
+        _point(first_prior, (epsilon1, epsilon2), checks.fraction("flips", flip), chosen, max_noise)
         for flip in flips
     ]
 
@@ -161,14 +159,12 @@ def _point(
     )
 
 
-def _after(chain: MarkovChain, before: Belief, first: Design, output: int) -> NDArray[np.float64]:
+def _after(chain: MarkovChain, before: Belief, first: Design, output: int) -> Floats:
     """Belief about the second bit, given the first output."""
     return chain.following(before.update(first.channel.likelihood(output))).marginal
 
 
-def _flips(
-    first_prior: float, flip: float, first: Design, second: dict[int, Design]
-) -> NDArray[np.float64]:
+def _flips(first_prior: float, flip: float, first: Design, second: dict[int, Design]) -> Floats:
     """Joint distribution of the two flips, summed over everything that can happen."""
     joint = np.zeros((2, 2))
     for x1, x2 in np.ndindex(2, 2):
@@ -184,13 +180,13 @@ def _row(found: Design, true: int) -> Iterator[tuple[int, float]]:
     return zip(channel.outputs.tolist(), channel.probabilities[true].tolist(), strict=True)
 
 
-def _correlation(joint: NDArray[np.float64]) -> float:
+def _correlation(joint: Floats) -> float:
     p, q = joint[1].sum(), joint[:, 1].sum()
     spread = math.sqrt(p * (1 - p) * q * (1 - q))
     return float((joint[1, 1] - p * q) / spread) if spread > 0 else 0.0
 
 
-def _information(joint: NDArray[np.float64]) -> float:
+def _information(joint: Floats) -> float:
     apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     used = joint > 0
     return max(0.0, float((joint[used] * np.log(joint[used] / apart[used])).sum()))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato import _checks
-from sfumato.alphabet import Alphabet
+from sfumato.core import checks
+from sfumato.core.alphabet import Alphabet
 
 SLOTS_PER_DAY = 48
 PLACES: dict[str, tuple[float, float]] = {
@@ -72,9 +72,9 @@ def people(count: int, days: int, seed: int) -> dict[str, list[str]]:
         >>> list(days), len(days["p001"])
         (['p001', 'p002'], 48)
     """
-    rng = np.random.default_rng(_checks.count("seed", seed, at_least=0))
+    rng = np.random.default_rng(checks.count("seed", seed, at_least=0))
     town = {}
-    for number in range(1, _checks.count("count", count) + 1):
+    for number in range(1, checks.count("count", count) + 1):
         habits = _habits(rng)
         town[f"p{number:03d}"] = [
             place for day in range(days) for place in _day(habits, day % 7, rng)

@@ -1,0 +1,221 @@
+"""`sfumato compare`: which method should release my counts?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.table_output import named_options
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.numerics import shown_up
+
+if TYPE_CHECKING:
+    from sfumato.series.series_compare import Comparison, Outcome
+
+
+def compare(
+    source: Annotated[str, typer.Argument(metavar="SERIES", help="A table; one row per moment.")],
+    sensitivity: Annotated[
+        float, typer.Option(help="The most that one person can change any value.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="Budget of the whole series.")],
+    delta: Annotated[float, typer.Option(help="Budget of approximate methods.")] = 1e-6,
+    value: Annotated[str, typer.Option(help="Column of the values.")] = "value",
+    methods: Annotated[str, typer.Option(help="all, or names: realtime,fast,...")] = "all",
+    runs: Annotated[int, typer.Option(help="Simulations of each method.")] = 10,
+    window: Annotated[int, typer.Option(help="Values protected together by bd and ba.")] = 10,
+    match: Annotated[
+        str,
+        typer.Option(
+            help="Pure methods get the same epsilon, or (variance) Laplace noise of the variance "
+            "of the Gaussian one: the rule of the paper."
+        ),
+    ] = "epsilon",
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            help="Of the true value in the published rule, in (0, 1]; if not given, what the "
+            "paper's own formulas ask for, from the true series."
+        ),
+    ] = None,
+    period: options.Period = None,
+    time: options.Time = None,
+    missing: options.Missing = "refuse",
+    rows: Annotated[int | None, typer.Option(help="Only the first so many values.")] = None,
+    plot: Annotated[str | None, typer.Option(help="Picture of errors and of the best one.")] = None,
+    separator: options.Separator = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Simulate all ways to release a series of numbers, at equal privacy, and rank them.
+
+    User level protects all values of a person, w-event level any few successive ones, event level
+    a single one: errors of different units are not comparable, nor are pure guarantees with
+    approximate ones; so each has a group of its own. The first line is silence: the mean of the
+    series for every value, which tells nothing. What does not beat it is no use.
+
+    Errors have a standard error over the simulations. `relative` is a share of the largest value,
+    `of silence` a share of the error of silence. Methods marked * were tuned on the true
+    series, as their papers do; nothing of this is a release.
+
+    \b
+    Methods:
+      realtime          Gaussian noise and a bank of filters that learns the process (Sfumato)
+      published, published-best, published-geometric
+                        the rule of the paper, from the last release alone: with the weight of
+                        its own formulas (or --weight), of least error, and with falling weights
+      gaussian, laplace, laplace-filtered
+                        independent noise, and the bank of filters after it
+      discrete-gaussian, binomial
+                        other noises, and the bank of filters after them
+      fast, fast-sampling, fourier, delayed-fourier
+                        rivals at user level
+      bd, ba            rivals at w-event level
+      event-realtime, event-gaussian, event-laplace, event-laplace-filtered
+                        the same noises for one value at a time: event level
+      tree, square-root-tree, pegasus
+                        rivals at event level
+      whole-laplace, tops, topl
+                        at event level for the whole value, whatever the sensitivity: for values
+                        that are one person's own
+
+    \b
+    Examples:
+      sfumato compare counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6
+      sfumato compare counts.csv --value cnt --sensitivity 1 --epsilon 1 --period 7 \\
+          --methods realtime,fast,silence --match variance --plot compare.png
+    """
+    from sfumato.series.series_compare import compare as compare_methods
+    from sfumato.series.series_methods import METHODS
+
+    names = None if methods == "all" else [name.strip() for name in methods.split(",")]
+    count = runs * len(METHODS if names is None else names)
+    series, season, phases = _read(source, value, time, period, missing, separator, rows)
+    with (
+        named_options({}, _OPTIONS),
+        progress("simulating", count, quiet or as_json) as show,
+    ):
+        found = compare_methods(
+            series,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            delta=delta,
+            methods=names,
+            runs=runs,
+            window=window,
+            match=match,
+            weight=weight,
+            period=season,
+            phases=phases,
+            progress=show,
+        )
+    if plot is not None:
+        from sfumato.plots.figures import compared_methods
+
+        compared_methods(found, series, plot)
+    if as_json:
+        print_json(_document(found, len(series)))
+        return
+    _show(found, len(series), runs)
+    if not quiet:
+        _remark(found)
+
+
+_OPTIONS = {
+    name: f"--{name}"
+    for name in ("weight", "period", "methods", "match", "runs", "window", "time", "missing")
+}
+
+
+def _read(
+    source: str,
+    value: str,
+    time: str | None,
+    period: str | None,
+    missing: str,
+    separator: str | None,
+    rows: int | None,
+) -> tuple[list[float], int | None, list[int] | None]:
+    """The values, the period and the phases."""
+    from sfumato.core import checks
+    from sfumato.series.calendar import Season
+    from sfumato.tables.columns import read_columns
+    from sfumato.tables.moments import kept_rows, numbers_of
+    from sfumato.tables.readers import Table
+
+    if rows is not None:
+        checks.count("--rows", rows)
+    wanted = [value] if time is None else [value, time]
+    table = read_columns(Table.at(source, separator=separator), wanted)
+    with named_options({}, _OPTIONS):
+        places = kept_rows(table[value], missing, source, skipped=False)[:rows]
+        series = numbers_of(table[value], places, source)
+        if period is None:
+            return series, None, None
+        season = Season.of(period)
+        if season.calendar is None:
+            return series, season.period, None
+        if time is None:
+            raise InvalidParameter("period", period, "come with --time, the column of times")
+        times = [table[time][place] for place in places]
+        return series, season.period, season.phases(times, source)
+
+
+def _document(found: Comparison, values: int) -> dict[str, Any]:
+    return {
+        "values": values,
+        "silence": found.silence,
+        "methods": [asdict(outcome) for outcome in found.outcomes],
+        "refused": found.refused,
+        "useless": found.useless,
+    }
+
+
+def _show(found: Comparison, values: int, runs: int) -> None:
+    """One table for each unit and kind of guarantee, silence before all."""
+    groups: dict[str, list[Outcome]] = {}
+    for one in found.outcomes:
+        name = "nothing told" if one.unit == "any" else f"{one.unit}, {one.kind}"
+        groups.setdefault(name, []).append(one)
+    for name, group in groups.items():
+        table(
+            f"{name} ({values:,} values, {runs} simulations each)",
+            ["method", "online", "epsilon", "delta", "rmse", "mae", "relative", "of silence"],
+            [_row(one) for one in group],
+        )
+
+
+def _row(one: Outcome) -> list[str]:
+    return [
+        one.method + ("*" if one.helped else ""),
+        "yes" if one.online else "no",
+        shown_up(one.epsilon, 4),
+        shown_up(one.delta, 2),
+        _with_error(one.rmse, one.rmse_error),
+        _with_error(one.mae, one.mae_error),
+        f"{one.relative:.4g}",
+        f"{one.of_silence:.4g}",
+    ]
+
+
+def _with_error(value: float, error: float | None) -> str:
+    known = error is not None and error > 1e-9 * value
+    return f"{value:.5g} +- {error:.2g}" if known else f"{value:.5g}"
+
+
+def _remark(found: Comparison) -> None:
+    for name, why in found.refused.items():
+        say(f"note: {name} cannot be made: {why}")
+    if found.useless:
+        say(f"warning: no nearer than a constant, so no use here: {', '.join(found.useless)}")
+    best: dict[str, Outcome] = {}
+    for one in found.outcomes:  # the least error of each kind comes first
+        if one.online and one.unit == "user level" and not one.helped:
+            best.setdefault(one.kind, one)
+    if best:
+        names = ", ".join(f"{one.method} ({kind})" for kind, one in best.items())
+        print_line(f"least error, online, untuned, for a person's whole series: {names}")

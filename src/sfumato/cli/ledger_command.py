@@ -1,0 +1,110 @@
+"""`sfumato ledger`: check, export and copy what a release keeps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, say
+
+HELP = """The ledger of a release: check it, read it, copy it.
+
+    A ledger holds every answer that was given, chained by hashes: a row that was changed, moved or
+    taken out shows. Its head stands for all of them; LEDGER.head keeps it beside the file, so that
+    an older copy put in its place, or a lost -wal file, shows too. Somebody who can write both
+    files can roll both back: write the head down elsewhere, and check with --expect-head.
+    """
+_Ledger = Annotated[str, typer.Argument(metavar="LEDGER", help="What `release --ledger` keeps.")]
+
+
+def check(
+    ledger: _Ledger,
+    expect_head: Annotated[
+        str | None,
+        typer.Option(help="A head written down earlier (ROWS:HASH): the ledger must grow from it."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check every row, state and sum of a ledger, and print its head; it is only read.
+
+    Exit code 1 when something is wrong.
+
+    \b
+    Examples:
+      sfumato ledger check city.ledger
+      sfumato ledger check city.ledger --expect-head 9600:5d41...
+    """
+    from sfumato.core.guarantees import LDP, SIP
+    from sfumato.store.anchor import Head
+    from sfumato.store.checking import check_ledger
+
+    report = check_ledger(ledger, None if expect_head is None else Head.read(expect_head))
+    if as_json:
+        print_json({"passed": report.passed, **asdict(report)})
+    else:
+        most = f"{SIP(report.largest_sip)} and {LDP(report.largest_ldp)}"
+        print_line(f"{report.rows:,} rows, {report.streams:,} streams, at most {most} each, in all")
+        for name, rows in report.inputs.items():
+            print_line(f"  {rows:,} rows of {name!r}")
+        print_line(f"head: {report.head}")
+        if not report.anchored:
+            print_line(f"{ledger}.head is not there: whether it is an older copy cannot be told")
+        for problem in report.problems:
+            print_line(f"PROBLEM {problem}")
+        print_line("the ledger is whole" if report.passed else "the ledger is NOT whole")
+    if not report.passed:
+        raise typer.Exit(FAILED_AUDIT)
+
+
+def export(
+    ledger: _Ledger,
+    output: Annotated[str, typer.Option("--output", "-o", help="The table; - for stdout.")],
+    quiet: options.Quiet = False,
+) -> None:
+    """Write every answer of a ledger to a table, in the order in which they were given.
+
+    No true value is in it, but event ids, times and the names of sources are.
+
+    \b
+    Example:
+      sfumato ledger export city.ledger -o answers.parquet
+    """
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.ledger_tables import export_ledger
+    from sfumato.stream.release_run import same_file
+    from sfumato.tables.readers import Table
+
+    if same_file(ledger, output):
+        raise InvalidParameter("--output", output, "be a file of its own")
+    with progress("exporting", None, quiet) as show:
+        rows = export_ledger(ledger, Table.at(output), show)
+    if not quiet:
+        say(f"{rows:,} rows")
+
+
+def backup(
+    ledger: _Ledger,
+    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file that does not exist.")],
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Copy a ledger, also while a release uses it: whole, checked and on disk.
+
+    A plain copy of the file would lack what is in its -wal file. The copy holds no true value; the
+    key file, LEDGER.key, is not copied. An older copy put in the place of the ledger is refused
+    while LEDGER.head is there: what was released since stays spent.
+
+    \b
+    Example:
+      sfumato ledger backup city.ledger city-2024-05-01.ledger
+    """
+    from sfumato.store.checking import backup_ledger
+
+    report = backup_ledger(ledger, copy)
+    if as_json:
+        print_json({"copy": copy, "rows": report.rows, "head": report.head})
+    elif not quiet:
+        say(f"{report.rows:,} rows; head: {report.head}")

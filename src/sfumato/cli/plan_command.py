@@ -1,0 +1,269 @@
+"""`sfumato plan`: what a release would cost and leak, before anything is released."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.core.numerics import shown_up
+
+if TYPE_CHECKING:
+    from sfumato.models.encoding import StreamModel
+    from sfumato.stream.forecast import CurvePoint, PlanReport
+    from sfumato.stream.release_spec import ReleaseSpec
+
+_LENGTH, _STREAMS, _FEW = 50, 12, 4
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def plan(
+    model: options.Model,
+    loss: options.Loss = None,
+    epsilon: options.Epsilon = None,
+    budget: options.Budget = None,
+    horizon: options.Horizon = None,
+    window: options.Window = None,
+    ldp: options.Ldp = None,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length",
+            "--steps",
+            help="Values of a stream, as yours have; the horizon, or 50.",
+            show_default=False,
+        ),
+    ] = None,
+    streams: Annotated[
+        int | None,
+        typer.Option(
+            help="Streams to try; 12, fewer for large alphabets. More narrow the intervals.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="Try the streams of this table instead of drawing them from the model; best one "
+            "that the model was not fitted to."
+        ),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(help="Compare batches of these lengths instead, as 1,2,3,5,10."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the simulation.")] = 1,
+    plot: Annotated[
+        str | None, typer.Option(help="Also draw loss against budget into this PNG, PDF or SVG.")
+    ] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare ways to release before releasing: expected loss, both leakages, and the rivals.
+
+    Streams are drawn from the model, or read from --history, and released in a simulation, all
+    methods on the same ones. `+-` is twice the standard error. `calibrated` is randomised response
+    that leaks as much to the same adversary; `randomized-response` has the budget as its model-free
+    leakage. `guessed` is the loss after the receiver's best guess of the truth. `better` is the
+    part of a constant's loss that is saved: at 0 or below, say nothing instead.
+
+    Below the table: what a whole stream may leak, and what all its outputs may tell about one of
+    its values, which a budget per step or window does not bound by itself.
+
+    With --batch, values that leave together are compared with values that leave at once, at equal
+    budget: what waiting saves, how long a value waits, and how long a batch takes to compute.
+
+    \b
+    Examples:
+      sfumato plan --model city.model --epsilon 0.5
+      sfumato plan --model city.model --budget 10 --horizon 50 --loss euclidean --plot loss.png
+      sfumato plan --model city.model --epsilon 0.5 --history lastweek.csv --streams 50
+      sfumato plan --model city.model --epsilon 0.5 --batch 1,2,3,5,10
+    """
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.forecast import curve, forecast
+    from sfumato.stream.history_paths import read_paths
+    from sfumato.stream.release_spec import ReleaseSpec, unit_of
+    from sfumato.tables.readers import Table
+
+    if plot and Path(plot).suffix.lower() not in _PICTURES:
+        raise InvalidParameter("--plot", plot, f"end in {', '.join(_PICTURES)}")
+    read = options.load_model(model)
+    spec = ReleaseSpec(
+        epsilon=epsilon, budget=budget, horizon=horizon, window=window, ldp=ldp, loss=loss
+    )
+    each = length or horizon or _LENGTH
+    many = streams or _streams(len(read.alphabet))
+    if batch is not None:
+        if history is not None:
+            raise InvalidParameter("--history", history, "not come with --batch")
+        widths = _Widths(batch, each, streams or _FEW, seed)
+        _compare_widths(spec, read, widths, plot, as_json, quiet)
+        return
+    rule = spec.instant(read)
+    paths = None
+    if history is not None:
+        paths = read_paths(Table.at(history), read, streams=many, length=length)
+    values = each * many if paths is None else sum(map(len, paths))
+    with progress("simulating", 3 * values, quiet or as_json) as show:
+        report = forecast(rule, length=each, streams=many, seed=seed, paths=paths, progress=show)
+    points = []
+    if plot or as_json:
+        few = min(many, _FEW)
+        with progress("drawing the curve", 15 * few * each, quiet or as_json) as show:
+            points = curve(rule, length=each, streams=few, seed=seed, progress=show)
+    name = loss_name(spec, read)
+    unit = unit_of(spec.loss_for(read), read)
+    if plot:
+        _draw(points, name, plot)
+    if as_json:
+        document = asdict(report) | {"loss": name, "unit": unit}
+        print_json({**document, "curve": [asdict(p) for p in points]})
+        return
+    where = f"of {history}" if history else "drawn from the model"
+    table(
+        f"{name} loss{f' ({unit})' if unit else ''} and leakage per value over {report.streams} "
+        f"streams of {report.length:g} values {where}",
+        ["method", "loss", "+-", "guessed", "SIP", "LDP", "constant", "better"],
+        [
+            [
+                row.method,
+                f"{row.loss:.4g}",
+                f"{2 * row.loss_error:.2g}",
+                "" if row.remapped_loss is None else f"{row.remapped_loss:.4g}",
+                shown_up(row.sip, 4),
+                shown_up(row.ldp, 4),
+                f"{row.constant:.0%}",
+                f"{row.better:.0%}",
+            ]
+            for row in report.methods
+        ],
+    )
+    for line in _in_words(report, unit):
+        print_line(line)
+    if not quiet:
+        for remark in report.remarks:
+            say(f"warning: {remark}")
+    if plot:
+        say(f"{plot}: loss against budget")
+
+
+def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:
+    """What a table calls the loss."""
+    asked = spec.loss_for(model)
+    return Path(asked).name if isinstance(asked, str) else "matrix"
+
+
+def _streams(symbols: int) -> int:
+    """Streams to try: a step takes longer on large alphabets."""
+    return _STREAMS if symbols <= 64 else _FEW if symbols <= 600 else 2
+
+
+def _in_words(report: PlanReport, unit: str) -> list[str]:
+    from sfumato.stream.remarks import odds
+
+    best, silence = report.methods[0], report.methods[-1]
+    behind = f" {unit}" if unit else ""
+    seen = "" if best.one_value is None else f"; in these streams up to {shown_up(best.one_value)}"
+    return [
+        f"a constant would lose {silence.loss:.4g}{behind}; the release saves {best.better:.0%} of "
+        f"that, give or take {2 * best.better_error:.0%}",
+        f"a whole stream may leak SIP({shown_up(report.total)}): the odds of what is true may "
+        f"change by {odds(report.total)}",
+        f"about any one value all outputs together may tell SIP({shown_up(report.one_value)}) "
+        f"({report.one_value_rule}){seen}",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """Which lengths of batches are compared, and on what."""
+
+    words: str
+    length: int
+    streams: int
+    seed: int
+
+
+def _compare_widths(
+    spec: ReleaseSpec,
+    model: StreamModel,
+    asked: _Widths,
+    plot: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    import msgspec
+
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.batch_widths import forecast_widths, silent_loss
+    from sfumato.stream.lifetime import one_value_bound
+    from sfumato.stream.remarks import odds
+
+    words = asked.words.split(",")
+    if not all(word.strip().isdecimal() and word.isascii() for word in words):
+        raise InvalidParameter("--batch", asked.words, "be whole numbers, as 1,2,3,5,10")
+    widths = [int(word) for word in words]
+    rule = msgspec.structs.replace(spec, batch=max(widths)).batched(model)
+    size = {"steps": asked.length, "streams": asked.streams, "seed": asked.seed}
+    values = asked.length * asked.streams
+    with progress("simulating", values * len(widths), quiet or as_json) as show:
+        rows = forecast_widths(rule, widths, **size, progress=show)
+    name = loss_name(spec, model)
+    if plot:
+        from sfumato.plots.figures import loss_of_widths
+
+        loss_of_widths(rows, name, plot)
+    single, budget = model.single_values, rule.budget
+    bounds = [one_value_bound(single, budget, asked.length, width) for width in widths]
+    bound = max(bounds, key=lambda one: one.sip.epsilon)
+    total = one_value_bound(None, budget, asked.length).sip.epsilon
+    silent = silent_loss(rule, asked.length)
+    if as_json:
+        document = {"total": total, "one_value": bound.sip.epsilon, "silent_loss": silent}
+        print_json({"batches": [asdict(row) for row in rows], **document})
+        return
+    table(
+        f"expected {name} loss and leakage per value over {values} values",
+        ["batch", "loss", "+-", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch", "parts"],
+        [
+            [
+                str(row.width),
+                f"{row.loss:.4g}",
+                f"{2 * row.loss_error:.2g}",
+                "" if row.gap is None else f"{row.gap:.2g}",
+                shown_up(row.sip, 4),
+                shown_up(row.ldp, 4),
+                f"{row.mean_delay:g}",
+                f"{row.longest_delay:g}",
+                f"{1e3 * row.seconds:.3g}",
+                f"{row.parts:,}" + ("" if row.exact else " boxes"),
+            ]
+            for row in rows
+        ],
+    )
+    if silent is not None:
+        print_line(f"a constant would lose {silent:.4g}")
+    print_line(
+        f"a whole stream of {asked.length} values may leak SIP({shown_up(total)}): the odds of "
+        f"what is true may change by {odds(total)}"
+    )
+    print_line(
+        f"about any one value all outputs together may tell SIP({shown_up(bound.sip.epsilon)}) "
+        f"({bound.rule})"
+    )
+    best = min(rows, key=lambda row: row.loss)
+    if not quiet and silent is not None and best.loss >= silent:
+        say("warning: NO BETTER THAN SILENCE: no length of batch loses less than a constant")
+    if plot:
+        say(f"{plot}: loss against the length of batches")
+
+
+def _draw(points: list[CurvePoint], loss: str, path: str) -> None:
+    from sfumato.plots.figures import loss_curve
+
+    loss_curve(points, loss, path)

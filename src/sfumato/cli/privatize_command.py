@@ -1,0 +1,317 @@
+"""`sfumato privatize`: one column of a table, released once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.table_output import (
+    check_files,
+    named_options,
+    read_interval,
+    split_names,
+    write_released,
+)
+from sfumato.core.numerics import shown_up
+
+if TYPE_CHECKING:
+    from sfumato.column.column_certificate import Certificate, Privatized
+    from sfumato.column.column_rivals import Rival
+    from sfumato.core.guarantees import LIP
+
+
+def privatize(
+    source: Annotated[str, typer.Argument(metavar="TABLE", help="One row per person.")],
+    column: Annotated[str, typer.Option("--column", "-c", help="The column to release.")],
+    epsilon: Annotated[float, typer.Option(help="Leakage allowed under the prior.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The released column; - for stdout.")
+    ],
+    delta: Annotated[
+        float, typer.Option(help="Probability with which it may be more; for numbers.")
+    ] = 0.0,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="What the adversary knows: estimate, mixture, features:COL,COL or a file."
+        ),
+    ] = "estimate",
+    mechanism: Annotated[str, typer.Option(help="How to release; see below.")] = "optimal",
+    history: Annotated[
+        str | None, typer.Option(help="Public records to learn the prior from.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--as", help="Read the column as symbols or as numbers.")
+    ] = None,
+    values: Annotated[
+        str | None, typer.Option(help="All possible symbols: a,b,c; those that occur if not given.")
+    ] = None,
+    interval: Annotated[
+        str | None, typer.Option("--range", help="LOW:HIGH; numbers outside are clamped to it.")
+    ] = None,
+    points: Annotated[int, typer.Option(help="Points that stand for the numbers.")] = 200,
+    radius: Annotated[
+        float | None, typer.Option(help="The prior is known up to this total variation only.")
+    ] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="The prior is known up to this factor only.")
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="What a wrong symbol costs: hamming, absolute, squared or a CSV file."),
+    ] = None,
+    ldp: Annotated[
+        float | None, typer.Option(help="Cap on the leakage whatever the prior; optimal only.")
+    ] = None,
+    missing: options.Missing = "refuse",
+    keep: Annotated[
+        str | None, typer.Option(help="Columns that leave as they are: id,school.")
+    ] = None,
+    independent: options.Independent = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            help="How rows leave: checked (as they came, refused if that order tells of the "
+            "column), kept (you declare that it tells nothing) or shuffled."
+        ),
+    ] = "checked",
+    key_file: options.KeyFile = None,
+    shared_key: options.SharedKey = False,
+    identity: Annotated[
+        str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
+    ] = None,
+    seed: options.Seed = None,
+    plot: Annotated[
+        str | None, typer.Option(help="Picture of the prior and of what was released (PNG, SVG).")
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also what other mechanisms would lose.")
+    ] = False,
+    separator: options.Separator = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Release one column of a table once, with a certificate.
+
+    Every value leaves through a mechanism whose exact leakage is computed from the integers that
+    are sampled: under the prior (LIP), and whatever the prior (LDP), the backstop if the prior is
+    wrong. Only the released column leaves, and what --keep names. The certificate is written
+    beside a file output as OUTPUT.certificate.json.
+
+    What --keep names is knowledge: every group of equal values of those columns gets a prior and a
+    mechanism of its own, and the certificate holds within each of them. Columns that tell nothing
+    of the released one, names for instance, are declared by --independent.
+
+    A prior that is given is used as it is. One that is learnt from the table itself needs 20
+    rows (of each group), and symbols are only read off a table where they recur: else name
+    them by --values, or learn from public records (--history). Text such as $1,200.50 is read as
+    a number, and so are more than 30 different whole numbers (--as changes it).
+
+    Numbers are clamped to an interval and stand on evenly spaced points of it; so do the
+    outputs. Running this again draws fresh noise and tells more about everyone: an output that
+    exists is not overwritten, unless --key-file makes the answers the same. With --id a key is
+    for one value of each person; use another key for a later wave.
+
+    \b
+    Mechanisms for symbols:
+      optimal              least expected loss within the budget (default)
+      calibrated           randomised response that leaks epsilon under the prior
+      context-free         least loss without a prior
+      published            the paper's closed form; refused where it does not keep its budget
+      randomized-response  k-ary randomised response, without a prior; estimates frequencies
+      unary-encoding       sets of symbols, as JSON lists, without a prior; estimates frequencies
+      subset-selection     the same with sets of one size
+
+    \b
+    Mechanisms for numbers:
+      optimal              least expected absolute error within the budget (default; pure)
+      laplace, gaussian    the least noise, one scale for all values
+      laplace-each, gaussian-each
+                           a scale for each value, less where the prior is dense
+      quantile-response    randomised response on quantiles of the prior, and the best guess
+      sampling             the truth, rarely, and else a draw from the prior
+      laplace-local, gaussian-local
+                           the textbook scale, without a prior
+
+    \b
+    Examples:
+      sfumato privatize survey.csv -c answer --epsilon 1 -o private.csv
+      sfumato privatize grades.csv -c final --epsilon 1 --loss absolute \\
+          --prior features:first,second --history last-year.csv --values 0,1,2,3,4,5 -o private.csv
+      sfumato privatize salaries.csv -c gross --epsilon 2 --range 0:200000 \\
+          --prior mixture --plot salaries.png -o private.csv
+      sfumato privatize iris.csv -c width --epsilon 1 --keep species --order shuffled --compare \\
+          -o private.csv
+      sfumato privatize salaries.csv -c gross --epsilon 2 --delta 1e-4 --mechanism gaussian-each \\
+          --range 0:200000 -o private.csv
+    """
+    from sfumato.column.column_knowledge import feature_names
+    from sfumato.column.privatize import privatize as release_column
+    from sfumato.core.guarantees import LIP
+    from sfumato.core.purpose import Purpose
+    from sfumato.stream.release_run import same_file
+    from sfumato.tables.columns import read_columns
+    from sfumato.tables.readers import Table
+
+    kept, declared = split_names(keep), split_names(independent)
+    sink = Table.at(output)
+    check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
+    ends = None if interval is None else read_interval(interval)
+    learnt = [column, *feature_names(prior)]
+    read = Table.at(source, separator=separator)
+    with progress("reading", read.count(), quiet or as_json) as show:
+        named = [] if identity is None else [identity]
+        rows = read_columns(read, [*learnt, *kept, *named], show)
+    linked = [name for name in kept if name not in {*declared, identity}]
+    past = None if history is None else Table.at(history, separator=separator)
+    records: Any = None if past is None else read_columns(past, [*learnt, *linked])
+    if history is not None and same_file(source, history):
+        records = rows
+    if seed is not None:
+        say("warning: --seed makes guessable coins; treat the output as a simulation")
+    files = {"frame": source, "history": history or source}
+    with named_options(files, _OPTIONS), progress("designing", None, quiet or as_json) as show:
+        done = release_column(
+            rows,
+            column,
+            epsilon=epsilon,
+            delta=delta,
+            prior=prior,
+            mechanism=mechanism,
+            loss=loss,
+            ldp=ldp,
+            kind=kind,
+            values=None if values is None else split_names(values),
+            interval=ends,
+            points=points,
+            radius=radius,
+            ratio=ratio,
+            missing=missing,
+            history=records,
+            keep=kept,
+            independent=declared,
+            order=order,
+            identity=identity,
+            randomness=options.coins(
+                key_file, seed, [source, history, prior, loss, output], shared=shared_key
+            ),
+            purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
+            progress=show,
+        )
+    others = _rivals(done, LIP(epsilon, delta), loss) if compare else ()
+    document = _document(done.certificate)
+    pictures = {} if plot is None else {plot: partial(_draw, done)}
+    write_released(sink, done.frame, document, pictures, keyed=key_file is not None)
+    if as_json and not sink.is_standard:
+        told = {} if not compare else {"rivals": [asdict(rival) for rival in others]}
+        print_json({"output": output, **document, **told, "operator": _seen(done)})
+    elif not quiet:
+        _tell(done, others, to_error=sink.is_standard)
+
+
+_OPTIONS = {
+    "kind": "--as",
+    "identity": "--id",
+    "interval": "--range",
+    "count": "--points",
+    **{name: f"--{name}" for name in ("values", "history", "missing", "independent", "order")},
+}
+
+
+def _draw(done: Privatized, path: str) -> None:
+    from sfumato.plots.figures import prior_and_released
+
+    prior_and_released(done.spread, done.certificate.column, path)
+
+
+def _rivals(done: Privatized, budget: LIP, loss: str | None) -> tuple[Rival, ...]:
+    from sfumato.column.column_rivals import rivals
+
+    return rivals(done.known, budget, loss=loss)
+
+
+def _seen(done: Privatized) -> dict[str, Any]:
+    """What is for whoever runs this alone."""
+    return {
+        "clamped": done.clamped,
+        "missing": done.missing,
+        "realised": done.realised,
+        "constant": done.constant,
+        "notes": list(done.notes),
+    }
+
+
+def _document(certificate: Certificate) -> dict[str, Any]:
+    document = asdict(certificate)
+    for name in ("lip", "ldp"):
+        document[name] = document[name]["epsilon"]
+    return document | {"delta": certificate.lip.delta}
+
+
+def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> None:
+    for line in _lines(done.certificate):
+        say(line) if to_error else print_line(line)
+    if not to_error:
+        _tables(done.certificate, others)
+    if done.clamped:
+        say(f"note: {done.clamped:,} values were clamped (told to you, not in the certificate)")
+    if done.missing:
+        say(f"note: {done.missing:,} values were missing (told to you, not in the certificate)")
+    if done.realised is not None:
+        say(
+            f"note: on these rows it lost {done.realised:.3g}, and the best constant would have "
+            f"lost {done.constant:.3g} (told to you, not in the certificate)"
+        )
+    for note in done.notes:
+        say(f"note: {note} (told to you, not in the certificate)")
+    for remark in done.certificate.remarks:
+        say(f"note: {remark}")
+
+
+def _lines(certificate: Certificate) -> list[str]:
+    lines = [
+        f"{certificate.rows:,} values of {certificate.column!r} through {certificate.mechanism}",
+        f"leakage: {certificate.lip} under the prior ({certificate.prior}), "
+        f"{certificate.ldp} whatever the prior",
+    ]
+    if certificate.cost is not None:
+        lines.append(
+            f"expected {certificate.loss} loss {shown_up(certificate.cost)}; "
+            f"saying nothing {certificate.nothing:.6g}"
+        )
+    if certificate.gain is not None:
+        percent = round(100 * certificate.gain, 9)  # of two digits already, rounded down
+        lines.append(f"saves {percent:g} % of what saying nothing loses, if the prior fits")
+    if certificate.interval is not None:
+        low, high = certificate.interval
+        told = (
+            "" if certificate.outputs is None else f", of which {certificate.outputs} can be told"
+        )
+        lines.append(f"{certificate.size} points from {low:g} to {high:g}{told}")
+    return lines
+
+
+def _tables(certificate: Certificate, others: tuple[Rival, ...]) -> None:
+    if others:
+        table(
+            "expected loss of other mechanisms within the same leakage",
+            ["mechanism", "loss", "under the prior", "whatever the prior"],
+            [
+                [rival.name, f"{rival.cost:.6g}", shown_up(rival.lip), shown_up(rival.ldp)]
+                for rival in others
+            ],
+        )
+    if certificate.frequencies is not None:
+        table(
+            "estimated share of each symbol among the true values",
+            ["symbol", "share", "standard error"],
+            [
+                [name, f"{share:.4f}", f"{error:.4f}"]
+                for name, (share, error) in certificate.frequencies.items()
+            ],
+        )

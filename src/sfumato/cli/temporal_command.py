@@ -1,0 +1,276 @@
+"""`sfumato temporal`: what a DP mechanism really leaks over time, and budgets that hold."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.core.numerics import shown_down, shown_up
+
+Backward = Annotated[
+    str | None,
+    typer.Option(help="Matrix from a value to the one before it: a CSV file, or a fitted model."),
+]
+Forward = Annotated[
+    str | None, typer.Option(help="Matrix from a value to the next one: a CSV file, or a model.")
+]
+Epsilon = Annotated[
+    str, typer.Option(help="Budget of every release by itself, or a file with one for each.")
+]
+Steps = Annotated[int | None, typer.Option(help="Number of releases.")]
+
+HELP = """What releases of a DP mechanism really leak under correlation, and budgets that hold.
+
+A mechanism that is epsilon-DP at each moment tells of a moment also through the releases before
+and after it. Matrices are CSV files without a header: row = the value that is known.
+
+\b
+  sfumato temporal fit history.csv --stream user --value place -o town
+  sfumato temporal leakage --backward town.backward.csv --forward town.forward.csv \\
+      --epsilon 0.1 --steps 50
+  sfumato temporal allocate --alpha 1 --backward town.backward.csv --forward town.forward.csv
+  sfumato temporal plot --backward town.backward.csv --forward town.forward.csv \\
+      --epsilon 0.1 --steps 50 -o town.png
+"""
+
+
+def leakage(
+    epsilon: Epsilon,
+    backward: Backward = None,
+    forward: Forward = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A fitted model of any order, for both directions, instead of matrices."),
+    ] = None,
+    steps: Steps = None,
+    window: Annotated[
+        int | None, typer.Option(help="Also the leakage of any so many moments together.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Leakage of every release: through the past (BPL), the future (FPL) and both (TPL).
+
+    Without a matrix nothing is known of that direction. The suprema say what the leakage tends to
+    if releases go on with the largest of the budgets; "inf" if it grows for ever.
+
+    A model is followed from its own first values. If it looks back on two values or more, past and
+    future are not independent given one value, so both together can be more than their sum.
+
+    \b
+    Examples:
+      sfumato temporal leakage --backward back.csv --forward forth.csv --epsilon 0.1 --steps 10
+      sfumato temporal leakage --backward city.model --epsilon budgets.csv --json
+      sfumato temporal leakage --model order2.model --epsilon 0.1 --steps 10 --window 3
+    """
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.temporal.over_time import chain_leakage, temporal_leakage
+    from sfumato.temporal.temporal_tables import read_chain, read_epsilons
+
+    budgets = read_epsilons(epsilon, steps)
+    most = float(budgets.max())
+    suprema: list[float] = []
+    if model is None:
+        losses = _losses(backward, forward)
+        told = temporal_leakage(budgets, *losses)
+        suprema = [loss.supremum(most) for loss in losses]
+    elif backward is not None or forward is not None:
+        raise InvalidParameter("--model", model, "not come with --backward or --forward")
+    else:
+        told = chain_leakage(read_chain("--model", model), budgets)
+    together = None if window is None else told.window(window).alpha
+    if as_json:
+        document: dict[str, Any] = {
+            "epsilon": told.epsilons.tolist(),
+            "bpl": told.backward.tolist(),
+            "fpl": told.forward.tolist(),
+            "tpl": told.total.tolist(),
+            "event": told.event.alpha,
+            "user": told.user.alpha,
+        }
+        for name, supremum in zip(("sup_backward", "sup_forward"), suprema, strict=False):
+            document[name] = _or_null(supremum)
+        if together is not None:
+            document["window"] = together
+        print_json(document)
+        return
+    table(
+        "leakage of each release, in nats",
+        ["release", "by itself", "past (BPL)", "future (FPL)", "both (TPL)"],
+        [
+            [str(place + 1), *(shown_up(float(value)) for value in row)]
+            for place, row in enumerate(
+                zip(told.epsilons, told.backward, told.forward, told.total, strict=True)
+            )
+        ],
+    )
+    print_line(
+        f"any single moment: {shown_up(told.event.alpha)}; "
+        f"a person's whole stream: {shown_up(told.user.alpha)}"
+    )
+    if window is not None:
+        print_line(f"any {window} moments together: {shown_up(told.window(window).alpha)}")
+    if suprema:
+        _print_for_ever(most, *suprema)
+
+
+def _print_for_ever(most: float, past: float, future: float) -> None:
+    print_line(
+        f"for ever at {shown_up(most)}: past {_shown(past)}, future {_shown(future)}, "
+        f"both {_shown(past + future - most)}"
+    )
+
+
+def allocate(
+    alpha: Annotated[float, typer.Option(help="What no moment may leak more than.")],
+    backward: Backward = None,
+    forward: Forward = None,
+    steps: Steps = None,
+    least_noise: Annotated[
+        bool, typer.Option("--least-noise", help="Budgets of least total variance; with --steps.")
+    ] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="Budgets as in the paper; with --steps.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Budgets with which no moment leaks more than alpha, for ever and for a known number.
+
+    `constant` is for releases without end. In a sequence of known length the first and the last may
+    have more: `first`, `middle`, `last`; where that has more noise than the largest constant for so
+    many releases, as it has where values change rarely, all of them get that constant. Better ones
+    are found with `--least-noise`, and a proven bound says how far from the least they are.
+
+    \b
+    Examples:
+      sfumato temporal allocate --alpha 1 --backward back.csv --forward forth.csv --json
+      sfumato temporal allocate --alpha 1 --backward back.csv --forward forth.csv --steps 10
+      sfumato temporal allocate --alpha 1 --forward city.model --steps 10 --least-noise
+    """
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.temporal import least_noise as least
+    from sfumato.temporal import temporal_budgets as budgets
+
+    losses = _losses(backward, forward)
+    for option, asked in (("--least-noise", least_noise), ("--published", published)):
+        if asked and steps is None:
+            raise InvalidParameter(option, True, "come with --steps")
+    if least_noise and published:
+        raise InvalidParameter("--published", True, "not come with --least-noise")
+    stranger = any(loss.disjoint is not None for loss in losses)
+    if stranger and steps is None:
+        budgets.allocate(*losses, alpha)  # says which rows, and why
+    found = None if stranger else budgets.allocate(*losses, alpha)
+    document: dict[str, Any] = dict.fromkeys(("constant", "first", "middle", "last"))
+    if found is not None:
+        document |= {"constant": found.constant, "first": found.first}
+        document |= {"middle": found.middle, "last": found.last}
+    if steps is not None:
+        usual = budgets.finite_budgets if published else least.plain_budgets
+        make = least.least_noise_budgets if least_noise else usual
+        each = make(*losses, alpha, steps)
+        document |= {"first": each[0], "last": each[-1]}
+        document["middle"] = each[steps // 2] if steps > 2 else document["middle"]
+        document["budgets"] = each.tolist()
+        document["variance"] = least.noise_variance(each) / steps
+        document["variance_bound"] = least.least_noise_bound(*losses, alpha, steps) / steps
+    if as_json:
+        print_json(document)
+        return
+    for name in ("constant", "first", "middle", "last"):
+        told = document[name]
+        print_line(f"{name} {'none' if told is None else shown_down(told)}")
+    if steps is not None:
+        print_line(f"mean variance of Laplace noise for a count: {shown_up(document['variance'])}")
+        known = shown_down(document["variance_bound"])
+        print_line(f"no budgets that keep alpha have less than: {known}")
+        rows = [
+            [str(place + 1), shown_down(each)] for place, each in enumerate(document["budgets"])
+        ]
+        table("budget of each release", ["release", "epsilon"], rows)
+
+
+def fit(
+    history: Annotated[str, typer.Argument(metavar="TABLE", help="Recorded streams.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="PREFIX of the two files that are written.")
+    ],
+    stream: Annotated[str, typer.Option(help="Column that tells streams apart.")] = "stream",
+    value: Annotated[str, typer.Option(help="Column of the value.")] = "value",
+    smoothing: Annotated[
+        float, typer.Option(help="Added to every count: the larger, the weaker the correlation.")
+    ] = 0.5,
+    separator: options.Separator = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Backward and forward matrix from recorded streams, as PREFIX.backward.csv and .forward.csv.
+
+    Without smoothing, values that never followed each other exclude each other, and no constant
+    budget lasts.
+
+    \b
+    Examples:
+      sfumato temporal fit history.csv --stream user --value place -o town
+    """
+    from sfumato.tables.readers import Table
+    from sfumato.temporal.temporal_tables import fit_matrices, write_matrices
+
+    source = Table.at(history, separator=separator)
+    with progress("reading", source.count(), quiet or as_json) as show:
+        alphabet, backward, forward = fit_matrices(
+            source, stream=stream, value=value, smoothing=smoothing, progress=show
+        )
+    files = [f"{output}.backward.csv", f"{output}.forward.csv"]
+    write_matrices({Path(files[0]): backward, Path(files[1]): forward})
+    if as_json:
+        print_json({"files": files, "symbols": list(alphabet.labels)})
+    elif not quiet:
+        say(f"{len(alphabet)} values; written: {', '.join(files)}")
+
+
+def plot(
+    epsilon: Epsilon,
+    output: Annotated[str, typer.Option("--output", "-o", help="The picture (PNG or SVG).")],
+    backward: Backward = None,
+    forward: Forward = None,
+    steps: Steps = None,
+) -> None:
+    """Picture of the leakage of every release, and of the loss functions behind it.
+
+    \b
+    Examples:
+      sfumato temporal plot --backward back.csv --forward forth.csv --epsilon 0.1 \\
+          --steps 50 -o leakage.png
+    """
+    from sfumato.plots.figures import leakage_of_moments
+    from sfumato.temporal.over_time import temporal_leakage
+    from sfumato.temporal.temporal_tables import read_epsilons
+
+    losses = _losses(backward, forward)
+    told = temporal_leakage(read_epsilons(epsilon, steps), *losses)
+    leakage_of_moments(told, losses, output)
+
+
+def _losses(backward: str | None, forward: str | None) -> tuple[Any, Any]:
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.temporal.temporal_tables import read_loss
+
+    if backward is None and forward is None:
+        raise InvalidParameter("--backward", None, "be given, or --forward, or both")
+    return (
+        read_loss("--backward", backward, backward=True),
+        read_loss("--forward", forward, backward=False),
+    )
+
+
+def _or_null(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _shown(value: float) -> str:
+    return shown_up(value) if math.isfinite(value) else "grows for ever"

@@ -1,0 +1,1 @@
+"""One column of a table, released once (LIP)."""

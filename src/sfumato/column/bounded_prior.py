@@ -1,0 +1,153 @@
+r"""The channel of least expected loss that keeps a budget under every prior of a set.
+
+For each output $y$ the program bounds $P(y)$ from below by $m_y$ and from above by $M_y$, over the
+whole set, and asks $M_y / k \le a(y|x) \le k\, m_y$. How small $P(y) = P \cdot a_y$ can be is a
+linear program in $P$; its dual has a solution for every bound, so the bounds enter the program
+through dual variables: the exact robust counterpart, with no list of corners.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from sfumato.column.bounded_leakage import bounded_leakage
+from sfumato.column.prior_sets import PriorSet
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.channel import Channel
+from sfumato.core.errors import InvalidParameter, SolverFailed
+from sfumato.core.guarantees import SIP
+from sfumato.core.local_leakage import local_leakage
+from sfumato.core.loss import Loss, as_matrix
+from sfumato.core.numerics import shown_up
+from sfumato.solver.design_result import Design, measured
+from sfumato.solver.linear_programs import minimum
+
+_SOLVABLE = 20.0
+
+
+def bounded_prior(
+    priors: PriorSet, loss: Loss | ArrayLike, epsilon: float, *, ldp: float | None = None
+) -> Design:
+    """Design a channel whose exact leakage is at most `epsilon` under every prior of a set.
+
+    Guarantee:
+        `LIP(epsilon)` under every prior of the set, checked on the integer weights that are
+        sampled; `sip` of the result is the leakage under the worst of them.
+
+    Args:
+        priors: What the adversary may believe.
+        loss: What it costs to release one symbol when another is true; the expected loss is under
+            the nominal prior of the set.
+        epsilon: Budget for the leakage under every prior.
+        ldp: Cap on the leakage under any prior at all.
+
+    Examples:
+        >>> from sfumato.column.prior_sets import PriorBox
+        >>> wide = bounded_prior(PriorBox([0.0, 0.0], [1.0, 1.0]), [[0, 1], [1, 0]], math.log(3))
+        >>> wide.cost, wide.ldp.epsilon <= math.log(3)
+        (0.25, True)
+
+    References:
+        [LIP, Def. 6 and Sec. IV-B]
+    """
+    table = as_matrix(loss, priors.size)
+    budget = checks.epsilon("epsilon", epsilon)
+    cap = None if ldp is None else checks.epsilon("ldp", ldp)
+    rows = _solved(priors, table, min(budget, _SOLVABLE), cap)
+    channel = _within(rows, priors, budget, cap)
+    found = measured(channel, priors.nominal, table)
+    worst = SIP(bounded_leakage(channel, priors).epsilon)
+    return Design(channel, found.cost, None, worst, found.ldp)
+
+
+def published_interval(low: float, high: float, epsilon: float) -> Channel:
+    r"""The paper's rule for a bit with $P(1) \in [a, b]$, for comparison only.
+
+    $$q_{01} = \frac{b}{b - a + e^\epsilon}, \qquad q_{10} = \frac{1 - a}{b - a + e^\epsilon}$$
+
+    It ignores one side of its own constraint; `bounded_leakage` says what it really leaks.
+
+    Examples:
+        >>> from sfumato.column.prior_sets import PriorBox
+        >>> rule = published_interval(0.0, 0.5, 1.0)
+        >>> bounded_leakage(rule, PriorBox([0.5, 0.0], [1.0, 0.5])).epsilon
+        1.4898801
+
+    References:
+        [LIP, Sec. IV-B]
+    """
+    least, most = checks.fraction("low", low), checks.fraction("high", high)
+    if least > most:
+        raise InvalidParameter("low", low, "be at most high")
+    spread = most - least + math.exp(checks.epsilon("epsilon", epsilon))
+    wrong, missed = most / spread, (1 - least) / spread
+    return Channel.from_probabilities([[1 - wrong, wrong], [missed, 1 - missed]])
+
+
+def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -> Channel:
+    """Integer weights next to the rows, mixed with as little of a constant as keeps the budget."""
+    blend = priors.nominal @ rows
+    for part in (0.0, *np.logspace(-15, 0, 61)):
+        mixed = (1 - part) * rows + part * blend
+        channel = Channel.from_probabilities(mixed / mixed.sum(axis=1, keepdims=True))
+        kept = bounded_leakage(channel, priors).epsilon <= epsilon
+        if kept and (ldp is None or local_leakage(channel).epsilon <= ldp):
+            return channel
+    raise SolverFailed(f"no channel within epsilon={shown_up(epsilon)} was found by mixing")
+
+
+def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) -> Floats:
+    """Float rows of the optimum; nothing rests on their accuracy.
+
+    Variables: the columns of the channel one after another; for each output the bounds of its
+    probability; and the multipliers of the set for the lower and for the upper bound.
+    """
+    k, size, outputs = math.exp(epsilon), *table.shape
+    shape = priors.polytope()
+    each = sparse.eye_array(outputs)
+
+    def block(part: ArrayLike) -> sparse.sparray:
+        return sparse.kron(each, np.atleast_2d(np.asarray(part, dtype=np.float64)))
+
+    one, ones = block(np.eye(size)), block(np.ones((size, 1)))
+    unit, middle = block(1.0), block(shape.offset)
+    limits, targets = block(shape.limits), block(shape.targets)
+    multipliers, free = block(-shape.above.T), block(shape.equal.T)
+    told, pull = block(shape.spread.T), None
+    nothing = sparse.csr_array((told.shape[0], outputs))
+    below = [
+        [one, -k * ones, pull, pull, pull, pull, pull],
+        [-k * one, pull, ones, pull, pull, pull, pull],
+        [-middle, unit, pull, limits, -targets, pull, pull],
+        [middle, pull, -unit, pull, pull, limits, -targets],
+    ]
+    equal = [
+        [-told, nothing, nothing, multipliers, free, pull, pull],
+        [told, pull, pull, pull, pull, multipliers, free],
+        [sparse.hstack([sparse.eye_array(size)] * outputs), *[pull] * 6],
+    ]
+    cells, constraints = size * outputs, shape.limits.size * outputs
+    loose = shape.targets.size * outputs
+    bounds: list[tuple[float | None, float | None]] = [(0, None)] * (cells + 2 * outputs)
+    for _ in range(2):
+        bounds += [(0, None)] * constraints
+        bounds += [(None, None)] * loose
+    if ldp is not None:
+        h = math.exp(min(ldp, _SOLVABLE))
+        below = [[*row, pull] for row in below]
+        below += [[one, *[pull] * 6, -h * ones], [-one, *[pull] * 6, ones]]
+        equal = [[*equal[0], nothing], *([*row, pull] for row in equal[1:])]
+        bounds += [(0, None)] * outputs
+    cost = np.zeros(len(bounds))
+    cost[:cells] = (priors.nominal[:, None] * table).T.ravel()
+    upper = sparse.block_array(below, format="csr")
+    balance = sparse.block_array(equal, format="csr")
+    target = np.concatenate([np.zeros(balance.shape[0] - size), np.ones(size)])
+    found, _ = minimum(cost, upper, np.zeros(upper.shape[0]), balance, target, bounds)
+    rows = np.maximum(found[:cells].reshape(outputs, size).T, 0.0)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))

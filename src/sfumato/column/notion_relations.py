@@ -1,0 +1,249 @@
+r"""What one notion of privacy implies under another, and notions without a unit of their own.
+
+Every function maps a guarantee to the strongest one that follows from it, rounded up.
+`k` stands for $e^\epsilon$ and `least` for the smallest prior probability.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.channel import Channel
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import LDP, LIP, SIP
+from sfumato.core.local_leakage import local_leakage
+from sfumato.core.numerics import UNIT, up
+
+_LARGEST = 700.0
+"""Beyond this e**epsilon leaves the floats; the plain bounds are good enough there."""
+
+
+def sip_from_ldp(guarantee: LDP) -> SIP:
+    """Model-free privacy of a sequence bounds its leakage under every model.
+
+    Examples:
+        >>> sip_from_ldp(LDP(1.0))
+        SIP(epsilon=1.0, delta=0.0)
+
+    References:
+        [SIP, Thm. 3]
+    """
+    return SIP(guarantee.epsilon, guarantee.delta)
+
+
+def ldp_from_sip(guarantee: SIP) -> LDP:
+    """Leakage under one model with full support bounds the model-free leakage, twice over.
+
+    References:
+        [SIP, Thm. 3]
+    """
+    _pure("guarantee", guarantee)
+    return LDP(2 * guarantee.epsilon)
+
+
+def lip_from_ldp(guarantee: LDP, prior: ArrayLike) -> LIP:
+    r"""$\ln(p_{\min} + e^\epsilon (1 - p_{\min}))$-LIP; an approximate guarantee carries over.
+
+    Examples:
+        >>> lip_from_ldp(LDP(1.0), [0.5, 0.5]).epsilon
+        0.6201145
+
+    References:
+        [LIP, Thm. 1 and Cor. 3]
+    """
+    if guarantee.delta > 0:
+        return LIP(guarantee.epsilon, guarantee.delta)
+    if guarantee.epsilon > _LARGEST:
+        return LIP(guarantee.epsilon)
+    # log(p + k (1 - p)) = log1p((k - 1)(1 - p)), which keeps its digits for a small epsilon.
+    excess = math.expm1(guarantee.epsilon) * (1 - _least(prior))
+    return LIP(min(guarantee.epsilon, _outward(math.log1p(excess))))
+
+
+def ldp_from_lip(guarantee: LIP, prior: ArrayLike) -> LDP:
+    r"""The largest model-free leakage that any channel with this LIP can have under the prior.
+
+    An output's ratios $r$ lie in $[1/k, k]$ and average to 1. The largest quotient of two of them
+    is $k^2$ if a symbol of mass at most $1/(k+1)$ can be high while one of mass at most
+    $k/(k+1)$ is low; otherwise one of the two ends is given by the average. The program of
+    the paper has this closed form.
+
+    Examples:
+        >>> ldp_from_lip(LIP(1.0), [0.5, 0.5]).epsilon
+        1.4898801
+
+    References:
+        [LIP, Thm. 1, Eq. 9]
+    """
+    _pure("guarantee", guarantee)
+    mass = np.sort(_shares(prior))
+    if mass.size == 1 or guarantee.epsilon == 0:
+        return LDP(0.0)
+    if guarantee.epsilon > _LARGEST:
+        return LDP(2 * guarantee.epsilon)
+    k, excess = math.exp(guarantee.epsilon), math.expm1(guarantee.epsilon)
+    quotients = []
+    for low, high in ((i, j) for i in range(mass.size) for j in range(2) if i != j):
+        # The average of the ratios, solved for one end; rounded so that the quotient grows.
+        least = 1 - excess * (1 - mass[low]) / mass[low]
+        least = max(1 / k, least - 16 * UNIT * (1 + excess / mass[low]))
+        most = min(k, (excess + mass[high]) / (k * mass[high]))
+        quotients.append(most / least)
+    # The quotient is right within a few units, which its logarithm feels when it is near 1.
+    return LDP(min(2 * guarantee.epsilon, _outward(math.log(max(quotients)) + 8 * UNIT)))
+
+
+def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
+    r"""$\min\{2\epsilon, \ln((e^\epsilon - 1 + p_{\min})/p_{\min})\}$-LDP, a looser bound.
+
+    References:
+        [LIP, Prop. 1]
+    """
+    _pure("guarantee", guarantee)
+    if guarantee.epsilon > _LARGEST:
+        return LDP(2 * guarantee.epsilon)
+    bound = math.log1p(math.expm1(guarantee.epsilon) / _least(prior))
+    return LDP(min(2 * guarantee.epsilon, _outward(bound)))
+
+
+def approximate_ldp_from_lip(guarantee: LIP) -> LDP:
+    r"""$(2\epsilon, (e^\epsilon + 1)\,\delta)$-LDP follows from $(\epsilon, \delta)$-LIP.
+
+    That is from LIP as it is meant here, with both divergences at most $\delta$. The paper's
+    Definition 5 is weaker and gives $2 e^\epsilon \delta$ only: see `docs/errata.md`.
+
+    References:
+        [LIP, Cor. 3]
+    """
+    if guarantee.delta == 0.0 or guarantee.epsilon > _LARGEST:
+        return LDP(2 * guarantee.epsilon, 1.0 if guarantee.delta else 0.0)
+    delta = (math.exp(guarantee.epsilon) + 1) * guarantee.delta
+    return LDP(2 * guarantee.epsilon, min(1.0, up(delta * (1 + 8 * UNIT))))
+
+
+def worst_case_lip(channel: Channel) -> LIP:
+    """Leakage under the worst of all priors: the model-free leakage.
+
+    References:
+        [LIP, Cor. 2]
+    """
+    return LIP(local_leakage(channel).epsilon)
+
+
+def identifiability_from_lip(guarantee: LIP, prior: ArrayLike) -> float:
+    r"""Bound on the log quotient of two posteriors: $2\epsilon + D_\infty$.
+
+    References:
+        [LIP, Thm. 3]
+    """
+    _pure("guarantee", guarantee)
+    return _outward(2 * guarantee.epsilon + _spread(prior))
+
+
+def lip_from_identifiability(bound: float, prior: ArrayLike) -> LIP:
+    r"""$\ln(p_{\min} + (1 - p_{\min})\, e^{\epsilon + D_\infty})$-LIP.
+
+    References:
+        [LIP, Thm. 3]
+    """
+    return lip_from_ldp(LDP(checks.leakage("bound", bound) + _spread(prior)), prior)
+
+
+def information_from_lip(guarantee: LIP) -> float:
+    r"""Bound on the mutual information, in nats: $\epsilon \tanh(\epsilon/2)$.
+
+    The paper gives $\epsilon$; two distributions whose log ratio stays within $\pm\epsilon$ are
+    never further apart than this.
+
+    References:
+        [LIP, Thm. 3]
+    """
+    _pure("guarantee", guarantee)
+    if math.isinf(guarantee.epsilon):
+        return math.inf
+    return _outward(guarantee.epsilon * math.tanh(guarantee.epsilon / 2))
+
+
+def maximal_leakage_from_lip(guarantee: LIP) -> float:
+    """Bound on the maximal leakage, in nats.
+
+    References:
+        [LIP, Thm. 3]
+    """
+    _pure("guarantee", guarantee)
+    return guarantee.epsilon
+
+
+def mutual_information(channel: Channel, belief: ArrayLike) -> float:
+    r"""Mutual information of truth and output, in nats: $\sum b(x) a(y|x) \log r(x,y)$.
+
+    Examples:
+        >>> mutual_information(Channel.constant(2, 0), [0.5, 0.5])
+        0.0
+
+    References:
+        [LIP, Def. 2]
+    """
+    prior = checks.probabilities("belief", belief, channel.size)
+    rows, ratios = channel.probabilities, channel.ratios(prior)
+    logs = np.log(ratios, where=ratios > 0, out=np.zeros_like(ratios))
+    return max(0.0, float((prior[:, None] * rows * logs).sum()))
+
+
+def maximal_leakage(channel: Channel) -> float:
+    r"""Maximal leakage in nats: $\ln \sum_y \max_x a(y|x)$.
+
+    Examples:
+        >>> maximal_leakage(Channel.from_probabilities(np.eye(4)))
+        1.3862944
+
+    References:
+        [LIP, Def. 4]
+    """
+    return max(0.0, float(np.log(channel.probabilities.max(axis=0).sum())))
+
+
+def differential_identifiability(channel: Channel, belief: ArrayLike) -> float:
+    """Largest log quotient of two posteriors given the same output.
+
+    References:
+        [LIP, Def. 3]
+    """
+    prior = checks.belief("belief", belief, channel.size)
+    weighted = prior[:, None] * channel.probabilities
+    least = weighted.min(axis=0)
+    if least.min() == 0.0:
+        return math.inf
+    return float(np.log(weighted.max(axis=0) / least).max())
+
+
+def _shares(prior: ArrayLike) -> Floats:
+    mass = checks.belief("prior", prior)
+    return np.asarray(mass / mass.sum())
+
+
+def _least(prior: ArrayLike) -> float:
+    """The smallest prior probability, rounded down."""
+    mass = _shares(prior)
+    return float(mass.min()) * (1 - (mass.size + 2) * UNIT)
+
+
+def _spread(prior: ArrayLike) -> float:
+    mass = _shares(prior)
+    ratio = float(mass.max() / mass.min())
+    return _outward(math.log(ratio) + 4 * UNIT) if ratio > 1 else 0.0
+
+
+def _outward(value: float) -> float:
+    """A few units up, in proportion."""
+    return up(value * (1 + 32 * UNIT)) if value > 0 else 0.0
+
+
+def _pure(name: str, guarantee: SIP | LIP) -> None:
+    if guarantee.delta != 0.0:
+        raise InvalidParameter(name, guarantee, "have delta 0")

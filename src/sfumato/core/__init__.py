@@ -1,0 +1,1 @@
+"""The common ground: errors, checks, alphabets, channels, beliefs, guarantees, coins, ledgers."""

@@ -1,0 +1,329 @@
+"""How a budget is spread over the steps of a stream.
+
+Every rule answers one question from public things alone: how much may the next step leak?
+Steps are charged what they really leak, so what one leaves over is there for the others.
+
+A step is a value of the stream. A batch of several values is charged at its last value, and may
+leak what its values could have leaked one by one; under a `Window` every batch counts that has
+a value in the window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from sfumato.core import checks, limits
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.ledger import Ledger, Ledgers, sum_up
+from sfumato.core.numerics import UNIT, add_up
+
+Amount = TypeVar("Amount", float, Floats)
+
+USELESS_BELOW = 1e-9
+"""An allowance below this buys nothing: the step releases a constant, which is free."""
+FLOOR = 0.5
+"""The part of its even share that every step of a window is sure of. What silent steps leave over
+is handed on as long as that much stays for each step to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the next step may leak: under the model, and whatever the model (None: no cap)."""
+
+    sip: float
+    ldp: float | None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the budget is gone: not even something tiny is left."""
+        return self.sip <= 0.0 or (self.ldp is not None and self.ldp <= 0.0)
+
+    @property
+    def useful(self) -> bool:
+        """Whether the step may tell anything; if not, a constant is all it can release."""
+        return self.sip >= USELESS_BELOW and (self.ldp is None or self.ldp >= USELESS_BELOW)
+
+    def __str__(self) -> str:
+        cap = "" if self.ldp is None else f" and {LDP(self.ldp)}"
+        return f"{SIP(self.sip)}{cap}"
+
+    def covers(self, sip: float, ldp: float) -> bool:
+        """Whether a step with these leakages is within bounds."""
+        return sip <= self.sip and (self.ldp is None or ldp <= self.ldp)
+
+
+@dataclass(frozen=True, slots=True)
+class PerStep:
+    """The same bound for every step, for ever; the sum grows without limit.
+
+    Examples:
+        >>> PerStep(SIP(0.2)).allowance(Ledger()).sip
+        0.2
+    """
+
+    sip: SIP
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
+        cap = None if self.ldp is None else _times(self.ldp.epsilon, values)
+        return Allowance(_times(self.sip.epsilon, values), cap)
+
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        return np.tile([_times(limit, values) for limit in _limits(self)], (len(which), 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """A total over a known number of steps; what is left is shared evenly by those to come.
+
+    Examples:
+        >>> Horizon(SIP(10.0), steps=50).allowance(Ledger()).sip
+        0.2
+    """
+
+    sip: SIP
+    steps: int
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+        checks.count("steps", self.steps)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
+        left = self.steps - ledger.count
+        return Allowance(
+            _even_share(self.sip.epsilon, ledger.sip, left, values),
+            None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left, values),
+        )
+
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        left = (self.steps - ledgers.counts[which])[:, None]
+        whole = _all_left(_limits(self), ledgers.spent[which])
+        share = whole / np.maximum(left, 1) * values
+        share = np.where((left <= values) | np.isinf(share), whole, np.nextafter(share, 0.0))
+        return np.where((left > 0) | np.isinf(share), share, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    r"""A total over **any** `width` successive steps, for ever; it never runs dry.
+
+    A step may use its even share and an even part of what the last `width - 1` steps left over, or
+    used beyond theirs, within two bounds. With $B$ the total, $W$ the width, $L$ the longest batch,
+    $f$ a value's `FLOOR` and $S_j$ what was charged to the last $j$ values, a batch of $v$ values
+    may leak at most
+
+    $$\min\Big(B - R(W - 1),\ \min_{1 \le j < W} B - S_j - R(W - j - v)\Big), \quad
+      R(n) = (n + L - 1) f \text{ for } n > 0, \text{ else } 0$$
+
+    and is sure of $v f$. Here $R(n)$ is what those batches to come are sure of that have one of the
+    next $n$ values. Before every batch $S_j + R(W - j) \le B$ for $1 \le j < W$: nothing was
+    charged before the first one, and a batch within its bound keeps it so. Hence it is at least
+    $v f$, because $R(W - j) - R(W - j - v) \ge v f$ and $(W + 2 L - 2) f \le B$. In floating point
+    it is lower by at most $W + 8$ roundings of $B$, which is far below $f$.
+
+    Examples:
+        >>> from sfumato.core.ledger import Charge
+        >>> budget, ledger = Window(SIP(1.0), width=4), Ledger()
+        >>> budget.allowance(ledger).sip
+        0.25
+        >>> budget.allowance(ledger.charged(Charge(0.0, 0.0), budget.memory)).sip
+        0.3125
+    """
+
+    sip: SIP
+    width: int
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+        if checks.count("width", self.width) > limits.WINDOW:
+            rule = f"be at most {limits.WINDOW:,}: every stream keeps what each of these steps cost"
+            raise InvalidParameter("window", self.width, f"{rule}; a horizon may be longer")
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return self.width - 1
+
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
+        recent = ledger.recent[-self.memory :] if self.memory else ()
+        shape = (self.width, values, longest or values)
+        sip = _window_share(self.sip.epsilon, [charge.sip for charge in recent], *shape)
+        if self.ldp is None:
+            return Allowance(sip, None)
+        ldp = _window_share(self.ldp.epsilon, [charge.ldp for charge in recent], *shape)
+        return Allowance(sip, ldp)
+
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        limits = _limits(self)
+        known = np.minimum(ledgers.counts[which], self.memory)[:, None]
+        batches = _batches_within(self.width, values)
+        each = limits / batches / values
+        spent = np.zeros((len(which), 2))
+        with np.errstate(invalid="ignore"):
+            bound = limits - _reserve(self.width - 1, values, each)
+            for back in range(1, self.width):
+                # Empty places hold 0: they add nothing, and bound no more than the last charge did.
+                spent = sum_up(spent, ledgers.recent[which, -back])
+                kept = _reserve(self.width - back - values, values, each)
+                bound = np.minimum(bound, _all_left(limits, spent) - kept)
+            left_over = each * known - spent
+            beyond = np.minimum(0.0, each * (known + values - 1) - spent)
+            wish = each * values + np.where(left_over > 0, left_over, beyond) / batches
+            share = np.maximum(0.0, np.minimum(np.maximum(wish, FLOOR * each * values), bound))
+        return np.where(np.isinf(limits), np.inf, share)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometric:
+    """A total over an endless stream: each step may use the same part of what is left.
+
+    Examples:
+        >>> Geometric(SIP(1.0), ratio=0.9).allowance(Ledger()).sip
+        0.1
+    """
+
+    sip: SIP
+    ratio: float
+    ldp: LDP | None = None
+
+    def __post_init__(self) -> None:
+        _check_limits(self.sip, self.ldp)
+        checks.proper_fraction("ratio", self.ratio)
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
+        part = 1 - self.ratio**values
+        return Allowance(
+            part * _left(self.sip.epsilon, ledger.sip),
+            None if self.ldp is None else part * _left(self.ldp.epsilon, ledger.ldp),
+        )
+
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+        return (1 - self.ratio**values) * _all_left(_limits(self), ledgers.spent[which])
+
+
+Budget = PerStep | Horizon | Window | Geometric
+
+
+def most_at_once(budget: Budget, batch: int = 1) -> float:
+    """The most that a single value, or a batch, may ever leak under the model."""
+    total = budget.sip.epsilon
+    match budget:
+        case PerStep():
+            return total * batch
+        case Window():
+            # Its even share, and an even part of the shares of a window that told nothing.
+            batches = _batches_within(budget.width, batch)
+            each = total / batches / batch
+            return min(total, (each * batch + each * (budget.width - 1) / batches) * (1 + 1e-12))
+        case Horizon() | Geometric():
+            return total
+
+
+def as_budget(budget: Budget | SIP) -> Budget:
+    """A plain `SIP` amount means that much for every step."""
+    return PerStep(budget) if isinstance(budget, SIP) else budget
+
+
+def _check_limits(sip: SIP, ldp: LDP | None) -> None:
+    checks.positive("budget.sip", sip.epsilon)
+    for name, delta in (("budget.sip.delta", sip.delta), ("budget.ldp.delta", ldp and ldp.delta)):
+        if delta:
+            raise InvalidParameter(name, delta, "be 0: every step is pure")
+    if ldp is not None:
+        checks.positive("budget.ldp", ldp.epsilon)
+
+
+def _limits(budget: Budget) -> Floats:
+    ldp = math.inf if budget.ldp is None else budget.ldp.epsilon
+    return np.array([budget.sip.epsilon, ldp])
+
+
+def _all_left(totals: Floats, spent: Floats) -> Floats:
+    """`_left` for many streams."""
+    with np.errstate(invalid="ignore"):
+        left = np.maximum(0.0, totals - spent - 8 * UNIT * totals)
+    return np.where((spent == 0.0) | np.isinf(totals), totals, left)
+
+
+def _left(total: float, spent: float) -> float:
+    # A few units less, so that the sum in a ledger, rounded up, stays within the total.
+    return max(0.0, total - spent - 8 * UNIT * total) if spent else total
+
+
+def _times(part: float, values: int) -> float:
+    """A product that is never above the exact one; no limit stays none."""
+    if values == 1 or math.isinf(part):
+        return part
+    return math.nextafter(part * values, 0.0)
+
+
+def _even_share(total: float, spent: float, steps_left: int, values: int) -> float:
+    if steps_left <= 0:
+        return 0.0
+    if steps_left <= values:
+        return _left(total, spent)
+    return math.nextafter(_left(total, spent) / steps_left * values, 0.0)
+
+
+def _batches_within(width: int, values: int) -> int:
+    """How many batches of this length can have a value in one window."""
+    return 1 + -(-(width - 1) // values)
+
+
+def _reserve(values: int, longest: int, each: Amount) -> Amount:
+    """What is kept for the batches to come that have one of the next `values` values."""
+    return (values + longest - 1) * (FLOOR * each) if values > 0 else 0.0 * each
+
+
+def _window_share(
+    total: float, recent: Sequence[float], width: int, values: int, longest: int
+) -> float:
+    """What the next batch may leak in a window; see `Window` for the rule and its proof."""
+    batches = _batches_within(width, longest)
+    each = total / batches / longest
+    bound = total - _reserve(width - 1, longest, each)
+    spent = 0.0
+    for back, charge in enumerate(reversed(recent), start=1):
+        spent = add_up(spent, charge)
+        kept = _reserve(width - back - values, longest, each)
+        bound = min(bound, _left(total, spent) - kept)
+    left_over = each * len(recent) - spent
+    # Batches of the last `width - 1` values may have begun before them.
+    beyond = min(0.0, each * (len(recent) + longest - 1) - spent)
+    wish = each * values + (left_over if left_over > 0 else beyond) / batches
+    return max(0.0, min(max(wish, FLOOR * each * values), bound))

@@ -1,0 +1,47 @@
+"""One entry of a ledger: public, frozen, never removed and never changed in meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sfumato.core.alphabet import Label
+from sfumato.core.guarantees import LDP, SIP
+
+
+class Outcome(StrEnum):
+    """What left at one moment of a stream."""
+
+    RELEASED = "released"
+    SUPPRESSED = "suppressed"
+    REPEATED = "repeated"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened at one moment of one stream, and what it cost.
+
+    Attributes:
+        stream: The stream's name.
+        sequence: Its moment, counted from 0.
+        outcome: What left.
+        released: The symbol that left; None if none did.
+        sip: Exact leakage of this step under the model, rounded up.
+        ldp: Exact model-free leakage of this step, rounded up.
+        batch: Moment at which its batch began; None if it left alone. The leakage of a batch
+            stands at its last value.
+
+    Examples:
+        >>> event = Event("u4", 17, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))
+        >>> print(event.released, event.sip)
+        home SIP(0.2)
+    """
+
+    stream: str
+    sequence: int
+    outcome: Outcome
+    released: Label | None
+    sip: SIP
+    ldp: LDP
+    batch: int | None = None

@@ -1,0 +1,357 @@
+"""The one door to entropy.
+
+Three sources with one interface, `words(count)` and `at(address)`:
+
+- `secure()`: fresh coins for real releases. A stream cipher (AES-256 in counter mode) keyed by the
+  operating system; each block of output also replaces the key, so coins that were used cannot be
+  recovered from memory, and a forked process starts from a new key.
+- `keyed(secret)`: a pseudo-random function of an `Address`: domain, plan, stream and sequence
+  number. An engine that replays an event gets the same coins and therefore the same answer; another
+  plan gets other coins; nobody without the secret can tell the coins from fresh ones.
+- `seeded(n)`: the same function with a public key. For tests and simulations; anything that makes
+  a real release refuses it.
+
+Coins are 64-bit words. `categorical` turns one word into one draw from integer weights, exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import NoReturn, Protocol, Self, SupportsIndex
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from sfumato.core import checks
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.errors import InvalidParameter
+
+BITS = 62
+"""Integer weights sum to 2**BITS: the largest power of two that leaves int64 sums exact."""
+
+_BLOCK_BYTES = 1 << 16
+_KEY_BYTES = 32
+_SINGLE_WORDS = 256
+_MIN_SECRET_BYTES = 16
+_MIN_SECRET_KINDS = 8
+"""Sixteen random bytes have fewer different ones once in 10**12 keys; typed ones often do."""
+
+
+class Domain(StrEnum):
+    """What coins are drawn for: no two kinds of release share any."""
+
+    STREAM = "stream"
+    TEMPORAL = "temporal"
+    SERIES = "series"
+    PRIVATIZE = "privatize"
+    PUBLISH = "publish"
+    SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the coins of one draw are: everything that shapes the answer.
+
+    Two true values under one address share their noise, and two plans under one would tell a
+    value by the difference of their answers. So the plan is part of it.
+
+    Attributes:
+        domain: What is released.
+        plan: Fingerprint of all that shapes the answer, the purpose included.
+        stream: Whose value it is.
+        sequence: Which of his values.
+
+    Examples:
+        >>> here = Address(Domain.STREAM, "plan", "ann", 7)
+        >>> here.encoded == Address(Domain.STREAM, "planann", "", 7).encoded
+        False
+    """
+
+    domain: Domain
+    plan: str
+    stream: str
+    sequence: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise InvalidParameter("domain", "another", f"be one of {', '.join(Domain)}")
+        if not isinstance(self.plan, str) or not self.plan:
+            raise InvalidParameter("plan", "none", "be the fingerprint of a plan")
+        if checks.count("sequence", self.sequence, at_least=0) >= 2**64:
+            raise InvalidParameter("sequence", self.sequence, "be less than 2**64")
+
+    @property
+    def encoded(self) -> bytes:
+        """As bytes; each part has its length in front, so no two addresses run together."""
+        place = int(self.sequence).to_bytes(8, "big")
+        return _plan_part(self.domain, self.plan) + _part(self.stream) + place
+
+
+def _part(name: str) -> bytes:
+    # A name that is no proper text (a lone surrogate) still has an address of its own.
+    told = name.encode(errors="surrogatepass")
+    return len(told).to_bytes(8, "big") + told
+
+
+@lru_cache(maxsize=256)
+def _plan_part(domain: Domain, plan: str) -> bytes:
+    """The same for every value of a stream."""
+    return _part(domain.value) + _part(plan)
+
+
+class Randomness(Protocol):
+    """A source of uniformly random 64-bit words."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether anybody can guess the coins."""
+
+    @property
+    def addressed(self) -> bool:
+        """Whether coins depend on their address."""
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return the next `count` words."""
+
+    def word(self) -> int:
+        """Return the next word as a number."""
+
+    def at(self, address: Address) -> Randomness:
+        """Return the source for one draw."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCoins:
+    """The coins of one stream under one plan, moment by moment.
+
+    Attributes:
+        source: Where they come from.
+        domain: What is released.
+        plan: Fingerprint of the plan.
+        stream: Name of the stream.
+    """
+
+    source: Randomness
+    domain: Domain
+    plan: str
+    stream: str
+
+    @property
+    def addressed(self) -> bool:
+        """Whether coins depend on their address."""
+        return self.source.addressed
+
+    def at(self, sequence: int) -> Randomness:
+        """The coins of one moment."""
+        if not self.source.addressed:
+            return self.source
+        return self.source.at(Address(self.domain, self.plan, self.stream, sequence))
+
+
+def secure() -> Randomness:
+    """Fresh coins for real releases.
+
+    Examples:
+        >>> secure().words(2).dtype
+        dtype('uint64')
+    """
+    return _Secure()
+
+
+def keyed(secret: bytes) -> Randomness:
+    """Coins that depend on the secret and their address alone; without an address there are none.
+
+    Args:
+        secret: At least 16 random bytes that only the releasing side knows.
+
+    Examples:
+        >>> coins = keyed(b"sixteen bytes or more")
+        >>> here = Address(Domain.STREAM, "plan", "u1", 7)
+        >>> bool((coins.at(here).words(3) == coins.at(here).words(3)).all())
+        True
+    """
+    check_secret(secret)
+    return _Key(hashlib.sha256(b"sfumato keyed v2 " + secret).digest(), simulated=False)
+
+
+def check_secret(secret: bytes, name: str = "secret") -> None:
+    """Refuse a secret that could be guessed; nothing of it is quoted.
+
+    Examples:
+        >>> check_secret(bytes(32))
+        Traceback (most recent call last):
+        sfumato.core.errors.InvalidParameter: secret must have at least 8 different bytes; got '1'
+    """
+    if len(secret) < _MIN_SECRET_BYTES:
+        raise InvalidParameter(name, f"{len(secret)} bytes", "have at least 16 bytes")
+    if len(set(secret)) < _MIN_SECRET_KINDS:
+        rule = f"have at least {_MIN_SECRET_KINDS} different bytes"
+        raise InvalidParameter(name, f"{len(set(secret))}", rule)
+    # A word is found within itself written twice, other than at its ends, if it repeats a part.
+    period = (secret + secret).index(secret, 1)
+    if period < _MIN_SECRET_BYTES:
+        rule = "have at least 16 bytes that do not repeat"
+        raise InvalidParameter(name, f"{period} bytes, again and again", rule)
+
+
+def seeded(seed: int) -> Randomness:
+    """Coins for a simulation: the same seed, the same coins, on every machine.
+
+    Examples:
+        >>> [int(word) % 6 for word in seeded(1).words(3)]
+        [5, 2, 0]
+    """
+    name = str(checks.count("seed", seed, at_least=0)).encode()
+    return _Keyed(hashlib.sha256(b"sfumato seeded v1 " + name).digest(), simulated=True)
+
+
+class _Uncopied:
+    """Coins must not be drawn twice: a source of them is neither copied nor stored."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a source of randomness cannot be copied or stored")
+
+    def __sklearn_clone__(self) -> Self:
+        """Estimators that are cloned share their source of coins."""
+        return self
+
+
+class _Secure(_Uncopied):
+    """AES-256-CTR with the key replaced at every block (fast key erasure)."""
+
+    simulated = False
+    addressed = False
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._restart()
+        _OPEN.add(self)
+
+    def _restart(self) -> None:
+        self._key = os.urandom(_KEY_BYTES)
+        self._ready = np.empty(0, dtype=np.uint64)
+        self._single: list[int] = []
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        checks.count("count", count, at_least=0)
+        with self._lock:
+            if count > self._ready.size:
+                self._refill(count)
+            taken = self._ready[:count].copy()
+            self._ready[:count] = 0
+            self._ready = self._ready[count:]
+            return taken
+
+    def word(self) -> int:
+        while True:
+            try:
+                return self._single.pop()  # one thread at a time gets each
+            except IndexError:
+                self._single.extend(self.words(_SINGLE_WORDS).tolist())
+
+    def _refill(self, count: int) -> None:
+        stream = _keystream(self._key, max(_BLOCK_BYTES, 8 * count) + _KEY_BYTES)
+        self._key = stream[:_KEY_BYTES]
+        self._ready = np.frombuffer(bytearray(stream[_KEY_BYTES:]), dtype="<u8")
+
+    def at(self, address: Address) -> Randomness:
+        return self
+
+
+# A forked child must not repeat its parent's coins.
+_OPEN: weakref.WeakSet[_Secure] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for source in _OPEN:
+        source._lock = threading.Lock()
+        source._restart()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Keyed(_Uncopied):
+    """HMAC-SHA256 of the address gives the key of a keystream of its own."""
+
+    addressed = True
+
+    def __init__(self, key: bytes, *, simulated: bool) -> None:
+        self._key = key
+        self._position = 0
+        self._lock = threading.Lock()  # two threads must not draw the same coins
+        self.simulated = simulated
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        checks.count("count", count, at_least=0)
+        with self._lock:
+            start = self._position
+            self._position = start + count
+        return np.frombuffer(bytearray(_keystream(self._key, 8 * count, 8 * start)), dtype="<u8")
+
+    def word(self) -> int:
+        return int(self.words(1)[0])
+
+    def at(self, address: Address) -> Randomness:
+        return _Keyed(hmac.digest(self._key, address.encoded, "sha256"), simulated=self.simulated)
+
+
+class _Key(_Keyed):
+    """A secret before anything is asked of it: coins in order would be the same for all plans."""
+
+    def words(self, count: int) -> NoReturn:
+        raise InvalidParameter(
+            "randomness", "a key", "be asked at an address: keyed(...).at(Address(...))"
+        )
+
+
+def _keystream(key: bytes, size: int, skip: int = 0) -> bytes:
+    """Bytes `skip` to `skip + size` of the AES-256-CTR keystream of a key used for nothing else."""
+    block, offset = divmod(skip, 16)
+    cipher = Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
+    return cipher.update(bytes(offset + size))[offset:]
+
+
+def integer_weights(probabilities: Floats) -> Ints:
+    """Round each row of a probability matrix to integers that sum to `2**BITS` exactly.
+
+    Every entry moves by at most one unit, except the largest of its row, which takes up what is
+    left over: rounding, if the row sums to 1.
+
+    Examples:
+        >>> int(integer_weights(np.array([[0.1, 0.9]])).sum()) == 2**BITS
+        True
+    """
+    weights = np.rint(np.ldexp(probabilities, BITS)).astype(np.int64)
+    largest = probabilities.argmax(axis=1)
+    weights[np.arange(len(weights)), largest] += 2**BITS - weights.sum(axis=1)
+    return weights
+
+
+def categorical(cumulative: Ints, rows: Ints, words: NDArray[np.uint64]) -> Ints:
+    """Draw one column for each row number, one word each, exactly by the integer weights.
+
+    Args:
+        cumulative: Running sums of the weights along each row; the last column is `2**BITS`.
+        rows: Which row each draw is made from.
+        words: One uniformly random word per draw; its upper `BITS` bits are the coin.
+
+    Examples:
+        >>> cumulative = integer_weights(np.array([[0.5, 0.5]])).cumsum(axis=1)
+        >>> words = np.array([0, 2**64 - 1], dtype=np.uint64)
+        >>> categorical(cumulative, np.array([0, 0]), words)
+        array([0, 1])
+    """
+    coins = (words >> np.uint64(64 - BITS)).astype(np.int64)
+    if len(coins) == 1:
+        return np.array([np.searchsorted(cumulative[rows[0]], coins[0], side="right")])
+    return np.asarray((cumulative[rows] <= coins[:, None]).sum(axis=1), dtype=np.int64)

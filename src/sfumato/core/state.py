@@ -1,0 +1,45 @@
+"""All that the next step of a release needs: what the adversary could compute, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief
+from sfumato.core.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class InstantState:
+    """All that the next step needs to know. It holds no true value.
+
+    Attributes:
+        plan: Fingerprint of the plan that made it.
+        stream: Name of the stream.
+        sequence: Moment of the next value, counted from 0.
+        belief: The adversary's belief about the next value.
+        ledger: What was spent so far.
+        last: Place of the symbol released last; None before the first.
+    """
+
+    plan: str
+    stream: str
+    sequence: int
+    belief: Belief
+    ledger: Ledger
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealtimeState:
+    """All that the next step of a series needs: a function of what was released.
+
+    Attributes:
+        method: Fingerprint of the method and the purpose.
+        time: Values released so far.
+        arrays: What the filter remembers.
+    """
+
+    method: str
+    time: int
+    arrays: dict[str, Floats]

@@ -1,1 +1,0 @@
-"""Tables in and out: CSV, JSON lines, Parquet and Arrow, a chunk at a time."""

@@ -1,1 +1,0 @@
-"""Randomised maps from one true value to one released value: frozen, without coins or state."""

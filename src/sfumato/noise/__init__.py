@@ -1,0 +1,1 @@
+"""Noise on a lattice, and the densities it stands for."""

@@ -1,0 +1,362 @@
+"""Figures, drawn without a screen: one function a picture, data in, file out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.numerics import shown_up
+from sfumato.store.files import whole
+
+if TYPE_CHECKING:
+    from sfumato.column.column_certificate import Spread
+    from sfumato.plots.points import BatchPoint
+    from sfumato.record.disclosure import Curve, DisclosureReport
+    from sfumato.series.series_compare import Comparison
+    from sfumato.stream.batch_widths import WidthForecast
+    from sfumato.stream.forecast import CurvePoint
+    from sfumato.temporal.over_time import TemporalLeakage
+    from sfumato.temporal.temporal_leakage import LossFunction
+
+PICTURES = (".png", ".svg", ".pdf")
+COLOURS = {
+    "optimal": "#1b6ca8",
+    "calibrated": "#e07b39",
+    "calibrated, best guess": "#f0b48a",
+    "randomized-response": "#9a9a9a",
+    "published": "#b3261e",
+    "truth": "#2b2b2b",
+}
+NAMES = {
+    "optimal": "Sfumato (optimal)",
+    "calibrated": "calibrated randomised response",
+    "calibrated, best guess": "the same, then the best guess",
+    "randomized-response": "randomised response",
+}
+
+
+def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> None:
+    """Expected loss against the leakage allowed per step, for each method."""
+    figure, axes = _figure(6.4, 4.0)
+    budgets = [point.epsilon for point in points]
+    for method, name in NAMES.items():
+        values = [point.losses[method] for point in points]
+        axes.plot(budgets, values, marker="o", color=COLOURS[method], label=name)
+    nothing = points[0].losses["say nothing"]
+    axes.axhline(nothing, color="#bbbbbb", linestyle=":", label="say nothing")
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, [shown_up(budget) for budget in budgets])
+    axes.minorticks_off()
+    axes.set_xlabel("leakage allowed per step (SIP, nats)")
+    axes.set_ylabel(f"expected {loss} loss per value")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def loss_of_widths(rows: Sequence[WidthForecast], loss: str, path: str | Path) -> None:
+    """Expected loss against the length of batches, with the time that a batch takes."""
+    figure, panels = _figure(9.6, 3.8, columns=2)
+    widths = [row.width for row in rows]
+    for axes, values, label in (
+        (panels[0], [row.loss for row in rows], f"expected {loss} loss per value"),
+        (panels[1], [1e3 * row.seconds for row in rows], "milliseconds per batch"),
+    ):
+        axes.plot(widths, values, marker="o", color=COLOURS["optimal"])
+        axes.set_xticks(widths, [str(width) for width in widths])
+        axes.set_xlabel("values that leave together")
+        axes.set_ylabel(label)
+    panels[0].set_ylim(bottom=0)
+    panels[1].set_yscale("log")
+    _save(figure, path)
+
+
+def tracks(
+    places: Sequence[str], truth: Sequence[str], released: Sequence[str | None], path: str | Path
+) -> None:
+    """Where a person was and what was told, side by side."""
+    figure, panels = _figure(9.6, 3.8, columns=2)
+    height = {place: number for number, place in enumerate(places)}
+    hours = [step / 2 for step in range(len(truth))]
+    for axes, track, name, colour in (
+        (panels[0], truth, "where she was", COLOURS["truth"]),
+        (panels[1], released, "what was released", COLOURS["optimal"]),
+    ):
+        known = [(hour, height[p]) for hour, p in zip(hours, track, strict=True) if p is not None]
+        axes.step(*zip(*known, strict=True), where="post", color=colour, linewidth=1.4)
+        axes.set_title(name, fontsize=10)
+        axes.set_xlabel("hour")
+        axes.set_yticks(range(len(places)), places, fontsize=8)
+        axes.set_ylim(-0.5, len(places) - 0.5)
+        axes.set_xticks(range(0, int(hours[-1]) + 7, 12))
+    panels[1].set_yticklabels([])
+    _save(figure, path)
+
+
+def leakage_over_time(
+    sip: Sequence[float], ldp: Sequence[float], budget: float, path: str | Path
+) -> None:
+    """What one stream has leaked so far, under both certificates, against its budget."""
+    figure, axes = _figure(6.4, 3.6)
+    axes.plot(_sums(sip), color=COLOURS["optimal"], label="under the model (SIP)")
+    axes.plot(_sums(ldp), color=COLOURS["calibrated"], label="whatever the model (LDP)")
+    axes.axhline(budget, color=COLOURS["published"], linestyle="--", label="SIP budget")
+    axes.set_xlabel("step")
+    axes.set_ylabel("leakage so far (nats)")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def published_leakage(claimed: float, true: Sequence[float], path: str | Path) -> None:
+    """The claim of the published rule and what it really leaks at each step."""
+    figure, axes = _figure(6.4, 3.6)
+    axes.plot(true, color=COLOURS["published"], label="true leakage of the published rule")
+    axes.fill_between(range(len(true)), claimed, true, color=COLOURS["published"], alpha=0.15)
+    axes.axhline(claimed, color=COLOURS["truth"], linestyle="--", label="what it claims")
+    axes.set_xlabel("step")
+    axes.set_ylabel("leakage of the step (SIP, nats)")
+    axes.set_ylim(0, 1.25 * max(true))
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    _save(figure, path)
+
+
+_BATCH_CURVES = (
+    ("randomised response, ε-LDP", "randomized response", "#9a9a9a", "v"),
+    ("randomised response, 2ε-LDP", "randomized response, 2 epsilon", "#9a9a9a", "^"),
+    (NAMES["calibrated"], "calibrated", COLOURS["calibrated"], "s"),
+    (NAMES["calibrated, best guess"], "calibrated", COLOURS["calibrated, best guess"], "s"),
+    ("value by value (optimal)", "instantaneous", "#9cc9e6", "o"),
+    ("batches of 2", "batches of 2", "#5ba3d0", "o"),
+    ("batches of 3", "batches of 3", COLOURS["optimal"], "o"),
+    ("batches of 5", "batches of 5", "#0b3c61", "o"),
+)
+_BATCH_TITLES = {"a": "(a) independent bits", "b": "(b) bits that stay with probability .9"}
+_LEAST_SHOWN = 3e-4
+_FEW_LABELS = 24
+_ALIKE = ("instantaneous", "calibrated", "published")
+
+
+def batch_losses(points: Sequence[BatchPoint], path: str | Path) -> None:
+    """Expected loss against the leakage allowed per value, one panel a chain.
+
+    Solid lines keep the budget. What does not is dotted or dashed; the numbers at the dashed line
+    are what the published rule really leaks.
+    """
+    figure, panels = _figure(10.4, 4.9, columns=2)
+    for axes, setting in zip(panels, ("a", "b"), strict=True):
+        here = [point for point in points if point.setting == setting]
+        for name, curve, colour, marker in _BATCH_CURVES:
+            style = ":" if curve == "randomized response, 2 epsilon" else "-"
+            told = _line(here, curve, guessed=name == NAMES["calibrated, best guess"])
+            axes.plot(*told, style, color=colour, marker=marker, markersize=4, label=name)
+        _published_line(axes, here)
+        axes.set_title(_BATCH_TITLES[setting], fontsize=10)
+        axes.set_xlabel("leakage allowed per value (ε, nats)")
+        axes.set_xlim(left=0)
+        axes.set_yscale("log")
+        axes.set_ylim(_LEAST_SHOWN, 0.7)
+    panels[0].set_ylabel("expected share of wrong bits")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def _line(
+    points: Sequence[BatchPoint], curve: str, *, guessed: bool = False
+) -> tuple[list[float], list[float]]:
+    chosen = [point for point in points if point.curve == curve]
+    losses = [point.guessed_loss if guessed else point.loss for point in chosen]
+    return [point.epsilon for point in chosen], losses
+
+
+def _published_line(axes: Any, points: Sequence[BatchPoint]) -> None:
+    """The published rule, with what it really leaks wherever that is over its claim."""
+    from matplotlib.patheffects import withStroke
+
+    colour = COLOURS["published"]
+    name = "published rule (number: its true leakage)"
+    axes.plot(*_line(points, "published"), "--", color=colour, linewidth=1.6, label=name)
+    for point in points:
+        if point.curve != "published" or point.leakage <= point.epsilon * (1 + 1e-6):
+            continue
+        axes.annotate(
+            shown_up(point.leakage, 3),
+            (point.epsilon, point.loss),
+            xytext=(-2, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=8,
+            color=colour,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            zorder=5,
+        )
+    alike = zip(*(_line(points, curve)[1] for curve in _ALIKE), strict=True)
+    if all(max(losses) - min(losses) < 1e-6 for losses in alike):
+        said = "optimal, calibrated and published\nare one rule here: it leaks ε"
+        place = {"ha": "right", "va": "top", "transform": axes.transAxes}
+        axes.text(0.98, 0.96, said, fontsize=8, color=colour, **place)
+
+
+def prior_and_released(spread: Spread, column: str, path: str | Path) -> None:
+    """What is known of a column, and what was told of it.
+
+    Shares of symbols; of numbers the shares up to each point, since few points may be told.
+    """
+    figure, axes = _figure(6.8, 3.8)
+    curves = [
+        ("prior", COLOURS["truth"], spread.prior),
+        ("released", COLOURS["optimal"], spread.released),
+    ]
+    if isinstance(spread.places, tuple):
+        places = range(len(spread.places))
+        for shift, (name, colour, shares) in zip((-0.2, 0.2), curves, strict=True):
+            axes.bar([place + shift for place in places], shares, 0.4, color=colour, label=name)
+        if spread.expected is not None:
+            where = [place + 0.2 for place in places]
+            colour = COLOURS["calibrated"]
+            axes.scatter(where, spread.expected, s=14, color=colour, label="released, expected")
+        crowded = len(spread.places) > _FEW_LABELS
+        axes.set_xticks(places, spread.places, rotation=90 if crowded else 0, fontsize=8)
+        axes.set_ylabel("share of the values")
+    else:
+        for name, colour, shares in curves:
+            axes.step(spread.places, _sums(shares), where="post", color=colour, label=name)
+        axes.set_ylabel("share of the values up to here")
+        axes.set_ylim(0, 1.02)
+    axes.set_xlabel(column)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def leakage_of_moments(
+    told: TemporalLeakage, losses: Sequence[LossFunction], path: str | Path
+) -> None:
+    """What every release leaks of its moment, and how leakage carries over to the next one."""
+    figure, panels = _figure(9.6, 3.8, columns=2)
+    times = range(1, len(told.epsilons) + 1)
+    for name, values, colour, style in (
+        ("by itself", told.epsilons, "#9a9a9a", ":"),
+        ("through the past (BPL)", told.backward, COLOURS["optimal"], "-"),
+        ("through the future (FPL)", told.forward, COLOURS["calibrated"], "-"),
+        ("through both (TPL)", told.total, COLOURS["published"], "-"),
+    ):
+        panels[0].plot(times, values, style, color=colour, label=name)
+    panels[0].set_xlabel("release")
+    panels[0].set_ylabel("leakage of its moment (nats)")
+    most = 1.25 * float(told.total.max())
+    levels = [most * step / 200 for step in range(201)]
+    panels[1].plot(levels, levels, ":", color="#bbbbbb", label="all of it")
+    for name, loss, colour in zip(
+        ("backward", "forward"), losses, (COLOURS["optimal"], COLOURS["calibrated"]), strict=True
+    ):
+        panels[1].plot(levels, [loss(level) for level in levels], color=colour, label=name)
+    panels[1].set_xlabel("leakage of a moment (nats)")
+    panels[1].set_ylabel("of which told of the moment beside it")
+    for axes, top in zip(panels, (1.4 * float(told.total.max()) or None, None), strict=True):
+        axes.set_ylim(0, top)
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
+    _save(figure, path)
+
+
+_UNITS = {
+    "user level": "#1b6ca8",
+    "w-event level": "#e07b39",
+    "event level": "#9a9a9a",
+    "event level, whole value": "#d0d0d0",
+}
+
+
+def compared_methods(found: Comparison, series: Sequence[float], path: str | Path) -> None:
+    """Errors of all methods beside silence, and one release of the best online at user level."""
+    figure, panels = _figure(11.0, 4.8, columns=2)
+    ranked = [one for one in found.outcomes if one.unit in _UNITS][::-1]
+    names = [one.method + ("*" if one.helped else "") for one in ranked]
+    panels[0].barh(names, [one.rmse for one in ranked], color=[_UNITS[one.unit] for one in ranked])
+    panels[0].set_xscale("log")
+    panels[0].set_xlabel("root mean squared error")
+    panels[0].axvline(found.silence, color="#2b2b2b", linestyle=":", label="a constant")
+    for unit, colour in _UNITS.items():
+        panels[0].barh(names[:1], [0] * len(names[:1]), color=colour, label=unit)
+    panels[0].legend(frameon=False, fontsize=8, loc="upper right")
+    panels[1].plot(series, color=COLOURS["truth"], linewidth=0.9, label="true series")
+    users = [one for one in ranked if one.online and one.unit == "user level"] or ranked
+    if users:
+        best = min(users, key=lambda one: one.rmse)
+        label = f"released ({best.method})"
+        told = found.examples[best.method]
+        panels[1].plot(told, color=COLOURS["optimal"], linewidth=1.1, label=label)
+    panels[1].set_xlabel("moment")
+    panels[1].legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def released_series(
+    told: Sequence[float | None], name: str, error: float | None, path: str | Path
+) -> None:
+    """A released series, with the error that is expected of it; no true value."""
+    figure, axes = _figure(8.0, 3.6)
+    values = [float("nan") if value is None else value for value in told]
+    colour = COLOURS["optimal"]
+    axes.plot(values, color=colour, linewidth=1.1, label=f"released {name}")
+    if error is not None:
+        ends = [[value + side * error for value in values] for side in (-1, 1)]
+        axes.fill_between(range(len(values)), *ends, color=colour, alpha=0.2, linewidth=0)
+    axes.set_xlabel("moment")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: str | Path) -> None:
+    """How often attackers find all columns, as the noise grows, for every shape of noise."""
+    figure, axes = _figure(6.8, 4.2)
+    known = report.coupling != "none"
+    sizes = [factor * report.sigma[0] for factor in curves[0].factors]
+    colours = ("#1b6ca8", "#e07b39", "#4c9a5b", "#9a9a9a")
+    for curve, colour in zip(curves, colours, strict=True):
+        axes.plot(sizes, curve.deltas, "-o", color=colour, markersize=3.5, label=curve.noise)
+        if known:
+            axes.plot(sizes, curve.alone, ":", color=colour)
+    if known:
+        axes.plot([], [], ":", color="#2b2b2b", label="attacker knows nothing")
+    if report.delta_before is not None:
+        axes.axhline(report.delta_before, color="#bbbbbb", label="a guess, nothing published")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(sizes, [f"{size:.3g}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel(f"standard deviation of the noise on {report.columns[0]}")
+    axes.set_ylabel("probability that all columns are found")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def _sums(values: Iterable[float]) -> list[float]:
+    total, sums = 0.0, []
+    for value in values:
+        total += value
+        sums.append(total)
+    return sums
+
+
+def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+    try:
+        import matplotlib.figure
+    except ImportError:
+        raise InvalidParameter("picture", None, "have matplotlib installed to be drawn") from None
+    figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(1, columns)
+    for one in axes if columns > 1 else [axes]:
+        one.spines[["top", "right"]].set_visible(False)
+        one.tick_params(labelsize=8)
+    return figure, axes
+
+
+def _save(figure: Any, path: str | Path) -> None:
+    if Path(path).suffix.lower() not in PICTURES:
+        raise InvalidParameter("picture", str(path), f"end in {', '.join(PICTURES)}")
+    with whole(path) as aside:
+        figure.savefig(aside, dpi=150)

@@ -1,0 +1,1 @@
+"""Several columns of the same people, released together (MDDP)."""

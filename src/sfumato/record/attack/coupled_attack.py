@@ -1,0 +1,287 @@
+r"""Attributes that equations tie: what the paper's attacker gains by them, and what the best does.
+
+The paper narrows the noise of each attribute through the equations (`narrowing`), estimates all
+attributes but one of each equation, the hardest, and infers that one. Its rate is the product of
+the rates of the others (Definition 6 and Theorem 2). That takes it that an attribute within
+$\varepsilon$ gives the inferred one within $\varepsilon$: true where the equation is no steeper
+than 1. `coupled_disclosure` is the success of the best attacker on the curve itself.
+
+References:
+    [MDDP, Def. 6, Thm. 1, Thm. 2 and Thm. 3]
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.randomness import Address, Domain, seeded
+from sfumato.record.attack.bayes_attack import CONFIDENCE, Found, Way, reach_of, unlimited
+from sfumato.record.attack.box_loops import GAUSSIAN, LAPLACE
+from sfumato.record.attack.point_cloud import best_cloud_boxes
+from sfumato.record.attack.surface_attack import Nearby
+from sfumato.record.coupling.coupled_people import Cloud, CoupledPrior
+from sfumato.record.coupling.coupling import FullCoupling, Interval
+from sfumato.record.vector_noise import VectorNoise, axis_scales, uniforms
+
+_ATTACKS, _MOST_ATTACKS = 256, 2_048
+_PRECISE = 0.02
+_RATES = 64
+_NEARBY, _MOST_NEARBY = 96, 384
+_MOST_MISSED = 0.02
+_THREADS = 2
+_TAILS = {GAUSSIAN: 5.5, LAPLACE: 8.0}
+"""Deviations beyond which a noise without end counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Successful disclosure rates, as means over what is published.
+
+    Attributes:
+        gamma: With the equations.
+        gamma_without: With the domains of the attributes alone.
+        inferred: The attribute that each equation gives, most often.
+        gain: Relative gain from the equations.
+        gain_bound: The paper's bound on it.
+    """
+
+    gamma: float
+    gamma_without: float
+    inferred: tuple[str, ...]
+    gain: float
+    gain_bound: float
+
+
+def disclosure_rates(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Rates:
+    r"""The paper's successful disclosure rate, with the equations and without.
+
+    $$\gamma_i = \max_{\hat\theta} \frac{\int_{[\hat\theta - \varepsilon,
+        \hat\theta + \varepsilon] \cap \Theta_i} f_{\theta_i}}{\int_{\Theta_i} f_{\theta_i}}$$
+
+    where $\Theta_i$ is what the domain, the reach of the noise and the equations leave of the noise
+    of attribute $i$. (Definition 6 does not cut the interval to $\Theta_i$ and so can exceed 1.)
+
+    Examples:
+        >>> from sfumato.record.published_noise import noise_of
+        >>> from sfumato.record.coupling.coupling import FullCoupling
+        >>> twice = FullCoupling.equation("b = a", {"a": (0, 10), "b": (0, 10)})
+        >>> prior = CoupledPrior.of(["a", "b"], [twice])
+        >>> rates = disclosure_rates(prior, noise_of("gaussian", 500.0, 2), 0.5)
+        >>> rates.gamma, rates.gamma_without, rates.gain, rates.gain_bound
+        (0.10, 0.010, 8.97, 9.0)
+    """
+    half = _half(prior, noise, accuracy)
+    told = _attacked(prior.cloud(half), noise, _RATES, "rates")
+    with_, without = [], []
+    chosen: list[tuple[str, ...]] = []
+    for row in told:
+        before = _reached(prior, noise, row)
+        after = dict(before)
+        for coupling in prior.couplings:
+            after |= _narrowed(coupling, before)
+        each = _each_rate(prior, noise, half, row, after)
+        inferred = tuple(
+            min(coupling.attributes, key=lambda name: each[name]) for coupling in prior.couplings
+        )
+        chosen.append(inferred)
+        with_.append(math.prod(rate for name, rate in each.items() if name not in inferred))
+        without.append(math.prod(_each_rate(prior, noise, half, row, before).values()))
+    gamma, gamma_without = float(np.mean(with_)), float(np.mean(without))
+    return Rates(
+        gamma,
+        gamma_without,
+        max(set(chosen), key=chosen.count),
+        gamma / gamma_without - 1,
+        gain_bound(half, prior.limits, len(prior.couplings)),
+    )
+
+
+def gain_bound(half: Floats, domains: Floats, couplings: int) -> float:
+    r"""The paper's bound on the relative gain of the rate: $(2 \varepsilon / M)^{-K} - 1$.
+
+    where $M$ is the width of the domains, $K$ the number of equations. With domains and accuracies
+    of their own the bound is that of the $K$ attributes with the most to gain.
+
+    References:
+        [MDDP, Thm. 3]
+    """
+    ratios = np.sort(np.diff(domains, axis=1)[:, 0] / (2 * half))[::-1]
+    return float(np.prod(ratios[:couplings])) - 1
+
+
+def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Found:
+    """The probability with which the best attacker who knows the equations finds everything.
+
+    The mean, over published points, of the posterior probability of the best box, with a
+    confidence interval. Points along a curve stand for all values; on a surface, or a curve too
+    steep for that, they are scattered around each published point: see `nearby`.
+
+    Raises:
+        InvalidParameter: Too few points that explain what is published were found.
+
+    Examples:
+        >>> from sfumato.record.published_noise import noise_of
+        >>> from sfumato.record.coupling.coupling import FullCoupling
+        >>> twice = FullCoupling.equation("b = a", {"a": (0, 10), "b": (0, 10)})
+        >>> prior = CoupledPrior.of(["a", "b"], [twice])
+        >>> found = coupled_disclosure(prior, noise_of("uniform", 20.0, 2), 0.5)
+        >>> round(found.delta, 2)  # a tenth of the domain, and a little more near its ends
+        0.1
+    """
+    half = _half(prior, noise, accuracy)
+    curve = prior.curve(half)
+    people = prior.scattered() if curve is None else curve
+    batch, most = (_ATTACKS, _MOST_ATTACKS) if curve else (_NEARBY, _MOST_NEARBY)
+    form = noise.form()
+    attacker = Nearby(prior, form, reach_of(noise, _TAILS), half)
+    shares: list[float] = []
+    while True:
+        told = _attacked(people, noise, batch, f"attacks {len(shares)}")
+        if curve is None:
+            found = _nearby_shares(attacker, told)
+        else:
+            found, _ = best_cloud_boxes(told, half, *curve, form)
+        shares.extend(found.tolist())
+        delta = float(np.mean(shares))
+        quantile = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
+        spacing = quantile * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
+        if spacing <= _PRECISE * delta or len(shares) >= most:
+            break
+    # One who ignores what is published has this much, one who ignores the equations that.
+    least = max(noise.largest_box(half), _guess(prior, half, curve))
+    low, high = max(delta - spacing, least), min(max(delta + spacing, least), 1.0)
+    return Found(min(max(delta, least), 1.0), low, high, Way.SAMPLING)
+
+
+def _nearby_shares(attacker: Nearby, told: Floats) -> Floats:
+    """Shares of the best boxes; a point that nothing seems to explain counts as found."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(attacker.share, told, range(len(told))))
+    if found.count(None) > _MOST_MISSED * len(told):
+        rule = (
+            "be gentler, or noise wider against it: too few points that explain what is published "
+            "were found to say what the best attacker makes of it"
+        )
+        raise InvalidParameter("coupling", f"one of {', '.join(attacker.prior.names)}", rule)
+    return np.array([1.0 if share is None else share for share in found])
+
+
+def prior_cloud_disclosure(prior: CoupledPrior, accuracy: ArrayLike) -> float:
+    """The probability with which a guess is near enough when nothing is published at all."""
+    half = axis_scales("accuracy", accuracy, len(prior.names))
+    return _guess(prior, half, prior.curve(half))
+
+
+def _guess(prior: CoupledPrior, half: Floats, curve: Cloud | None) -> float:
+    nothing, limits = unlimited(len(prior.names)), prior.limits
+    middle, reach = limits.mean(axis=1), 0.5 * np.diff(limits, axis=1)[:, 0]
+    if curve is None:
+        return float(_nearby_shares(Nearby(prior, nothing, reach, half), middle[None, :])[0])
+    return float(best_cloud_boxes(middle[None, :], half, *curve, nothing)[0][0])
+
+
+def equation_estimates(
+    prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike, told: ArrayLike
+) -> Floats:
+    """The paper's attacker: estimates of all attributes, one of each equation inferred.
+
+    An attribute that is estimated is put where its own noise is likeliest within what domain and
+    equations leave; the hardest of each equation is then solved for. Where there is no solution
+    near, its own estimate stays.
+
+    References:
+        [MDDP, Thm. 2]
+    """
+    half = _half(prior, noise, accuracy)
+    rows = np.atleast_2d(checks.numbers("told", told))
+    place = {name: index for index, name in enumerate(prior.names)}
+    found = np.empty_like(rows)
+    for index, row in enumerate(rows):
+        left = _reached(prior, noise, row)
+        for coupling in prior.couplings:
+            left |= _narrowed(coupling, left)
+        each = _each_rate(prior, noise, half, row, left)
+        for axis, name in enumerate(prior.names):
+            low, high = left[name]
+            centre = min(low + half[axis], 0.5 * (low + high))
+            found[index, axis] = min(max(row[axis], centre), low + high - centre)
+        for coupling in prior.couplings:
+            target = min(coupling.attributes, key=lambda name: each[name])
+            others = {n: found[index, place[n]] for n in coupling.attributes if n != target}
+            roots = coupling.solutions(target, others)[0]
+            roots = roots[np.isfinite(roots)]
+            if roots.size:
+                nearest = np.argmin(np.abs(roots - row[place[target]]))
+                found[index, place[target]] = roots[nearest]
+    return found
+
+
+def _half(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Floats:
+    if noise.sigma.size != len(prior.names):
+        raise InvalidParameter("noise", noise.sigma.size, f"have {len(prior.names)} axes")
+    return axis_scales("accuracy", accuracy, len(prior.names))
+
+
+def _attacked(cloud: Cloud, noise: VectorNoise, count: int, purpose: str) -> Floats:
+    """Made-up people who satisfy the equations, as they would be published."""
+    coins = seeded(4).at(Address(Domain.SIMULATION, "attackers", purpose, count))
+    shares = uniforms(coins.words(count))
+    which = np.searchsorted(cloud.weights.cumsum()[:-1], shares, side="right")
+    words = coins.words(count * noise.words).reshape(count, noise.words)
+    return cloud.points[which] + noise.draw(words)
+
+
+def _reached(prior: CoupledPrior, noise: VectorNoise, told: Floats) -> dict[str, Interval]:
+    """Where each attribute may lie, by its domain and the reach of the noise."""
+    reach = noise.form().reach
+    found = {}
+    for axis, name in enumerate(prior.names):
+        low, high = prior.domains[name]
+        first, last = max(low, told[axis] - reach[axis]), min(high, told[axis] + reach[axis])
+        found[name] = (first, last) if first <= last else (low, high)
+    return found
+
+
+def _narrowed(coupling: FullCoupling, left: dict[str, Interval]) -> dict[str, Interval]:
+    """What an equation leaves; all of it where no solution explains what was published."""
+    mine = {name: left[name] for name in coupling.attributes}
+    try:
+        return coupling.narrowed(mine)
+    except InvalidParameter:
+        return mine
+
+
+def _each_rate(
+    prior: CoupledPrior,
+    noise: VectorNoise,
+    half: Floats,
+    told: Floats,
+    left: dict[str, Interval],
+) -> dict[str, float]:
+    """The rate of each attribute alone, within what is left of it."""
+    rates = {}
+    for axis, name in enumerate(prior.names):
+        low, high = left[name]
+        first, last = told[axis] - high, told[axis] - low
+        width = min(half[axis], 0.5 * (last - first))
+        centres = _likeliest(noise, axis, width, first + width, last - width)
+        whole = float(noise.axis_mass(axis, first, last))
+        best = float(noise.axis_mass(axis, centres - width, centres + width).max())
+        rates[name] = min(best / whole, 1.0) if whole > 0 else 1.0
+    return rates
+
+
+def _likeliest(noise: VectorNoise, axis: int, width: float, low: float, high: float) -> Floats:
+    """Where an interval of noise may be likeliest: at 0, or at the edges of its shells."""
+    edges = noise.form().edges * noise.sigma[axis]
+    edges = np.concatenate([edges - width, edges, edges + width])
+    return np.asarray(np.clip(np.concatenate([[0.0], edges, -edges]), low, high))

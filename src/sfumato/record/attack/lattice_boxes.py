@@ -1,0 +1,204 @@
+"""The attacker's best box on a lattice: every box is looked at, whatever the shape of the prior.
+
+The prior is a mass in each cell of a lattice of up to three axes, as fine as some cells of it make
+the width of the box; axes that are missing have one cell. For a published point, cells are
+weighted with the noise, and running sums along each axis give the weights of all boxes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.compiled import njit
+from sfumato.record.attack.box_loops import UNIFORM, NoiseForm, noise_at
+
+_TAIL = 5.5
+_COARSEST = 2.0 / 3.0
+"""Steps in deviations at which sums of a normal density are exact to many digits."""
+
+
+@njit(cache=True)
+def _shared(found: Floats, place: Ints, beyond: Floats, share: float) -> None:
+    """Put a mass into the cells around it, by how near their centres are: no cell gets lumps."""
+    for corner in range(8):
+        part = share
+        at = (0, 0, 0)
+        for axis in range(3):
+            bit = (corner >> axis) & 1
+            part *= beyond[axis] if bit else 1.0 - beyond[axis]
+            index = min(max(place[axis] + bit, 0), found.shape[axis] - 1)
+            if axis == 0:
+                at = (index, at[1], at[2])
+            elif axis == 1:
+                at = (at[0], index, at[2])
+            else:
+                at = (at[0], at[1], index)
+        if part > 0.0:
+            found[at] += part
+
+
+@njit(cache=True)
+def spread_mass(
+    weights: Floats,
+    means: Floats,
+    roots: Floats,
+    low: Floats,
+    high: Floats,
+    cell: Floats,
+    shape: Ints,
+) -> Floats:
+    """Masses of a mixture of normals in the cells of a lattice; what lies outside is left out.
+
+    Args:
+        weights: Of the components.
+        means: Of the components, on three axes.
+        roots: Lower triangular roots of their covariances; zeros on axes that are missing.
+        low: Lower corner of the lattice.
+        high: Upper ends of what counts.
+        cell: Widths of a cell.
+        shape: Number of cells along each axis.
+    """
+    found = np.zeros((shape[0], shape[1], shape[2]))
+    count, step = np.ones(3, dtype=np.int64), np.zeros(3)
+    index, standard = np.zeros(3, dtype=np.int64), np.zeros(3)
+    place, beyond = np.zeros(3, dtype=np.int64), np.zeros(3)
+    for part in range(len(weights)):
+        for axis in range(3):
+            deviation = roots[part, axis, axis]
+            count[axis], step[axis] = 1, 0.0
+            if deviation > 0.0:
+                step[axis] = min(_COARSEST, 0.5 * cell[axis] / deviation)
+                count[axis] = 2 * math.ceil(_TAIL / step[axis]) + 1
+        for first in range(count[0]):
+            index[0] = first
+            for second in range(count[1]):
+                index[1] = second
+                for third in range(count[2]):
+                    index[2] = third
+                    share = weights[part]
+                    inside = True
+                    for axis in range(3):
+                        standard[axis] = (index[axis] - count[axis] // 2) * step[axis]
+                        if count[axis] > 1:
+                            share *= math.exp(-0.5 * standard[axis] ** 2) * step[axis]
+                            share /= math.sqrt(2 * math.pi)
+                    for axis in range(3):
+                        value = means[part, axis]
+                        for before in range(axis + 1):
+                            value += roots[part, axis, before] * standard[before]
+                        inside = inside and low[axis] <= value <= high[axis]
+                        reduced = (value - low[axis]) / cell[axis] - 0.5
+                        place[axis] = math.floor(reduced)
+                        beyond[axis] = reduced - place[axis]
+                    if inside:
+                        _shared(found, place, beyond, share)
+    return found
+
+
+@njit(cache=True)
+def _running(block: Floats, axis: int, width: int) -> Floats:
+    """Sums of neighbouring entries along an axis, as many as a box is wide."""
+    shape = block.shape
+    before, length, after = 1, shape[axis], 1
+    for other in range(3):
+        before *= shape[other] if other < axis else 1
+        after *= shape[other] if other > axis else 1
+    kept = max(length - width + 1, 1)
+    table = block.reshape((before, length, after))
+    found = np.zeros((before, kept, after))
+    for row in range(before):
+        for at in range(min(width, length)):
+            for column in range(after):
+                found[row, 0, column] += table[row, at, column]
+        for at in range(1, kept):
+            for column in range(after):
+                change = table[row, at + width - 1, column] - table[row, at - 1, column]
+                found[row, at, column] = found[row, at - 1, column] + change
+    if axis == 0:
+        return found.reshape((kept, shape[1], shape[2]))
+    if axis == 1:
+        return found.reshape((shape[0], kept, shape[2]))
+    return found.reshape((shape[0], shape[1], kept))
+
+
+@njit(cache=True)
+def _largest(block: Floats) -> tuple[int, int, int]:
+    """Where the largest entry is."""
+    row, third = divmod(int(block.argmax()), block.shape[2])
+    first, second = divmod(row, block.shape[1])
+    return first, second, third
+
+
+@njit(cache=True, nogil=True)
+def best_lattice_boxes(
+    told: Floats,
+    masses: Floats,
+    low: Floats,
+    cell: Floats,
+    width: Ints,
+    reach: Floats,
+    axes: int,
+    noise: NoiseForm,
+) -> tuple[Floats, Floats, Floats]:
+    """The best box of cells for each published point.
+
+    Args:
+        told: Published points, one a row, on three axes.
+        masses: Prior of the cells.
+        low: Lower corner of the lattice.
+        cell: Widths of a cell.
+        width: How many cells a box is wide, along each axis.
+        reach: How far the noise goes, along each axis.
+        axes: How many axes there are.
+        noise: What was added.
+
+    Returns:
+        Prior times noise over the best box of each published point and over all cells, and the
+        centre of that box.
+    """
+    found, every = np.zeros(len(told)), np.zeros(len(told))
+    centres = told[:, :axes].copy()
+    first, last = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    off = np.empty(axes)
+    for row in range(len(told)):
+        empty = False
+        for axis in range(3):
+            first[axis], last[axis] = 0, 1
+            if axis < axes:
+                start = (told[row, axis] - reach[axis] - low[axis]) / cell[axis]
+                stop = (told[row, axis] + reach[axis] - low[axis]) / cell[axis]
+                first[axis] = max(0, math.floor(start))
+                last[axis] = min(masses.shape[axis], math.ceil(stop))
+            empty = empty or last[axis] <= first[axis]
+        if empty:
+            continue
+        block = np.zeros((last[0] - first[0], last[1] - first[1], last[2] - first[2]))
+        for one in range(first[0], last[0]):
+            for two in range(first[1], last[1]):
+                for three in range(first[2], last[2]):
+                    mass = masses[one, two, three]
+                    if mass == 0.0:
+                        continue
+                    share = mass
+                    for axis in range(axes):
+                        at = one if axis == 0 else two if axis == 1 else three
+                        centre = low[axis] + (at + 0.5) * cell[axis]
+                        off[axis] = told[row, axis] - centre
+                        if noise.kind == UNIFORM:
+                            room = reach[axis] + 0.5 * cell[axis] - abs(off[axis])
+                            share *= min(max(room / cell[axis], 0.0), 1.0)
+                    if share > 0.0:
+                        place = (one - first[0], two - first[1], three - first[2])
+                        block[place] = share * noise_at(off, noise)
+        every[row] = block.sum()
+        for axis in range(axes):
+            block = _running(block, axis, width[axis])
+        place = _largest(block)
+        found[row] = block[place]
+        for axis in range(axes):
+            wide = min(width[axis], last[axis] - first[axis])
+            centres[row, axis] = low[axis] + (first[axis] + place[axis] + 0.5 * wide) * cell[axis]
+    return found, every, centres

@@ -1,0 +1,1 @@
+"""How the columns of a person hang together."""

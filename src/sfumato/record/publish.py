@@ -1,0 +1,364 @@
+"""Several columns of a table, published with noise and a certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from sfumato.core.arrays import Floats
+from sfumato.core.checks import choice
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import Disclosure
+from sfumato.core.numerics import expected_error, shown_up, up
+from sfumato.core.progress import Progress
+from sfumato.core.purpose import Purpose
+from sfumato.core.randomness import Address, Domain, Randomness
+from sfumato.noise.series_noise import on_lattice
+from sfumato.record.attack.bayes_attack import Way
+from sfumato.record.attributes import LEARNT, AnyCoupling
+from sfumato.record.best_round_noise import BestRound
+from sfumato.record.coupling.coupling import Interval
+from sfumato.record.noise_choice import (
+    Silence,
+    certified,
+    chosen_noise,
+    guessed,
+    known_to_others,
+    told_of_best,
+    told_of_guesses,
+    told_of_ignorance,
+)
+from sfumato.record.people import FRAME, Asked, People, known_people
+from sfumato.record.published_noise import Shape, lattice_steps, published, published_box
+from sfumato.record.vector_noise import VectorNoise
+from sfumato.tables.frames import framed_columns
+from sfumato.tables.missing import Missing
+from sfumato.tables.problems import BadTable
+from sfumato.tables.row_coins import RowCoins, release_coins, row_addresses
+from sfumato.tables.row_order import ORDER_TESTED, Order, order_tells
+
+_WIDEST = 2.0**24
+"""Deviation of the noise in accuracies: 64 of such deviations are fewer than 2^52 steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishCertificate:
+    """What published columns promise.
+
+    Attributes:
+        guarantee: An attacker who knows the coupling and the columns that are kept comes near on
+            all columns with at most this probability, in whichever group of these columns; the
+            accuracy is the least of the columns'.
+        guarantee_without_correlation: The same of an attacker who sees the values alone.
+        delta_model: The same of one who knows the coupling and no records: where values heap, it is
+            too little.
+        delta_held_out: The same of one who knows other such records, with 99 % confidence; None
+            with too few of them, or coupling none. The guarantee is no less than either.
+        delta_mean: The same probability over all groups together.
+        delta_before: What the best constant guess reaches before anything is published, in the
+            group where it reaches most.
+        delta_before_mean: The same over all groups together.
+        columns: The columns.
+        order: How the rows left: as they came (`checked`, or `kept` by declaration) or `shuffled`.
+        kept: Columns that left beside them and are known to the attacker.
+        independent: Columns that left and were declared to tell nothing of them.
+        groups: How many groups of people the kept columns make.
+        rows: How many people.
+        noise: Shape of the noise.
+        sigma: Its standard deviation on each column.
+        accuracy: How near an attacker must come, on each column.
+        coupling: What the attacker knows.
+        learnt_from: Where from: `table`, `history`, or `nothing`.
+        way: How the guarantee was found.
+        steps: Distance of the points on which published values lie, on each column.
+        fingerprint: Identifies all of this but the remarks, and the purpose.
+        remarks: What a careful user should know.
+    """
+
+    guarantee: Disclosure
+    guarantee_without_correlation: Disclosure
+    delta_model: float
+    delta_held_out: float | None
+    delta_mean: float
+    delta_before: float
+    delta_before_mean: float
+    columns: tuple[str, ...]
+    order: str
+    kept: tuple[str, ...]
+    independent: tuple[str, ...]
+    groups: int
+    rows: int
+    noise: str
+    sigma: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    coupling: str
+    learnt_from: str
+    way: str
+    steps: tuple[float, ...]
+    fingerprint: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """Published columns with their certificate.
+
+    Attributes:
+        frame: The published columns and those that were to be kept, as the kind of frame that came.
+        certificate: What they promise.
+        silence: How much better than a constant they are: for you alone, as it tells of the table.
+        dropped: How many rows were left out because a value was missing; for you alone.
+    """
+
+    frame: Any
+    certificate: PublishCertificate
+    values: Floats = field(repr=False)
+    silence: Silence
+    dropped: int
+
+
+def publish(
+    frame: Any,
+    columns: Sequence[str],
+    *,
+    accuracy: ArrayLike,
+    sigma: ArrayLike | None = None,
+    noise: str = Shape.BALL,
+    coupling: AnyCoupling = LEARNT,
+    target_delta: float | None = None,
+    attacker: float | None = None,
+    correlation: ArrayLike | None = None,
+    domains: Mapping[str, Interval] | None = None,
+    degree: int = 2,
+    history: Any = None,
+    keep: Sequence[str] = (),
+    independent: Sequence[str] = (),
+    missing: str = Missing.REFUSE,
+    order: str = Order.CHECKED,
+    identity: str | None = None,
+    randomness: Randomness | None = None,
+    purpose: Purpose = Purpose.RELEASE,
+    progress: Progress | None = None,
+) -> Published:
+    """Publish several columns with noise, and say what an attacker may learn of them.
+
+    Publishing the same people again tells more about them: keep what was published. With `keyed`
+    coins the same columns get the same noise again, or, with `identity`, the same person: then a
+    key is for one record of each person.
+
+    Args:
+        frame: A polars or pandas frame, a pyarrow table or a mapping of columns; one row a person.
+        columns: The columns that are published.
+        accuracy: How near an attacker must come, for all columns or each.
+        sigma: Standard deviation of the noise, for all columns or each; see `disclosure`.
+        noise: Its shape; see `disclosure`.
+        coupling: What the attacker knows; see `known_attributes`.
+        target_delta: Add the least noise with which the attacker succeeds at most so often.
+        attacker: See `disclosure`.
+        correlation: Of Gaussian noise; see `disclosure`.
+        domains: Intervals of the columns, known to everybody.
+        degree: Of polynomials that are fitted.
+        history: Public records to learn the coupling from; else the frame itself.
+        keep: Columns that leave as they are, so that attackers know them: the certificate is for
+            each group of people who agree in them, and says the worst.
+        independent: Those of them that you declare to tell nothing of the columns.
+        missing: What becomes of a row without a value: `refuse`, or `drop` to leave it out.
+        order: `checked` (rows leave as they came, unless that order tells of a column), `kept` (you
+            declare that it tells nothing) or `shuffled`.
+        identity: Column that names the rows, for keyed coins.
+        randomness: Source of coins; secure if not given.
+        purpose: A simulation may use seeded coins; a release may not.
+        progress: Told how many steps are done.
+
+    Examples:
+        >>> rng = np.random.default_rng(1)
+        >>> people = {"age": rng.normal(50, 15, 200), "town": ["Delft", "Gouda"] * 100}
+        >>> done = publish(people, ["age"], accuracy=2.0, target_delta=0.2, keep=["town"])
+        >>> done.certificate.guarantee <= Disclosure(2.0, 0.2), done.certificate.groups
+        (True, 2)
+        >>> done.certificate.delta_before, done.silence.useful  # a guess; better than a constant
+        (0.12, (True,))
+
+    References:
+        [MDDP, Eq. 1 and Def. 5]
+    """
+    coins = release_coins("publish", randomness, purpose, identity)
+    asked = Asked(
+        accuracy,
+        sigma,
+        str(noise),
+        coupling,
+        target_delta,
+        attacker,
+        correlation,
+        domains,
+        degree,
+        keep,
+        independent,
+        missing,
+    )
+    turned = choice("order", Order, order)
+    people = known_people(frame, history, columns, asked, identity)
+    if turned is Order.CHECKED:
+        _check_order(people)
+    added, best = chosen_noise(people, asked, progress)
+    steps = lattice_steps(added, people.half)
+    _check_reach(people, added, steps)
+    table = np.stack(list(people.columns.values()), axis=1)
+    naming = None if identity is None else people.others[identity]
+    names = row_addresses(table, naming, identity, FRAME)
+    # What attackers know shapes the promise, not the answer: a person who is published again, among
+    # others, gets the same answer under the same noise, not a second one.
+    plan = digest("publishing", purpose.value, *people.names, added.fingerprint, steps)
+    values = published(
+        added, table, steps, RowCoins(coins, Domain.PUBLISH, plan, names).words(added.words)
+    )
+    turn = np.arange(len(values))
+    if turned is Order.SHUFFLED:
+        shuffled = RowCoins(coins, Domain.PUBLISH, digest("order", plan), names).words(1)
+        turn = np.argsort(shuffled[:, 0], kind="stable")
+    values = values[turn]
+    released = dict(zip(people.names, values.T.tolist(), strict=True))
+    certificate = _certificate(people, added, best, asked, steps, turned)
+    return Published(
+        framed_columns(frame, people.beside.kept, released, people.rows[turn].tolist()),
+        replace(certificate, fingerprint=_fingerprint(certificate, asked, plan, coins)),
+        values,
+        Silence.of(people, added, steps),
+        people.dropped,
+    )
+
+
+def _check_order(people: People) -> None:
+    """An order of rows that tells of a column would leave beside it."""
+    for name in people.names:
+        rest = np.empty(len(people.rows))
+        for group in people.groups:  # what a group tells is known already
+            column = group.people[name]
+            rest[group.places] = stats.rankdata(column) / (column.size + 1) - 0.5
+        if order_tells(rest):
+            rule = (
+                f"the order of the rows tells of {name!r} (it is sorted, drifts, stands in "
+                "blocks or comes in turn), and it would leave too: shuffle them (order: shuffled), "
+                "or declare that it tells nothing (order: kept)"
+            )
+            raise BadTable(FRAME, None, rule)
+
+
+def _check_reach(people: People, noise: VectorNoise, steps: Floats) -> None:
+    """Values and noise that the lattice cannot hold are refused before anything is drawn."""
+    if np.any(noise.sigma > _WIDEST * people.half):
+        rule = f"be at least sigma / {_WIDEST:.3g}"
+        raise InvalidParameter("accuracy", people.half.tolist(), rule)
+    for (name, column), step in zip(people.columns.items(), steps, strict=True):
+        try:
+            on_lattice(column, step)
+        except InvalidParameter as problem:
+            rule = f"column {name!r} must {problem.rule}, of {step:.3g} each: move it nearer to 0"
+            raise BadTable(FRAME, None, f"{rule}, or raise sigma and accuracy") from None
+
+
+def _certificate(
+    people: People,
+    noise: VectorNoise,
+    best: BestRound | None,
+    asked: Asked,
+    steps: Floats,
+    order: Order,
+) -> PublishCertificate:
+    half, least = people.half, float(people.half.min())
+    guesses = [guessed(group, half) for group in people.groups]
+    found = [certified(group.known, noise, half, steps) for group in people.groups]
+    attacks = [known_to_others(group, noise, half) for group in people.groups]
+    counted = [0.0 if attack is None else up(attack.high) for attack in attacks]
+    # Who knows what is common does at least as well as a guess.
+    highs = [
+        high if group.known.ignorant else max(high, guess, other)
+        for group, (high, _), guess, other in zip(
+            people.groups, found, guesses, counted, strict=True
+        )
+    ]
+    worst = int(np.argmax(highs))
+    model, way = found[worst]
+    delta, target = _shortened(people, highs[worst]), asked.target_delta
+    if target is not None:
+        if highs[worst] > target:
+            rule = "be more: no noise that was tried keeps it in every group"
+            raise InvalidParameter("target_delta", target, rule)
+        delta = min(delta, float(target))
+    return PublishCertificate(
+        guarantee=Disclosure(least, delta),
+        guarantee_without_correlation=Disclosure(least, published_box(noise, half, steps)),
+        delta_model=min(_shortened(people, model), delta),
+        delta_held_out=(
+            None
+            if all(attack is None for attack in attacks)
+            else min(_shortened(people, max(counted)), delta)
+        ),
+        delta_mean=min(_shortened(people, _mean_up(people, highs)), delta),
+        delta_before=_shortened(people, max(guesses), blind=True),
+        delta_before_mean=_shortened(people, _mean_up(people, guesses), blind=True),
+        columns=people.names,
+        order=order.value,
+        kept=people.beside.linked,
+        independent=people.beside.independent,
+        groups=len(people.groups),
+        rows=len(people.rows),
+        noise=str(asked.noise),
+        sigma=tuple(noise.sigma.tolist()),
+        accuracy=tuple(half.tolist()),
+        coupling=people.coupling,
+        learnt_from=people.learnt_from,
+        way=(Way.HELD_OUT if counted[worst] > model else way).value,
+        steps=tuple(steps.tolist()),
+        fingerprint="",  # of all the rest
+        remarks=(
+            *told_of_ignorance(_shortened(people, max(guesses), blind=True), people),
+            *people.remarks,
+            *told_of_best(best, people),
+            *told_of_guesses(people),
+            *((ORDER_TESTED,) if order is Order.CHECKED else ()),
+        ),
+    )
+
+
+def _shortened(people: People, value: float, *, blind: bool = False) -> float:
+    """With two digits, rounded up, if it was learnt from the people themselves.
+
+    With all digits, whoever knows every row but one could compute the last.
+    """
+    known = blind or not people.groups[0].known.ignorant
+    if people.learnt_from == "table" or (known and people.guessed_from_table):
+        return min(float(shown_up(value, 2)), 1.0)
+    return value
+
+
+def _mean_up(people: People, values: Sequence[float]) -> float:
+    """Mean over all people of what holds for each of their groups, rounded up."""
+    if len(values) == 1:
+        return values[0]
+    total = math.fsum(share * value for share, value in zip(people.shares, values, strict=True))
+    return min(up(total * (1 + expected_error(len(values)))), 1.0)
+
+
+def _fingerprint(
+    certificate: PublishCertificate, asked: Asked, plan: str, coins: Randomness
+) -> str:
+    """Of all that shapes answers and promise; without a key, of nothing that is not said anyway.
+
+    A plain digest of what was learnt would let everyone test guesses at the table.
+    """
+    said = asdict(replace(certificate, remarks=()))
+    given = (asked.degree, sorted((asked.domains or {}).items()), asked.missing)
+    whole = digest("publishing", repr((sorted(said.items()), given)))
+    if not coins.addressed:
+        return whole
+    address = Address(Domain.PUBLISH, digest(whole, plan), "fingerprint", 0)
+    return coins.at(address).words(4).tobytes().hex()

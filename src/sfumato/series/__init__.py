@@ -1,0 +1,1 @@
+"""A series of numbers, released as it comes (RTR)."""

@@ -1,0 +1,1 @@
+"""Other methods for series, at their best."""

@@ -1,0 +1,373 @@
+r"""The first Fourier coefficients of a whole series, with noise; the others are dropped.
+
+Two series of one person differ by at most $\Delta$ in each of $T$ values, so by $\sqrt{T}\Delta$ in
+the Euclidean norm. The transform is orthonormal and keeps that norm, dropping coefficients can
+only lower it, and $m$ numbers of Euclidean norm $r$ have absolute values that sum to at most
+$\sqrt{m} r$:
+
+$$\lVert F_m (z - z') \rVert_1 \le \sqrt{m} \lVert F_m (z - z') \rVert_2
+    \le \sqrt{m} \lVert z - z' \rVert_2 \le \sqrt{m T} \Delta .$$
+
+Numbers are real here: a complex coefficient counts as two, except that of frequency 0 and, in a
+series of even length, the last, which have no imaginary part.
+
+Each number is rounded to a lattice before a whole number of steps is added. Rounding and the floats
+of the transform can put two numbers apart by two steps more than they are; so the noise is made,
+and the leakage computed, for a sum that is larger by two steps for each number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.core import checks
+from sfumato.core.arrays import Floats
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import PureDP
+from sfumato.core.numerics import UNIT, add_up, up
+from sfumato.core.randomness import Randomness, StreamCoins
+from sfumato.noise.geometric import DiscreteLaplace
+from sfumato.series.series_release import Releasing, SeriesMethod, checked_series
+
+_FINE = 64.0
+"""Steps of the lattice in a deviation of the noise, at least."""
+_DEAR = 200.0
+"""Steps in the sensitivity for each number: rounding then costs 1 % of the budget."""
+_LEAST = 6e-6
+"""Leakage of a step, at least; noise with less needs too large a table."""
+_HAIR = 2.0**-50
+_TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fourier(SeriesMethod[Releasing]):
+    """A series from its first noisy Fourier coefficients; the whole series is needed first.
+
+    Attributes:
+        length: How many values the series has.
+        coefficients: How many frequencies are kept, from 0 upwards.
+        sensitivity: How far apart two values of a moment may be.
+        step: Distance of the points of the lattice.
+        noise: The noise of each number, in steps.
+
+    Examples:
+        >>> from sfumato.core.randomness import seeded
+        >>> from sfumato.stream.instant import Purpose
+        >>> method = Fourier.at(sensitivity=1.0, epsilon=2.0, length=6, coefficients=2)
+        >>> method.guarantee <= PureDP(2.0), method.numbers
+        (True, 3)
+        >>> method.release([50.0] * 6, seeded(1), Purpose.SIMULATION).round(1)
+        array([49.8, 51. , 50.2, 48.2, 47. , 47.8])
+
+    References:
+        [Rastogi2010]
+    """
+
+    name: ClassVar[str] = "fourier"
+    online: ClassVar[bool] = False
+
+    length: int
+    coefficients: int
+    sensitivity: float
+    step: float
+    noise: DiscreteLaplace
+
+    def __post_init__(self) -> None:
+        most = checks.count("length", self.length) // 2 + 1
+        if checks.count("coefficients", self.coefficients) > most:
+            rule = f"be at most half the length, plus 1: {most}"
+            raise InvalidParameter("coefficients", self.coefficients, rule)
+        checks.positive("sensitivity", self.sensitivity)
+        checks.positive("step", self.step)
+
+    @classmethod
+    def at(cls, sensitivity: float, epsilon: float, length: int, coefficients: int) -> Self:
+        """The method for a budget, for a person who may be in every value."""
+        width = checks.positive("sensitivity", sensitivity)
+        budget = checks.positive("epsilon", epsilon)
+        size = checks.count("length", length)
+        kept = checks.count("coefficients", coefficients)
+        if kept > size // 2 + 1:
+            most = f"be at most half the length, plus 1: {size // 2 + 1}"
+            raise InvalidParameter("coefficients", coefficients, most)
+        numbers = min(2 * kept - 1, size)
+        across = float(_lattice(np.array(numbers), budget))
+        if not across:
+            enough = f"be larger for {numbers} numbers, or fewer coefficients kept"
+            raise InvalidParameter("epsilon", epsilon, enough)
+        noise = _noise(budget, int(across) + 2 * numbers)
+        step = up(_sensitivity(width, size, numbers) / across)
+        return cls(size, kept, width, step, noise)
+
+    @property
+    def numbers(self) -> int:
+        """How many real numbers the kept coefficients are."""
+        return min(2 * self.coefficients - 1, self.length)
+
+    @property
+    def steps(self) -> int:
+        """How many steps the kept numbers of two series may be apart, in all.
+
+        From the very numbers that are drawn for: more coefficients, or a finer lattice, are more.
+        """
+        apart = Fraction(_sensitivity(self.sensitivity, self.length, self.numbers))
+        return math.ceil(apart / Fraction(self.step)) + 2 * self.numbers
+
+    @property
+    def variance(self) -> float:
+        """Variance of what is added to each number."""
+        return self.step**2 * self.noise.variance
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What all numbers leak together."""
+        return self.noise.leakage(self.steps)
+
+    def _begin(self, coins: StreamCoins) -> NoReturn:
+        """Refused: nothing can leave before the last value has come."""
+        raise InvalidParameter("method", self.name, "be online to begin; use release")
+
+    def mean_squared_error(self, series: ArrayLike) -> float:
+        r"""Expected squared error of a value. Not private: it depends on the series.
+
+        $$\frac{1}{T}\Bigl(\sum_{j \ge m} y_j^2 + m \sigma^2\Bigr)$$
+
+        where $y$ are all $T$ numbers of the series, $m$ of them kept, with noise of variance
+        $\sigma^2$: what is lost by dropping, and what by noise.
+        """
+        dropped = orthonormal(self.checked(series))[self.numbers :]
+        return float((dropped @ dropped + self.numbers * self.variance) / self.length)
+
+    def checked(self, series: ArrayLike) -> Floats:
+        """A series of the right length, and not too large for the floats of the transform."""
+        values = checked_series(series)
+        if values.size != self.length:
+            raise InvalidParameter("series", values.size, f"have exactly {self.length} values")
+        limit = self.step / (2 * math.sqrt(self.length) * transform_error(self.length))
+        if float(np.abs(values).max()) > limit:
+            raise InvalidParameter("series", "larger values", f"stay within {limit:.3g}")
+        return values
+
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
+        return self.drawn(values, coins.at(0))
+
+    def drawn(self, values: Floats, randomness: Randomness) -> Floats:
+        """The released series, with coins of its own."""
+        numbers = np.zeros(self.length)
+        places = np.floor(orthonormal(self.checked(values))[: self.numbers] / self.step + 0.5)
+        numbers[: self.numbers] = places + self.noise.draw(self.numbers, randomness)
+        return series_of(numbers * self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedFourier(SeriesMethod[Releasing]):
+    """A series in blocks, each from its own first noisy coefficients.
+
+    A value leaves with the last of its block, so up to `delay - 1` steps late; with a delay of 1
+    at once, with Laplace noise. A person may be in every block, so the blocks share the budget.
+
+    Attributes:
+        length: How many values the series has.
+        delay: How many values a block has.
+        block: The method for a block.
+        rest: The method for a last block that is shorter; None if there is none.
+
+    Examples:
+        >>> from sfumato.core.randomness import seeded
+        >>> from sfumato.stream.instant import Purpose
+        >>> method = DelayedFourier.at(1.0, epsilon=4.0, length=7, delay=3, coefficients=1)
+        >>> method.guarantee <= PureDP(4.0), method.blocks
+        (True, 3)
+        >>> method.release([50.0] * 7, seeded(1), Purpose.SIMULATION).round(1)
+        array([48.6, 48.6, 48.6, 48.6, 48.6, 48.6, 49.7])
+
+    References:
+        [Rastogi2010]
+    """
+
+    name: ClassVar[str] = "delayed-fourier"
+    online: ClassVar[bool] = False
+
+    length: int
+    delay: int
+    block: Fourier
+    rest: Fourier | None
+
+    def __post_init__(self) -> None:
+        length, delay = checks.count("length", self.length), checks.count("delay", self.delay)
+        if delay > length:
+            raise InvalidParameter("delay", delay, f"be at most the length, {length}")
+        if self.block.length != delay:
+            raise InvalidParameter("block", self.block.length, f"be for {delay} values, the delay")
+        left = 0 if self.rest is None else self.rest.length
+        if left != length % delay:
+            raise InvalidParameter("rest", left, f"be for the {length % delay} values left over")
+
+    @property
+    def sensitivity(self) -> float:
+        """How far apart two values of a moment may be: as far as every block allows."""
+        blocks = [self.block] if self.rest is None else [self.block, self.rest]
+        return min(block.sensitivity for block in blocks)
+
+    @classmethod
+    def at(
+        cls, sensitivity: float, epsilon: float, length: int, delay: int, coefficients: int
+    ) -> Self:
+        """The method for a budget, for a person who may be in every value."""
+        budget = checks.positive("epsilon", epsilon)
+        size, wide = checks.count("length", length), checks.count("delay", delay)
+        if wide > size:
+            raise InvalidParameter("delay", delay, f"be at most the length, {size}")
+        share = budget / -(-size // wide)
+        block = Fourier.at(sensitivity, share, wide, coefficients)
+        left = size % wide
+        kept = min(coefficients, left // 2 + 1)
+        rest = Fourier.at(sensitivity, share, left, kept) if left else None
+        return cls(size, wide, block, rest)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return -(-self.length // self.delay)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What all blocks leak together."""
+        whole = up(self.length // self.delay * self.block.guarantee.epsilon)
+        return PureDP(add_up(whole, self.rest.guarantee.epsilon if self.rest else 0.0))
+
+    def _begin(self, coins: StreamCoins) -> NoReturn:
+        """Refused: no value leaves when it comes."""
+        raise InvalidParameter("method", self.name, "be online to begin; use release")
+
+    def mean_squared_error(self, series: ArrayLike) -> float:
+        """Expected squared error of a value. Not private: it depends on the series."""
+        values = self._checked(series)
+        total = sum(m.mean_squared_error(part) * part.size for m, part in self._parts(values))
+        return total / self.length
+
+    def _checked(self, series: ArrayLike) -> Floats:
+        values = checked_series(series)
+        if values.size != self.length:
+            raise InvalidParameter("series", values.size, f"have exactly {self.length} values")
+        for method, part in self._parts(values):
+            method.checked(part)
+        return values
+
+    def _parts(self, values: Floats) -> list[tuple[Fourier, Floats]]:
+        cut = self.length - self.length % self.delay
+        parts = [(self.block, part) for part in values[:cut].reshape(-1, self.delay)]
+        return parts + ([(self.rest, values[cut:])] if self.rest else [])
+
+    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
+        parts = enumerate(self._parts(self._checked(values)))
+        blocks = [method.drawn(part, coins.at(number)) for number, (method, part) in parts]
+        return np.concatenate(blocks)
+
+
+def orthonormal(values: Floats) -> Floats:
+    """The Fourier transform as real numbers, of the same norm: 0, Re 1, Im 1, Re 2, ..."""
+    spectrum = np.fft.rfft(values, norm="ortho")
+    pairs = (values.size - 1) // 2
+    numbers = np.empty(values.size)
+    numbers[0] = spectrum[0].real
+    numbers[1 : 2 * pairs + 1 : 2] = math.sqrt(2) * spectrum[1 : pairs + 1].real
+    numbers[2 : 2 * pairs + 1 : 2] = math.sqrt(2) * spectrum[1 : pairs + 1].imag
+    if values.size % 2 == 0:
+        numbers[-1] = spectrum[-1].real
+    return numbers
+
+
+def series_of(numbers: Floats) -> Floats:
+    """The series with a given orthonormal transform."""
+    pairs = (numbers.size - 1) // 2
+    spectrum = np.zeros(numbers.size // 2 + 1, dtype=np.complex128)
+    spectrum[0] = numbers[0]
+    body = numbers[1 : 2 * pairs + 1 : 2] + 1j * numbers[2 : 2 * pairs + 1 : 2]
+    spectrum[1 : pairs + 1] = body / math.sqrt(2)
+    if numbers.size % 2 == 0:
+        spectrum[-1] = numbers[-1]
+    return np.fft.irfft(spectrum, numbers.size, norm="ortho")
+
+
+def transform_error(length: int) -> float:
+    """Error of a number of the transform, over the norm of the series, at most; generous."""
+    return 64 * (math.log2(length) + 4) * UNIT
+
+
+def best_coefficients(
+    series: ArrayLike, sensitivity: float, epsilon: float, delay: int | None = None
+) -> int:
+    """How many coefficients make the error of this very series least.
+
+    **Not private**: it needs the true series, and tells about it. For studies, which give the
+    method this help.
+
+    Args:
+        series: The true values.
+        sensitivity: How far apart two values of a moment may be.
+        epsilon: Budget of the whole series.
+        delay: Length of a block of `DelayedFourier`; None for the whole series.
+
+    Examples:
+        >>> series = 100 * np.sin(np.arange(64) * 2 * np.pi / 16)  # four periods
+        >>> best_coefficients(series, sensitivity=1.0, epsilon=100.0 / 4)
+        5
+    """
+    values = checked_series(series)
+    width = checks.positive("sensitivity", sensitivity)
+    budget = checks.positive("epsilon", epsilon)
+    size = values.size if delay is None else checks.count("delay", delay)
+    blocks = [values[start : start + size] for start in range(0, values.size, size)]
+    longest = blocks[0].size // 2 + 1
+    total = np.zeros(longest)
+    for block in blocks:
+        errors = _squared_errors(block, width, budget / len(blocks))
+        # A shorter block keeps what it has.
+        total += np.pad(errors, (0, longest - errors.size), mode="edge")
+    if not np.isfinite(total).any():
+        raise InvalidParameter("epsilon", epsilon, "be larger for a series of that length")
+    return int(total.argmin()) + 1
+
+
+def _squared_errors(values: Floats, sensitivity: float, epsilon: float) -> Floats:
+    """Summed squared error when 1, 2, ... coefficients are kept; infinite where that is refused."""
+    numbers = np.minimum(2 * np.arange(1, values.size // 2 + 2) - 1, values.size)
+    energy = np.append(np.cumsum(orthonormal(values)[::-1] ** 2)[::-1], 0.0)
+    across = _lattice(numbers, epsilon)
+    possible = across > 0
+    spread = np.where(possible, across, 1.0)
+    fall = np.exp(-epsilon / (spread + 2 * numbers))
+    width = sensitivity * np.sqrt(numbers * values.size) / spread
+    noise = width**2 * 2 * fall / (1 - fall) ** 2
+    return np.asarray(np.where(possible, energy[numbers] + numbers * noise, np.inf))
+
+
+def _lattice(numbers: np.ndarray[tuple[int, ...], np.dtype[np.int64]], epsilon: float) -> Floats:
+    """How many steps the sensitivity has; 0 where the noise would need too large a table."""
+    wanted = np.ceil(np.maximum(_FINE * epsilon, _DEAR * numbers))
+    across = np.minimum(wanted, math.floor(epsilon / _LEAST) - 2 * numbers)
+    return np.asarray(np.where(across >= 2 * numbers, across, 0.0))
+
+
+def _sensitivity(sensitivity: float, length: int, numbers: int) -> float:
+    """Of the sum of absolute values of the kept numbers, rounded up."""
+    return up(up(math.sqrt(numbers * length)) * sensitivity)
+
+
+def _noise(epsilon: float, steps: int) -> DiscreteLaplace:
+    """Noise that leaks a hair less than a budget over so many steps."""
+    most = asked = epsilon * (1 - _HAIR)
+    for attempt in range(1, _TRIES + 1):
+        noise = DiscreteLaplace.at(asked / steps)
+        excess = noise.leakage(steps).epsilon - most
+        if excess <= 0:
+            return noise
+        asked -= 4**attempt * excess  # the rounding is another one each time
+    raise InvalidParameter("epsilon", epsilon, "be larger: the noise cannot be held within it")

@@ -1,0 +1,1 @@
+"""The best channel for a belief, a loss and a budget."""

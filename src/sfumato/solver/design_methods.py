@@ -1,0 +1,68 @@
+"""The designs by name, for configurations and commands."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import assert_never
+
+from numpy.typing import ArrayLike
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.loss import Loss
+from sfumato.solver.closed_form import (
+    calibrated_randomized_response,
+    published,
+    randomized_response,
+)
+from sfumato.solver.context_free import context_free
+from sfumato.solver.design_result import Design
+from sfumato.solver.optimal import optimal
+
+
+class Method(StrEnum):
+    """How the channel of a step is found.
+
+    Examples:
+        >>> Method("optimal")
+        <Method.OPTIMAL: 'optimal'>
+    """
+
+    OPTIMAL = "optimal"
+    RANDOMIZED_RESPONSE = "randomized-response"
+    CALIBRATED = "calibrated"
+    CONTEXT_FREE = "context-free"
+    PUBLISHED = "published"
+
+
+def design(
+    method: Method,
+    belief: ArrayLike,
+    loss: Loss | ArrayLike,
+    epsilon: float,
+    *,
+    ldp: float | None = None,
+) -> Design:
+    """Design a channel by the named method.
+
+    A cap on the model-free leakage goes to the method that can honour it; for the rules that are
+    themselves model-free it lowers epsilon; the others refuse it.
+
+    Examples:
+        >>> design(Method.CALIBRATED, [0.5, 0.5], [[0, 1], [1, 0]], 0.5).sip.epsilon
+        0.5000000
+    """
+    match method:
+        case Method.OPTIMAL:
+            return optimal(belief, loss, epsilon, ldp=ldp)
+        case Method.RANDOMIZED_RESPONSE:
+            return randomized_response(belief, loss, epsilon if ldp is None else min(epsilon, ldp))
+        case Method.CONTEXT_FREE:
+            return context_free(belief, loss, epsilon if ldp is None else min(epsilon, ldp))
+        case Method.CALIBRATED | Method.PUBLISHED if ldp is not None:
+            raise InvalidParameter("ldp", ldp, f"not be given with method {method.value!r}")
+        case Method.CALIBRATED:
+            return calibrated_randomized_response(belief, loss, epsilon)
+        case Method.PUBLISHED:
+            return published(belief, loss, epsilon)
+        case _:
+            assert_never(method)

@@ -1,0 +1,297 @@
+r"""An interior-point method for the capped transport problem behind the optimal channel.
+
+$$\min_{g, P} \sum_{x,y} b(x) C(x,y) g(x,y) + \sum_y c(y) P(y), \qquad
+  \sum_y g(x,y) = 1,\; \sum_x b(x) g(x,y) = P(y),\; 0 \le g(x,y) \le K P(y)$$
+
+where $K = k + 1$. Both sides have a strictly feasible start in closed form, so every iterate is
+feasible and the method may stop at any gap. Symbols meet each other only through two numbers of
+each output, $P(y)$ and its price $\mu(y)$: a Newton step is a symmetric system of twice the number
+of outputs, not of symbols. Loops run over outputs innermost, add in a fixed order and use no
+BLAS: the same input gives the same bits on any number of threads.
+
+Cells hold four numbers, stacked in `cells`: $g$, its slack $t = KP - g$, and their prices $z, w$.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.arrays import Floats
+from sfumato.core.compiled import njit
+
+_BOUNDARY = 0.97
+"""Part of the way to the boundary that a step may go."""
+_NOTHING = 1e-14
+"""A gap, on losses of at most 1, that is not worth a step."""
+
+
+@njit(cache=True, error_model="numpy")
+def interior_point(
+    belief: Floats,
+    loss: Floats,
+    fixed: Floats,
+    cap: float,
+    cells: Floats,
+    marginal: Floats,
+    prices: Floats,
+    worth: Floats,
+    tolerance: float,
+    max_steps: int,
+) -> int:
+    """Minimise to a relative gap by Mehrotra's predictor and corrector, in place.
+
+    Args:
+        belief: Probability of each symbol.
+        loss: Cost of a unit of `g`: row = symbol, column = output.
+        fixed: Cost of a unit of each output's marginal.
+        cap: The bound `K` of `g / P`.
+        cells: A strictly feasible start, from `cold`; the solution afterwards.
+        marginal: `P`, likewise.
+        prices: Of the symbols, likewise.
+        worth: Prices of the outputs, likewise.
+        tolerance: Stop when the gap is below this part of the cost.
+        max_steps: Stop after so many steps, whatever the gap.
+
+    Returns:
+        The number of steps taken.
+    """
+    size, outputs = loss.shape
+    moves, aims, inverse = np.empty_like(cells), np.empty_like(cells[:2]), np.empty_like(cells[:2])
+    curve = np.empty((size, 2 * outputs))  # beta * h, then h
+    system, unknown = np.empty((2 * outputs, 2 * outputs)), np.empty(2 * outputs)
+    weight, change = np.empty(size), np.empty(size)
+    for step in range(max_steps):
+        gap, cost = _gap(belief, loss, fixed, cells, marginal)
+        if gap <= tolerance * cost + _NOTHING:
+            return step
+        _build(belief, cap, cells, inverse, curve, weight, system)
+        _factor(system)
+        aims[0], aims[1] = -cells[2], -cells[3]
+        near, far = _move(
+            belief, cap, cells, aims, inverse, curve, weight, system, unknown, change, moves
+        )
+        saved = (fixed * unknown[:outputs]).sum()
+        for x in range(size):
+            saved += belief[x] * (loss[x] * moves[0, x]).sum()
+        left = max(0.0, 1 + near * saved / gap - far * (1 + saved / gap))
+        _correct(belief, gap * left**3 / (2 * size * outputs), cells, inverse, moves, aims)
+        near, far = _move(
+            belief, cap, cells, aims, inverse, curve, weight, system, unknown, change, moves
+        )
+        near, far = min(1.0, _BOUNDARY * near), min(1.0, _BOUNDARY * far)
+        cells[:2] += near * moves[:2]
+        cells[2:] += far * moves[2:]
+        marginal += near * unknown[:outputs]
+        prices += far * change
+        worth += far * unknown[outputs:]
+    return max_steps
+
+
+@njit(cache=True, error_model="numpy")
+def cold(
+    belief: Floats, loss: Floats, fixed: Floats, cap: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Every symbol released alike, and prices at which each cell costs about the same."""
+    size, outputs = loss.shape
+    cells = np.empty((4, size, outputs))
+    prices = np.empty(size)
+    spread = 0.0
+    for x in range(size):
+        total = loss[x] + fixed
+        prices[x] = total.mean()
+        spread = max(spread, np.abs(total - prices[x]).max())
+    height = 1.5 * spread + _NOTHING
+    low = height / (cap - 1)
+    cells[0] = 1 / outputs
+    cells[1] = (cap - 1) / outputs
+    cells[3] = low
+    for x in range(size):
+        cells[2, x] = loss[x] + fixed - prices[x] + height
+        prices[x] -= (cap - 1) * low + height
+    return cells, np.full(outputs, 1 / outputs), prices, cap * low - fixed
+
+
+@njit(cache=True, error_model="numpy")
+def _gap(
+    belief: Floats, loss: Floats, fixed: Floats, cells: Floats, marginal: Floats
+) -> tuple[float, float]:
+    gap, cost = np.zeros(fixed.size), fixed * marginal
+    for x in range(belief.size):
+        for y in range(fixed.size):
+            gap[y] += belief[x] * (
+                cells[0, x, y] * cells[2, x, y] + cells[1, x, y] * cells[3, x, y]
+            )
+            cost[y] += belief[x] * loss[x, y] * cells[0, x, y]
+    return gap.sum(), cost.sum()
+
+
+@njit(cache=True, error_model="numpy")
+def _build(
+    belief: Floats,
+    cap: float,
+    cells: Floats,
+    inverse: Floats,
+    curve: Floats,
+    weight: Floats,
+    system: Floats,
+) -> None:
+    r"""The upper half of the system in the moves of $P$ and $\mu$, symbols eliminated.
+
+    A cell moves by $h(\rho + \beta\,\Delta P + \Delta\nu + \Delta\mu)$ with $1/h = z/g + w/t$ and
+    $\beta = K w/t$; the equation of a symbol has the single unknown $\Delta\nu(x)$ besides.
+    """
+    size, outputs = belief.size, cells.shape[2]
+    own, cross, other = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
+    for x in range(size):
+        first, second = curve[x, :outputs], curve[x, outputs:]
+        g, t = inverse[0, x], inverse[1, x]
+        share = belief[x]
+        for y in range(outputs):
+            g[y], t[y] = 1 / cells[0, x, y], 1 / cells[1, x, y]
+            slope = cells[3, x, y] * t[y]
+            h = 1 / (cells[2, x, y] * g[y] + slope)
+            first[y], second[y] = cap * slope * h, h
+            own[y] += share * cap * slope * (first[y] - cap)
+            cross[y] += share * first[y]
+            other[y] += share * h
+        weight[x] = 1 / second.sum()
+    system[:] = 0.0
+    for y in range(outputs):
+        system[y, y], system[y, outputs + y] = own[y], cross[y] - 1
+        system[outputs + y, outputs + y] = other[y]
+    _take_products(curve, weight * belief, system)
+
+
+@njit(cache=True, error_model="numpy")
+def _take_products(rows: Floats, scale: Floats, system: Floats) -> None:
+    """Subtract the scaled squares of the rows, eight at a time to spare memory traffic."""
+    size, width = rows.shape
+    for x in range(0, size - 7, 8):
+        for p in range(width):
+            a, b, c, d = rows[x, p:], rows[x + 1, p:], rows[x + 2, p:], rows[x + 3, p:]
+            e, f, g, h = rows[x + 4, p:], rows[x + 5, p:], rows[x + 6, p:], rows[x + 7, p:]
+            sa, sb, sc, sd = (
+                scale[x] * a[0],
+                scale[x + 1] * b[0],
+                scale[x + 2] * c[0],
+                scale[x + 3] * d[0],
+            )
+            se, sf, sg, sh = (
+                scale[x + 4] * e[0],
+                scale[x + 5] * f[0],
+                scale[x + 6] * g[0],
+                scale[x + 7] * h[0],
+            )
+            target = system[p, p:]
+            for q in range(target.size):
+                target[q] -= ((sa * a[q] + sb * b[q]) + (sc * c[q] + sd * d[q])) + (
+                    (se * e[q] + sf * f[q]) + (sg * g[q] + sh * h[q])
+                )
+    for x in range(size - size % 8, size):
+        for p in range(width):
+            target, row = system[p, p:], rows[x, p:]
+            factor = scale[x] * row[0]
+            for q in range(target.size):
+                target[q] -= factor * row[q]
+
+
+@njit(cache=True, error_model="numpy")
+def _factor(system: Floats) -> None:
+    """Eliminate in place. The block of P is negative and the rest then positive: no pivoting."""
+    size = len(system)
+    for j in range(size):
+        for i in range(j + 1, size):
+            target, row = system[i, i:], system[j, i:]
+            factor = row[0] / system[j, j]
+            for c in range(target.size):
+                target[c] -= factor * row[c]
+
+
+@njit(cache=True, error_model="numpy")
+def _solve(system: Floats, right: Floats) -> None:
+    size = len(system)
+    for j in range(size):
+        factor = right[j] / system[j, j]
+        for i in range(j + 1, size):
+            right[i] -= factor * system[j, i]
+        right[j] = factor
+    for i in range(size - 2, -1, -1):
+        for c in range(i + 1, size):
+            right[i] -= system[i, c] / system[i, i] * right[c]
+
+
+@njit(cache=True, error_model="numpy")
+def _move(
+    belief: Floats,
+    cap: float,
+    cells: Floats,
+    aims: Floats,
+    inverse: Floats,
+    curve: Floats,
+    weight: Floats,
+    system: Floats,
+    unknown: Floats,
+    change: Floats,
+    moves: Floats,
+) -> tuple[float, float]:
+    """The Newton step that would make `g * z` and `t * w` move by `aims`, each over `g` and `t`.
+
+    Returns:
+        How far `g, t` and how far `z, w` can move before one of them is 0, at most 1.
+    """
+    outputs = cells.shape[2]
+    right, other = np.zeros(outputs), np.zeros(outputs)
+    both = np.empty(outputs)
+    for x in range(belief.size):
+        first, second, aim, aim_slack = (
+            curve[x, :outputs],
+            curve[x, outputs:],
+            aims[0, x],
+            aims[1, x],
+        )
+        for y in range(outputs):
+            both[y] = aim[y] - aim_slack[y]
+        change[x] = -(second * both).sum() * weight[x]
+        share = belief[x]
+        for y in range(outputs):
+            need = both[y] + change[x]
+            right[y] -= share * (cap * aim_slack[y] + first[y] * need)
+            other[y] -= share * second[y] * need
+    unknown[:outputs], unknown[outputs:] = right, other
+    _solve(system, unknown)
+    right[:], other[:] = unknown[:outputs], unknown[outputs:]
+    rate, fall = np.ones(outputs), np.ones(outputs)
+    for x in range(belief.size):
+        first, second, aim, aim_slack = (
+            curve[x, :outputs],
+            curve[x, outputs:],
+            aims[0, x],
+            aims[1, x],
+        )
+        for y in range(outputs):
+            both[y] = first[y] * right[y] + second[y] * other[y]
+        change[x] -= both.sum() * weight[x]
+        for y in range(outputs):
+            g = both[y] + second[y] * (aim[y] - aim_slack[y] + change[x])
+            t = cap * right[y] - g
+            moves[0, x, y], moves[1, x, y] = g, t
+            g, t = g * inverse[0, x, y], t * inverse[1, x, y]
+            z, w = aim[y] - cells[2, x, y] * g, aim_slack[y] - cells[3, x, y] * t
+            moves[2, x, y], moves[3, x, y] = z, w
+            rate[y] = max(rate[y], max(-g, -t))
+            fall[y] = max(fall[y], max(-z / cells[2, x, y], -w / cells[3, x, y]))
+    return 1 / rate.max(), 1 / fall.max()
+
+
+@njit(cache=True, error_model="numpy")
+def _correct(
+    belief: Floats, target: float, cells: Floats, inverse: Floats, moves: Floats, aims: Floats
+) -> None:
+    """Aim at equal products, less the second-order part of the predicted step."""
+    least = 1e-3 / belief.size  # a symbol that hardly occurs shall not steer the rest
+    for i in range(2):
+        for x in range(belief.size):
+            level = target / max(belief[x], least)
+            aim, primal, dual, price = aims[i, x], moves[i, x], moves[2 + i, x], cells[2 + i, x]
+            for y in range(aim.size):
+                aim[y] = (level - primal[y] * dual[y]) * inverse[i, x, y] - price[y]

@@ -1,0 +1,327 @@
+r"""A compiled policy: certified channels kept for the beliefs that occur.
+
+A tree over beliefs leads to a few kept channels. The one that is cheapest at the belief of the
+moment is mixed with its own output marginal as far as that belief demands, and certified from
+its integers. All of that is a function of the policy and the belief: whoever knows them can
+compute the channel, without a solver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core import checks
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.channel import Channel
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.local_leakage import local_leakage
+
+PART_BITS, WHOLE, LANES = 40, 2**22, 4
+"""Weights of a kept channel sum to `2**PART_BITS`; mixing weights are parts of `WHOLE`; columns
+are padded to a multiple of `LANES`."""
+
+Tables = tuple[Ints, Floats, NDArray[np.uint16], Floats, Floats, Ints, Floats, Ints, Floats, Ints]
+_TYPES: tuple[type[np.int64 | np.float64 | np.uint16], ...] = (
+    np.int64,
+    np.float64,
+    np.uint16,
+    np.float64,
+    np.float64,
+    np.int64,
+    np.float64,
+    np.int64,
+    np.float64,
+    np.int64,
+)
+
+
+_AXES = (2, 1, 2, 3, 2, 1, 2, 2, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReport:
+    """How good a policy was in a simulation that it was not compiled from.
+
+    Attributes:
+        steps: Simulated steps.
+        extra_loss: How much more it lost than a proven floor under the loss of every channel, as
+            a part of that floor: rounded up, the gap of the solver included.
+        missed: Part of the steps at which no kept channel would do.
+        repair: Mean mixing weight.
+    """
+
+    steps: int
+    extra_loss: float
+    missed: float
+    repair: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """Kept channels, and which of them to try at which beliefs.
+
+    Attributes:
+        chain: Fingerprint of the chain it was compiled for.
+        loss: Fingerprint of the loss.
+        method: How its channels were found.
+        epsilon: What a step may leak under the model.
+        ldp: What a step may leak whatever the model; None for no cap.
+        repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
+            candidates get dearer than that is solved on the spot.
+        tables: The channels as arrays; `sfumato.stream.stepping` says what they hold.
+        report: How good it was when compiled.
+        fingerprint: Identifies the policy.
+    """
+
+    chain: str
+    loss: str
+    method: str
+    epsilon: float
+    ldp: float | None
+    repair_limit: float
+    tables: Tables = field(repr=False)
+    report: PolicyReport
+    fingerprint: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.tables) != len(_TYPES):
+            raise InvalidParameter("policy.tables", len(self.tables), f"be {len(_TYPES)} arrays")
+        checks.epsilon("epsilon", self.epsilon)
+        if self.ldp is not None:
+            checks.epsilon("ldp", self.ldp)
+        checks.positive("repair_limit", self.repair_limit)
+        pairs: Any = zip(self.tables, _TYPES, strict=True)
+        tables: Any = tuple(_frozen(table, kind) for table, kind in pairs)
+        _check(*tables)
+        object.__setattr__(self, "tables", tables)
+        parts = (self.chain, self.loss, self.method, self.epsilon, self.ldp, self.repair_limit)
+        object.__setattr__(self, "fingerprint", digest("policy", 1, *parts, *tables))
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """What a step may leak: under the model, and whatever the model."""
+        return self.epsilon, math.inf if self.ldp is None else self.ldp
+
+    @property
+    def channels(self) -> int:
+        """How many channels are kept."""
+        return len(self.tables[0])
+
+    @property
+    def size(self) -> int:
+        """Number of symbols."""
+        return int(self.tables[2].shape[1])
+
+    @property
+    def width(self) -> int:
+        """The most outputs that any of them has."""
+        return int(self.tables[0][:, 3].max())
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the tables take."""
+        return sum(table.nbytes for table in self.tables)
+
+    def outputs(self, node: int) -> Ints:
+        """The symbols that the columns of a kept channel release."""
+        _, _, column, _, width = self.tables[0][node]
+        return self.tables[5][column : column + width]
+
+    def channel(self, node: int, parts: int = 0, blend: Ints | None = None) -> Channel:
+        """A kept channel as it is sampled: mixed with `blend` at a weight of `parts / WHOLE`."""
+        nodes, _, row_of, _, weights, *_ = self.tables
+        kept = _rows(weights, nodes[node])[:, : nodes[node, 4]]
+        mixed = (WHOLE - parts) * kept.astype(np.int64)
+        if blend is not None and parts:
+            mixed = mixed + parts * blend[None, : kept.shape[1]]
+        return Channel(mixed[row_of[node]], self.outputs(node))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """One channel on its way into a policy: different rows, and whose they are."""
+
+    weights: Ints
+    row_of: NDArray[np.uint16]
+    outputs: Ints
+    costs: Floats
+    ldp: float
+
+    @classmethod
+    def of(cls, channel: Channel, belief: Floats, loss: Floats) -> Kept:
+        """Round a channel to weights that sum to `2**PART_BITS`.
+
+        Args:
+            channel: A channel designed for the belief.
+            belief: The belief.
+            loss: Row = true symbol, column = output of the channel.
+        """
+        rows = part_weights(channel.probabilities)
+        weights, row_of = np.unique(rows, axis=0, return_inverse=True)
+        exact = Channel((rows * WHOLE), channel.outputs)
+        share = np.ldexp(rows.astype(np.float64), -PART_BITS)
+        return cls(
+            weights,
+            row_of.ravel().astype(np.uint16),
+            channel.outputs,
+            np.stack([(share * loss).sum(axis=1), loss @ (belief @ share)]),
+            local_leakage(exact).epsilon,
+        )
+
+
+def part_weights(rows: Floats) -> Ints:
+    """Round rows of probabilities to integers of at least 1 that sum to `2**PART_BITS`.
+
+    Examples:
+        >>> int(part_weights(np.array([[0.25, 0.75]]))[0, 0]) == 2**38
+        True
+    """
+    weights = np.maximum(np.rint(np.ldexp(rows, PART_BITS)), 1.0).astype(np.int64)
+    largest = rows.argmax(axis=1)
+    weights[np.arange(len(weights)), largest] += 2**PART_BITS - weights.sum(axis=1)
+    return weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A tree over beliefs; see `sfumato.stream.stepping` for its arrays."""
+
+    splits: Ints
+    thresholds: Floats
+    candidates: Ints
+
+
+def tabulated(kept: Sequence[Kept], tree: Tree) -> Tables:
+    """Lay out channels and the tree that leads to them as tables."""
+    widths = np.array([len(one.outputs) for one in kept])
+    padded = -(-widths // LANES) * LANES
+    rows = np.array([len(one.weights) for one in kept])
+    first = np.concatenate([[0], np.cumsum(rows * padded // LANES)[:-1]])
+    column = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    extremes = [np.column_stack([one.weights.max(0), one.weights.min(0)]) for one in kept]
+    return (
+        np.column_stack([first, rows, column, padded, widths]).astype(np.int64),
+        np.array([one.ldp for one in kept]),
+        np.stack([one.row_of for one in kept]),
+        np.stack([one.costs for one in kept]),
+        np.concatenate([_blocks(one.weights) for one in kept]).astype(np.float64),
+        np.concatenate([one.outputs for one in kept]).astype(np.int64),
+        np.concatenate(extremes).astype(np.float64),
+        tree.splits,
+        tree.thresholds,
+        tree.candidates,
+    )
+
+
+def _blocks(weights: Ints) -> Ints:
+    """Four columns of all rows, then the next four; empty columns at the end."""
+    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % LANES)))
+    parts = padded.reshape(len(weights), -1, LANES).swapaxes(0, 1)
+    return np.ascontiguousarray(parts).reshape(-1, LANES)
+
+
+def _rows(weights: Floats, node: Ints) -> Floats:
+    """The rows of one channel, empty columns included: `_blocks` undone."""
+    first, rows, _, padded, _ = node
+    parts = weights[first : first + rows * padded // LANES].reshape(-1, rows, LANES)
+    return parts.swapaxes(0, 1).reshape(rows, padded)
+
+
+def _frozen(table: NDArray[np.generic], kind: type[np.generic]) -> NDArray[np.generic]:
+    array = np.array(table, dtype=kind, order="C")
+    array.setflags(write=False)
+    return array
+
+
+def _check(
+    nodes: Ints,
+    local: Floats,
+    row_of: NDArray[np.uint16],
+    costs: Floats,
+    weights: Floats,
+    outputs: Ints,
+    extremes: Floats,
+    *tree: NDArray[np.generic],
+) -> None:
+    """Refuse tables that the loops could not trust, so that damage never becomes a release."""
+    arrays: tuple[NDArray[Any], ...] = (
+        nodes,
+        local,
+        row_of,
+        costs,
+        weights,
+        outputs,
+        extremes,
+        *tree,
+    )
+    if tuple(array.ndim for array in arrays) != _AXES or nodes.shape[1:] != (5,):
+        raise InvalidParameter("policy.tables", "other shapes", "be those of a compiled policy")
+    count = len(nodes)
+    sizes = nodes[:, 1] * nodes[:, 3] // LANES
+    begins = [np.concatenate([[0], np.cumsum(part)]) for part in (sizes, nodes[:, 4])]
+    laid_out = (
+        count > 0
+        and bool((nodes[:, 1] > 0).all() and (nodes[:, 4] > 0).all())
+        and np.array_equal(nodes[:, 3], -(-nodes[:, 4] // LANES) * LANES)
+        and np.array_equal(nodes[:, 0], begins[0][:-1])
+        and np.array_equal(nodes[:, 2], begins[1][:-1])
+        and weights.shape == (begins[0][-1], LANES)
+        and outputs.shape == (begins[1][-1],)
+        and extremes.shape == (begins[1][-1], 2)
+        and local.shape == (count,)
+        and costs.shape == (count, 2, row_of.shape[1])
+        and bool(np.isfinite(costs).all())
+        and len(row_of) == count
+        and bool((row_of < nodes[:, 1:2]).all())
+        and bool(((outputs >= 0) & (outputs < row_of.shape[1])).all())
+    )
+    if not laid_out or not _is_tree(*tree, channels=count, size=row_of.shape[1]):  # type: ignore[arg-type]
+        raise InvalidParameter("policy.tables", "another layout", "be those of a compiled policy")
+    for node, (_, _, column, _, width) in enumerate(nodes):
+        whole = _rows(weights, nodes[node])
+        table = whole[:, :width]
+        told = outputs[column : column + width]
+        exact = (
+            table.min() >= 1
+            and not whole[:, width:].any()
+            and bool((table == np.rint(table)).all())
+            and bool((table.sum(axis=1) == 2.0**PART_BITS).all())
+            and np.array_equal(extremes[column : column + width, 0], table.max(axis=0))
+            and np.array_equal(extremes[column : column + width, 1], table.min(axis=0))
+            and len(set(told.tolist())) == width
+            and len(np.unique(table, axis=0)) == len(table) == len(np.unique(row_of[node]))
+        )
+        if not exact:
+            raise InvalidParameter(
+                f"policy channel {node}", "other weights", "have different rows that sum to 2**40"
+            )
+        own = Channel((table * WHOLE).astype(np.int64), told)
+        if local[node] != local_leakage(own).epsilon:
+            raise InvalidParameter(f"policy channel {node}", "another leakage", "be its own")
+
+
+def _is_tree(
+    splits: Ints, thresholds: Floats, candidates: Ints, *, channels: int, size: int
+) -> bool:
+    """Whether every walk ends at a leaf with a candidate; branches lead to later places."""
+    places = np.arange(len(splits))
+    if splits.shape != (len(thresholds), 3) or len(splits) == 0:
+        return False
+    inner = splits[:, 0] >= 0
+    later = (splits[:, 1] > places) & (splits[:, 1] < len(splits) - 1)
+    later &= splits[:, 2] - 1 == splits[:, 1]
+    ranges = (splits[:, 1] >= 0) & (splits[:, 1] < splits[:, 2])
+    return bool(
+        (splits[:, 0] < size).all()
+        and later[inner].all()
+        and ranges[~inner].all()
+        and (splits[~inner, 2] <= candidates.size).all()
+        and ((candidates >= 0) & (candidates < channels)).all()
+    )

@@ -1,0 +1,64 @@
+"""Models and policies on disk: written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar
+
+from sfumato.core.errors import CorruptData
+from sfumato.core.state import RealtimeState
+from sfumato.models.encoding import StreamModel
+from sfumato.models.markov import MarkovChain
+from sfumato.models.prior import Prior
+from sfumato.solver.policy import Policy
+from sfumato.store.codec import MAGIC, decode, to_bytes
+from sfumato.store.outputs import locked, together, whole, write_whole
+
+__all__ = ["AnyModel", "load", "load_state", "locked", "save", "together", "whole", "write_whole"]
+
+AnyModel = Prior | MarkovChain | StreamModel | Policy
+Stored = TypeVar("Stored")
+
+
+def save(model: AnyModel, path: str | Path) -> None:
+    """Write a model or a policy to a file, which appears only when it is complete.
+
+    Examples:
+        >>> folder = getfixture("tmp_path")
+        >>> save(Prior([0.7, 0.3]), folder / "coin.model")
+        >>> load(folder / "coin.model")
+        Prior(probabilities=array([0.7, 0.3]), alphabet=...)
+    """
+    write_whole(path, to_bytes(model))
+
+
+def load(path: str | Path) -> AnyModel:
+    """Read what `save` wrote.
+
+    Raises:
+        CorruptData: If the file is neither, is damaged or comes from another version.
+    """
+    return _checked(path, AnyModel, "a model or a policy")
+
+
+def load_state(path: str | Path) -> RealtimeState:
+    """Read a stored state of a series.
+
+    Raises:
+        CorruptData: If the file is none, is damaged or comes from another version.
+    """
+    return _checked(path, RealtimeState, "the state of a series")
+
+
+def _checked(path: str | Path, kind: type[Stored] | UnionType, words: str) -> Stored:
+    try:
+        with Path(path).open("rb") as file:
+            # A file of another kind, which may be long, is known by its first bytes.
+            start = file.read(len(MAGIC))
+            stored: Any = decode(start + file.read() if start == MAGIC else start)
+    except CorruptData as problem:
+        raise CorruptData(f"{path}: {problem}") from problem
+    if not isinstance(stored, kind):
+        raise CorruptData(f"{path}: stored data must be {words}; got {type(stored).__name__}")
+    return stored

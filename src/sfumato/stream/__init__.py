@@ -1,0 +1,1 @@
+"""Streams of values: release, forecast, audit (SIP)."""

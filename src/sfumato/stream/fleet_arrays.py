@@ -1,0 +1,310 @@
+"""Many streams under one policy: their beliefs as arrays, and the compiled step on them.
+
+A crowd knows no budget and no names; `streaming` adds those. One stream is a crowd of one, so a
+stream gets the same answers alone and among others.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core import checks
+from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.belief import Belief
+from sfumato.core.errors import InvalidParameter
+from sfumato.models.markov import MarkovChain
+from sfumato.solver.policy import Tables
+from sfumato.stream import stepping
+
+PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MISSED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """The channels of one step: row by row for the streams in `which`.
+
+    Attributes:
+        which: The streams.
+        chosen: The kept channel of each.
+        parts: Its mixing weight.
+        blends: The integers it is mixed with.
+        charges: Leakage under the model and whatever the model.
+        status: `PREPARED`, `EXHAUSTED` or `MISSED`.
+        columns: The column that was drawn, once it is.
+        released: The symbol that it releases.
+    """
+
+    which: Ints
+    chosen: Ints
+    parts: Ints
+    blends: Ints
+    charges: Floats
+    status: Ints
+    columns: Ints
+    released: Ints
+
+    def __getitem__(self, rows: slice | Bools) -> Prepared:
+        return Prepared(
+            self.which[rows],
+            self.chosen[rows],
+            self.parts[rows],
+            self.blends[rows],
+            self.charges[rows],
+            self.status[rows],
+            self.columns[rows],
+            self.released[rows],
+        )
+
+
+class Crowd:
+    """Beliefs of `count` streams, all at their first value.
+
+    Args:
+        chain: What the adversary is assumed to know.
+        tables: Kept channels, as in a `Policy`.
+        repair_limit: By what part mixing may make a kept channel dearer.
+        count: Number of streams.
+        threads: How many threads share the work of a step.
+    """
+
+    def __init__(
+        self,
+        chain: MarkovChain,
+        tables: Tables,
+        repair_limit: float,
+        count: int,
+        threads: int = 1,
+    ) -> None:
+        self.chain = chain
+        self.repair_limit = repair_limit
+        self.joints = np.tile(chain.initial.reshape(1, -1), (count, 1))
+        self.moments = np.zeros(count, dtype=np.int64)
+        self.drifts = np.zeros(count)
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = 0
+        self._running: list[Future[None]] = []
+        self.tables = tables
+        width = int(tables[0][:, 3].max())
+        self._room = Prepared(
+            which=np.arange(count),
+            chosen=np.empty(count, dtype=np.int64),
+            parts=np.empty(count, dtype=np.int64),
+            blends=np.empty((count, width), dtype=np.int64),
+            charges=np.empty((count, 2)),
+            status=np.empty(count, dtype=np.int64),
+            columns=np.empty(count, dtype=np.int64),
+            released=np.empty(count, dtype=np.int64),
+        )
+        rows = int(tables[0][:, 1].max())
+        self._work = [
+            (
+                np.empty(self.chain.size),
+                np.empty(max(rows, self.chain.size)),
+                np.empty(width),
+                np.empty(self.chain.size),
+                np.empty(self._contexts),
+            )
+            for _ in range(self._threads)
+        ]
+
+    @property
+    def _contexts(self) -> int:
+        return int(self.joints.shape[1])
+
+    def put(self, stream: int, moment: int, belief: Belief) -> None:
+        """Set where a stream stands."""
+        self.check(belief)
+        self.joints[stream] = belief.joint.ravel()
+        self.moments[stream] = moment
+        self.drifts[stream] = belief.drift
+
+    def check(self, belief: Belief) -> None:
+        """Refuse what is no distribution of this chain's values."""
+        joint, error = belief.joint, belief.drift
+        if joint.shape != self.chain.initial.shape or not 0 <= error < math.inf:
+            raise InvalidParameter("belief", joint.shape, "be one about the values of the chain")
+        checks.probabilities("belief", joint.ravel())
+
+    def belief(self, stream: int) -> Belief:
+        """Where a stream stands, as a value."""
+        axis = min(int(self.moments[stream]), self.chain.order - 1)
+        joint = self.joints[stream].reshape(self.chain.initial.shape)
+        return Belief(joint.copy(), axis, float(self.drifts[stream]))
+
+    def marginals(self) -> Floats:
+        """Belief of every stream about its next value."""
+        beliefs = np.empty((len(self.joints), self.chain.size))
+        for stream in range(len(beliefs)):
+            late = max(0, self.chain.order - 1 - int(self.moments[stream]))
+            stride = self.chain.size**late
+            total = stepping.marginal(
+                self.joints, stream, stride, beliefs[stream], self._work[0][3]
+            )
+            beliefs[stream] /= total
+        return beliefs
+
+    def prepare(self, which: Ints, allowed: Floats) -> Prepared:
+        """Choose and certify the next channel of some streams; each may leak what `allowed` says.
+
+        The result is overwritten by the next call.
+        """
+        # Threads that an exception here left behind must not write into what comes next.
+        wait(self._running)
+        room = self._room[: len(which)]
+        room.which[:] = which
+
+        def part(rows: slice, worker: int) -> None:
+            some = room[rows]
+            stepping.prepare(
+                *self.tables,
+                self.repair_limit,
+                self.chain.order,
+                self.joints,
+                self.moments,
+                self.drifts,
+                allowed[rows],
+                some.which,
+                some.chosen,
+                some.parts,
+                some.blends,
+                some.charges,
+                some.status,
+                *self._work[worker][:4],
+            )
+
+        self._shared(len(which), part)
+        return room
+
+    def release(self, prepared: Prepared, symbols: Ints, words: NDArray[np.uint64]) -> Ints:
+        """Draw an output for each true symbol, inform the beliefs; return the released symbols."""
+        nodes, _, row_of, _, weights, *_ = self.tables
+
+        def part(rows: slice, worker: int) -> None:
+            some = prepared[rows]
+            stepping.draw(
+                nodes,
+                row_of,
+                weights,
+                symbols[rows],
+                words[rows],
+                some.chosen,
+                some.parts,
+                some.blends,
+                some.columns,
+            )
+
+        self._shared(len(prepared.which), part)
+        return self.inform(prepared)
+
+    def inform(self, prepared: Prepared) -> Ints:
+        """Condition the beliefs on the drawn columns; return the symbols that they release."""
+        nodes, _, row_of, _, weights, outputs, *_ = self.tables
+
+        def part(rows: slice, worker: int) -> None:
+            some = prepared[rows]
+            stepping.inform(
+                nodes,
+                row_of,
+                weights,
+                outputs,
+                self.chain.order,
+                self.joints,
+                self.moments,
+                self.drifts,
+                some.which,
+                some.chosen,
+                some.parts,
+                some.blends,
+                some.columns,
+                some.released,
+                self._work[worker][1],
+            )
+
+        self._shared(len(prepared.which), part)
+        return prepared.released
+
+    def advance(self, which: Ints) -> None:
+        """Carry the beliefs of some streams to their next moment."""
+
+        def part(rows: slice, worker: int) -> None:
+            streams = (self.joints, self.moments, self.drifts, which[rows])
+            self.chain.carry(*streams, self._work[worker][4])
+
+        self._shared(len(which), part)
+
+    def alone(self) -> Callable[[int, int], int]:
+        """Release the first stream in one call that allocates nothing.
+
+        Returns:
+            A function of a true symbol and a word that returns the released symbol, or -1 if the
+            stream must go another way; then nothing has changed. What it may leak is read from
+            `allowed`, what it leaked is left in `charged`; `torn` and `backup` are as in
+            `stepping.release_one`.
+        """
+        room, work, kernel = self._room[:1], self._work[0], stepping.release_one
+        room.which[:] = 0
+        words, symbols = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
+        self.allowed, self.charged = np.empty((1, 2)), room.charges
+        self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
+        arguments = (
+            *self.tables,
+            self.repair_limit,
+            self.chain.order,
+            self.joints,
+            self.moments,
+            self.drifts,
+            self.allowed,
+            room.which,
+            room.chosen,
+            room.parts,
+            room.blends,
+            room.charges,
+            room.status,
+            *work[:4],
+            symbols,
+            words,
+            room.columns,
+            room.released,
+            self.backup,
+            self.torn,
+        )
+        following = self.chain.carrier(self.joints, self.moments, self.drifts, room.which, work[4])
+
+        def release(symbol: int, word: int) -> int:
+            symbols[0], words[0] = symbol, word
+            released: int = kernel(*arguments)
+            words[0] = 0
+            symbols[0] = 0
+            if released >= 0:
+                following()
+            return released
+
+        return release
+
+    def _shared(self, count: int, part: Callable[[slice, int], None]) -> None:
+        """Split rows evenly among the threads; what a stream gets does not depend on how."""
+        if self._threads == 1 or count < 2 * self._threads:
+            part(slice(0, count), 0)
+            return
+        edges = [count * worker // self._threads for worker in range(self._threads + 1)]
+        first, *others = [slice(*pair) for pair in pairwise(edges)]
+        pool = self._workers()
+        self._running = [pool.submit(part, rows, i) for i, rows in enumerate(others, start=1)]
+        part(first, 0)
+        for done in self._running:
+            done.result()
+
+    def _workers(self) -> ThreadPoolExecutor:
+        """The other threads; a forked child has none of its parent's and gets its own."""
+        if self._pool is None or self._process != os.getpid():
+            self._pool, self._process = ThreadPoolExecutor(self._threads - 1), os.getpid()
+        return self._pool

@@ -1,0 +1,362 @@
+"""What a release would cost and leak, before anything is released."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.core.alphabet import Label
+from sfumato.core.arrays import Bools, Floats
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.guarantees import SIP
+from sfumato.core.progress import Progress
+from sfumato.core.purpose import Fallback, Purpose
+from sfumato.core.randomness import Randomness, seeded
+from sfumato.core.state import InstantState
+from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
+from sfumato.solver.design_methods import Method
+from sfumato.solver.design_result import Design
+from sfumato.stream.history_paths import TruePath, draw_paths, mean_and_error
+from sfumato.stream.instant import InstantPlan
+from sfumato.stream.lifetime import one_value_bound
+from sfumato.stream.one_value import one_value_leakage
+from sfumato.stream.remap import remapped
+
+RIVALS = (Method.OPTIMAL, Method.CALIBRATED, Method.RANDOMIZED_RESPONSE)
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+SILENCE = "say nothing"
+_KEPT_CELLS = 5_000_000
+"""Probabilities up to which what a stream told about single values is computed."""
+_SURE = 2.0
+"""Standard errors that a difference must have to be taken for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What one method would do, on average over streams.
+
+    Attributes:
+        method: Its name.
+        loss: Expected loss per value.
+        remapped_loss: The same after the receiver's best guess; None where there is no output.
+        sip: Leakage per step under the model, mean.
+        ldp: Model-free leakage per step, mean.
+        constant: Share of steps whose output says nothing.
+        loss_error: Standard error of the loss, over streams; infinite for one stream.
+        better: Part of the loss of a constant that it saves; 0 or less: no better than silence.
+        better_error: Its standard error.
+        total: Largest leakage of a whole stream under the model.
+        one_value: What all outputs of a stream told about one value at most, exactly; None where
+            it was not computed.
+        never: Symbols that no channel releases.
+    """
+
+    method: str
+    loss: float
+    remapped_loss: float | None
+    sip: float
+    ldp: float
+    constant: float
+    loss_error: float = 0.0
+    better: float = 0.0
+    better_error: float = 0.0
+    total: float = 0.0
+    one_value: float | None = None
+    never: tuple[Label, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """Ways to release side by side, and what a careful user should know.
+
+    Attributes:
+        methods: What each would do; the last says nothing.
+        streams: How many streams each was tried on.
+        length: Values of a stream, on average.
+        held_out: Whether they came from a table, not from the model.
+        total: What a stream of this length may leak in all, under the model.
+        one_value: What it may tell about one of its values in all: a proven bound.
+        one_value_rule: What that bound rests on.
+        remarks: Words of warning.
+    """
+
+    methods: tuple[Forecast, ...]
+    streams: int
+    length: float
+    held_out: bool
+    total: float
+    one_value: float
+    one_value_rule: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Expected loss of each method at one multiple of the budget."""
+
+    factor: float
+    epsilon: float
+    losses: dict[str, float]
+
+
+def forecast(
+    plan: InstantPlan,
+    *,
+    length: int,
+    streams: int = 20,
+    seed: int = 1,
+    paths: Sequence[TruePath] | None = None,
+    progress: Progress | None = None,
+) -> PlanReport:
+    """Compare methods on the same streams: drawn from the model itself, or given.
+
+    Args:
+        plan: The rule of the release.
+        length: Values of each stream that is drawn.
+        streams: How many are drawn.
+        seed: Of the simulation.
+        paths: True streams that the model was not fitted to, instead.
+        progress: Called with the number of steps done so far, over all methods.
+    """
+    from sfumato.stream.remarks import remarks
+
+    if paths is None:
+        assert isinstance(plan.model, MarkovChain | PairChain)
+        walks = draw_paths(plan.model, length, streams, seed)
+    else:
+        walks = list(paths)
+    told: list[_Told] = []
+    for method in RIVALS:
+        rule = _simulation(plan, method)
+        told.append(_Told.of(rule, walks, seed, paths is not None, progress, len(told)))
+    silence = _silence(plan, walks, paths is not None)
+    rows = [*(one.forecast(silence) for one in told), _nothing_hidden(), silence.forecast(silence)]
+    values = sum(map(len, walks))
+    longest = max(map(len, walks))
+    chain = plan.model if isinstance(plan.model, MarkovChain) else None
+    bound = one_value_bound(chain, plan.budget, longest)
+    report = PlanReport(
+        methods=tuple(rows),
+        streams=len(walks),
+        length=values / len(walks),
+        held_out=paths is not None,
+        total=one_value_bound(None, plan.budget, longest).sip.epsilon,
+        one_value=bound.sip.epsilon,
+        one_value_rule=bound.rule,
+        remarks=(),
+    )
+    return replace(report, remarks=remarks(report, differences([*told, silence])))
+
+
+def curve(
+    plan: InstantPlan,
+    *,
+    length: int,
+    streams: int = 4,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> list[CurvePoint]:
+    """Expected loss of each method over a range of budgets around the asked one."""
+    points = []
+    each = len(RIVALS) * length * streams
+    for done, factor in enumerate(FACTORS):
+        scaled = replace(plan, budget=_scaled(plan.budget, factor))
+        told = (lambda n, base=done * each: progress(base + n)) if progress else None
+        rows = forecast(scaled, length=length, streams=streams, seed=seed, progress=told).methods
+        losses = {row.method: row.loss for row in rows}
+        losses |= {
+            f"{row.method}, best guess": row.remapped_loss
+            for row in rows
+            if row.remapped_loss is not None
+        }
+        first = scaled.budget.allowance(scaled.begin("plan").ledger).sip
+        points.append(CurvePoint(factor, first, losses))
+    return points
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much less one method loses than another on the same streams, and its standard error."""
+
+    less: str
+    more: str
+    by: float
+    error: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is more than chance, and than rounding."""
+        return self.by > max(_SURE * self.error, 1e-9)
+
+
+def differences(told: Sequence[_Told]) -> list[Difference]:
+    """Every pair of methods, the better one first."""
+    found = []
+    for place, one in enumerate(told):
+        for other in told[place + 1 :]:
+            by, error = mean_and_error(other.losses - one.losses, one.counts)
+            names = (one.method, other.method) if by >= 0 else (other.method, one.method)
+            found.append(Difference(*names, abs(by), error))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """What a method did on each stream: sums over its values."""
+
+    method: str
+    counts: Floats
+    losses: Floats
+    guessed: Floats | None
+    sip: Floats
+    ldp: Floats
+    constant: Floats
+    one_value: float | None
+    never: tuple[Label, ...]
+
+    @classmethod
+    def of(
+        cls,
+        plan: InstantPlan,
+        walks: Sequence[TruePath],
+        seed: int,
+        given: bool,
+        progress: Progress | None,
+        before: int,
+    ) -> _Told:
+        """Release every stream in a simulation."""
+        coins, sums, worst = seeded(seed), np.zeros((len(walks), 5)), 0.0
+        released = np.zeros(len(plan.model.alphabet), dtype=np.bool_)
+        done = before * sum(map(len, walks))
+        for place, walk in enumerate(walks):
+            run = _Run(plan, plan.begin(f"stream {place}"), given, released)
+            for value in walk:
+                run.step(value, coins)
+                done += 1
+                if progress:
+                    progress(done)
+            sums[place] = run.sums
+            worst = max(worst, run.about_one_value())
+        labels = plan.model.alphabet.labels
+        never = tuple(labels[y] for y in np.flatnonzero(~released))
+        counts = np.array([len(walk) for walk in walks], dtype=np.float64)
+        known = None if math.isinf(worst) else worst
+        loss, guessed, sip, ldp, constant = sums.T
+        name = plan.method.value
+        return cls(name, counts, loss, guessed, sip, ldp, constant, known, never)
+
+    def forecast(self, silence: _Told) -> Forecast:
+        """The same per value, with standard errors."""
+        loss, error = mean_and_error(self.losses, self.counts)
+        nothing, _ = mean_and_error(silence.losses, self.counts)
+        saved, saved_error = mean_and_error(silence.losses - self.losses, self.counts)
+        values = self.counts.sum()
+        return Forecast(
+            method=self.method,
+            loss=loss,
+            remapped_loss=None if self.guessed is None else float(self.guessed.sum() / values),
+            sip=float(self.sip.sum() / values),
+            ldp=float(self.ldp.sum() / values),
+            constant=float(self.constant.sum() / values),
+            loss_error=error,
+            better=saved / nothing if nothing else 0.0,
+            better_error=saved_error / nothing if nothing else 0.0,
+            total=float(self.sip.max()),
+            one_value=self.one_value,
+            never=self.never,
+        )
+
+
+class _Run:
+    """One simulated stream."""
+
+    def __init__(
+        self, plan: InstantPlan, state: InstantState, given: bool, released: Bools
+    ) -> None:
+        self._plan, self._state, self._given, self._released = plan, state, given, released
+        self._told: list[Floats | None] = []
+        self.sums = np.zeros(5)
+
+    def step(self, place: int, coins: Randomness) -> None:
+        """One value; a moment at which nothing may leave costs what the receiver's guess does."""
+        plan, state = self._plan, self._state
+        design = plan.prepare(state)
+        if design is None or place < 0:
+            guess = plan.loss.means(state.belief.marginal)
+            cost = float(guess.min()) if place < 0 else self._cost(int(guess.argmin()), place)
+            self.sums += (cost, cost, 0.0, 0.0, 1.0)
+            self._told.append(None)
+            _, self._state = plan.skip(state)
+            return
+        event, self._state = plan.step(state, plan.model.alphabet.labels[place], coins)
+        guessed = remapped(design, state.belief.marginal, plan.loss)
+        costs = [self._mean_cost(one, place) for one in (design, guessed)]
+        self._released[design.channel.outputs] = True
+        constant = design.channel.is_constant
+        output = plan.model.alphabet.index(event.released)
+        self._told.append(None if constant else design.channel.likelihood(output))
+        self.sums += (*costs, event.sip.epsilon, event.ldp.epsilon, float(constant))
+
+    def _mean_cost(self, design: Design, place: int) -> float:
+        """Expected loss: under the belief where the truth is drawn from it, else given it."""
+        if not self._given:
+            return design.cost
+        truth = np.zeros(len(self._plan.loss))
+        truth[place] = 1.0
+        return design.channel.mean_loss(truth, self._plan.loss)
+
+    def _cost(self, output: int, place: int) -> float:
+        return float(self._plan.loss.rows([place])[0, output])
+
+    def about_one_value(self) -> float:
+        """What all outputs told about one value; infinite where it was not computed."""
+        model = self._plan.model
+        if not isinstance(model, MarkovChain) or len(self._told) * model.size > _KEPT_CELLS:
+            return math.inf
+        return one_value_leakage(model, self._told)
+
+
+def _simulation(plan: InstantPlan, method: Method) -> InstantPlan:
+    return replace(
+        plan,
+        method=method,
+        budget=plan.budget if method is Method.OPTIMAL else replace(plan.budget, ldp=None),
+        purpose=Purpose.SIMULATION,
+        on_exhausted=Fallback.SUPPRESS,
+    )
+
+
+def _silence(plan: InstantPlan, walks: Sequence[TruePath], given: bool) -> _Told:
+    """The best output of each moment for somebody who is told nothing; it leaks nothing."""
+    longest, counts = max(map(len, walks)), np.array([len(w) for w in walks], dtype=np.float64)
+    belief, guesses, costs = plan.model.first(), [], []
+    released = np.zeros(len(plan.loss), dtype=np.bool_)
+    for _ in range(longest):
+        means = plan.loss.means(belief.marginal)
+        guesses.append(int(means.argmin()))
+        costs.append(float(means.min()))
+        released[guesses[-1]] = True
+        belief = plan.model.following(belief)
+    losses = np.zeros(len(walks))
+    for place, walk in enumerate(walks):
+        losses[place] = math.fsum(
+            float(plan.loss.rows([truth])[0, guesses[t]]) if given and truth >= 0 else costs[t]
+            for t, truth in enumerate(walk)
+        )
+    nothing, labels = np.zeros(len(walks)), plan.model.alphabet.labels
+    never = tuple(labels[y] for y in np.flatnonzero(~released))
+    return _Told(SILENCE, counts, losses, None, nothing, nothing, counts, 0.0, never)
+
+
+def _nothing_hidden() -> Forecast:
+    return Forecast("no privacy", 0.0, 0.0, math.inf, math.inf, 0.0, better=1.0, total=math.inf)
+
+
+def _scaled(budget: Budget, factor: float) -> Budget:
+    match budget:
+        case PerStep() | Horizon() | Window() | Geometric():
+            return replace(budget, sip=SIP(budget.sip.epsilon * factor))

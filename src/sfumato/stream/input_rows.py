@@ -1,0 +1,193 @@
+"""The rows of a live table: who, when, what, and what tells one event from all others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from sfumato.core.alphabet import Label
+from sfumato.core.errors import InvalidParameter
+from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
+from sfumato.store.anchor import value_tag
+from sfumato.store.sqlite import Identity, Input
+from sfumato.tables.cells import stream_name
+from sfumato.tables.kept_columns import Beside
+from sfumato.tables.missing import MISSING_SYMBOL, Missing, is_missing
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Chunk
+from sfumato.tables.times import Late, Time
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which columns of a live table mean what, and which leave beside the answers.
+
+    Attributes:
+        event: Column of event ids. They are released, and tell an event from all others.
+        time: Column of times. Without event ids, stream and time tell an event from all others;
+            rows of a stream must not go back in time.
+        keep: Columns that leave as they are: the time, and those in
+        independent: columns that are declared to tell nothing of the values.
+        missing: What becomes of a missing value.
+        late: What becomes of a row that goes back in time.
+
+    Examples:
+        >>> Reading(time="when").identity, Reading(event="id", time="when").identity
+        (<Identity.TIME: 'time'>, <Identity.EVENT: 'event'>)
+    """
+
+    event: str | None = None
+    time: str | None = None
+    keep: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+    missing: Missing = Missing.REFUSE
+    late: Late = Late.REFUSE
+
+    @property
+    def identity(self) -> Identity:
+        """What tells an event from all others."""
+        if self.event is not None:
+            return Identity.EVENT
+        return Identity.ROW if self.time is None else Identity.TIME
+
+    def columns(self, model: StreamModel) -> list[str]:
+        """The columns to read."""
+        named = [name for name in (self.event, self.time) if name is not None]
+        return list(dict.fromkeys([model.stream, *model.values, *named, *self.keep]))
+
+    def check(self, model: StreamModel) -> None:
+        """Refuse columns that would let a value out, and rules that this model cannot keep."""
+        if self.event is not None and self.event in model.values:
+            rule = "not hold the values: ids are released"
+            raise InvalidParameter("the event column", self.event, rule)
+        if self.time is not None and self.time in (*model.values, model.stream):
+            raise InvalidParameter("the time column", self.time, "hold times alone")
+        self._check_kept(model)
+        if self.missing is Missing.SYMBOL and MISSING_SYMBOL not in model.alphabet:
+            rule = f"come with a model that knows the symbol {MISSING_SYMBOL}: fit it so"
+            raise InvalidParameter("missing", "symbol", rule)
+
+    def _check_kept(self, model: StreamModel) -> None:
+        beside = Beside.of(self.keep, self.independent, model.values)
+        for name in beside.kept:
+            if name in (model.stream, self.event):
+                rule = "not name streams or events: they leave anyway"
+                raise InvalidParameter("keep", name, rule)
+        for name in beside.linked:
+            if name != self.time:
+                rule = (
+                    "name the time column, or columns that you declare independent: what leaves "
+                    "beside a value and tells of it is not in the certificate"
+                )
+                raise InvalidParameter("keep", name, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+        id: What tells its event from all others.
+        stream: Whose value it is.
+        place: Its number in the table.
+        symbol: The value; None if it is outside the alphabet.
+        silent: Whether the value is missing and its moment passes.
+        time: When, if a column says so.
+        kept: What leaves beside the answer.
+        tag: Keyed digest of the value.
+    """
+
+    id: str
+    stream: str
+    place: int
+    symbol: Label | None
+    silent: bool
+    time: Time | None
+    kept: tuple[str | None, ...]
+    tag: bytes
+
+
+class RowReader:
+    """Reads the rows of one input, chunk by chunk.
+
+    Attributes:
+        missing: How many values were missing so far.
+        clipped: How many lay beyond the range of the model and were taken for its edge.
+    """
+
+    def __init__(self, path: str, model: StreamModel, reading: Reading, source: Input) -> None:
+        self._path = path
+        self._model = model
+        self._reading = reading
+        self._source = source
+        self.missing = self.clipped = 0
+
+    def read(self, chunk: Chunk) -> tuple[list[Row], BadTable | None]:
+        """The rows up to the first that breaks a rule, and what it broke."""
+        rows: list[Row] = []
+        try:
+            for row in self._rows(chunk):
+                rows.append(row)
+        except BadTable as problem:
+            return rows, problem
+        return rows, None
+
+    def _rows(self, chunk: Chunk) -> Iterator[Row]:
+        columns, reading = chunk.columns, self._reading
+        values = zip(*(columns[name] for name in self._model.values), strict=True)
+        for offset, value in enumerate(values):
+            place = chunk.first + offset
+            stream = stream_name(
+                columns[self._model.stream][offset], self._model.stream, self._path, place
+            )
+            gone = any(is_missing(cell) for cell in value)
+            if gone and reading.missing is not Missing.REFUSE:
+                self.missing += 1
+            if gone and reading.missing is Missing.DROP:
+                continue
+            time = None if reading.time is None else self._time(columns, offset, place)
+            id_ = self._id(columns, offset, place, stream, time)
+            silent = gone and reading.missing is Missing.SKIP
+            symbol = self._symbol(value, place, gone)
+            tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
+            kept = tuple(_told(columns[name][offset]) for name in reading.keep)
+            yield Row(id_, stream, place, symbol, silent, time, kept, tag)
+
+    def _id(
+        self, columns: dict[str, list[Raw]], offset: int, place: int, stream: str, time: Time | None
+    ) -> str:
+        if self._reading.event is not None:
+            given = columns[self._reading.event][offset]
+            return stream_name(given, self._reading.event, self._path, place)
+        if time is not None:
+            return json.dumps([stream, time.text], ensure_ascii=False)
+        return f"{self._source.label}:{place}"
+
+    def _time(self, columns: dict[str, list[Raw]], offset: int, place: int) -> Time:
+        assert self._reading.time is not None
+        try:
+            return Time.of(columns[self._reading.time][offset])
+        except Unreadable as problem:
+            rule = f"column {self._reading.time!r} {problem}"
+            raise BadTable(self._path, place, rule) from None
+
+    def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
+        if gone and self._reading.missing is Missing.SKIP:
+            return None
+        if gone and self._reading.missing is Missing.SYMBOL:
+            return MISSING_SYMBOL
+        try:
+            symbol = self._model.encoding.encode(*value)
+            self.clipped += symbol is not None and clipped(self._model.encoding, value)
+            return symbol
+        except Unreadable as problem:
+            raise BadTable(self._path, place, f"the value {problem}") from None
+
+
+def _told(cell: object) -> str | None:
+    """A cell as text: what is kept looks alike in every format."""
+    if cell is None:
+        return None
+    return cell.isoformat() if isinstance(cell, date) else str(cell)

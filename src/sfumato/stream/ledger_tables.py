@@ -1,0 +1,73 @@
+"""A ledger as a table: every answer that was ever given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from sfumato.core.progress import Progress
+from sfumato.store.reading import LedgerReader
+from sfumato.tables.readers import CHUNK_ROWS, Table
+from sfumato.tables.writers import Columns, Output, Record
+
+_COLUMNS: Columns = {
+    "row": int,
+    "event": str,
+    "source": str,
+    "place": int,
+    "stream": str,
+    "sequence": int,
+    "batch": int,
+    "released": str,
+    "outcome": str,
+    "sip": float,
+    "ldp": float,
+    "time": str,
+}
+
+
+def export_ledger(path: str | Path, output: Table, progress: Progress | None = None) -> int:
+    """Write every answer of a ledger to a table, in the order in which they were given.
+
+    Args:
+        path: The ledger; it is only read.
+        output: The table. It holds event ids and times: see who may have it.
+        progress: Called with the number of rows written so far.
+
+    Returns:
+        How many rows there are.
+
+    Raises:
+        CorruptData: If a row is not the one that was committed.
+    """
+    with LedgerReader(path) as ledger:
+        ledger.check_head()
+        with Output(output, _COLUMNS) as sink:
+            done, records = 0, _records(ledger)
+            while part := list(islice(records, CHUNK_ROWS)):
+                sink.write(part)
+                done += len(part)
+                if progress:
+                    progress(done)
+    return done
+
+
+def _records(ledger: LedgerReader) -> Iterator[Record]:
+    for entry in ledger.intact_entries():
+        answer, event = entry.answer, entry.answer.event
+        released = None if event.released is None else str(event.released)
+        yield [
+            entry.number,
+            answer.id,
+            answer.source,
+            answer.place,
+            event.stream,
+            event.sequence,
+            event.batch,
+            released,
+            event.outcome.value,
+            event.sip.epsilon,
+            event.ldp.epsilon,
+            answer.time,
+        ]

@@ -1,0 +1,1 @@
+"""Values that leave together, and the parts that their patterns fall into."""

@@ -1,0 +1,56 @@
+"""The channel of a batch under a correlation library: on the kept patterns of its length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief
+from sfumato.models.library import PatternLibrary
+from sfumato.solver.design_methods import Method, design
+from sfumato.stream.partition.batch_loss import BatchLoss
+from sfumato.stream.partition.patterns import BatchDesign
+
+
+class KeptPatterns:
+    """Every batch belongs to the kept pattern that is nearest to it.
+
+    Args:
+        library: The kept patterns.
+        belief: Belief about the pattern of the last batch.
+        length: Values of the batch, which is public.
+    """
+
+    def __init__(self, library: PatternLibrary, belief: Belief, length: int) -> None:
+        self._library, self._length = library, length
+        self._kept = library.of_length(length)
+        self.masses: Floats
+        self.error: float
+        self.masses, self.error = library.ahead(belief, length)
+
+    def part(self, places: Sequence[int]) -> int:
+        """The kept pattern nearest to a batch."""
+        return int(np.searchsorted(self._kept, self._library.nearest(places)))
+
+    def after(self, likelihood: Floats) -> Belief:
+        """Belief about the pattern of this batch."""
+        return self._library.after(self.masses, self._length, likelihood, self.error)
+
+
+def design_kept(
+    library: PatternLibrary,
+    belief: Belief,
+    length: int,
+    loss: BatchLoss,
+    epsilon: float,
+    *,
+    ldp: float | None = None,
+    method: Method = Method.OPTIMAL,
+) -> BatchDesign:
+    """A certified channel for the next batch; its loss is that of the kept patterns."""
+    parts = KeptPatterns(library, belief, length)
+    patterns = library.patterns[library.of_length(length), :length]
+    found = design(method, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
+    return BatchDesign(parts, found, patterns, exact=False)

@@ -1,0 +1,67 @@
+"""From a model, a loss and a budget to a compiled policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sfumato.core import checks
+from sfumato.core.errors import InvalidParameter
+from sfumato.models.encoding import StreamModel
+from sfumato.solver.policy import Policy
+from sfumato.store.files import load
+from sfumato.stream.compile import compile_policy
+from sfumato.stream.release_spec import ReleaseSpec, named_batch_loss
+from sfumato.tables.named_loss import named_loss
+
+
+def compile_for(
+    model: StreamModel,
+    spec: ReleaseSpec,
+    *,
+    tolerance: float = 0.005,
+    max_channels: int = 2_000,
+    steps: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Policy:
+    """Compile a policy for a release: an even share of its budget for every value or batch.
+
+    Args:
+        model: The model of the release.
+        spec: What the release will be asked to do.
+        tolerance: A part of the loss that is not worth another channel.
+        max_channels: Keep no more than this.
+        steps: Simulated steps; chosen by the size of the alphabet if not given.
+        progress: Told how much of how much is done.
+    """
+    spec.schedule()
+    epsilon, ldp = spec.per_step()
+    width = 1 if spec.batch is None else checks.count("--batch", spec.batch)
+    loss = named_loss if spec.batch is None else named_batch_loss
+    return compile_policy(
+        model.single_values,
+        loss(spec.loss_for(model), model.alphabet),
+        epsilon * width,
+        width=width,
+        ldp=None if ldp is None else ldp * width,
+        method=spec.chosen_method(),
+        tolerance=tolerance,
+        max_channels=max_channels,
+        steps=steps,
+        progress=progress,
+    )
+
+
+def beside_model(model: str) -> Path:
+    """Where the policy of a model lies unless told otherwise."""
+    return Path(model).with_suffix(".policy")
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read a policy that `sfumato compile` wrote."""
+    if not Path(path).is_file():
+        raise InvalidParameter("--policy", str(path), "be a file that `sfumato compile` wrote")
+    policy = load(path)
+    if not isinstance(policy, Policy):
+        raise InvalidParameter("--policy", str(path), "hold a policy; make one with `compile`")
+    return policy

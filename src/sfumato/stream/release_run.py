@@ -1,0 +1,178 @@
+"""From a table of true values to a table of private ones, with a ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from sfumato.core import checks
+from sfumato.core.alphabet import Label
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.progress import Progress
+from sfumato.core.randomness import Randomness, secure
+from sfumato.models.encoding import Grid, StreamModel
+from sfumato.store.sqlite import Again, SqliteStore
+from sfumato.stream.batched_plan import BatchedPlan
+from sfumato.stream.input_groups import groups, until_stopped, with_ticks
+from sfumato.stream.input_rows import Reading
+from sfumato.stream.instant import InstantPlan
+from sfumato.stream.ledgered_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
+from sfumato.stream.release_spec import beside
+from sfumato.tables.interrupt import Interruptible
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import STANDARD, Chunk, Table
+from sfumato.tables.writers import Columns, Output, Record
+
+_RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
+
+
+def release_table(
+    source: Table,
+    output: Table,
+    model: StreamModel,
+    plan: InstantPlan | BatchedPlan,
+    *,
+    document: bytes | None = None,
+    wait: float | None = None,
+    ledger: str | Path | None = None,
+    reading: Reading | None = None,
+    again: Again = Again.REFUSE,
+    source_name: str | None = None,
+    randomness: Randomness | None = None,
+    progress: Progress | None = None,
+    remark: Callable[[str], None] | None = None,
+) -> ReleaseReport:
+    """Release a table with one row per value; rows of different streams may be interleaved.
+
+    Args:
+        source: The true values.
+        output: Where the private values go; a file appears only when it is complete, or, after
+            Ctrl-C, when all that was answered is in it.
+        model: The model, and how the table is read for it.
+        plan: The rule of the release; made for the chain of `model`.
+        document: The rules, to appear beside a file output together with it, for an audit.
+        wait: In batches: release a batch that is not complete so many seconds after its first
+            value came; else only at the end of the input.
+        ledger: File that keeps every answer: an event that comes again gets its old answer, and
+            a stream goes on from file to file.
+        reading: Which columns hold event ids and times, which are kept, and what becomes of missing
+            values.
+        again: Without event ids and times nothing tells new rows from rows that were answered
+            before: whether a source that the ledger knows is the same input once more
+            (`RESUME`), which is checked, or new data (`APPEND`).
+        source_name: The name of the source in the ledger; the file name if not given.
+        randomness: Coins; fresh ones unless given.
+        progress: Called with the number of rows answered so far.
+        remark: Told when the value of a retry cannot be compared with the one before.
+
+    Raises:
+        BadTable: If a row is malformed, or a retry has another value; answers committed so far stay
+            in the ledger.
+        LedgerMismatch: If the ledger is that of another plan, or knows the source already.
+    """
+    if wait is not None:
+        checks.finite("wait", wait)
+    if plan.model.fingerprint != model.chain.fingerprint:
+        raise InvalidParameter("plan", "that of another model", "be made for the given model")
+    reading = reading or Reading()
+    reading.check(model)
+    if same_file(source.path, output.path):
+        raise BadTable(output.path, None, "the output must not be the input")
+    for other in (source.path, output.path, str(beside(output.path))):
+        if ledger is not None and same_file(str(ledger), other):
+            raise BadTable(str(ledger), None, "the ledger must be a file of its own")
+    coins = secure() if randomness is None else randomness
+    if ledger is None and again is not Again.REFUSE:
+        raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
+    batched = isinstance(plan, BatchedPlan)
+    columns = output_columns(model, reading, in_batches=batched)
+    rules = None if document is None else document.decode()
+    with SqliteStore(ledger, plan.fingerprint, rules=rules) as store, Interruptible() as stop:
+        if remark and ledger is not None and store.anchored is None and store.front.head.entries:
+            remark(
+                f"{ledger}.head was not there: whether this is an older copy of the ledger, and "
+                "what it spent since is forgotten, cannot be told"
+            )
+        name = source_name or Path(source.path).name
+        asked = store.begin(name, reading.identity, again)
+        kind = BatchedRun if batched else InstantRun
+        run: Run = kind(source.path, asked, model, plan, store, coins, reading, remark)
+        papers = {} if document is None else {str(beside(output.path)): document}
+        with Output(output, columns, papers) as sink:
+            if ledger is None:  # now that nobody else can write it
+                _check_first(output, coins)
+            for answers in _answered(run, source.chunks(reading.columns(model)), stop, wait):
+                sink.write(records(answers, model, reading, in_batches=batched))
+                if progress:
+                    progress(run.rows)
+            if not stop.requested:
+                run.check_resumed()
+        return run.report(interrupted=stop.requested)
+
+
+def _check_first(output: Table, coins: Randomness) -> None:
+    """Without a ledger nothing that left is drawn anew by accident."""
+    if not coins.addressed and not output.is_standard and Path(output.path).exists():
+        rule = "not exist: a second release tells more about everyone (or give a ledger, or a key)"
+        raise InvalidParameter("output", output.path, rule)
+
+
+def _answered(
+    run: Run, chunks: Iterator[Chunk], stop: Interruptible, wait: float | None
+) -> Iterator[list[Told]]:
+    """Answers in the order in which they may leave; at the end of the input nothing waits."""
+    arriving: Iterator[Chunk | None] = until_stopped(chunks, stop)
+    if wait is not None:
+        arriving = with_ticks(chunks, stop, partial(run.patience, wait))
+    for group in groups(arriving, stop):
+        if group is not None:
+            yield run.answer(group)
+        while wait is not None and (late := run.flush(waited=wait)):
+            yield late
+    while not stop.requested and (last := run.flush()):
+        yield last
+
+
+def output_columns(model: StreamModel, reading: Reading, *, in_batches: bool = False) -> Columns:
+    """Columns of a released table, and what they hold."""
+    columns: dict[str, type] = {} if reading.event is None else {"event": str}
+    batch: dict[str, type] = {"batch": int} if in_batches else {}
+    taken = {*columns, *batch, *_RESERVED}
+    for what, name in (("stream", model.stream), *(("kept", name) for name in reading.keep)):
+        if name in taken:
+            rule = f"not have the name of an output column ({', '.join(sorted(taken))})"
+            raise InvalidParameter(f"the {what} column", name, rule)
+    columns |= {
+        model.stream: str,
+        **dict.fromkeys(reading.keep, str),
+        "sequence": int,
+        **batch,
+        "released": type(model.alphabet.labels[0]),
+    }
+    if isinstance(model.encoding, Grid):
+        columns |= {"x": float, "y": float}
+    return columns | {"outcome": str, "sip": float, "ldp": float}
+
+
+def records(
+    answers: Iterable[Told], model: StreamModel, reading: Reading, *, in_batches: bool = False
+) -> Iterator[Record]:
+    """Answers as rows of the output: public things only."""
+    alphabet = model.alphabet
+    centres = alphabet.coordinates if isinstance(model.encoding, Grid) else None
+    for answer, kept in answers:
+        event = answer.event
+        record: list[Label | float | None] = [] if reading.event is None else [answer.id]
+        record += [event.stream, *kept, event.sequence, *([event.batch] if in_batches else [])]
+        record.append(event.released)
+        if centres is not None:
+            known = event.released is not None
+            record += centres[alphabet.index(event.released)].tolist() if known else [None, None]
+        yield [*record, event.outcome.value, event.sip.epsilon, event.ldp.epsilon]
+
+
+def same_file(left: str, right: str) -> bool:
+    """Whether two names mean one file, however they are written."""
+    return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)

@@ -1,0 +1,239 @@
+"""What a release was asked to do, as a small public document that an audit can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+import sfumato.stream.partition.batch_loss as batch_losses
+from sfumato.core import checks
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.budgets import Budget, Horizon, PerStep, Window
+from sfumato.core.checks import choice
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.purpose import Fallback, Purpose
+from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
+from sfumato.models.library import PatternLibrary
+from sfumato.solver.design_methods import Method
+from sfumato.solver.policy import Policy
+from sfumato.stream.batched_plan import BatchedPlan
+from sfumato.stream.instant import InstantPlan
+from sfumato.stream.partition.batch_loss import BatchLoss, additive
+from sfumato.tables.documents import read_document
+from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
+
+
+class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Budget, loss and rules of a release.
+
+    Attributes:
+        epsilon: Leakage per step; or
+        budget: total leakage, with either
+        horizon: the number of steps it is for, or
+        window: the number of successive steps it is for, wherever they begin.
+        ldp: Cap on the model-free leakage, over the same steps as the budget.
+        loss: `hamming`, `absolute`, `squared`, `euclidean`, `great-circle` or a file with a matrix;
+            for batches `histogram` too. If not given it follows the model: see `default_loss`.
+        batch: Release in batches of this many values; one by one if not given.
+        method: How channels are found.
+        when_exhausted: What leaves when the budget is gone.
+        when_unknown: What leaves for a value outside the alphabet.
+        missing: What became of a missing value.
+        late: What became of a row that went back in time.
+        keep: Columns that left as they were beside the values: knowledge of everybody.
+        independent: Those of them that were declared to tell nothing of the values.
+        purpose: A release, or a simulation.
+        policy: Fingerprint of the compiled policy that was used, if one was.
+        model: Fingerprint of the chain it was used with.
+
+    Examples:
+        >>> ReleaseSpec(budget=10.0, horizon=50).schedule()
+        Horizon(sip=SIP(epsilon=10.0, delta=0.0), steps=50, ldp=None)
+    """
+
+    epsilon: float | None = None
+    budget: float | None = None
+    horizon: int | None = None
+    window: int | None = None
+    ldp: float | None = None
+    loss: str | list[list[float]] | None = None
+    batch: int | None = None
+    method: str = "optimal"
+    when_exhausted: str = "refuse"
+    when_unknown: str = "refuse"
+    missing: str = "refuse"
+    late: str = "refuse"
+    keep: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+    purpose: str = "release"
+    policy: str | None = None
+    model: str | None = None
+
+    def schedule(self) -> Budget:
+        """The budget, checked: exactly one of the three forms."""
+        cap = None if self.ldp is None else LDP(self.ldp)
+        match self.epsilon, self.budget, self.horizon, self.window:
+            case float() | int() as epsilon, None, None, None:
+                return PerStep(SIP(epsilon), cap)
+            case None, float() | int() as total, int() as steps, None:
+                return Horizon(SIP(total), steps, cap)
+            case None, float() | int() as total, None, int() as width:
+                return Window(SIP(total), width, cap)
+            case _:
+                rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
+                raise InvalidParameter("budget", "another combination", rule)
+
+    def plan(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan | BatchedPlan:
+        """The plan of a release with this model, and with the policy it names."""
+        if self.width(model) is not None:
+            return self.batched(model, policy)
+        return self.instant(model, policy)
+
+    def width(self, model: StreamModel) -> int | None:
+        """Values of a batch; a library has a width of its own."""
+        own = model.chain.width if isinstance(model.chain, PatternLibrary) else None
+        if self.batch is None:
+            return own
+        if own not in (None, checks.count("--batch", self.batch)):
+            raise InvalidParameter("--batch", self.batch, f"be that of the library, {own}")
+        return self.batch
+
+    def instant(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan:
+        """The plan of a release value by value."""
+        if self.batch is not None:
+            raise InvalidParameter("batch", self.batch, "not be given here: values leave at once")
+        self._check_made_with(model, policy)
+        return InstantPlan(
+            model=model.value_by_value,
+            budget=self.schedule(),
+            loss=named_loss(self.loss_for(model), model.alphabet),
+            method=self.chosen_method(),
+            on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
+            on_unknown=choice("when-unknown", Fallback, self.when_unknown),
+            purpose=choice("purpose", Purpose, self.purpose),
+            policy=policy,
+        )
+
+    def batched(self, model: StreamModel, policy: Policy | None = None) -> BatchedPlan:
+        """The plan of a release batch by batch."""
+        self._check_made_with(model, policy)
+        width = self.width(model)
+        if width is None:
+            raise InvalidParameter("batch", None, "be given for a release in batches")
+        return BatchedPlan(
+            model=model.chain if isinstance(model.chain, PatternLibrary) else model.single_values,
+            budget=self.schedule(),
+            loss=named_batch_loss(self.loss_for(model), model.alphabet),
+            width=width,
+            method=self.chosen_method(),
+            on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
+            on_unknown=choice("when-unknown", Fallback, self.when_unknown),
+            purpose=choice("purpose", Purpose, self.purpose),
+            policy=policy,
+        )
+
+    def loss_for(self, model: StreamModel) -> str | list[list[float]]:
+        """The loss that was asked for, or the one that suits the model."""
+        return default_loss(model) if self.loss is None else self.loss
+
+    def _check_made_with(self, model: StreamModel, policy: Policy | None) -> None:
+        if self.policy != (None if policy is None else policy.fingerprint):
+            rule = "be the one the release was made with" if self.policy else "not be given"
+            raise InvalidParameter("policy", "another" if policy else None, rule)
+        if self.model is not None and self.model != model.chain.fingerprint:
+            raise InvalidParameter("model", "another", "be the one the release was made with")
+
+    def chosen_method(self) -> Method:
+        """How channels are found."""
+        return choice("method", Method, self.method)
+
+    def per_step(self) -> tuple[float, float | None]:
+        """An even share of the budget for one step, under the model and whatever the model."""
+        parts = self.horizon or self.window or 1
+        total = self.epsilon if self.budget is None else self.budget
+        if total is None:
+            raise InvalidParameter("budget", None, "be given")
+        return total / parts, None if self.ldp is None else self.ldp / parts
+
+
+def default_loss(model: StreamModel) -> str:
+    """Distance where values have places that were cut into cells or bins; else right or wrong.
+
+    Examples:
+        >>> from sfumato.models.encoding import Bins
+        >>> from sfumato.models.markov import MarkovChain
+        >>> speed = Bins([0.0, 10.0, 20.0])
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]], alphabet=speed.alphabet)
+        >>> default_loss(StreamModel(chain, speed))
+        'absolute'
+    """
+    match model.encoding:
+        case Bins():
+            return "absolute"
+        case Grid():
+            return "great-circle" if model.unit == DEGREES else "euclidean"
+        case Symbols():
+            return "hamming"
+
+
+def unit_of(loss: str | list[list[float]], model: StreamModel) -> str:
+    """What a number of this loss is in, as words to put behind it; "" where nothing is known.
+
+    Examples:
+        >>> from sfumato.models.markov import MarkovChain
+        >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> unit_of("hamming", StreamModel(chain, Symbols(chain.alphabet)))
+        'wrong'
+    """
+    match loss:
+        case "great-circle":
+            return "km"
+        case "hamming":
+            return "wrong"
+        case "absolute" | "euclidean":
+            return model.unit
+        case "squared":
+            return f"{model.unit}^2" if model.unit else ""
+        case _:
+            return ""
+
+
+def named_batch_loss(loss: str | list[list[float]], alphabet: Alphabet) -> BatchLoss:
+    """A loss of batches: that of single values, summed, or the distance of histograms.
+
+    Examples:
+        >>> named_batch_loss("histogram", Alphabet.of_size(3)).name
+        'histogram'
+    """
+    if loss == "histogram":
+        return batch_losses.histogram(alphabet)
+    return additive(named_loss(loss, alphabet))
+
+
+def beside(path: str) -> Path:
+    """Where the document of a released table lies."""
+    return Path(f"{path}.plan.json")
+
+
+def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
+    """The document that goes beside a released table; a loss from a file is copied into it."""
+    loss = spec.loss_for(model)
+    if isinstance(loss, str) and loss not in (*NAMED_LOSSES, "histogram"):
+        loss = read_matrix(loss)
+    whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2)
+
+
+def read_spec(path: str | Path) -> ReleaseSpec:
+    """Read what `document` made."""
+    return parse_spec(read_document("the plan", path), path)
+
+
+def parse_spec(document: bytes, source: str | Path) -> ReleaseSpec:
+    """The same from bytes; `source` is what messages call them."""
+    try:
+        return msgspec.json.decode(document, type=ReleaseSpec)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        raise CorruptData(f"{source}: not the plan of a release ({problem})") from problem

@@ -1,1 +1,0 @@
-"""The online loop: `(event, new_state) = step(state, value, randomness)`."""

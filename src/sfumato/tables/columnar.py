@@ -1,0 +1,137 @@
+"""Parquet and Arrow files, some rows at a time, without unpacking more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from sfumato.core import limits
+from sfumato.tables.headers import check_names, no_column
+from sfumato.tables.problems import BadTable
+
+
+def plain(cell: Any) -> Any:
+    """A cell as a text, a number or None: moments and days as ISO 8601 text.
+
+    Examples:
+        >>> plain(date(2026, 11, 15)), plain(Decimal("2.5")), plain("a")
+        ('2026-11-15', 2.5, 'a')
+    """
+    match cell:
+        case datetime() | date() | time():
+            return cell.isoformat() if cell == cell else None  # a missing moment is not itself
+        case Decimal():
+            return float(cell)
+        case timedelta():
+            return cell.total_seconds()
+        case _:
+            return cell
+
+
+def batches(
+    path: str, format: str, wanted: Sequence[str], optional: Sequence[str], size: int
+) -> Iterator[dict[str, list[Any]]]:
+    """The wanted columns of successive rows of a Parquet or an Arrow file."""
+    import pyarrow as pa
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    if format == "parquet":
+        file = pyarrow.parquet.ParquetFile(path)
+        chosen = _chosen(path, file.schema_arrow.names, wanted, optional)
+        coded = [name for name in chosen if _is_text(file.schema_arrow.field(name).type)]
+        # Words stay numbers of a list of words: one long word in many rows is held once.
+        file = pyarrow.parquet.ParquetFile(path, read_dictionary=coded)
+        _check_sizes(path, file.metadata, chosen)
+        parts: Iterator[Any] = file.iter_batches(size, columns=chosen)
+    else:
+        with pa.memory_map(path) as source:
+            names = pyarrow.ipc.open_file(source).schema.names
+        chosen = _chosen(path, names, wanted, optional)
+        only = pyarrow.ipc.IpcReadOptions(included_fields=[names.index(name) for name in chosen])
+        reader = pyarrow.ipc.open_file(pa.memory_map(path), options=only)
+        parts = (
+            part
+            for place in range(reader.num_record_batches)
+            for part in _sliced(reader.get_batch(place), size)
+        )
+    for part in parts:
+        if part.num_rows:
+            yield {name: _cells(part[name], name, path) for name in chosen}
+
+
+def _chosen(
+    path: str, names: Sequence[str], wanted: Sequence[str], optional: Sequence[str]
+) -> list[str]:
+    check_names(names, path)
+    for name in wanted:
+        if name not in names:
+            raise no_column(path, name, names)
+    return [name for name in (*wanted, *optional) if name in names]
+
+
+def _check_sizes(path: str, metadata: Any, chosen: Sequence[str]) -> None:
+    """What one page may hold is bounded by what its group of rows declares."""
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group)
+        for place in range(rows.num_columns):
+            column = rows.column(place)
+            name = column.path_in_schema
+            if name not in chosen and name.split(".")[0] not in chosen:
+                continue
+            most = max(limits.CHUNK, rows.num_rows * limits.LABEL)
+            if column.total_uncompressed_size > most:
+                rule = (
+                    f"column {name!r} must unpack to at most {most:,} bytes in a "
+                    f"group of rows; it declares {column.total_uncompressed_size:,}"
+                )
+                raise BadTable(path, None, rule)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _cells(column: Any, name: str, path: str) -> list[Any]:
+    """Cells as Python values; equal words of a coded column are one object."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    if isinstance(column, pa.DictionaryArray):
+        used = column.indices.unique().drop_null()  # of a long list of words, few stand here
+        words = _cells(column.dictionary.take(used), name, path)
+        by_code = dict(zip(used.to_pylist(), words, strict=True))
+        return [by_code.get(code) for code in column.indices.to_pylist()]
+    if _is_text(column.type) and len(column):
+        longest = pa.compute.max(pa.compute.utf8_length(column)).as_py() or 0
+        if longest > limits.FIELD:
+            rule = f"a cell of column {name!r} must have at most {limits.FIELD:,} characters"
+            raise BadTable(path, None, rule)
+    if column.nbytes > limits.CHUNK:
+        rule = f"column {name!r} must take at most {limits.CHUNK:,} bytes in {len(column):,} rows"
+        raise BadTable(path, None, rule)
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
+        column = column.cast(_of_microseconds(column.type), safe=False)
+    cells: list[Any] = column.to_pylist()
+    is_plain = _is_text(column.type) or pa.types.is_primitive(column.type)
+    if is_plain and not pa.types.is_temporal(column.type):
+        return cells
+    return [plain(cell) for cell in cells]
+
+
+def _of_microseconds(kind: Any) -> Any:
+    """Python's moments know no nanoseconds."""
+    import pyarrow as pa
+
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    return pa.timestamp("us", tz=kind.tz)
+
+
+def _sliced(batch: Any, size: int) -> Iterator[Any]:
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size)

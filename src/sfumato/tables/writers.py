@@ -1,0 +1,174 @@
+"""Writing tables: a file appears under its name only when complete, a pipe gets whole lines."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol, Self
+
+import msgspec
+
+from sfumato.store.outputs import together
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Table
+
+Record = Sequence[str | int | float | None]
+Columns = Mapping[str, type]
+"""Names of the columns, in order, and what they hold: `str`, `int`, `float` or `bool`."""
+
+
+class Output:
+    r"""A table being written, as a context: complete on success, gone on failure.
+
+    While it is written, nobody else can write it.
+
+    Args:
+        table: Where to; `-` is standard output.
+        columns: What it holds.
+        beside: Documents that appear together with a file, by their paths: if there is a table,
+            there are they.
+
+    Raises:
+        FileInUse: If somebody else is writing one of the files.
+
+    Examples:
+        >>> target = getfixture("tmp_path") / "private.csv"
+        >>> with Output(Table.at(str(target)), {"stream": str, "sip": float}) as output:
+        ...     output.write([("u1", 0.5)])
+        >>> target.read_text()
+        'stream,sip\nu1,0.5\n'
+    """
+
+    def __init__(
+        self, table: Table, columns: Columns, beside: Mapping[str, bytes] | None = None
+    ) -> None:
+        self._table = table
+        self._columns = columns
+        self._beside = dict(beside or {})
+        target = Path(table.path)
+        if not table.is_standard and not target.parent.is_dir():
+            raise BadTable(table.path, None, "the folder of the output must exist; it does not")
+        if not table.is_standard and target.is_dir():
+            raise BadTable(table.path, None, "the output must be a file; this is a folder")
+
+    def __enter__(self) -> Self:
+        if self._table.is_standard:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # A table is UTF-8, like every table that is read, whatever a terminal can show.
+                sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+            self._writer: _Writer = _Lines(self._table, self._columns, sys.stdout)
+            return self
+        with ExitStack() as files:
+            *others, aside = files.enter_context(together([*self._beside, self._table.path]))
+            for path, content in zip(others, self._beside.values(), strict=True):
+                path.write_bytes(content)
+            self._writer = self._open(aside, files)
+            self._files = files.pop_all()
+        return self
+
+    def _open(self, aside: Path, files: ExitStack) -> _Writer:
+        if self._table.format not in ("csv", "jsonl"):
+            return _Columnar(self._table.format, self._columns, aside)
+        sink: Any = files.enter_context(aside.open("wb"))
+        if self._table.path.endswith(".gz"):
+            # Neither a name nor a time inside: equal tables are equal files.
+            sink = gzip.GzipFile(filename="", mode="wb", fileobj=sink, mtime=0)
+        text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
+        return _Lines(self._table, self._columns, text)
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Append records; a pipe is flushed, so that the receiver has them now."""
+        self._writer.write(records)
+        if self._table.is_standard:
+            sys.stdout.flush()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._table.is_standard:
+            return
+        try:
+            self._writer.close()
+        except BaseException as problem:
+            self._files.__exit__(type(problem), problem, problem.__traceback__)
+            raise
+        self._files.__exit__(kind, failure, traceback)
+
+
+class _Writer(Protocol):
+    def write(self, records: Iterable[Record]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _ShortEnds:
+    """Ends the rows of a csv writer with a line feed alone.
+
+    The writer quotes the characters of its own line end only, so it must believe in both, or a
+    carriage return inside a name would tear the row apart.
+    """
+
+    def __init__(self, sink: IO[str]) -> None:
+        self._sink = sink
+
+    def write(self, row: str) -> None:
+        self._sink.write(row.removesuffix("\r\n") + "\n")
+
+
+class _Lines:
+    """Records as lines of text, CSV or JSON."""
+
+    def __init__(self, table: Table, columns: Columns, sink: IO[str]) -> None:
+        self._names = tuple(columns)
+        self._sink = sink
+        mark, is_csv = table.separator or ",", table.format == "csv"
+        self._csv = csv.writer(_ShortEnds(sink), delimiter=mark) if is_csv else None
+        if self._csv:
+            self._csv.writerow(self._names)
+
+    def write(self, records: Iterable[Record]) -> None:
+        if self._csv:
+            self._csv.writerows(records)
+            return
+        for record in records:
+            line = msgspec.json.encode(dict(zip(self._names, record, strict=True)))
+            self._sink.write(line.decode() + "\n")
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class _Columnar:
+    """Records as columns, Parquet or Arrow."""
+
+    def __init__(self, format: str, columns: Columns, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.ipc
+        import pyarrow.parquet
+
+        kinds = {bool: pa.bool_(), str: pa.string(), int: pa.int64(), float: pa.float64()}
+        self._schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+        if format == "parquet":
+            self._writer: Any = pyarrow.parquet.ParquetWriter(path, self._schema)
+        else:
+            self._writer = pyarrow.ipc.new_file(str(path), self._schema)
+
+    def write(self, records: Iterable[Record]) -> None:
+        import pyarrow as pa
+
+        if rows := list(records):
+            columns = list(map(list, zip(*rows, strict=True)))
+            arrays = [pa.array(c, type=f.type) for c, f in zip(columns, self._schema, strict=True)]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()

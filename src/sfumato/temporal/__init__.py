@@ -1,0 +1,1 @@
+"""Differential privacy when values are correlated over time (TPL)."""

@@ -1,0 +1,412 @@
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from sfumato.column import notion_relations as relations
+from sfumato.core.channel import Channel
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import LDP, LIP, SIP
+from tests.strategies import (
+    Floats,
+    beliefs,
+    channels_and_beliefs,
+    epsilons,
+    leakages,
+    positive_matrices,
+)
+
+SLACK = 1e-9
+
+fractions = st.floats(1e-6, 1.0)
+
+
+@st.composite
+def kernels_and_priors(draw: st.DrawFn) -> tuple[Floats, Floats]:
+    """A kernel of finite leakage and a prior in which no symbol is negligible."""
+    kernel = draw(positive_matrices())
+    size = len(kernel)
+    masses = np.array(draw(st.lists(st.floats(0.01, 1.0), min_size=size, max_size=size)))
+    return kernel, np.asarray(masses / masses.sum())
+
+
+def lip(kernel: Floats, prior: Floats) -> float:
+    """Definition: the largest log ratio of a posterior to its prior, over all pairs."""
+    joint = prior[:, None] * kernel
+    posterior = joint / joint.sum(axis=0)
+    return float(np.abs(np.log(posterior / prior[:, None])).max())
+
+
+def ldp(kernel: Floats) -> float:
+    """Definition: the largest log quotient of two entries of a column."""
+    pairs = itertools.permutations(range(len(kernel)), 2)
+    return max(float(np.log(kernel[x] / kernel[other]).max()) for x, other in pairs)
+
+
+def subsets(count: int) -> list[list[int]]:
+    return [
+        list(chosen)
+        for size in range(1, count + 1)
+        for chosen in itertools.combinations(range(count), size)
+    ]
+
+
+def lip_delta(kernel: Floats, prior: Floats, epsilon: float, *, forgiven: float = 1.0) -> float:
+    """The least delta, over every set of outputs and every symbol.
+
+    Definition (3) of the paper forgives a factor of e^epsilon on one side.
+    """
+    marginal, k = prior @ kernel, math.exp(epsilon)
+    worst = 0.0
+    for chosen in subsets(kernel.shape[1]):
+        total = marginal[chosen].sum()
+        for row in kernel:
+            given_x = row[chosen].sum()
+            over = float(given_x - k * total) / forgiven
+            worst = max(worst, over, float(total - k * given_x))
+    return worst
+
+
+def ldp_delta(kernel: Floats, epsilon: float) -> float:
+    """Definition (1): the least delta, over every set of outputs and every pair of symbols."""
+    worst = 0.0
+    for chosen in subsets(kernel.shape[1]):
+        masses = kernel[:, chosen].sum(axis=1)
+        worst = max(worst, float(masses.max() - math.exp(epsilon) * masses.min()))
+    return worst
+
+
+# --- pure guarantees ---
+
+
+@given(kernels_and_priors())
+def test_model_free_privacy_bounds_leakage_under_every_model(
+    pair: tuple[Floats, Floats],
+) -> None:
+    kernel, prior = pair
+    assert lip(kernel, prior) <= relations.sip_from_ldp(LDP(ldp(kernel))).epsilon + SLACK
+
+
+@given(kernels_and_priors())
+def test_leakage_under_one_model_bounds_model_free_leakage_twice_over(
+    pair: tuple[Floats, Floats],
+) -> None:
+    kernel, prior = pair
+    assert ldp(kernel) <= relations.ldp_from_sip(SIP(lip(kernel, prior))).epsilon + SLACK
+
+
+@given(
+    positive_matrices(rows=2, columns=2),
+    positive_matrices(rows=2, columns=2),
+    st.floats(0.01, 0.99),
+    st.floats(0.01, 0.99),
+)
+def test_both_bounds_hold_for_a_correlated_sequence(
+    first: Floats, second: Floats, start: float, stay: float
+) -> None:
+    # (x1, x2) to (y1, y2), the noise of each step its own
+    kernel = np.asarray(np.kron(first, second), dtype=np.float64)
+    initial = np.array([start, 1 - start])
+    transition = np.array([[stay, 1 - stay], [1 - stay, stay]])
+    prior = (initial[:, None] * transition).ravel()
+    sip, free = lip(kernel, prior), ldp(kernel)
+    assert sip <= relations.sip_from_ldp(LDP(free)).epsilon + SLACK
+    assert free <= relations.ldp_from_sip(SIP(sip)).epsilon + SLACK
+
+
+def test_twice_over_is_reached() -> None:
+    """Rare symbols on both sides: one output is e^eps up and e^eps down."""
+    k = math.exp(0.7)
+    prior = np.array([1 / (k + 1), k / (k + 1)])
+    kernel = np.array([[k * 0.1, 1 - k * 0.1], [0.1 / k, 1 - 0.1 / k]])
+    ratios = kernel[:, 0] / (prior @ kernel[:, 0])
+    assert np.log(ratios).tolist() == pytest.approx([0.7, -0.7])
+    assert math.log(kernel[0, 0] / kernel[1, 0]) == pytest.approx(
+        relations.ldp_from_sip(SIP(0.7)).epsilon
+    )
+
+
+@given(kernels_and_priors())
+def test_lip_from_ldp_holds(pair: tuple[Floats, Floats]) -> None:
+    kernel, prior = pair
+    assert lip(kernel, prior) <= relations.lip_from_ldp(LDP(ldp(kernel)), prior).epsilon + SLACK
+
+
+@given(epsilons, beliefs())
+def test_lip_from_ldp_is_reached(epsilon: float, prior: Floats) -> None:
+    """One output that the rarest symbol makes e^eps less likely than all others do."""
+    share = 0.5 / math.exp(epsilon)
+    column = np.full(prior.size, share * math.exp(epsilon))
+    column[prior.argmin()] = share
+    kernel = np.column_stack([column, 1 - column])
+    bound = relations.lip_from_ldp(LDP(epsilon), prior).epsilon
+    assert math.log(prior @ column / share) == pytest.approx(bound, abs=SLACK)
+    assert lip(kernel, prior) <= bound + SLACK
+
+
+def largest_quotient(prior: Floats, epsilon: float) -> float:
+    """[LIP, Eq. 9] as linear programs over ratio vectors, scaled so that the low ratio is 1."""
+    size, k = prior.size, math.exp(epsilon)
+    mean = np.tile(prior, (size, 1))
+    bounds = np.vstack([mean / k - np.eye(size), np.eye(size) - k * mean])
+    best = 1.0
+    for low, high in itertools.permutations(range(size), 2):
+        result = linprog(
+            -np.eye(size)[high],
+            bounds,
+            np.zeros(2 * size),
+            np.eye(size)[[low]],
+            [1.0],
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        assert result.status == 0, result.message
+        best = max(best, -float(result.fun))
+    return math.log(best)
+
+
+@given(st.floats(1e-2, 3.0), st.lists(st.floats(0.02, 1.0), min_size=2, max_size=5))
+@settings(max_examples=50)
+def test_ldp_from_lip_solves_the_program_of_the_paper(epsilon: float, masses: list[float]) -> None:
+    prior = np.array(masses) / sum(masses)
+    expected = largest_quotient(prior, epsilon)
+    assert relations.ldp_from_lip(LIP(epsilon), prior).epsilon == pytest.approx(expected, abs=1e-7)
+
+
+@given(kernels_and_priors())
+def test_ldp_from_lip_holds_and_the_closed_form_is_looser(pair: tuple[Floats, Floats]) -> None:
+    kernel, prior = pair
+    guarantee = LIP(lip(kernel, prior))
+    tight = relations.ldp_from_lip(guarantee, prior).epsilon
+    loose = relations.ldp_from_lip_closed_form(guarantee, prior).epsilon
+    assert ldp(kernel) <= tight + SLACK
+    assert tight <= loose + SLACK
+    assert loose <= 2 * guarantee.epsilon
+
+
+@given(epsilons, beliefs())
+def test_the_closed_form_is_that_of_the_paper(epsilon: float, prior: Floats) -> None:
+    least = float(prior.min())
+    quotient = (math.exp(epsilon) - 1 + least) / least
+    expected = min(2 * epsilon, math.log(quotient))
+    found = relations.ldp_from_lip_closed_form(LIP(epsilon), prior).epsilon
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_even_prior_meets_the_closed_form() -> None:
+    """[LIP, Fig. 2a]: for the even prior the program and the closed form are one curve."""
+    for size, epsilon in itertools.product((2, 4, 9), (0.1, 0.5, 1.5, 4.0)):
+        prior = np.full(size, 1 / size)
+        tight = relations.ldp_from_lip(LIP(epsilon), prior).epsilon
+        loose = relations.ldp_from_lip_closed_form(LIP(epsilon), prior).epsilon
+        assert tight == pytest.approx(loose, rel=1e-12)
+
+
+def test_nothing_leaks_nothing_under_any_notion() -> None:
+    prior = [0.3, 0.7]
+    assert relations.ldp_from_lip(LIP(0.0), prior) == LDP(0.0)
+    assert relations.ldp_from_lip(LIP(1.0), [1.0]) == LDP(0.0)
+    assert relations.ldp_from_lip_closed_form(LIP(0.0), prior) == LDP(0.0)
+    assert relations.lip_from_ldp(LDP(0.0), prior) == LIP(0.0)
+    assert relations.information_from_lip(LIP(0.0)) == 0.0
+    assert relations.maximal_leakage_from_lip(LIP(0.0)) == 0.0
+
+
+@given(kernels_and_priors(), st.data())
+def test_the_worst_prior_makes_lip_the_model_free_leakage(
+    pair: tuple[Floats, Floats], data: st.DataObject
+) -> None:
+    kernel, prior = pair
+    worst = relations.worst_case_lip(Channel.from_probabilities(kernel)).epsilon
+    assert lip(kernel, prior) <= worst + SLACK
+    size = len(kernel)
+    nearly_sure = (np.full(size, 1e-15) + (1 - size * 1e-15) * corner for corner in np.eye(size))
+    assert max(lip(kernel, corner) for corner in nearly_sure) == pytest.approx(worst, abs=1e-4)
+    some = np.array(data.draw(st.lists(fractions, min_size=size, max_size=size)))
+    assert lip(kernel, some / some.sum()) <= worst + SLACK
+
+
+# --- approximate guarantees ---
+
+
+@given(kernels_and_priors(), st.floats(0.01, 2.0))
+def test_approximate_ldp_carries_over_to_lip(pair: tuple[Floats, Floats], epsilon: float) -> None:
+    kernel, prior = pair
+    free = LDP(epsilon, ldp_delta(kernel, epsilon))
+    assume(free.delta > 0)
+    found = relations.lip_from_ldp(free, prior)
+    assert found.epsilon == epsilon
+    assert lip_delta(kernel, prior, epsilon) <= found.delta + SLACK
+
+
+@given(kernels_and_priors(), st.floats(0.01, 2.0))
+def test_approximate_lip_gives_approximate_ldp(pair: tuple[Floats, Floats], epsilon: float) -> None:
+    kernel, prior = pair
+    guarantee = LIP(epsilon, min(1.0, lip_delta(kernel, prior, epsilon)))
+    found = relations.approximate_ldp_from_lip(guarantee)
+    assert found.epsilon == 2 * epsilon
+    assert ldp_delta(kernel, found.epsilon) <= found.delta + SLACK
+
+
+def test_the_constant_of_the_paper_fails_under_its_own_definition() -> None:
+    kernel = np.array([[0.4369, 0.408, 0.1551], [0.9058, 0.0061, 0.0881]])
+    prior = np.array([0.1127, 0.8873])
+    epsilon = 1.852
+    published = lip_delta(kernel, prior, epsilon, forgiven=math.exp(epsilon))
+    true = ldp_delta(kernel, 2 * epsilon)
+    assert 0 < (math.exp(epsilon) + 1) * published < true < 2 * math.exp(epsilon) * published
+    ours = LIP(epsilon, lip_delta(kernel, prior, epsilon))
+    assert true <= relations.approximate_ldp_from_lip(ours).delta
+    assert relations.approximate_ldp_from_lip(ours).delta == pytest.approx(
+        (math.exp(epsilon) + 1) * ours.delta
+    )
+
+
+def test_a_delta_is_never_more_than_certain_and_never_made_of_nothing() -> None:
+    assert relations.approximate_ldp_from_lip(LIP(3.0, 0.5)).delta == 1.0
+    assert relations.approximate_ldp_from_lip(LIP(3.0)).delta == 0.0
+
+
+# --- notions without a unit ---
+
+
+def identifiability(kernel: Floats, prior: Floats) -> float:
+    joint = prior[:, None] * kernel
+    posterior = joint / joint.sum(axis=0)
+    pairs = itertools.permutations(range(len(prior)), 2)
+    return max(float(np.log(posterior[x] / posterior[other]).max()) for x, other in pairs)
+
+
+def information(kernel: Floats, prior: Floats) -> float:
+    marginal = prior @ kernel
+    cells = itertools.product(range(len(prior)), range(kernel.shape[1]))
+    return sum(
+        float(prior[x] * kernel[x, y] * math.log(kernel[x, y] / marginal[y])) for x, y in cells
+    )
+
+
+@given(kernels_and_priors())
+def test_lip_bounds_identifiability_and_back(pair: tuple[Floats, Floats]) -> None:
+    kernel, prior = pair
+    amount, quotient = lip(kernel, prior), identifiability(kernel, prior)
+    assert quotient <= relations.identifiability_from_lip(LIP(amount), prior) + SLACK
+    assert amount <= relations.lip_from_identifiability(quotient, prior).epsilon + SLACK
+
+
+@given(leakages, beliefs())
+def test_identifiability_bounds_follow_their_formulas(amount: float, prior: Floats) -> None:
+    least, spread = float(prior.min()), math.log(float(prior.max() / prior.min()))
+    assert relations.identifiability_from_lip(LIP(amount), prior) == pytest.approx(
+        2 * amount + spread, rel=1e-12, abs=1e-15
+    )
+    assert relations.lip_from_identifiability(amount, prior).epsilon == pytest.approx(
+        math.log(least + (1 - least) * math.exp(amount + spread)), rel=1e-9, abs=1e-12
+    )
+
+
+@given(kernels_and_priors())
+def test_lip_bounds_mutual_information_by_less_than_the_paper_says(
+    pair: tuple[Floats, Floats],
+) -> None:
+    kernel, prior = pair
+    amount = lip(kernel, prior)
+    bound = relations.information_from_lip(LIP(amount))
+    assert information(kernel, prior) <= bound + SLACK
+    assert bound <= amount * math.tanh(amount / 2) * (1 + 1e-12) <= amount
+
+
+def test_the_bound_on_the_divergence_is_reached() -> None:
+    """Two distributions at log ratios +-eps are eps tanh(eps/2) apart."""
+    for epsilon in (0.1, 1.0, 4.0):
+        p = np.array([math.exp(epsilon), 1.0]) / (math.exp(epsilon) + 1)
+        divergence = float((p * np.log(p / p[::-1])).sum())
+        assert divergence == pytest.approx(relations.information_from_lip(LIP(epsilon)))
+
+
+@given(kernels_and_priors())
+def test_lip_bounds_maximal_leakage(pair: tuple[Floats, Floats]) -> None:
+    kernel, prior = pair
+    direct = math.log(sum(max(row[y] for row in kernel) for y in range(kernel.shape[1])))
+    assert direct <= relations.maximal_leakage_from_lip(LIP(lip(kernel, prior))) + SLACK
+
+
+@given(channels_and_beliefs())
+def test_the_measures_are_those_of_the_channel(pair: tuple[Channel, Floats]) -> None:
+    channel, prior = pair
+    kernel = np.array([[w / 2**62 for w in row] for row in channel.weights.tolist()])
+    maximal = math.log(sum(max(row[y] for row in kernel) for y in range(kernel.shape[1])))
+    assert relations.mutual_information(channel, prior) == pytest.approx(
+        information(kernel, prior), rel=1e-9, abs=1e-12
+    )
+    assert relations.maximal_leakage(channel) == pytest.approx(maximal, abs=1e-12)
+    assert relations.differential_identifiability(channel, prior) == pytest.approx(
+        identifiability(kernel, prior), rel=1e-12
+    )
+
+
+def test_the_measures_of_a_channel_that_hides_nothing() -> None:
+    open_ = Channel.from_probabilities(np.eye(4))
+    assert relations.mutual_information(open_, [0.25] * 4) == pytest.approx(math.log(4))
+    assert relations.maximal_leakage(open_) == pytest.approx(math.log(4))
+    assert relations.differential_identifiability(open_, [0.25] * 4) == math.inf
+    assert relations.worst_case_lip(open_) == LIP(math.inf)
+
+
+def test_maximal_leakage_says_nothing_about_lip() -> None:
+    """[LIP, Thm. 3]: a small average leakage allows any pointwise one."""
+    nearly_constant = Channel.from_probabilities([[1.0, 0.0], [1 - 1e-6, 1e-6]])
+    assert relations.maximal_leakage(nearly_constant) < 1.1e-6
+    assert relations.mutual_information(nearly_constant, [0.5, 0.5]) < 1e-6
+    assert relations.worst_case_lip(nearly_constant) == LIP(math.inf)
+
+
+# --- laws of all of them ---
+
+
+@given(leakages, leakages, beliefs())
+def test_a_weaker_guarantee_never_implies_a_stronger_one(
+    one: float, other: float, prior: Floats
+) -> None:
+    less, more = sorted((one, other))
+    slack = 1 + 1e-9
+    pairs = [
+        (
+            relations.lip_from_ldp(LDP(e), prior).epsilon,
+            relations.ldp_from_lip(LIP(e), prior).epsilon,
+        )
+        for e in (less, more)
+    ]
+    for small, large in zip(*pairs, strict=True):
+        assert small <= large * slack + 1e-12
+    assert relations.information_from_lip(LIP(less)) <= relations.information_from_lip(LIP(more))
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        lambda: relations.ldp_from_sip(SIP(1.0, 0.1)),
+        lambda: relations.ldp_from_lip(LIP(1.0, 0.1), [0.5, 0.5]),
+        lambda: relations.ldp_from_lip_closed_form(LIP(1.0, 0.1), [0.5, 0.5]),
+        lambda: relations.identifiability_from_lip(LIP(1.0, 0.1), [0.5, 0.5]),
+        lambda: relations.information_from_lip(LIP(1.0, 0.1)),
+        lambda: relations.maximal_leakage_from_lip(LIP(1.0, 0.1)),
+    ],
+)
+def test_a_pure_relation_refuses_a_guarantee_that_may_fail(relation: Callable[[], object]) -> None:
+    with pytest.raises(InvalidParameter, match="guarantee must have delta 0"):
+        relation()
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.6], [1.0, 0.0], [math.nan, 1.0]])
+def test_a_relation_refuses_a_prior_that_is_none(prior: list[float]) -> None:
+    with pytest.raises(InvalidParameter, match="prior"):
+        relations.lip_from_ldp(LDP(1.0), prior)
+    with pytest.raises(InvalidParameter, match="prior"):
+        relations.ldp_from_lip(LIP(1.0), prior)
+    with pytest.raises(InvalidParameter, match="prior"):
+        relations.identifiability_from_lip(LIP(1.0), prior)

@@ -1,0 +1,501 @@
+"""Everything that remembers: found by reading the source, hammered by threads, forked, copied."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sfumato
+from sfumato import loss
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.budgets import Horizon, PerStep
+from sfumato.core.errors import ForkedUse, SfumatoError
+from sfumato.core.events import Event, Outcome
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.guard import Guarded
+from sfumato.core.ledger import Ledgers
+from sfumato.core.randomness import Address, Randomness, secure
+from sfumato.core.state import InstantState
+from sfumato.models.markov import MarkovChain
+from sfumato.series.filters import Filter
+from sfumato.series.realtime import Realtime, RunningSeries
+from sfumato.series.rivals import pegasus, tops, tree, windowed
+from sfumato.series.rivals.fast import Fast, Filtering
+from sfumato.store.sqlite import Answer as Stored
+from sfumato.store.sqlite import SqliteStore
+from sfumato.stream.batched import BatchedRelease
+from sfumato.stream.batched_fleet import BatchedFleet
+from sfumato.stream.batched_plan import BatchedPlan
+from sfumato.stream.compile import compile_policy
+from sfumato.stream.fleet import Fleet, InstantFleet
+from sfumato.stream.instant import InstantPlan, InstantRelease
+from sfumato.stream.partition.batch_loss import additive
+from sfumato.temporal.temporal_account import TemporalAccount
+from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.temporal_release import Answer, TemporalPlan, TemporalRelease
+
+THREADS, EACH, BUDGET = 8, 25, 50
+HOME = Path(sfumato.__file__).parent
+CHAIN = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+HAMMING = loss.hamming(CHAIN.alphabet)
+LOSS = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
+
+
+class Yielding:
+    """Fresh coins; whoever draws lets other threads run in the middle of his step."""
+
+    simulated = False
+    addressed = False
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self._source, self._pause = secure(), pause
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        time.sleep(self._pause)
+        return self._source.words(count)
+
+    def word(self) -> int:
+        return int(self.words(1)[0])
+
+    def at(self, address: Address) -> Randomness:
+        return self
+
+
+# What remembers, found in the source -----------------------------------------------------------
+
+FILTERED = set(signature(Filter.update).parameters)
+HELD = {
+    "stream.partition.boxes.Boxes": "one call's own",
+    "stream.compile._Garden": "one call's own",
+    "record.best_round_noise._Game": "one call's own",
+    "stream.fleet_arrays.Crowd": "held by a fleet, or by the one stream of a release",
+    "stream.single_stream.Solo": "held by an InstantRelease, under its lock",
+    "series.rivals.pegasus._Deviations": "held by a _Grouping",
+    "series.rivals.windowed._Halves": "held by a Publishing",
+    "series.rivals.windowed._Absorbed": "held by a Publishing",
+    "store.anchor.Anchor": "held by a SqliteStore, under its lock",
+    "store.checking.LedgerReport": "one call's own",
+    "store.reading.LedgerReader": "spends nothing, and has a lock",
+    "core.randomness._Secure": "has a lock, and new coins after a fork",
+    "core.randomness._Keyed": "has a lock; a child that replays must get the same coins",
+    "stream.audit._BatchedAudit": "one call's own",
+    "stream.audit._InstantAudit": "one call's own",
+    "stream.audit_ledger.LedgerSide": "one call's own",
+    "stream.audit_report.AuditReport": "one call's own",
+    "stream.audit_walk.AuditWalk": "one call's own",
+    "stream.forecast._Run": "one call's own",
+    "stream.input_rows.RowReader": "one call's own",
+    "stream.ledgered_run.BatchedRun": "one call's own",
+    "stream.ledgered_run.Run": "one call's own",
+    "stream.realised_loss.Realised": "one call's own",
+    "stream.realised_loss._Silence": "one call's own",
+    "stream.retries.RowChecks": "one call's own",
+    "stream.true_values.Truths": "one call's own",
+    "stream.value_exposure.ToldBatches": "one call's own",
+    "stream.value_exposure.ToldValues": "one call's own",
+    "column.privatizer.Privatizer": "fitted like any estimator; it spends no budget over time",
+}
+"""Classes that change and need no guard of their own, with the reason."""
+ROOMS = (
+    "core",
+    "models",
+    "noise",
+    "solver",
+    "store",
+    "stream",
+    "column",
+    "record",
+    "series",
+    "temporal",
+)
+"""Where budgets are spent and kept; tables, pictures and commands belong to one call."""
+CHANGING = {"append", "appendleft", "pop", "popleft", "add", "update", "extend", "clear", "insert"}
+CHANGING |= {"execute", "executemany", "remove", "setdefault"}
+
+
+def of_self(node: ast.expr) -> bool:
+    """Whether an expression is a part of `self`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return node.value.id == "self"
+        node = node.value
+    return False
+
+
+def changes(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            flat = [each for t in targets for each in getattr(t, "elts", [t])]
+            return any(map(of_self, flat))
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            return of_self(target)
+        case ast.Call(func=ast.Attribute(attr=name, value=value)):
+            return name in CHANGING and of_self(value)
+    return False
+
+
+def remembers(kind: ast.ClassDef) -> bool:
+    """Whether a class changes itself after it was made."""
+    making = {"__init__", "__post_init__", "__new__"}
+    methods = [part for part in kind.body if isinstance(part, ast.FunctionDef)]
+    later = [method for method in methods if method.name not in making]
+    return any(changes(node) for method in later for node in ast.walk(method))
+
+
+@cache
+def classes() -> list[tuple[str, bool]]:
+    return list(_classes())
+
+
+def _classes() -> Iterator[tuple[str, bool]]:
+    for file in sorted(HOME.rglob("*.py")):
+        where = ".".join(file.relative_to(HOME).with_suffix("").parts)
+        if where.split(".")[0] in ROOMS:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    yield f"{where}.{node.name}", remembers(node)
+
+
+def kinds() -> dict[str, type]:
+    found = {}
+    for name, _ in classes():
+        room, _, kind = name.rpartition(".")
+        found[name] = getattr(importlib.import_module(f"sfumato.{room}"), kind, None)
+    return {name: kind for name, kind in found.items() if isinstance(kind, type)}
+
+
+def test_whatever_remembers_is_guarded_or_held_by_what_is() -> None:
+    known = kinds()
+    loose = {name for name, active in classes() if active and name in known}
+    loose -= {name for name in loose if issubclass(known[name], Guarded)}
+    loose -= {name for name in loose if is_filter(known[name])}  # held by a RunningSeries
+    assert loose == set(HELD)
+
+
+def is_filter(kind: type) -> bool:
+    update = getattr(kind, "update", None)
+    return update is not None and set(signature(update).parameters) == FILTERED
+
+
+def test_a_class_that_changes_is_recognised() -> None:
+    for body in ("self.n += 1", "self.a.b[0] = 1", "self.x, y = 1, 2", "self.kept.append(1)"):
+        source = f"class New:\n    def step(self):\n        {body}\n"
+        assert remembers(ast.parse(source).body[0])  # type: ignore[arg-type]
+    quiet = (
+        "class Quiet:\n    def __init__(self):\n        self.n = 1\n    def f(self):\n        x = 1"
+    )
+    assert not remembers(ast.parse(quiet).body[0])  # type: ignore[arg-type]
+
+
+# One of each kind ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """An object, what a thread does with it, how often that may succeed, and what it counts."""
+
+    made: Any
+    act: Callable[[int], object]
+    allowed: int
+    counted: Callable[[], int]
+
+
+def running() -> Case:
+    method = Realtime.laplace(1.0, epsilon=1.0, length=BUDGET)
+    made = method.begin(Yielding())
+    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: made.time)
+
+
+def binary_tree() -> Case:
+    made: Any = tree.BinaryTree.at(1.0, 1.0, BUDGET).begin(Yielding())
+    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: int(made._time))
+
+
+def square_root_tree() -> Case:
+    made: Any = tree.SquareRootTree.at(1.0, 1.0, 1e-6, BUDGET).begin(Yielding())
+    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: int(made._time))
+
+
+def filtering() -> Case:
+    method = Fast.at(1.0, 5.0, BUDGET, process_variance=1.0)
+    made = method.begin(Yielding())
+    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: made.measured)
+
+
+def grouping() -> Case:
+    made: Any = pegasus.Pegasus.at(1.0, 1.0).begin(Yielding())
+    made._limit = 2**60  # a group that is never closed
+    return Case(made, lambda _: made.step(1.0), THREADS * EACH, lambda: int(made._group._count))
+
+
+def publishing() -> Case:
+    made: Any = windowed.BudgetDistribution.at(1.0, 1.0, 10).begin(Yielding())
+    return Case(made, lambda _: made.step(1.0), THREADS * EACH, lambda: made._ledger._sequence + 1)
+
+
+def window_ledger() -> Case:
+    made = windowed.Ledger(width=5, limit=Fraction(BUDGET))
+    return Case(made, lambda _: made.charge(1.0), BUDGET, lambda: int(made.latest))
+
+
+def tops_running() -> Case:
+    made: Any = tops.Tops.at(100.0, 1.0, 40).begin(Yielding())
+    return Case(made, lambda _: made.step(9.0), THREADS * EACH, lambda: int(made._time))
+
+
+def topl_running() -> Case:
+    made: Any = tops.Topl.at(100.0, 1.0, 10**6).begin(Yielding())
+    return Case(made, lambda _: made.step(9.0), THREADS * EACH, lambda: int(made._reports.sum()))
+
+
+def moments() -> Case:
+    plan = TemporalPlan(LOSS, LOSS, 5.0, BUDGET)
+    made = TemporalRelease(plan, Answer.of(Alphabet("ab")), randomness=Yielding())
+    return Case(made, lambda _: made("a"), BUDGET, lambda: len(made._account))
+
+
+def account() -> Case:
+    made = TemporalAccount(LOSS, LOSS)
+    return Case(made, lambda _: made.charge(0.1), THREADS * EACH, lambda: len(made))
+
+
+def ledgers() -> Case:
+    made, which, cost = Ledgers(2, 3), np.array([1]), np.array([[0.1, 0.1]])
+    return Case(made, lambda _: made.charge(which, cost), THREADS * EACH, lambda: made[1].count)
+
+
+def instant() -> Case:
+    budget = Horizon(SIP(float(BUDGET)), BUDGET)
+    made = InstantRelease(CHAIN, budget=budget, loss=HAMMING, randomness=Yielding())
+    return Case(made, lambda n: made(n % 2), BUDGET, lambda: made.state.sequence)
+
+
+def batched() -> Case:
+    budget = Horizon(SIP(float(BUDGET)), BUDGET)
+    made = BatchedRelease(CHAIN, width=1, budget=budget, loss=HAMMING, randomness=Yielding())
+    return Case(made, lambda n: made.add(n % 2), BUDGET, lambda: made.state.sequence)
+
+
+def fleet() -> Case:
+    policy = compile_policy(CHAIN, HAMMING, 0.5, steps=100)
+    plan = InstantPlan(CHAIN, PerStep(SIP(0.5)), HAMMING, policy=policy)
+    made = InstantFleet(plan, ["ann", "bob"], randomness=Yielding())
+    return Case(made, lambda n: made.step([n % 2, 1]), THREADS * EACH, lambda: told(made))
+
+
+def batched_fleet() -> Case:
+    each = additive(HAMMING)
+    policy = compile_policy(CHAIN, each, 1.0, width=2, steps=100)
+    plan = BatchedPlan(CHAIN, PerStep(SIP(0.5)), each, 2, policy=policy)
+    made = BatchedFleet(plan, ["ann"], randomness=Yielding())
+    return Case(made, lambda n: made.step([[n % 2, 1]]), THREADS * EACH, lambda: told(made) // 2)
+
+
+def told(made: Fleet) -> int:
+    return made.state(0).sequence
+
+
+def store() -> Case:
+    made = SqliteStore(None, "plan")
+    return Case(made, lambda n: made.commit(*stored(n)), THREADS * EACH, made.count)
+
+
+def stored(number: int) -> tuple[list[Stored], list[InstantState]]:
+    """The first value of a stream of its own."""
+    event = Event(f"stream {number}", 0, Outcome.RELEASED, 1, SIP(0.1), LDP(0.1))
+    begun = InstantPlan(CHAIN, PerStep(SIP(0.5)), HAMMING).begin(event.stream)
+    return [Stored(f"e{number}", "live.csv", number, event)], [replace(begun, sequence=1)]
+
+
+CASES: dict[type, Callable[[], Case]] = {
+    RunningSeries: running,
+    tree._Tree: binary_tree,
+    tree._Root: square_root_tree,
+    Filtering: filtering,
+    pegasus._Grouping: grouping,
+    windowed.Publishing: publishing,
+    windowed.Ledger: window_ledger,
+    tops._Tops: tops_running,
+    tops._Topl: topl_running,
+    TemporalRelease: moments,
+    TemporalAccount: account,
+    Ledgers: ledgers,
+    InstantRelease: instant,
+    BatchedRelease: batched,
+    InstantFleet: fleet,
+    BatchedFleet: batched_fleet,
+    SqliteStore: store,
+}
+IDS = [kind.__name__ for kind in CASES]
+
+
+def test_every_guarded_class_is_tried() -> None:
+    guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - {Guarded}
+    assert guarded - {Fleet} == set(CASES)
+
+
+def hammered(case: Case) -> tuple[int, list[Exception]]:
+    """How many of all attempts of eight threads succeeded, and what broke."""
+    done: list[int] = []
+    broken: list[Exception] = []
+    begin = threading.Barrier(THREADS)
+
+    def work(thread: int) -> None:
+        begin.wait()
+        for turn in range(EACH):
+            try:
+                case.act(thread * EACH + turn)
+            except SfumatoError:
+                continue
+            except Exception as problem:
+                broken.append(problem)
+            done.append(1)
+
+    workers = [threading.Thread(target=work, args=(thread,)) for thread in range(THREADS)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(before)
+    return len(done), broken
+
+
+@pytest.mark.parametrize("kind", CASES, ids=IDS)
+def test_eight_threads_release_what_one_budget_allows(kind: type) -> None:
+    case = CASES[kind]()
+    assert type(case.made) is kind
+    assert hammered(case) == (case.allowed, [])
+    assert case.counted() == case.allowed
+
+
+def test_without_its_lock_a_release_is_caught_spending_twice() -> None:
+    made = Realtime.laplace(1.0, epsilon=1.0, length=BUDGET).begin(Yielding(pause=1e-4))
+    made._lock = nullcontext()
+    released, _ = hammered(Case(made, lambda _: made.step(1.0), BUDGET, lambda: 0))
+    assert released > BUDGET
+
+
+@pytest.mark.parametrize("kind", CASES, ids=IDS)
+def test_a_copy_that_could_spend_again_is_refused(kind: type) -> None:
+    made = CASES[kind]().made
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied or stored"):
+            way(made)
+
+
+def in_child(task: Callable[[], str]) -> str:
+    """What a forked child says."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads are none of ours
+        child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, task().encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        found = pipe.read()
+    os.waitpid(child, 0)
+    return found
+
+
+def test_a_forked_child_is_refused_and_its_parent_goes_on() -> None:
+    cases = {kind.__name__: make() for kind, make in CASES.items()}
+
+    def used() -> str:
+        taken = []
+        for name, case in cases.items():
+            try:
+                case.act(0)
+                taken.append(name)
+            except ForkedUse as refusal:
+                if "must be used in the process that made it" not in str(refusal):
+                    taken.append(name)
+        return ",".join(taken) or "nothing"
+
+    assert in_child(used) == "nothing"
+    for case in cases.values():
+        case.act(1)
+
+
+def test_a_state_is_not_read_in_a_forked_child_either() -> None:
+    release, series, ledger = instant().made, running().made, store().made
+    ways = [lambda: release.state, lambda: series.state, lambda: ledger.count()]
+
+    def read() -> str:
+        return str(sum(refused(way) for way in ways))
+
+    assert in_child(read) == "3"
+
+
+def refused(way: Callable[[], object]) -> bool:
+    try:
+        way()
+    except ForkedUse:
+        return True
+    return False
+
+
+def test_a_child_that_merely_ends_takes_no_event_from_the_ledger(tmp_path: Path) -> None:
+    """It would close the connection it got by the fork, and remove the log under its parent."""
+    script = """
+        import os, sys
+        from dataclasses import replace
+        from sfumato import LDP, SIP, InstantPlan, MarkovChain, PerStep, loss
+        from sfumato.core.events import Event, Outcome
+        from sfumato.store.sqlite import Answer, SqliteStore
+
+        chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        begun = InstantPlan(chain, PerStep(SIP(0.5)), loss.hamming(chain.alphabet)).begin("ann")
+
+        def stored(number):
+            event = Event("ann", number, Outcome.RELEASED, 1, SIP(0.1), LDP(0.1))
+            return Answer(f"e{number}", "live.csv", number, event)
+
+        def at(number):
+            return replace(begun, sequence=number)
+
+        store = SqliteStore(sys.argv[1], "plan")
+        store.commit([stored(n) for n in range(60)], [at(60)])
+        child = os.fork()
+        if child == 0:
+            del store
+            sys.exit(0)
+        os.waitpid(child, 0)
+        for number in range(60, 125):
+            store.commit([stored(number)], [at(number + 1)])
+        os._exit(0)  # a crash: nothing is closed
+    """
+    path = tmp_path / "city.ledger"
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    subprocess.run(command, check=True)
+    with SqliteStore(path, "plan") as kept:
+        assert kept.count() == 125
+        assert [answer.place for answer in kept.events()] == list(range(125))

@@ -1,0 +1,80 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.solver.closed_form import randomized_response
+from sfumato.solver.context_free import context_free
+from tests.oracles.exact_leakage import within, within_locally
+from tests.oracles.textbook_lp import textbook_minimax
+from tests.strategies import Floats, Problem, problems
+
+usable = problems().map(lambda problem: replace(problem, epsilon=max(0.05, problem.epsilon)))
+
+
+def dense(problem: Problem) -> Floats:
+    channel = context_free(problem.belief, problem.loss, problem.epsilon).channel
+    rows = np.zeros_like(problem.loss)
+    rows[:, channel.outputs] = channel.probabilities
+    return rows
+
+
+@given(usable)
+def test_worst_loss_is_the_least_possible(problem: Problem) -> None:
+    worst = float((dense(problem) * problem.loss).sum(axis=1).max())
+    expected = textbook_minimax(problem.loss, problem.epsilon)
+    # Ties are broken by the mean loss, at a price of a millionth.
+    assert worst == pytest.approx(expected, abs=2e-6 * problem.loss.max())
+
+
+@given(problems())
+def test_keeps_both_promises_exactly(problem: Problem) -> None:
+    design = context_free(problem.belief, problem.loss, problem.epsilon)
+    assert within_locally(design.channel.weights, problem.epsilon)
+    assert within(design.channel.weights, problem.belief.tolist(), problem.epsilon)
+    assert design.ldp.epsilon <= problem.epsilon
+
+
+@given(problems())
+def test_the_belief_changes_the_price_and_not_the_channel(problem: Problem) -> None:
+    size = problem.belief.size
+    told = context_free(problem.belief, problem.loss, problem.epsilon)
+    even = context_free(np.full(size, 1 / size), problem.loss, problem.epsilon)
+    assert told.channel.weights.tolist() == even.channel.weights.tolist()
+    cost = float(problem.belief @ (dense(problem) * problem.loss).sum(axis=1))
+    assert told.cost == pytest.approx(cost, rel=1e-12, abs=1e-15)
+
+
+@given(usable)
+def test_a_worst_loss_is_never_above_that_of_randomized_response(problem: Problem) -> None:
+    plain = randomized_response(problem.belief, problem.loss, problem.epsilon).channel
+    worst = (dense(problem) * problem.loss).sum(axis=1).max()
+    rival = (plain.probabilities * problem.loss).sum(axis=1).max()
+    assert worst <= rival + 2e-6 * problem.loss.max()
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_is_randomized_response_when_only_right_or_wrong_counts(size: int) -> None:
+    belief, wrong = np.full(size, 1 / size), 1 - np.eye(size)
+    expected = (size - 1) / (math.exp(1.0) + size - 1)
+    assert context_free(belief, wrong, 1.0).cost == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 41.0])
+def test_refuses_a_budget_that_is_no_guarantee(epsilon: float) -> None:
+    with pytest.raises(InvalidParameter, match="epsilon must be"):
+        context_free([0.5, 0.5], 1 - np.eye(2), epsilon)
+
+
+def test_refuses_a_belief_or_a_loss_that_is_none() -> None:
+    with pytest.raises(InvalidParameter, match="belief must sum to 1"):
+        context_free([0.5, 0.6], 1 - np.eye(2), 1.0)
+    with pytest.raises(InvalidParameter, match=r"belief\[1\] must be at least"):
+        context_free([1.0, 0.0], 1 - np.eye(2), 1.0)
+    with pytest.raises(InvalidParameter, match="loss must be 2 by 2"):
+        context_free([0.5, 0.5], 1 - np.eye(3), 1.0)
+    with pytest.raises(InvalidParameter, match="loss must be finite and nowhere negative"):
+        context_free([0.5, 0.5], [[0.0, math.nan], [1.0, 0.0]], 1.0)

@@ -1,0 +1,130 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.core.belief import Belief
+from sfumato.core.numerics import UNIT
+from sfumato.models.markov import MarkovChain
+from sfumato.solver.policy import Tables, part_weights
+from sfumato.stream import stepping
+from sfumato.stream.fleet_arrays import Crowd
+from tests.compiled import NO_LIMIT, PART, WHOLE, Floats, handmade, kept_rows, mixed_weights
+from tests.strategies import beliefs, positive_matrices
+
+
+@st.composite
+def drawn_from(draw: st.DrawFn) -> tuple[Tables, int, list[int]]:
+    """A kept channel, a mixing weight and integers to mix it with, zeros among them."""
+    size, width = draw(st.integers(2, 5)), draw(st.integers(1, 6))
+    rows = draw(positive_matrices(size, width))
+    names = draw(st.permutations(range(max(size, width))))[:width]
+    tables = handmade([rows], draw(beliefs(size)), names)
+    parts = draw(st.sampled_from([0, 1, WHOLE - 1, WHOLE]) | st.integers(0, WHOLE))
+    cuts = sorted(draw(st.lists(st.integers(0, PART), min_size=width - 1, max_size=width - 1)))
+    return tables, parts, [b - a for a, b in itertools.pairwise([0, *cuts, PART])]
+
+
+def drawn(tables: Tables, parts: int, blend: list[int], symbol: int, words: list[int]) -> list[int]:
+    nodes, _, row_of, _, weights, *_ = tables
+    count = len(words)
+    columns = np.full(count, -1)
+    blends = np.zeros((count, int(nodes[0, 3])), dtype=np.int64)
+    blends[:, : len(blend)] = blend
+    stepping.draw(
+        nodes,
+        row_of,
+        weights,
+        np.full(count, symbol),
+        np.array(words, dtype=np.uint64),
+        np.zeros(count, dtype=np.int64),
+        np.full(count, parts),
+        blends,
+        columns,
+    )
+    return columns.tolist()
+
+
+@settings(max_examples=150)
+@given(drawn_from(), st.integers(0, 3))
+def test_a_draw_is_exact_at_every_boundary(
+    made: tuple[Tables, int, list[int]], low_bits: int
+) -> None:
+    """A column owns as many coins as it has weight, and those in order."""
+    tables, parts, blend = made
+    for symbol, kept in enumerate(kept_rows(tables, 0)):
+        owned = [(WHOLE - parts) * w + parts * q for w, q in zip(kept, blend, strict=True)]
+        assert sum(owned) == 2**62
+        coins, owners = [], []
+        for column, (start, weight) in enumerate(
+            zip(itertools.accumulate([0, *owned[:-1]]), owned, strict=True)
+        ):
+            if weight:
+                coins += [start, start + weight // 2, start + weight - 1]
+                owners += [column] * 3
+        words = [(coin << 2) + low_bits for coin in coins]
+        assert drawn(tables, parts, blend, symbol, words) == owners
+
+
+def test_the_kernel_that_forgets_the_mixture_would_be_seen() -> None:
+    """The boundaries of the kept channel are not those of the mixed one."""
+    tables = handmade([np.array([[0.9, 0.1], [0.1, 0.9]])], np.array([0.5, 0.5]))
+    blend, parts = [PART // 2, PART // 2], WHOLE // 2
+    (mixed, _), (kept, _) = (mixed_weights(tables, 0, part, blend)[0] for part in (parts, 0))
+    word = (mixed + 5) << 2
+    assert mixed < kept
+    assert drawn(tables, parts, blend, 0, [word]) == [1]
+    assert drawn(tables, 0, blend, 0, [word]) == [0]
+
+
+@given(positive_matrices())
+def test_kept_weights_sum_exactly_and_leave_nothing_out(rows: Floats) -> None:
+    weights = part_weights(rows)
+    assert (weights.sum(axis=1) == PART).all()
+    assert weights.min() >= 1
+    assert np.abs(weights / PART - rows).max() <= rows.shape[1] / PART
+
+
+@given(beliefs(), st.floats(1.0, 2.0**40), st.floats(0.0, 1e-6))
+def test_the_bound_of_a_logarithm_is_one(belief: Floats, value: float, error: float) -> None:
+    bound = stepping._log_up(value, error)
+    assert math.log(value) + error <= bound <= math.log(value) * (1 + 16 * UNIT) + error + 1e-14
+
+
+# The belief after an output ----------------------------------------------------------------------
+
+
+@given(st.integers(0, 2), st.data())
+def test_an_output_weighs_the_axis_of_its_moment(moment: int, data: st.DataObject) -> None:
+    size, order = 2, 3
+    joint = data.draw(beliefs(size**order)).reshape((size,) * order)
+    tables = handmade([data.draw(positive_matrices(size, size))], np.full(size, 1 / size))
+    chain = MarkovChain.from_matrix(np.full((size**order, size), 1 / size))
+    crowd = Crowd(chain, tables, NO_LIMIT, 1)
+    crowd.put(0, moment, Belief(joint, moment))
+    ready = crowd.prepare(np.zeros(1, dtype=np.int64), np.array([[30.0, math.inf]]))
+    ready.columns[0] = y = data.draw(st.integers(0, int(tables[0][0, 4]) - 1))
+    crowd.inform(ready)
+    full = mixed_weights(tables, 0, int(ready.parts[0]), ready.blends[0].tolist())
+    constant = all(row == full[0] for row in full)
+    after = crowd.belief(0).joint
+    for place in np.ndindex(*joint.shape):
+        likelihood = 1.0 if constant else full[place[moment]][y] / 2**62
+        assert after[place] == pytest.approx(joint[place] * likelihood, rel=1e-15)
+    assert crowd.drifts[0] == (0.0 if constant else 4 * UNIT)
+
+
+@given(beliefs(4), st.floats(1e-3, 1e3))
+def test_a_marginal_is_summed_up_with_its_running_sums(belief: Floats, scale: float) -> None:
+    joints, told, reached = (belief * scale)[None, :], np.empty(4), np.empty(4)
+    total = stepping.marginal(joints, 0, 1, told, reached)
+    assert np.array_equal(told, joints[0])
+    assert total == reached[-1] == pytest.approx(scale)
+    pair, sums = np.empty(2), np.empty(2)
+    stepping.marginal(joints, 0, 2, pair, sums)
+    assert pair == pytest.approx([joints[0, :2].sum(), joints[0, 2:].sum()], rel=1e-15)
+    stepping.marginal(joints, 0, 1, pair, sums)
+    assert pair == pytest.approx([joints[0, ::2].sum(), joints[0, 1::2].sum()], rel=1e-15)
