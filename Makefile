@@ -27,6 +27,7 @@ test: $(VENV)/.ready
 
 test-all: $(VENV)/.ready
 	$(BIN)/pytest -n 2
+	$(BIN)/python tests/mutants.py --jobs 2
 
 # The peers ask for other versions than we do: they live in an environment of their own.
 $(PEERS)/.ready: benchmarks/peers-constraints.txt constraints.txt
