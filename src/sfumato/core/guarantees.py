@@ -9,7 +9,7 @@ same kind, and a `TypeError` across kinds. `+` composes two releases where the n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
@@ -198,3 +198,6 @@ class Disclosure:
         if not isinstance(other, Disclosure):
             return NotImplemented
         return self <= other and self != other
+
+
+Guarantee: TypeAlias = SIP | LIP | LDP | PureDP | ApproxDP | TemporalDP | Disclosure
