@@ -24,7 +24,7 @@ from sfumato import (
     to_bytes,
 )
 from sfumato.core.budgets import Budget
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.solver.policy import Kept, PolicyReport, Tables, Tree, tabulated
 from tests.oracles.joint import exact_leakage, exact_local_leakage
 
@@ -190,5 +190,5 @@ def overcharged(weights: list[list[int]], shares: Sequence[Any], charge: Sequenc
     return max(mpmath.mpf(paid) - amount for paid, amount in zip(charge, exact, strict=True))
 
 
-def stored(state: InstantState) -> bytes:
+def stored(state: StreamState) -> bytes:
     return to_bytes(state)

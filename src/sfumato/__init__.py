@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sfumato.core.local_leakage import local_leakage
     from sfumato.core.purpose import Fallback, Purpose
     from sfumato.core.randomness import Address, Domain, keyed, secure, seeded
-    from sfumato.core.state import InstantState
+    from sfumato.core.state import StreamState
     from sfumato.models.library import PatternLibrary
     from sfumato.models.markov import MarkovChain
     from sfumato.models.mixture import GaussianMixture
@@ -129,7 +129,7 @@ _HOMES = {
     "stream.batched_plan": ("BatchedPlan",),
     "stream.fleet": ("FleetStep", "InstantFleet"),
     "core.purpose": ("Fallback", "Purpose"),
-    "core.state": ("InstantState",),
+    "core.state": ("StreamState",),
     "stream.instant": ("InstantPlan", "InstantRelease"),
     "series.realtime": ("Realtime",),
     "series.series_release": ("Unit",),
@@ -165,7 +165,6 @@ __all__ = [
     "InstantFleet",
     "InstantPlan",
     "InstantRelease",
-    "InstantState",
     "JointMixture",
     "Ledger",
     "LossFunction",
@@ -186,6 +185,7 @@ __all__ = [
     "Realtime",
     "SequenceTable",
     "SfumatoError",
+    "StreamState",
     "TemporalDP",
     "TemporalPlan",
     "TemporalRelease",

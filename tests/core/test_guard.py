@@ -36,7 +36,7 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Address, Randomness, secure
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.series.filters import Filter
 from sfumato.series.realtime import Realtime, RunningSeries
@@ -321,7 +321,7 @@ def store() -> Case:
     return Case(made, lambda n: made.commit(*stored(n)), THREADS * EACH, made.count)
 
 
-def stored(number: int) -> tuple[list[Stored], list[InstantState]]:
+def stored(number: int) -> tuple[list[Stored], list[StreamState]]:
     """The first value of a stream of its own."""
     event = Event(f"stream {number}", 0, Outcome.RELEASED, 1, SIP(0.1), LDP(0.1))
     begun = InstantPlan(CHAIN, PerStep(SIP(0.5)), HAMMING).begin(event.stream)

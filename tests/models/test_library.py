@@ -13,10 +13,10 @@ from sfumato import (
     Alphabet,
     BatchedPlan,
     BatchedRelease,
-    InstantState,
     MarkovChain,
     PatternLibrary,
     PerStep,
+    StreamState,
     loss,
 )
 from sfumato.core.errors import InvalidParameter
@@ -184,7 +184,7 @@ def excess(library: PatternLibrary, epsilon: float, law: Law, lengths: Sequence[
     prior = prior / prior.sum()
     worst = -np.inf
 
-    def extend(state: InstantState, likelihood: Floats, step: int) -> None:
+    def extend(state: StreamState, likelihood: Floats, step: int) -> None:
         nonlocal worst
         if step == len(lengths):
             worst = max(worst, moved_by(prior, likelihood) - state.ledger.sip)

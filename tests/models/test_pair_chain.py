@@ -17,7 +17,7 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.loss import hamming
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.store.codec import from_bytes, to_bytes
@@ -174,7 +174,7 @@ def test_chain_and_state_survive_storage() -> None:
     assert back.fingerprint == chain.fingerprint
     plan = InstantPlan(back, PerStep(SIP(1.0)), hamming(back.alphabet), purpose=Purpose.SIMULATION)
     _, state = plan.step(plan.begin("u"), 1, seeded(1))
-    kept = from_bytes(to_bytes(state), InstantState)
+    kept = from_bytes(to_bytes(state), StreamState)
     assert kept.belief.marginal.tolist() == state.belief.marginal.tolist()
     event, _ = plan.step(kept, 2, seeded(2))
     assert event == plan.step(state, 2, seeded(2))[0]
@@ -185,7 +185,7 @@ def test_a_stored_state_whose_runs_are_broken_is_refused() -> None:
     state = InstantPlan(chain, PerStep(SIP(1.0)), hamming(chain.alphabet)).begin("u")
     object.__setattr__(state.belief, "runs", np.array([0, 5, 3, 10]))
     with pytest.raises(CorruptData, match="rising order"):
-        from_bytes(to_bytes(state), InstantState)
+        from_bytes(to_bytes(state), StreamState)
 
 
 @pytest.mark.parametrize(

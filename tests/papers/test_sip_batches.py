@@ -13,7 +13,7 @@ from sfumato.core.budgets import as_budget
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.loss import hamming
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.plots.points import BatchPoint
 from sfumato.solver.design_methods import Method, design
@@ -110,7 +110,7 @@ def test_independent_bits_gain_from_batches() -> None:
 # The tree of outputs against other ways to compute it --------------------------------------------
 
 
-def seen(plan: BatchedPlan, state: InstantState, batches: int) -> tuple[float, float]:
+def seen(plan: BatchedPlan, state: StreamState, batches: int) -> tuple[float, float]:
     """Expected loss and largest certificate of a plan, every output sequence listed."""
     found = plan.prepare(state)
     assert found is not None

@@ -13,11 +13,11 @@ from sfumato import (
     SIP,
     Event,
     InstantPlan,
-    InstantState,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
+    StreamState,
     keyed,
     loss,
 )
@@ -41,7 +41,7 @@ with SqliteStore(sys.argv[1], sys.argv[2]):
 """
 
 
-def moments(stream: str, count: int) -> Iterator[tuple[Answer, InstantState]]:
+def moments(stream: str, count: int) -> Iterator[tuple[Answer, StreamState]]:
     """Successive answers of one stream, each with the state after it."""
     state = PLAN.begin(stream)
     for place in range(1, count + 1):
@@ -55,7 +55,7 @@ def spent(store: SqliteStore, stream: str) -> float:
     return state.ledger.sip
 
 
-def same(one: InstantState | None, other: InstantState | None) -> bool:
+def same(one: StreamState | None, other: StreamState | None) -> bool:
     assert one is not None
     assert other is not None
     return (

@@ -18,13 +18,13 @@ from sfumato import (
     Fallback,
     Horizon,
     InstantPlan,
-    InstantState,
     Ledger,
     MarkovChain,
     Outcome,
     PerStep,
     Policy,
     Prior,
+    StreamState,
     Window,
     compile_policy,
     from_bytes,
@@ -85,12 +85,12 @@ def chains(draw: st.DrawFn) -> MarkovChain:
 
 
 @st.composite
-def states(draw: st.DrawFn) -> InstantState:
+def states(draw: st.DrawFn) -> StreamState:
     size, order = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     joint = shares(draw, size**order).reshape((size,) * order)
     charges = st.lists(st.builds(Charge, amounts, amounts), max_size=4).map(tuple)
     count = st.integers(0, 2**40)
-    return InstantState(
+    return StreamState(
         plan=draw(words),
         stream=draw(words),
         sequence=draw(count),
@@ -114,7 +114,7 @@ events = st.builds(
 POLICY = compile_policy(CHAIN, loss.hamming(CHAIN.alphabet), 1.5, steps=64, max_channels=5)
 
 
-def running_state() -> InstantState:
+def running_state() -> StreamState:
     plan = InstantPlan(CHAIN, Window(SIP(1.5), 3), loss.hamming(CHAIN.alphabet))
     state = plan.begin("u4")
     for value in "abc":
@@ -146,8 +146,8 @@ def test_a_chain_survives_dense_or_sparse_of_any_order(chain: MarkovChain) -> No
 
 
 @given(states())
-def test_a_state_survives(state: InstantState) -> None:
-    back = from_bytes(to_bytes(state), InstantState)
+def test_a_state_survives(state: StreamState) -> None:
+    back = from_bytes(to_bytes(state), StreamState)
     assert np.array_equal(back.belief.joint, state.belief.joint)
     assert (back.belief.axis, back.belief.drift) == (state.belief.axis, state.belief.drift)
     assert replace(back, belief=state.belief) == state
@@ -225,7 +225,7 @@ def test_a_release_interrupted_after_any_step_goes_on_as_if_it_were_not(name: st
         whole = resumed = plan.begin("u4")
         for step, value in enumerate(values):
             if step == pause:
-                resumed = from_bytes(to_bytes(resumed), InstantState)
+                resumed = from_bytes(to_bytes(resumed), StreamState)
             one, two = plan.prepare(whole), plan.prepare(resumed)
             assert (one is None) == (two is None)
             if one is not None and two is not None:
@@ -323,7 +323,7 @@ def test_anything_added_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["prior", "chain", "state", "event", "policy"])
-@pytest.mark.parametrize("kind", [Prior, MarkovChain, InstantState, Event, Policy])
+@pytest.mark.parametrize("kind", [Prior, MarkovChain, StreamState, Event, Policy])
 def test_another_kind_is_refused(other: str, kind: type[Any]) -> None:
     thing = EVERYTHING[other]
     if isinstance(thing, kind):

@@ -23,12 +23,12 @@ from sfumato import (
     Fallback,
     Geometric,
     Horizon,
-    InstantState,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
     Purpose,
+    StreamState,
     Window,
     from_bytes,
     keyed,
@@ -106,7 +106,7 @@ class Path:
 
     outputs: tuple[tuple[Label, ...], ...]
     likelihood: Floats
-    state: InstantState
+    state: StreamState
     charges: tuple[float, ...]
     leaked: tuple[float, ...]
 
@@ -124,7 +124,7 @@ class World:
         chances = process.chances(length)
         return cls(process.size, list(chances), np.array([float(p) for p in chances.values()]))
 
-    def parts(self, plan: BatchedPlan, state: InstantState, length: int) -> NDArray[np.int64]:
+    def parts(self, plan: BatchedPlan, state: StreamState, length: int) -> NDArray[np.int64]:
         """The row of the next batch's channel for every true sequence."""
         start = state.sequence - plan.recalled(state)
         looked = [path[start : state.sequence + length] for path in self.paths]
@@ -696,7 +696,7 @@ def test_a_stored_state_goes_on_where_it_stood(memory: int) -> None:
     whole = list(one.over("abcabcaab"))
     two = BatchedRelease(LETTERS, randomness=keyed(SECRET), **options)
     head = [event for value in "abca" for event in two.add(value)]
-    state = from_bytes(to_bytes(two.state), InstantState)
+    state = from_bytes(to_bytes(two.state), StreamState)
     recalled = "ca" if memory == 2 else ""
     three = BatchedRelease(
         LETTERS, randomness=keyed(SECRET), state=state, recalled=recalled, **options

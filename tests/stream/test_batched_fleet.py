@@ -24,13 +24,13 @@ from sfumato import (
     Geometric,
     Horizon,
     InstantPlan,
-    InstantState,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
     Policy,
     Purpose,
+    StreamState,
     Window,
     batch_loss,
     compile_policy,
@@ -190,7 +190,7 @@ def together(fleet: BatchedFleet, script: Sequence[Move]) -> list[tuple[Event, .
 
 def apart(
     plan: BatchedPlan, script: Sequence[Move], coins: Randomness
-) -> tuple[list[tuple[Event, ...]], list[InstantState]]:
+) -> tuple[list[tuple[Event, ...]], list[StreamState]]:
     """The same script, stream by stream, by the rule alone."""
     states, events = [plan.begin(name) for name in NAMES], []
     for move in script:
@@ -346,7 +346,7 @@ def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause
     first = BatchedFleet(plan, NAMES, randomness=keyed(SECRET))
     events = together(first, script[:pause])
     kept = everything(first)
-    read = [from_bytes(state, InstantState) for state in kept]
+    read = [from_bytes(state, StreamState) for state in kept]
     again = BatchedFleet(plan, states=read, randomness=keyed(SECRET))
     assert everything(again) == kept
     assert events + together(again, script[pause:]) == due

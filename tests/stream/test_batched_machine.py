@@ -26,9 +26,9 @@ from sfumato import (
     Event,
     Geometric,
     Horizon,
-    InstantState,
     Outcome,
     PerStep,
+    StreamState,
     Window,
     from_bytes,
     loss,
@@ -190,7 +190,7 @@ class BatchedMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.sequence > 0)
     @rule()
     def save_and_load(self) -> None:
-        loaded = from_bytes(to_bytes(self.state), InstantState)
+        loaded = from_bytes(to_bytes(self.state), StreamState)
         self.note("loaded")
         assert np.array_equal(loaded.belief.joint, self.state.belief.joint)
         assert loaded.ledger == self.state.ledger
@@ -245,7 +245,7 @@ def test_the_shadow_notices_a_ledger_that_is_a_little_too_low() -> None:
     spent = machine.state.ledger
     assert spent.sip > 0.1
     low = Ledger(spent.count, spent.sip * (1 - 1e-12), spent.ldp)
-    machine.state = InstantState(
+    machine.state = StreamState(
         machine.state.plan, "u", machine.state.sequence, machine.state.belief, low
     )
     with pytest.raises(AssertionError):

@@ -6,7 +6,7 @@ import pytest
 
 from sfumato import SIP, Alphabet, InstantPlan, MarkovChain, PerStep, Policy, compile_policy, loss
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.stream.compile import _CHECKED_PART, _WALKS, _default_steps
 from tests.compiled import CHAINS
 from tests.oracles.textbook_lp import textbook_optimum
@@ -121,7 +121,7 @@ def by_textbook(policy: Policy, chain: MarkovChain, depth: int) -> tuple[float, 
     )
     lost = floor = 0.0
     walks: list[tuple[float, float, float]] = []
-    open_ends: list[tuple[InstantState, float, float, float]] = [(plan.begin("s"), 1.0, 0.0, 0.0)]
+    open_ends: list[tuple[StreamState, float, float, float]] = [(plan.begin("s"), 1.0, 0.0, 0.0)]
     for step in range(depth):
         following = []
         for state, chance, paid, due in open_ends:

@@ -16,11 +16,11 @@ from sfumato import (
     Horizon,
     InstantFleet,
     InstantPlan,
-    InstantState,
     Method,
     Outcome,
     PerStep,
     Purpose,
+    StreamState,
     Window,
     from_bytes,
     keyed,
@@ -85,7 +85,7 @@ def together(fleet: InstantFleet, script: Moves) -> list[Event]:
 
 def apart(
     plan: InstantPlan, script: Moves, coins: Randomness
-) -> tuple[list[Event], list[InstantState]]:
+) -> tuple[list[Event], list[StreamState]]:
     """The same script, stream by stream, by the rule alone."""
     states, events = [plan.begin(name) for name in NAMES], []
     for which, values in script:
@@ -206,7 +206,7 @@ def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause
     first = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
     events = together(first, script[:pause])
     kept = [to_bytes(first.state(stream)) for stream in range(len(NAMES))]
-    states = [from_bytes(state, InstantState) for state in kept]
+    states = [from_bytes(state, StreamState) for state in kept]
     again = InstantFleet(plan, states=states, randomness=keyed(SECRET))
     assert [to_bytes(again.state(stream)) for stream in range(len(NAMES))] == kept
     assert events + together(again, script[pause:]) == due

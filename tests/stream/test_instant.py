@@ -24,13 +24,13 @@ from sfumato import (
     Horizon,
     InstantPlan,
     InstantRelease,
-    InstantState,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
     Prior,
     Purpose,
+    StreamState,
     Window,
     keyed,
     loss,
@@ -100,7 +100,7 @@ class Tree:
 
     plan: InstantPlan
     designs: dict[Symbols, Design]
-    states: dict[Symbols, InstantState]
+    states: dict[Symbols, StreamState]
     events: dict[Symbols, Event]
     table: JointTable
 
@@ -111,7 +111,7 @@ class Tree:
 def explore(plan: InstantPlan, chain: MarkovChain, length: int) -> Tree:
     designs: dict[Symbols, Design] = {}
     events: dict[Symbols, Event] = {}
-    states: dict[Symbols, InstantState] = {(): plan.begin("s")}
+    states: dict[Symbols, StreamState] = {(): plan.begin("s")}
     frontier: list[Symbols] = [()]
     for _ in range(length):
         reached: list[Symbols] = []

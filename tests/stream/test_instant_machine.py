@@ -24,10 +24,10 @@ from sfumato import (
     Geometric,
     Horizon,
     InstantPlan,
-    InstantState,
     MarkovChain,
     Outcome,
     PerStep,
+    StreamState,
     Window,
     from_bytes,
     loss,
@@ -151,7 +151,7 @@ class InstantMachine(RuleBasedStateMachine):
 
     @rule()
     def save_and_load(self) -> None:
-        loaded = from_bytes(to_bytes(self.state), InstantState)
+        loaded = from_bytes(to_bytes(self.state), StreamState)
         self.note("loaded")
         assert np.array_equal(loaded.belief.joint, self.state.belief.joint)
         assert loaded.ledger == self.state.ledger
@@ -209,7 +209,7 @@ def test_the_shadow_notices_a_ledger_that_is_a_little_too_low() -> None:
     spent = machine.state.ledger
     assert spent.sip > 0.1
     low = type(spent)(spent.count, spent.sip * (1 - 1e-12), spent.ldp)
-    machine.state = InstantState(
+    machine.state = StreamState(
         machine.state.plan, "u", machine.state.sequence, machine.state.belief, low
     )
     with pytest.raises(AssertionError):

@@ -10,10 +10,10 @@ from sfumato import (
     InstantFleet,
     InstantPlan,
     InstantRelease,
-    InstantState,
     Outcome,
     PerStep,
     Purpose,
+    StreamState,
     from_bytes,
     keyed,
     secure,
@@ -53,7 +53,7 @@ def script(size: int, strange: object = None) -> list[object]:
     return values
 
 
-def by_rule(plan: InstantPlan, values: list[object]) -> tuple[list[Event], InstantState]:
+def by_rule(plan: InstantPlan, values: list[object]) -> tuple[list[Event], StreamState]:
     state, events = plan.begin("ann"), []
     for value in values:
         if value is PAUSE:
@@ -104,7 +104,7 @@ def test_a_live_stream_stored_at_any_moment_goes_on(pause: int, budget: str) -> 
     due, state = by_rule(plan, values)
     first = release_of(plan, randomness=keyed(SECRET))
     events = live(first, values[:pause])
-    kept = from_bytes(to_bytes(first.state), InstantState)
+    kept = from_bytes(to_bytes(first.state), StreamState)
     second = release_of(plan, randomness=keyed(SECRET), state=kept)
     assert events + live(second, values[pause:]) == due
     assert to_bytes(second.state) == to_bytes(state)

@@ -10,7 +10,7 @@ from sfumato.core.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
-class InstantState:
+class StreamState:
     """All that the next step needs to know. It holds no true value.
 
     Attributes:

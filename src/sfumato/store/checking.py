@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.numerics import add_up
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.store.anchor import Head
 from sfumato.store.chain import Entry, first_hash, first_head, next_head, row_hash, state_digest
 from sfumato.store.codec import from_bytes
@@ -154,7 +154,7 @@ def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: Ledge
         elif state_digest(state) != stream.state:
             report.note(f"stream {name!r}: its state was changed")
         else:
-            spent = from_bytes(state, InstantState).ledger
+            spent = from_bytes(state, StreamState).ledger
             sums = [(sip, stream.sip), (ldp, stream.ldp), (spent.sip, sip), (spent.ldp, ldp)]
             if not all(math.isclose(*pair, rel_tol=1e-9, abs_tol=1e-300) for pair in sums):
                 report.note(f"stream {name!r}: what it spent is not the sum of its rows")

@@ -22,7 +22,7 @@ from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import Charge, Ledger
-from sfumato.core.state import InstantState, RealtimeState
+from sfumato.core.state import RealtimeState, StreamState
 from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
 from sfumato.models.fitting import context_count
 from sfumato.models.library import PatternLibrary
@@ -38,7 +38,7 @@ Storable = (
     | PatternLibrary
     | StreamModel
     | Policy
-    | InstantState
+    | StreamState
     | RealtimeState
     | Event
 )
@@ -50,7 +50,7 @@ Kind = TypeVar(
     PatternLibrary,
     StreamModel,
     Policy,
-    InstantState,
+    StreamState,
     RealtimeState,
     Event,
 )
@@ -244,7 +244,7 @@ def _packed(thing: Storable) -> _Body:
             )
         case Policy():
             return _packed_policy(thing)
-        case InstantState():
+        case StreamState():
             return _packed_state(thing)
         case RealtimeState():
             arrays = {name: _array(array) for name, array in thing.arrays.items()}
@@ -377,7 +377,7 @@ def _read_policy(body: _Policy) -> Policy:
     )
 
 
-def _packed_state(state: InstantState) -> _State:
+def _packed_state(state: StreamState) -> _State:
     ledger, belief = state.ledger, state.belief
     return _State(
         plan=state.plan,
@@ -395,12 +395,12 @@ def _packed_state(state: InstantState) -> _State:
     )
 
 
-def _read_state(body: _State) -> InstantState:
+def _read_state(body: _State) -> StreamState:
     recent = tuple(Charge(sip, ldp) for sip, ldp in body.recent)
     ledger = Ledger(body.count, body.sip, body.ldp, recent)
     runs = None if body.runs is None else _read_runs(body.runs)
     belief = Belief(_float_array(body.joint), body.axis, body.drift, runs)
-    return InstantState(body.plan, body.stream, body.sequence, belief, ledger, body.last)
+    return StreamState(body.plan, body.stream, body.sequence, belief, ledger, body.last)
 
 
 def _read_runs(body: _Array) -> Ints:

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.core.errors import CorruptData
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.store.anchor import Head, LedgerMismatch, written_head
 from sfumato.store.chain import (
     Answer,
@@ -176,7 +176,7 @@ class LedgerReader:
         with self._reported():
             return dict(self._database.execute(query).fetchall())
 
-    def state(self, stream: str) -> InstantState | None:
+    def state(self, stream: str) -> StreamState | None:
         """Where a stream stands; None if it never released anything.
 
         Whoever goes on from a state relies on all that came before it: the first time, every row of
@@ -194,7 +194,7 @@ class LedgerReader:
         moments, sip, ldp, blob, own = row
         if last != (moments, own, state_digest(blob)):
             raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
-        state = from_bytes(blob, InstantState)
+        state = from_bytes(blob, StreamState)
         if (stream, moments, sip, ldp) != (
             state.stream,
             state.sequence,

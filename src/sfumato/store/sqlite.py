@@ -20,7 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.store.anchor import (
     Anchor,
     Head,
@@ -235,7 +235,7 @@ class SqliteStore(Guarded, LedgerReader):
                 self._database.execute(query, (source, secret_name(secret))).fetchone() is not None
             )
 
-    def commit(self, answers: Iterable[Answer], states: Iterable[InstantState]) -> None:
+    def commit(self, answers: Iterable[Answer], states: Iterable[StreamState]) -> None:
         """Store answers and new states, all or nothing; on disk when this returns.
 
         Raises:
@@ -264,7 +264,7 @@ class SqliteStore(Guarded, LedgerReader):
             self.front = replace(self.front, head=head)
             self._keep(head)
 
-    def _append(self, answers: list[Answer], state: InstantState, blob: bytes, head: Head) -> Head:
+    def _append(self, answers: list[Answer], state: StreamState, blob: bytes, head: Head) -> Head:
         """Store the answers of one stream after its last row; return the new head."""
         row = self._stream_row(state.stream)
         due, before = 0, first_hash(self.front.id, self.front.plan, state.stream)

@@ -16,7 +16,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import Event, Outcome
 from sfumato.core.progress import Progress
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import Grid, StreamModel, Unreadable
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
 from sfumato.stream.audit_report import AuditReport, StreamAudit
@@ -150,25 +150,25 @@ class _InstantAudit(AuditWalk):
         self._remember([told])
 
     def _observed(
-        self, state: InstantState, told: Sequence[Event]
-    ) -> tuple[Sequence[Event], InstantState]:
+        self, state: StreamState, told: Sequence[Event]
+    ) -> tuple[Sequence[Event], StreamState]:
         due, following = self._plan.observe(state, told[0].released, told[0].outcome)
         return [due], following
 
-    def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+    def _notice(self, state: StreamState, due: Sequence[Event]) -> Floats | None:
         super()._notice(state, due)
         likelihood = self._likelihood(state, due[0])
         self._told.add(state.stream, likelihood)
         return likelihood
 
-    def _likelihood(self, state: InstantState, due: Event) -> Floats | None:
+    def _likelihood(self, state: StreamState, due: Event) -> Floats | None:
         """How likely the output was under each symbol; None where nothing was released."""
         prepared = self._plan.prepare(state) if due.outcome is Outcome.RELEASED else None
         if prepared is None:
             return None
         return prepared.channel.likelihood(self._model.alphabet.index(due.released))
 
-    def _gain(self, state: InstantState, truth: Truth, likelihood: Floats | None) -> None:
+    def _gain(self, state: StreamState, truth: Truth, likelihood: Floats | None) -> None:
         if likelihood is None or truth.symbol not in self._model.alphabet:
             return
         place = self._model.alphabet.index(truth.symbol)
@@ -189,7 +189,7 @@ class _BatchedAudit(AuditWalk):
     def _about_one_value(self, stream: str) -> float:
         return self._told.about_one_value(stream)
 
-    def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+    def _notice(self, state: StreamState, due: Sequence[Event]) -> Floats | None:
         super()._notice(state, due)
         found = None
         if due[0].outcome is Outcome.RELEASED:
@@ -258,13 +258,13 @@ class _BatchedAudit(AuditWalk):
         self._remember(told)
 
     def _observed(
-        self, state: InstantState, told: Sequence[Event]
-    ) -> tuple[Sequence[Event], InstantState]:
+        self, state: StreamState, told: Sequence[Event]
+    ) -> tuple[Sequence[Event], StreamState]:
         if len({event.outcome for event in told}) > 1:
             raise Unreadable("the values of a batch must have one outcome")
         return self._plan.observe(state, [event.released for event in told], told[0].outcome)
 
-    def _gain(self, state: InstantState, due: Sequence[Event], truths: Sequence[Truth]) -> None:
+    def _gain(self, state: StreamState, due: Sequence[Event], truths: Sequence[Truth]) -> None:
         found = self._plan.prepare(state, len(due))
         places = [self._model.alphabet.place(truth.symbol) for truth in truths]
         if due[0].outcome is not Outcome.RELEASED or found is None or min(places) < 0:

@@ -16,7 +16,7 @@ from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.numerics import shown_up
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel, Symbols, Unreadable
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
 from sfumato.stream.audit_report import AuditReport, StreamAudit
@@ -54,7 +54,7 @@ class AuditWalk(ABC):
         self._width = window
         self._truths = truths
         self._windows: dict[str, deque[float]] = {}
-        self._states: dict[str, InstantState] = {}
+        self._states: dict[str, StreamState] = {}
         self.report = AuditReport()
         self.ledger: LedgerSide | None = None
         self.skips = False
@@ -75,11 +75,11 @@ class AuditWalk(ABC):
 
     @abstractmethod
     def _observed(
-        self, state: InstantState, told: Sequence[Event]
-    ) -> tuple[Sequence[Event], InstantState]:
+        self, state: StreamState, told: Sequence[Event]
+    ) -> tuple[Sequence[Event], StreamState]:
         """What the plan must have done where this was told, and the state after it."""
 
-    def _notice(self, state: InstantState, due: Sequence[Event]) -> Floats | None:
+    def _notice(self, state: StreamState, due: Sequence[Event]) -> Floats | None:
         """Remember what left, and how likely each symbol made it where it is about one symbol."""
         for event in due:
             self._realised.tell(event)
@@ -120,7 +120,7 @@ class AuditWalk(ABC):
             self._notice(state, due)
             self._charge(stream, due, following)
 
-    def _said_before(self, row: AuditRow, told: Event, state: InstantState) -> bool:
+    def _said_before(self, row: AuditRow, told: Event, state: StreamState) -> bool:
         """Whether a row only says again what was said before; what is wrong with it is noted.
 
         A retry gets its old answer: in another file than the first or, where an id or the ledger
@@ -147,7 +147,7 @@ class AuditWalk(ABC):
             said = self._said.setdefault(told[0].stream, array("q"))
             said.extend(map(_fingerprint, told))
 
-    def _state(self, stream: str) -> InstantState:
+    def _state(self, stream: str) -> StreamState:
         return self._states.get(stream) or self._plan.begin(stream)
 
     def _fits(self, row: AuditRow, told: Event, due: Event) -> None:
@@ -157,7 +157,7 @@ class AuditWalk(ABC):
         if self.ledger is not None:
             self._compare_ledger(row.number, due, row.fields.get("event"), self.ledger)
 
-    def _out_of_turn(self, state: InstantState) -> str:
+    def _out_of_turn(self, state: StreamState) -> str:
         rule = f"the sequence number must be {state.sequence}"
         if self.ledger is None and state.sequence == 0:
             rule += "; a stream that goes on needs the files before this one, or the ledger"
@@ -219,7 +219,7 @@ class AuditWalk(ABC):
         if id_ is not None and str(id_) != kept.id:
             self.report.note(row, "the event id must be the one in the ledger")
 
-    def _charge(self, stream: str, due: Sequence[Event], following: InstantState) -> None:
+    def _charge(self, stream: str, due: Sequence[Event], following: StreamState) -> None:
         """Account for a value, or for the values of a batch."""
         entry = self.report.streams[stream]
         entry.steps += len(due)

@@ -20,7 +20,7 @@ from sfumato.core.ledger import Ledger
 from sfumato.core.loss import Loss
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import Randomness, secure
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
@@ -29,7 +29,7 @@ from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
 
-_At: TypeAlias = tuple[InstantState, tuple[object, ...], tuple[object, ...]]
+_At: TypeAlias = tuple[StreamState, tuple[object, ...], tuple[object, ...]]
 
 
 class BatchedRelease(Guarded):
@@ -80,7 +80,7 @@ class BatchedRelease(Guarded):
         on_unknown: Fallback | str = Fallback.REFUSE,
         stream: str = "stream",
         randomness: Randomness | None = None,
-        state: InstantState | None = None,
+        state: StreamState | None = None,
         recalled: Sequence[object] = (),
         purpose: Purpose | str = Purpose.RELEASE,
         listed: int = LISTED,
@@ -159,7 +159,7 @@ class BatchedRelease(Guarded):
             return len(self._at[1])
 
     @property
-    def state(self) -> InstantState:
+    def state(self) -> StreamState:
         """Where the stream stands after its last batch: store it, and go on from it later.
 
         Values that wait are not in it.

@@ -16,7 +16,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.randomness import Randomness
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.fleet import Fleet
 
@@ -97,7 +97,7 @@ class BatchedFleet(Fleet):
         plan: BatchedPlan,
         streams: Sequence[str] = (),
         *,
-        states: Sequence[InstantState] = (),
+        states: Sequence[StreamState] = (),
         randomness: Randomness | None = None,
         threads: int = 1,
     ) -> None:

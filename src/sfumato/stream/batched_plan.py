@@ -25,7 +25,7 @@ from sfumato.core.ledger import FREE, Charge, Ledger
 from sfumato.core.numerics import UNIT, up
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
@@ -143,15 +143,15 @@ class BatchedPlan:
         """Where the coins of a batch are; another plan has others."""
         return Address(Domain.STREAM, self.fingerprint, stream, sequence)
 
-    def begin(self, stream: str) -> InstantState:
+    def begin(self, stream: str) -> StreamState:
         """The state before the first value of a stream."""
-        return InstantState(self.fingerprint, stream, 0, self._first, Ledger())
+        return StreamState(self.fingerprint, stream, 0, self._first, Ledger())
 
-    def recalled(self, state: InstantState) -> int:
+    def recalled(self, state: StreamState) -> int:
         """How many past values the channel of the next batch looks at."""
         return min((self.memory - 1) * self.width, state.sequence)
 
-    def prepare(self, state: InstantState, values: int | None = None) -> BatchDesign | None:
+    def prepare(self, state: StreamState, values: int | None = None) -> BatchDesign | None:
         """The channel of the next batch; None when the budget is gone. Public: needs no value."""
         self.check_own(state)
         length = self._length(self.width if values is None else values)
@@ -164,11 +164,11 @@ class BatchedPlan:
 
     def step(
         self,
-        state: InstantState,
+        state: StreamState,
         values: Sequence[object],
         randomness: Randomness,
         recalled: Sequence[object] = (),
-    ) -> tuple[tuple[Event, ...], InstantState]:
+    ) -> tuple[tuple[Event, ...], StreamState]:
         """Release one batch.
 
         Args:
@@ -208,17 +208,17 @@ class BatchedPlan:
         output = int(ready.found.design.channel.draw(part, coins.words(1))[0])
         return self._released(state, length, ready, output)
 
-    def skip(self, state: InstantState, values: int = 1) -> tuple[tuple[Event, ...], InstantState]:
+    def skip(self, state: StreamState, values: int = 1) -> tuple[tuple[Event, ...], StreamState]:
         """Let some moments pass without a release; the belief moves on, nothing is spent."""
         self.check_own(state)
         return self._silent(state, self._length(values), Outcome.SKIPPED, None)
 
     def observe(
         self,
-        state: InstantState,
+        state: StreamState,
         outputs: Sequence[Label | None],
         outcome: Outcome = Outcome.RELEASED,
-    ) -> tuple[tuple[Event, ...], InstantState]:
+    ) -> tuple[tuple[Event, ...], StreamState]:
         """What anybody can compute who sees a released batch: certificates and the belief after it.
 
         Raises:
@@ -239,8 +239,8 @@ class BatchedPlan:
         return self._released(state, length, ready, int(possible[same[0]]))
 
     def _observed_silence(
-        self, state: InstantState, outputs: Sequence[Label | None], outcome: Outcome
-    ) -> tuple[tuple[Event, ...], InstantState]:
+        self, state: StreamState, outputs: Sequence[Label | None], outcome: Outcome
+    ) -> tuple[tuple[Event, ...], StreamState]:
         due, following = self.skip(state, len(outputs))
         if outcome is not Outcome.SKIPPED:
             gone = self.prepare(state, len(outputs)) is None
@@ -252,7 +252,7 @@ class BatchedPlan:
             raise InvalidParameter("batch", outcome.value, "be what the plan lets leave here")
         return due, following
 
-    def check_own(self, state: InstantState) -> None:
+    def check_own(self, state: StreamState) -> None:
         """Refuse a state that another plan made."""
         if state.plan != self.fingerprint:
             rule = "come from this model, budget, loss, method and length of batch"
@@ -271,7 +271,7 @@ class BatchedPlan:
             raise InvalidParameter("values", values, f"be at most a batch of {self.width}")
         return values
 
-    def _ready(self, state: InstantState, length: int, allowance: Allowance) -> _Ready | None:
+    def _ready(self, state: StreamState, length: int, allowance: Allowance) -> _Ready | None:
         """The channel of the next batch and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
@@ -305,8 +305,8 @@ class BatchedPlan:
         return 2 * (belief.drift + (moves + 64) * UNIT)
 
     def _exhausted(
-        self, state: InstantState, length: int, allowance: Allowance, refused: _Ready | None
-    ) -> tuple[tuple[Event, ...], InstantState]:
+        self, state: StreamState, length: int, allowance: Allowance, refused: _Ready | None
+    ) -> tuple[tuple[Event, ...], StreamState]:
         if self.on_exhausted is not Fallback.REFUSE:
             return self._withheld(state, length, self.on_exhausted)
         wanted: object = "something"
@@ -315,22 +315,22 @@ class BatchedPlan:
         raise BudgetExceeded(state.stream, state.sequence, wanted, allowance)
 
     def _withheld(
-        self, state: InstantState, length: int, fallback: Fallback
-    ) -> tuple[tuple[Event, ...], InstantState]:
+        self, state: StreamState, length: int, fallback: Fallback
+    ) -> tuple[tuple[Event, ...], StreamState]:
         if fallback is Fallback.REPEAT and state.last is not None:
             return self._silent(state, length, Outcome.REPEATED, state.last)
         return self._silent(state, length, Outcome.SUPPRESSED, None)
 
     def _silent(
-        self, state: InstantState, length: int, outcome: Outcome, told: int | None
-    ) -> tuple[tuple[Event, ...], InstantState]:
+        self, state: StreamState, length: int, outcome: Outcome, told: int | None
+    ) -> tuple[tuple[Event, ...], StreamState]:
         """A batch that tells nothing."""
         belief = self._outlook.passed(state.belief, length)
         return self._moved(state, outcome, [told] * length, FREE, belief, state.last)
 
     def _released(
-        self, state: InstantState, length: int, ready: _Ready, output: int
-    ) -> tuple[tuple[Event, ...], InstantState]:
+        self, state: StreamState, length: int, ready: _Ready, output: int
+    ) -> tuple[tuple[Event, ...], StreamState]:
         places = ready.found.patterns[output].tolist()
         if ready.found.design.channel.is_constant:
             passed = self._outlook.passed(state.belief, length)
@@ -341,13 +341,13 @@ class BatchedPlan:
 
     def _moved(
         self,
-        state: InstantState,
+        state: StreamState,
         outcome: Outcome,
         told: Sequence[int | None],
         charge: Charge,
         belief: Belief,
         last: int | None,
-    ) -> tuple[tuple[Event, ...], InstantState]:
+    ) -> tuple[tuple[Event, ...], StreamState]:
         labels = self.model.alphabet.labels
         events = tuple(
             Event(

@@ -20,11 +20,11 @@ from sfumato.solver.policy import Policy
 from sfumato.stream.fleet_arrays import EXHAUSTED, MISSED, Crowd
 
 if TYPE_CHECKING:
-    from sfumato.core.state import InstantState
+    from sfumato.core.state import StreamState
 
 
 def kept_channel(
-    chain: MarkovChain, loss: Loss, policy: Policy, state: InstantState, allowance: Allowance
+    chain: MarkovChain, loss: Loss, policy: Policy, state: StreamState, allowance: Allowance
 ) -> tuple[Design, Charge] | None:
     """The kept channel for a belief, repaired and certified; None where none will do."""
     crowd = Crowd(chain, policy.tables, policy.repair_limit, 1)

@@ -26,7 +26,7 @@ from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, secure
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.fleet_arrays import PREPARED, Crowd, Prepared
@@ -86,7 +86,7 @@ class Fleet(Guarded):
         chain: MarkovChain,
         values: int,
         streams: Sequence[str],
-        states: Sequence[InstantState],
+        states: Sequence[StreamState],
         randomness: Randomness | None,
         threads: int,
     ) -> None:
@@ -142,15 +142,15 @@ class Fleet(Guarded):
             self._ledgers.charge(streams, np.zeros((len(streams), 2)), self._values)
             self._torn = False
 
-    def state(self, stream: int) -> InstantState:
+    def state(self, stream: int) -> StreamState:
         """Where a stream stands: store it, and go on from it later."""
         with self._lock:
             return self._state(stream)
 
-    def _state(self, stream: int) -> InstantState:
+    def _state(self, stream: int) -> StreamState:
         self._check_whole()
         last = int(self._last[stream])
-        return InstantState(
+        return StreamState(
             plan=self._rule.fingerprint,
             stream=self.streams[stream],
             sequence=int(self._crowd.moments[stream]),
@@ -182,7 +182,7 @@ class Fleet(Guarded):
         if self._torn:
             raise InterruptedStep
 
-    def _put(self, place: int, state: InstantState) -> None:
+    def _put(self, place: int, state: StreamState) -> None:
         self._rule.check_own(state)
         self._crowd.put(place, state.sequence, state.belief)
         self._ledgers[place] = state.ledger
@@ -257,7 +257,7 @@ class InstantFleet(Fleet):
         plan: InstantPlan,
         streams: Sequence[str] = (),
         *,
-        states: Sequence[InstantState] = (),
+        states: Sequence[StreamState] = (),
         randomness: Randomness | None = None,
         threads: int = 1,
     ) -> None:

@@ -15,7 +15,7 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.progress import Progress
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import Randomness, seeded
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.solver.design_methods import Method
@@ -274,9 +274,7 @@ class _Told:
 class _Run:
     """One simulated stream."""
 
-    def __init__(
-        self, plan: InstantPlan, state: InstantState, given: bool, released: Bools
-    ) -> None:
+    def __init__(self, plan: InstantPlan, state: StreamState, given: bool, released: Bools) -> None:
         self._plan, self._state, self._given, self._released = plan, state, given, released
         self._told: list[Floats | None] = []
         self.sums = np.zeros(5)

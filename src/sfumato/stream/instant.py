@@ -1,6 +1,6 @@
 """Release every value at once, as it comes: the certified instantaneous release.
 
-`InstantPlan` is the rule, frozen and public; `InstantState` is all that the next step needs, and
+`InstantPlan` is the rule, frozen and public; `StreamState` is all that the next step needs, and
 holds nothing the adversary could not compute; `InstantRelease` is a small object around the two.
 """
 
@@ -37,7 +37,7 @@ from sfumato.core.randomness import (
     integer_weights,
     secure,
 )
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design, silent
@@ -113,11 +113,11 @@ class InstantPlan:
         """Where the coins of a moment are; another plan has others."""
         return Address(Domain.STREAM, self.fingerprint, stream, sequence)
 
-    def begin(self, stream: str) -> InstantState:
+    def begin(self, stream: str) -> StreamState:
         """The state before the first value of a stream."""
-        return InstantState(self.fingerprint, stream, 0, self.model.first(), Ledger())
+        return StreamState(self.fingerprint, stream, 0, self.model.first(), Ledger())
 
-    def prepare(self, state: InstantState) -> Design | None:
+    def prepare(self, state: StreamState) -> Design | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
         self.check_own(state)
         ready = self._ready(state, self.allowance(state.ledger))
@@ -128,8 +128,8 @@ class InstantPlan:
         return within(self.budget.allowance(ledger), self.policy)
 
     def step(
-        self, state: InstantState, value: object, randomness: Randomness
-    ) -> tuple[Event, InstantState]:
+        self, state: StreamState, value: object, randomness: Randomness
+    ) -> tuple[Event, StreamState]:
         """Release one value.
 
         Args:
@@ -163,14 +163,14 @@ class InstantPlan:
         output = int(ready.design.channel.draw(place, coins.words(1))[0])
         return self._released(state, ready, output)
 
-    def skip(self, state: InstantState) -> tuple[Event, InstantState]:
+    def skip(self, state: StreamState) -> tuple[Event, StreamState]:
         """Let a moment pass without a release; the belief moves on, nothing is spent."""
         self.check_own(state)
         return self._moved(state, Outcome.SKIPPED, None, state.last)
 
     def observe(
-        self, state: InstantState, output: Label | None, outcome: Outcome = Outcome.RELEASED
-    ) -> tuple[Event, InstantState]:
+        self, state: StreamState, output: Label | None, outcome: Outcome = Outcome.RELEASED
+    ) -> tuple[Event, StreamState]:
         """What anybody can compute who sees an output: its certificates and the belief after it.
 
         Raises:
@@ -188,8 +188,8 @@ class InstantPlan:
         return self._released(state, ready, place)
 
     def _observed_silence(
-        self, state: InstantState, output: Label | None, outcome: Outcome
-    ) -> tuple[Event, InstantState]:
+        self, state: StreamState, output: Label | None, outcome: Outcome
+    ) -> tuple[Event, StreamState]:
         """A moment at which nothing new left, if the plan has such moments here."""
         due, following = self.skip(state)
         if outcome is not Outcome.SKIPPED:
@@ -202,14 +202,14 @@ class InstantPlan:
             raise InvalidParameter("output", outcome.value, "be what the plan lets leave here")
         return due, following
 
-    def check_own(self, state: InstantState) -> None:
+    def check_own(self, state: StreamState) -> None:
         """Refuse a state that another plan made."""
         if state.plan != self.fingerprint:
             raise InvalidParameter(
                 "state", "that of another plan", "come from this model, budget, loss and method"
             )
 
-    def _ready(self, state: InstantState, allowance: Allowance) -> _Ready | None:
+    def _ready(self, state: StreamState, allowance: Allowance) -> _Ready | None:
         """The channel of the next step and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
@@ -224,7 +224,7 @@ class InstantPlan:
         charge = _charge(found, state.belief)
         return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
 
-    def _design(self, state: InstantState, allowance: Allowance) -> Design:
+    def _design(self, state: StreamState, allowance: Allowance) -> Design:
         # What rounding may have done to the belief is paid for out of the allowance; in powers of
         # two, so that successive steps ask for the same epsilon.
         spare = 4 * state.belief.error + 8 * UNIT * allowance.sip if state.belief.error else 0.0
@@ -241,8 +241,8 @@ class InstantPlan:
         return design(self.method, marginal, self.loss, epsilon, ldp=cap)
 
     def _exhausted(
-        self, state: InstantState, allowance: Allowance, refused: _Ready | None
-    ) -> tuple[Event, InstantState]:
+        self, state: StreamState, allowance: Allowance, refused: _Ready | None
+    ) -> tuple[Event, StreamState]:
         if self.on_exhausted is not Fallback.REFUSE:
             return self._withheld(state, self.on_exhausted)
         wanted: object = "something"
@@ -250,14 +250,14 @@ class InstantPlan:
             wanted = f"{SIP(refused.charge.sip)} and {LDP(refused.charge.ldp)}"
         raise BudgetExceeded(state.stream, state.sequence, wanted, allowance)
 
-    def _withheld(self, state: InstantState, fallback: Fallback) -> tuple[Event, InstantState]:
+    def _withheld(self, state: StreamState, fallback: Fallback) -> tuple[Event, StreamState]:
         if fallback is Fallback.REPEAT and state.last is not None:
             return self._moved(state, Outcome.REPEATED, state.last, state.last)
         return self._moved(state, Outcome.SUPPRESSED, None, state.last)
 
     def _released(
-        self, state: InstantState, ready: _Ready, output: int
-    ) -> tuple[Event, InstantState]:
+        self, state: StreamState, ready: _Ready, output: int
+    ) -> tuple[Event, StreamState]:
         informed, channel = state.belief, ready.design.channel
         if not channel.is_constant:
             informed = informed.weighted(channel.likelihood(output))
@@ -267,12 +267,12 @@ class InstantPlan:
 
     def _moved(
         self,
-        state: InstantState,
+        state: StreamState,
         outcome: Outcome,
         output: int | None,
         last: int | None,
         charge: Charge = FREE,
-    ) -> tuple[Event, InstantState]:
+    ) -> tuple[Event, StreamState]:
         label = None if output is None else self.model.alphabet.labels[output]
         sip, ldp = SIP(charge.sip), LDP(charge.ldp)
         event = Event(state.stream, state.sequence, outcome, label, sip, ldp)
@@ -334,7 +334,7 @@ class InstantRelease(Guarded):
         on_unknown: Fallback | str = Fallback.REFUSE,
         stream: str = "stream",
         randomness: Randomness | None = None,
-        state: InstantState | None = None,
+        state: StreamState | None = None,
         purpose: Purpose | str = Purpose.RELEASE,
         policy: Policy | None = None,
     ) -> None:
@@ -383,7 +383,7 @@ class InstantRelease(Guarded):
         with self._lock:
             return self._gone_on(*self.plan.skip(self._now()))
 
-    def _gone_on(self, event: Event, state: InstantState) -> Event:
+    def _gone_on(self, event: Event, state: StreamState) -> Event:
         if self._solo is not None:
             self._solo.put(state)
         self._state = state
@@ -394,12 +394,12 @@ class InstantRelease(Guarded):
         return (self.step(value) for value in values)
 
     @property
-    def state(self) -> InstantState:
+    def state(self) -> StreamState:
         """Where the stream stands: store it, and go on from it later."""
         with self._lock:
             return self._now()
 
-    def _now(self) -> InstantState:
+    def _now(self) -> StreamState:
         return self._state if self._solo is None else self._solo.state()
 
     @property
@@ -408,7 +408,7 @@ class InstantRelease(Guarded):
         return self.state.ledger
 
 
-def _solo(plan: InstantPlan, state: InstantState, randomness: Randomness) -> Solo:
+def _solo(plan: InstantPlan, state: StreamState, randomness: Randomness) -> Solo:
     from sfumato.stream.single_stream import Solo
 
     if randomness.simulated and plan.purpose is not Purpose.SIMULATION:

@@ -17,7 +17,7 @@ from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
 from sfumato.store.sqlite import Answer, Input, SqliteStore
 from sfumato.stream.batched_plan import BatchedPlan
@@ -96,7 +96,7 @@ class Run(ABC):
         self._reading = reading
         self._reader = RowReader(path, model, reading, source)
         self.checks = RowChecks(path, source, store, reading, remark)
-        self._states: dict[str, InstantState] = {}
+        self._states: dict[str, StreamState] = {}
         self._kept: dict[str, tuple[str | None, ...]] = {}
         self.rows = 0
         self.waiting: dict[str, Row] = {}
@@ -110,7 +110,7 @@ class Run(ABC):
         known = self._store.answers([row.id for row in read])
         fresh: dict[str, Row] = {}
         released: _Leaving = {}
-        moved: dict[str, InstantState] = {}
+        moved: dict[str, StreamState] = {}
         try:
             for row in read:
                 self._sort(row, known, fresh)
@@ -146,7 +146,7 @@ class Run(ABC):
 
     @abstractmethod
     def _release(
-        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, InstantState]
+        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, StreamState]
     ) -> None:
         """Draw answers for rows; values of one stream in their order."""
 
@@ -181,11 +181,11 @@ class Run(ABC):
         when = None if row.time is None else row.time.text
         return Answer(row.id, self._source.label, row.place, happened, row.tag, when)
 
-    def _state(self, stream: str) -> InstantState:
+    def _state(self, stream: str) -> StreamState:
         held = self._states.get(stream) or self._store.state(stream)
         return held or self._plan.begin(stream)
 
-    def _commit(self, released: _Leaving, moved: dict[str, InstantState]) -> None:
+    def _commit(self, released: _Leaving, moved: dict[str, StreamState]) -> None:
         if not moved:
             return
         fresh = (answer for answers in released.values() for answer in answers)
@@ -223,7 +223,7 @@ class InstantRun(Run):
     _plan: InstantPlan
 
     def _release(
-        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, InstantState]
+        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, StreamState]
     ) -> None:
         if self._plan.policy is None or len(rows) < _FEW:
             for row in rows.values():
@@ -262,7 +262,7 @@ class InstantRun(Run):
         fleet.skip(which[~speaking])
         return [next(passed) if row.silent else next(stepped) for row in wave]
 
-    def _step(self, state: InstantState, row: Row) -> tuple[Event, InstantState]:
+    def _step(self, state: StreamState, row: Row) -> tuple[Event, StreamState]:
         if row.silent:
             return self._plan.skip(state)
         try:
@@ -288,7 +288,7 @@ class BatchedRun(Run):
         oldest = islice(self._batches.items(), _FLUSHED)
         due = [name for name, _ in takewhile(lambda one: now - one[1].began >= waited, oldest)]
         released: _Leaving = {}
-        moved: dict[str, InstantState] = {}
+        moved: dict[str, StreamState] = {}
         try:
             for stream in due:
                 self._complete(stream, released, moved)
@@ -302,7 +302,7 @@ class BatchedRun(Run):
         return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
 
     def _release(
-        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, InstantState]
+        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, StreamState]
     ) -> None:
         refuse = self._plan.on_unknown is Fallback.REFUSE
         for row in rows.values():
@@ -317,7 +317,7 @@ class BatchedRun(Run):
             if len(batch.rows) == self._plan.width:
                 self._complete(row.stream, released, moved)
 
-    def _pass(self, row: Row, released: _Leaving, moved: dict[str, InstantState]) -> None:
+    def _pass(self, row: Row, released: _Leaving, moved: dict[str, StreamState]) -> None:
         """Let a moment pass; what waited before it leaves first, as a shorter batch."""
         before: list[Answer] = []
         if row.stream in self._batches:
@@ -328,7 +328,7 @@ class BatchedRun(Run):
         (happened,), moved[row.stream] = self._plan.skip(state)
         released[row.id] = [*before, self._answer(row, happened)]
 
-    def _complete(self, stream: str, released: _Leaving, moved: dict[str, InstantState]) -> None:
+    def _complete(self, stream: str, released: _Leaving, moved: dict[str, StreamState]) -> None:
         """Release the batch of a stream; on an error it goes on waiting."""
         rows = self._batches[stream].rows
         state = moved.get(stream) or self._state(stream)
@@ -354,7 +354,7 @@ class _Batch:
     rows: list[Row]
 
 
-def _passed(state: InstantState) -> Event:
+def _passed(state: StreamState) -> Event:
     """A moment at which nothing leaves."""
     return Event(state.stream, state.sequence, Outcome.SKIPPED, None, SIP(0.0), LDP(0.0))
 

@@ -10,7 +10,7 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import Charge, Ledger
 from sfumato.core.numerics import add_up
 from sfumato.core.randomness import Randomness
-from sfumato.core.state import InstantState
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.fleet_arrays import Crowd
 from sfumato.stream.instant import InstantPlan
@@ -27,7 +27,7 @@ class Solo:
     call sets it back to what it was before, since that release never left.
     """
 
-    def __init__(self, plan: InstantPlan, state: InstantState) -> None:
+    def __init__(self, plan: InstantPlan, state: StreamState) -> None:
         assert plan.policy is not None and isinstance(plan.model, MarkovChain)
         self._plan = plan
         self._stream = state.stream
@@ -36,7 +36,7 @@ class Solo:
         self._fixed = isinstance(plan.budget, PerStep)
         self.put(state)
 
-    def put(self, state: InstantState) -> None:
+    def put(self, state: StreamState) -> None:
         """Set where the stream stands."""
         crowd, ledger = self._crowd, state.ledger
         crowd.check(state.belief)
@@ -94,12 +94,12 @@ class Solo:
         moment = int(self._crowd.moments[0]) - 1
         return Event(self._stream, moment, Outcome.RELEASED, label, SIP(sip), LDP(ldp))
 
-    def state(self) -> InstantState:
+    def state(self) -> StreamState:
         """Where the stream stands, as a value."""
         if self._crowd.torn[0]:
             self._mend()
         last = self._account[-1]
-        return InstantState(
+        return StreamState(
             plan=self._plan.fingerprint,
             stream=self._stream,
             sequence=int(self._crowd.moments[0]),
