@@ -24,6 +24,7 @@ from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.numerics import UNIT, expected_error, up
 from sfumato.core.randomness import BITS
+from sfumato.core.search import boundary
 
 _HALVINGS = 50
 _WHOLE = 2.0**BITS
@@ -99,16 +100,14 @@ def leakage_within(channel: Channel, belief: ArrayLike, delta: float) -> LIP:
     if allowed == 1.0:
         return LIP(0.0, 1.0)
     # Where a ratio is infinite, so is the pure level: any larger delta has a finite one.
-    pure, low, high = high, 0.0, min(high, checks.MAX_EPSILON)
-    if approximate_leakage(channel, belief, high).delta > allowed:
+    pure, high = high, min(high, checks.MAX_EPSILON)
+
+    def enough(level: float) -> bool:
+        return approximate_leakage(channel, belief, level).delta <= allowed
+
+    if not enough(high):
         return LIP(pure, allowed)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if approximate_leakage(channel, belief, middle).delta > allowed:
-            low = middle
-        else:
-            high = middle
-    return LIP(high, allowed)
+    return LIP(boundary(enough, inside=high, outside=0.0, steps=_HALVINGS), allowed)
 
 
 def local_leakage_within(channel: Channel, delta: float) -> LDP:

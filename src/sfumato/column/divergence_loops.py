@@ -47,6 +47,7 @@ def worst_pair_level(rows: Floats, delta: float, limit: float) -> float:
                     continue
                 if pair_delta(rows[first], rows[second], math.exp(limit)) > delta:
                     return math.inf
+                # Compiled: `core.search` asks a rule in Python. The upper end is the safe one.
                 low, high = level, limit
                 for _ in range(_HALVINGS):
                     middle = 0.5 * (low + high)

@@ -29,6 +29,7 @@ from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.loss import Loss, Measure
 from sfumato.core.numerics import UNIT
+from sfumato.core.search import boundary, geometric, least_above
 from sfumato.noise.densities import local_gaussian_delta
 from sfumato.noise.lattice import Lattice, Noise
 from sfumato.solver.optimal import optimal
@@ -266,16 +267,11 @@ def local_scale(noise: Noise, width: float, epsilon: float, delta: float) -> flo
         return width / epsilon
     if delta == 0.0:
         return math.inf
-    low, high = 0.0, width
-    while local_gaussian_delta(width, high, epsilon) > delta:
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if local_gaussian_delta(width, middle, epsilon) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def enough(scale: float) -> bool:
+        return local_gaussian_delta(width, scale, epsilon) <= delta
+
+    return least_above(enough, width, math.inf, steps=_HALVINGS)
 
 
 def prior_laplace_scale(width: float, epsilon: float, least: float) -> float:
@@ -348,13 +344,7 @@ def _least_factor(
         raise SolverFailed("no noise within the budget was found; nothing was released")
     while kept(low) and low > UNIT * high:
         low /= 2
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        if kept(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return boundary(kept, inside=high, outside=low, steps=_HALVINGS, middle=geometric)
 
 
 def _fitting(tables: Floats, errors: Floats, marginal: Floats, k: float, delta: float) -> Ints:

@@ -19,6 +19,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.guarantees import LIP
 from sfumato.core.information_leakage import information_leakage
+from sfumato.core.search import boundary
 from sfumato.noise.lattice import Lattice
 
 _MOST_CELLS = 256
@@ -109,12 +110,12 @@ def _level(masses: Floats, budget: float) -> float:
     It lies between the budget and its double; the leakage is that of the rarest or of the most
     frequent cell.
     """
-    low, high = budget, min(2 * budget, _LARGEST)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        others = 1 / (masses.size - 1 + math.exp(middle))
+
+    def within(level: float) -> bool:
+        others = 1 / (masses.size - 1 + math.exp(level))
         told = others + (1 - masses.size * others) * masses
         kept = 1 - (masses.size - 1) * others
         ratio = max(kept / float(told.min()), float(told.max()) / others)
-        low, high = (middle, high) if math.log(ratio) <= budget else (low, middle)
-    return low
+        return math.log(ratio) <= budget
+
+    return boundary(within, budget, min(2 * budget, _LARGEST), steps=_HALVINGS)

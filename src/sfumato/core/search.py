@@ -113,7 +113,7 @@ def largest(holds: Rule, most: float, *, steps: int = STEPS) -> float:
 def largest_above(holds: Rule, start: float, most: float, *, steps: int = STEPS) -> float:
     """The largest number that keeps a rule, looked for by doubling from `start` up to `most`.
 
-    Beyond `most` the last doubling that was seen to keep it is returned; 0 if nothing does.
+    0 if none is seen to keep it.
 
     Examples:
         >>> largest_above(lambda x: x <= 100.0, 1.0, 1e6)
@@ -134,8 +134,7 @@ def least_above(
 ) -> float:
     """The least number that keeps a rule, looked for by doubling from `start` up to `most`.
 
-    Infinite if none up to `most` is seen to keep it. With `outside` it is known that nothing up to
-    there does.
+    Infinite if none up to `most` is seen to keep it; `outside` is one of which that is known.
 
     Examples:
         >>> least_above(lambda x: x >= 100.0, 1.0, 1e6), least_above(lambda x: False, 1.0, 1e6)
@@ -150,16 +149,15 @@ def least_above(
 def doubled(
     changes: Rule, start: float, most: float, *, before: float = 0.0
 ) -> tuple[float, float]:
-    """Successive doublings of a number between which a rule begins to hold.
+    """Successive doublings of a number, the last one `most`, between which a rule begins to hold.
 
-    The first is `before` if it holds at the start; the second is infinite if it does not hold up to
-    `most`.
+    The first is `before` if it holds at the start; the second is infinite if it never holds.
     """
-    low, high = before, checks.positive("start", start)
+    low, high = before, min(checks.positive("start", start), most)
     while not changes(high):
-        low, high = high, 2 * high
-        if high > most:
-            return low, math.inf
+        if high >= most:
+            return high, math.inf
+        low, high = high, min(2 * high, most)
     return low, high
 
 

@@ -17,6 +17,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.search import boundary
 
 _HALVINGS = 120
 _RELATIVE_WIDTH = 1e-2
@@ -149,13 +150,9 @@ class GaussianMixture:
         share = checks.proper_fraction("probability", probability)
         far = 40 * self.deviations
         low, high = float((self.means - far).min()), float((self.means + far).max())
-        for _ in range(_HALVINGS):
-            middle = 0.5 * low + 0.5 * high
-            if self.cumulative(middle) < share:
-                low = middle
-            else:
-                high = middle
-        return high
+        return boundary(
+            lambda point: bool(self.cumulative(point) >= share), high, low, steps=_HALVINGS
+        )
 
     def blurred(self, noise: float) -> GaussianMixture:
         """The distribution after independent normal noise of a standard deviation."""

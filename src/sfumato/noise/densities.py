@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Bools, Floats
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.search import boundaries
 from sfumato.models.mixture import GaussianMixture
 
 _HALVINGS = 110
@@ -246,13 +247,14 @@ class _LogRatios:
 
     def lowest(self) -> Floats:
         """Where the log ratios are least, by halving on their slopes."""
-        low = np.full(len(self._line), -self._reach)
-        high = -low
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            share = special.softmax(self._logs(middle) + np.log(self._weights), axis=1)
-            slope = (share * (2 * self._square * middle[:, None] + self._line)).sum(axis=1)
-            low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
+
+        def falls(places: Floats) -> Bools:
+            share = special.softmax(self._logs(places) + np.log(self._weights), axis=1)
+            slope = (share * (2 * self._square * places[:, None] + self._line)).sum(axis=1)
+            return np.asarray(slope < 0)
+
+        far = np.full(len(self._line), self._reach)
+        low, high = boundaries(falls, -far, far, steps=_HALVINGS)
         return np.asarray(0.5 * (low + high))
 
     def crossing(self, start: Floats, way: int, level: float) -> Floats:
@@ -260,12 +262,8 @@ class _LogRatios:
 
         The least point itself, where it lies above the level already.
         """
-        inner, outer = start, np.full_like(start, way * self._reach)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (inner + outer)
-            over = self.at(middle) > level
-            inner, outer = np.where(over, inner, middle), np.where(over, middle, outer)
-        return inner
+        outer = np.full_like(start, way * self._reach)
+        return boundaries(lambda places: self.at(places) <= level, start, outer, steps=_HALVINGS)[0]
 
     def given(self, low: Floats, high: Floats) -> Floats:
         """The probability of an interval of outputs given each value."""

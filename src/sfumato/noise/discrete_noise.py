@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.numerics import up
+from sfumato.core.search import least_above
 from sfumato.noise.long_weights import first_digits
 from sfumato.noise.series_noise import (
     TableNoise,
@@ -175,18 +176,7 @@ class BinomialNoise(TableNoise):
     def epsilon(self, delta: float) -> float:
         """The least epsilon of one release at a delta, rounded up; infinite if there is none."""
         allowed = checks.proper_fraction("delta", delta)
-        low, high = 0.0, 1e-3
-        while self.delta(high) > allowed:
-            low, high = high, 2 * high
-            if high > _MOST_EPSILON:
-                return math.inf
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if self.delta(middle) > allowed:
-                low = middle
-            else:
-                high = middle
-        return high
+        return least_above(lambda level: self.delta(level) <= allowed, 1e-3, _MOST_EPSILON)
 
     def published_delta(self, epsilon: float) -> float:
         """The bound of the paper, with the whole-number sensitivity it needs.

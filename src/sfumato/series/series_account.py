@@ -23,11 +23,11 @@ from sfumato.core import checks
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.numerics import UNIT, up
+from sfumato.core.search import largest_above, least_above
 from sfumato.noise.densities import local_gaussian_delta
 from sfumato.noise.discrete_noise import BinomialNoise, DiscreteGaussianNoise
 from sfumato.noise.series_noise import GaussianNoise, LaplaceNoise
 
-_HALVINGS = 100
 _MOST_EPSILON = 2000.0
 _FOR_ROUNDING = 1e-5
 """Part of a fixed budget that is set aside for the tables of noise."""
@@ -81,21 +81,8 @@ def gaussian_epsilon(ratio: float, delta: float, slack: float = 0.0, error: floa
 
 
 def _least(kept: Callable[[float], bool]) -> float:
-    """The least level that keeps a rule that all larger ones keep; infinite if none does."""
-    low, high = 0.0, 1e-6
-    while not kept(high):
-        low, high = high, 2 * high
-        if high > _MOST_EPSILON:
-            return math.inf
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if kept(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    """The least level that keeps a rule; infinite if none does."""
+    return least_above(kept, 1e-6, _MOST_EPSILON)
 
 
 def gaussian_ratio(epsilon: float, delta: float, slack: float = 0.0, error: float = 0.0) -> float:
@@ -109,17 +96,9 @@ def gaussian_ratio(epsilon: float, delta: float, slack: float = 0.0, error: floa
         0.2680512
     """
     budget, allowed = checks.positive("epsilon", epsilon), checks.proper_fraction("delta", delta)
-    low, high = 0.0, 1.0
-    while gaussian_delta(high, budget, slack, error) <= allowed:
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if gaussian_delta(middle, budget, slack, error) <= allowed:
-            low = middle
-        else:
-            high = middle
+    low = largest_above(
+        lambda ratio: gaussian_delta(ratio, budget, slack, error) <= allowed, 1.0, math.inf
+    )
     if low == 0.0:
         raise InvalidParameter("delta", delta, "be larger: what is rounded takes all of it")
     less = 2.0**-44

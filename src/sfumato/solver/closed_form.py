@@ -16,6 +16,7 @@ from sfumato.core.loss import Loss, as_loss
 from sfumato.core.numerics import UNIT
 from sfumato.core.randomness import BITS, integer_weights
 from sfumato.core.response_channel import ResponseChannel
+from sfumato.core.search import boundary
 from sfumato.solver.certify import certified, keeps
 from sfumato.solver.design_result import Design, measured
 
@@ -65,19 +66,16 @@ def calibrated_randomized_response(
         min(_local_budget(prior, budget) * (1 + side), checks.MAX_EPSILON)
         for side in (-_NEAR, _NEAR)
     )
-    if not keeps(_response(prior.size, low), prior, budget, None):
+
+    def kept(level: float) -> bool:
+        return keeps(_response(prior.size, level), prior, budget, None)
+
+    if not kept(low):
         low, high = 0.0, low
-    while high < checks.MAX_EPSILON and keeps(_response(prior.size, high), prior, budget, None):
+    while high < checks.MAX_EPSILON and kept(high):
         low, high = high, min(2 * high, checks.MAX_EPSILON)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if keeps(_response(prior.size, middle), prior, budget, None):
-            low = middle
-        else:
-            high = middle
-    return measured(_response(prior.size, low), prior, costs)
+    level = boundary(kept, low, high, steps=_HALVINGS)
+    return measured(_response(prior.size, level), prior, costs)
 
 
 def published(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:

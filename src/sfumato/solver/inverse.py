@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from numpy.typing import ArrayLike
 
 from sfumato.core import checks
@@ -9,6 +11,7 @@ from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss, as_loss
 from sfumato.core.numerics import shown_up
+from sfumato.core.search import least_above
 from sfumato.solver.design_result import Design, measured
 from sfumato.solver.optimal import optimal
 
@@ -45,18 +48,18 @@ def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) ->
     best = measured(Channel.constant(prior.size, constant), prior, costs, 0.0)
     if best.cost <= bound:
         return best
-    low, high = 0.0, 1.0
-    while (best := optimal(prior, costs, high)).cost > bound:
-        if high >= checks.MAX_EPSILON / 2:
-            rule = f"be at least {shown_up(best.cost, 3)}, the loss of hiding nothing"
-            raise InvalidParameter("max_loss", max_loss, rule)
-        low, high = high, min(2 * high, checks.MAX_EPSILON / 2)
+
+    def enough(epsilon: float) -> bool:
+        nonlocal best
+        design = optimal(prior, costs, epsilon)
+        # The search comes from above: the last design that keeps the bound has the least epsilon.
+        best = design if (kept := design.cost <= bound) else best
+        return kept
+
     near = _TOLERANCE if prior.size <= _FEW else _NEAR
-    while high - low > near * high:
-        middle = 0.5 * (low + high)
-        design = optimal(prior, costs, middle)
-        if design.cost <= bound:
-            best, high = design, middle
-        else:
-            low = middle
+    most = checks.MAX_EPSILON / 2
+    if math.isinf(least_above(enough, 1.0, most, relative=near)):
+        least = optimal(prior, costs, most).cost
+        rule = f"be at least {shown_up(least, 3)}, the loss of hiding nothing"
+        raise InvalidParameter("max_loss", max_loss, rule)
     return best

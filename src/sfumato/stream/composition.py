@@ -24,6 +24,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.numerics import UNIT, add_up, up
+from sfumato.core.search import boundary
 
 _LATTICE = 64
 _MAX_CONVOLVED = 2_000
@@ -180,17 +181,9 @@ def _shifted(law: Floats, steps: int) -> Floats:
 
 
 def _least_level(fails: Callable[[float], float], delta: float, total: float) -> float:
-    """Bisection for the least level that fails with probability at most `delta`."""
-    low, high = 0.0, total
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if fails(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-        if high - low <= 1e-10 * total:
-            break
-    return min(total, up(high))
+    """The least level that fails with probability at most `delta`."""
+    near = 1e-10 * total
+    return min(total, up(boundary(lambda level: fails(level) <= delta, total, 0.0, absolute=near)))
 
 
 def _martingale(mean: float, squares: float, delta: float) -> SIP:

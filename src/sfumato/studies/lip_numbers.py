@@ -90,6 +90,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.information_leakage import information_leakage
+from sfumato.core.search import least_above
 from sfumato.models.mixture import GaussianMixture
 from sfumato.noise.densities import (
     classical_gaussian_delta,
@@ -378,13 +379,7 @@ def _dependent_scales(epsilon: float, constant: float) -> Floats:
 
 def _least(enough: Callable[[float], bool], low: float) -> float:
     """The least of what is enough, from something that is not."""
-    high = 2 * low
-    while not enough(high):
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least_above(enough, 2 * low, math.inf, outside=low, steps=_HALVINGS)
 
 
 def _gaussian_scales(

@@ -69,6 +69,7 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Address, Domain, seeded
+from sfumato.core.search import geometric, narrowed
 from sfumato.plots.points import Point
 from sfumato.record.attack.bayes_attack import bayes_disclosure
 from sfumato.record.attack.chain_bound import chain_bound
@@ -237,10 +238,11 @@ def turning_noise(joint: JointMixture, fails: Callable[[JointMixture, float], bo
         return 0.0
     if not fails(joint, high):
         return math.inf
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if fails(joint, middle) else (middle, high)
-    return math.sqrt(low * high)
+
+    def holds(sigma: float) -> bool:
+        return not fails(joint, sigma)
+
+    return geometric(*narrowed(holds, low, high, steps=_HALVINGS, middle=geometric))
 
 
 def chain_fails(joint: JointMixture, sigma: float) -> bool:

@@ -9,7 +9,6 @@ more, since nothing comes before the one and after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,10 +17,9 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT, shown_down, up
+from sfumato.core.search import largest
 from sfumato.temporal.over_time import temporal_leakage
 from sfumato.temporal.temporal_leakage import LossFunction
-
-_HALVINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def allocate(backward: LossFunction, forward: LossFunction, alpha: float) -> Tem
         both = backward.supremum(epsilon) + forward.supremum(epsilon)
         return up(both) - epsilon <= level
 
-    constant = _largest(kept, level)
+    constant = largest(kept, level)
     if constant == 0.0:
         steepest = max((backward, forward), key=lambda loss: loss(level))
         one, other = steepest.pairs[0]
@@ -93,8 +91,8 @@ def allocate(backward: LossFunction, forward: LossFunction, alpha: float) -> Tem
         )
     middle = constant
     before, after = backward.supremum(constant), forward.supremum(constant)
-    first = _largest(lambda e: e <= before and up(e + forward(after)) <= level, before)
-    last = _largest(lambda e: e <= after and up(e + backward(before)) <= level, after)
+    first = largest(lambda e: e <= before and up(e + forward(after)) <= level, before)
+    last = largest(lambda e: e <= after and up(e + backward(before)) <= level, after)
     return TemporalBudgets(constant, first, middle, last)
 
 
@@ -190,23 +188,7 @@ class OnlineBudget:
             here = up(up(carried + epsilon) + later) <= self.alpha * (1 - 64 * UNIT)
             return here and up(epsilon + later) <= self.room
 
-        return _largest(kept, self.alpha)
-
-
-def _largest(kept: Callable[[float], bool], most: float) -> float:
-    """The largest number up to `most` that keeps a rule that all smaller ones keep."""
-    if kept(most):
-        return most
-    low, high = 0.0, most
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if kept(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+        return largest(kept, self.alpha)
 
 
 def scaled_budgets(
@@ -217,4 +199,4 @@ def scaled_budgets(
     def kept(factor: float) -> bool:
         return temporal_leakage(factor * epsilons, backward, forward).event.alpha <= alpha
 
-    return np.asarray(_largest(kept, 1.0) * epsilons)
+    return np.asarray(largest(kept, 1.0) * epsilons)

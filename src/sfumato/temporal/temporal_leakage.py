@@ -29,6 +29,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT, up
+from sfumato.core.search import largest_above
 from sfumato.temporal.temporal_loops import (
     MOST_ALPHA,
     accumulate,
@@ -184,18 +185,7 @@ class LossFunction:
         wanted = checks.leakage("value", value)
         if wanted >= self(math.inf):
             return math.inf
-        low, high = 0.0, max(wanted, UNIT)
-        while self(high) <= wanted:
-            low, high = high, 2 * high
-            if high > MOST_ALPHA:
-                return low
-        for _ in range(80):
-            middle = 0.5 * (low + high)
-            if self(middle) <= wanted:
-                low = middle
-            else:
-                high = middle
-        return low
+        return largest_above(lambda alpha: self(alpha) <= wanted, max(wanted, UNIT), MOST_ALPHA)
 
     def accumulated(self, epsilons: ArrayLike, start: float = 0.0) -> Floats:
         """Leakage after each of successive releases, rounded up; online, a step at a time.

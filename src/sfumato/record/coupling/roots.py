@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Bools, Floats
+from sfumato.core.search import boundaries
 
 Indices = NDArray[np.intp]
 Equation = Callable[[Indices, Floats], tuple[Floats, Floats]]
@@ -92,7 +93,11 @@ def _borders(at: Equation, grid: Floats, points: Floats) -> tuple[Roots, list[Br
     row, place = np.nonzero(undefined[:, :-1] != undefined[:, 1:])
     right = undefined[row, place]  # the defined neighbour
     known, unknown = points[place + right], points[place + ~right]
-    border, _ = _bisected(lambda value: ~np.isnan(at(row, value)[0]), known, unknown)
+
+    def defined(value: Floats) -> Bools:
+        return np.asarray(~np.isnan(at(row, value)[0]))
+
+    border, _ = boundaries(defined, known, unknown, steps=_HALVINGS)
     left, noise = at(row, border)
     touching = np.abs(left) <= noise
     crossing = ~touching & (np.sign(left) * np.sign(grid[row, place + right]) < 0)
@@ -127,25 +132,16 @@ def _crossings(at: Equation, row: Indices, low: Floats, high: Floats) -> Roots:
     ends = np.abs(np.stack([first, last]))
     bound = np.max(np.where(np.isfinite(ends), ends, 0.0), axis=0)
     sign = np.sign(first)
-    low, high = _bisected(lambda value: np.sign(at(row, value)[0]) == sign, low, high)
+
+    def before(value: Floats) -> Bools:
+        return np.asarray(np.sign(at(row, value)[0]) == sign)
+
+    low, high = boundaries(before, low, high, steps=_HALVINGS)
     (below, noise), (above, _) = at(row, low), at(row, high)
     root = np.where(np.abs(below) < np.abs(above), low, high)
     left = np.fmin(np.abs(below), np.abs(above))
     good = left <= np.maximum(noise, _JUMP * bound)
     return row[good], root[good]
-
-
-def _bisected(
-    holds: Callable[[Floats], Bools], inside: Floats, outside: Floats
-) -> tuple[Floats, Floats]:
-    """Neighbouring floats such that something holds at the first and not at the second."""
-    for _ in range(_HALVINGS):
-        middle = 0.5 * inside + 0.5 * outside
-        if np.all((middle == inside) | (middle == outside)):
-            break
-        good = holds(middle)
-        inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
-    return inside, outside
 
 
 def _least(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
