@@ -24,14 +24,16 @@ import numpy as np
 RELATIVE, ABSOLUTE = 1e-7, 1e-12
 LINES = 30
 """Lines that are kept of a text, and entries of a list of words."""
-ROWS = 12
+ROWS = 8
 """Rows that are kept of a table; the summary counts all of them."""
 ITEMS = 8
 """Numbers that are kept of a list."""
 LEAKAGES = ("sip", "ldp")
 """Columns of a released table that hold leakages, not released values."""
 WORDS = 60
-"""Letters that are kept of a text in a list; what is printed is kept whole."""
+"""Letters that are kept of a text in a list."""
+NOTES = 100
+"""Letters that are kept of a note, which many commands print."""
 TIMED = frozenset({"ms a batch", "seconds", "slowest"})
 """Columns and entries that hold durations."""
 SHORT = 24
@@ -117,7 +119,8 @@ def printed(text: str, folder: Path | None = None) -> Iterator[str]:
             timed = next(place for place, cell in enumerate(cells) if cell in TIMED)
         elif timed is not None and len(cells) > timed:
             cells[timed] = "<time>"
-        yield "\t".join(cells)
+        told = "\t".join(cells)
+        yield _short(told, NOTES) if told.startswith("note: ") else told
 
 
 def entries(value: Any, folder: Path | None = None, name: str = "") -> Iterator[str]:
@@ -160,15 +163,15 @@ def _scalar(value: Any, folder: Path | None) -> str:
 def _listed(values: Sequence[Any], folder: Path | None) -> str:
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     most = ITEMS if len(numbers) == len(values) else LINES
-    shown = ", ".join(_short(_scalar(value, folder)) for value in values[:most])
+    shown = ", ".join(_short(_scalar(value, folder), WORDS) for value in values[:most])
     if len(values) <= most:
         return shown
     return f"{shown}, ... {len(values)} in all, {_spread(numbers)}"
 
 
-def _short(text: str) -> str:
+def _short(text: str, most: int) -> str:
     """The beginning of a remark, and how long it is."""
-    return text if len(text) <= WORDS else f"{text[:WORDS]}... {len(text)} letters"
+    return text if len(text) <= most else f"{text[:most]}... {len(text)} letters"
 
 
 def _spread(numbers: Sequence[float]) -> str:
@@ -235,11 +238,11 @@ def stored(data: bytes) -> Iterator[str]:
 
 
 def _arrays(value: Any) -> Any:
-    """Arrays as lists of numbers."""
+    """Arrays as their numbers, in one line."""
     match value:
         case {"dtype": dtype, "shape": shape, "data": data}:
             numbers = np.frombuffer(data, dtype=dtype).tolist()
-            return {"dtype": dtype, "shape": list(shape), "data": numbers}
+            return f"{dtype} {'x'.join(map(str, shape))} [{_listed(numbers, None)}]"
         case dict():
             return {key: _arrays(item) for key, item in value.items()}
         case list():
