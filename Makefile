@@ -7,7 +7,7 @@ RESULTS := benchmarks/results
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all format bench soak clean clean-loops
+.PHONY: demo test test-all format bench bench-compare soak clean clean-loops
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,11 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/disclosure.py > $(RESULTS)/disclosure.md
 	$(BIN)/python benchmarks/figure.py
+
+# Nothing may be slower than it was: `make bench-compare BASE=v0.1`.
+BASE ?= HEAD~1
+bench-compare: $(VENV)/.ready
+	$(BIN)/python benchmarks/compare_revisions.py $(BASE)
 
 soak: $(VENV)/.ready
 	$(BIN)/python benchmarks/soak.py
