@@ -513,14 +513,14 @@ def kinds() -> Sections:
     things = {
         sf.FleetStep: fleet.step(labels[:2]),
         sf.Event: event,
-        sf.InstantState: release.state,
+        sf.StreamState: release.state,
         sf.Belief: release.state.belief,
         sf.Policy: policy,
         sf.Design: sf.optimal(BELIEF, loss, 1.0),
         sf.SequenceTable: sf.tabulate(chain(), lambda told: sf.optimal(BELIEF, loss, 1).channel, 2),
     }
     enumerations = (sf.Fallback, sf.Outcome, sf.Method, sf.Purpose, sf.Unit, sf.Domain)
-    back = sf.from_bytes(sf.to_bytes(release.state), sf.InstantState)
+    back = sf.from_bytes(sf.to_bytes(release.state), sf.StreamState)
     with tempfile.TemporaryDirectory() as folder:
         sf.save(chain(), Path(folder) / "chain")
         same = sf.load(Path(folder) / "chain").fingerprint == chain().fingerprint

@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
-from sfumato.store.sqlite import Answer, SqliteStore
+from sfumato.store.protocol import Answer, Position
+from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.readers import Table
+from tests.contracts.store_laws import answers_of
 from tests.shell.running import call, litter
 from tests.shell.tables import walk
 
@@ -21,15 +22,17 @@ LIVE = walk(7, rows=60)
 COLUMNS = ["person", "sequence", "released", "outcome", "sip", "ldp"]
 
 
-def ledger_of(path: Path, model: Path, spec: ReleaseSpec = SPEC) -> tuple[list[Answer], Any]:
+def ledger_of(
+    path: Path, model: Path, spec: ReleaseSpec = SPEC
+) -> tuple[list[Answer], dict[str, Position]]:
     """Every answer of a ledger, and what each stream spent."""
     read = load(model)
     assert isinstance(read, StreamModel)
     with SqliteStore(path, spec.plan(read).fingerprint) as store:
         # Digests differ from ledger to ledger: each has a key of its own.
-        answers = [replace(answer, tag=b"") for answer in store.events()]
-        states = {a.event.stream: store.state(a.event.stream) for a in answers}
-    return answers, {name: (s.sequence, s.ledger) for name, s in states.items() if s is not None}
+        answers = [replace(answer, tag=b"") for answer in answers_of(store)]
+        ends = [store.position(stream) for stream, _ in store.streams()]
+    return answers, {end.stream: replace(end, state=b"") for end in ends if end is not None}
 
 
 def grouped(monkeypatch: pytest.MonkeyPatch, size: int) -> None:

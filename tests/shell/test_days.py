@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sfumato.store.anchor import key_file
-from sfumato.store.reading import LedgerReader
+from sfumato.store.ledger_reader import LedgerReader
+from tests.contracts.store_laws import answers_of
 from tests.shell.releasing import COLUMNS, RULE, ledger_of
 from tests.shell.running import TOKEN, call, done, refused, rows, spawn
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, walk, write
@@ -65,7 +66,7 @@ def test_new_data_under_an_old_name_never_gets_old_answers(
 
 def ledger_bytes(ledger: Path) -> list[tuple[str, int, object]]:
     with LedgerReader(ledger) as reader:
-        return [(a.event.stream, a.event.sequence, a.event.released) for a in reader.events()]
+        return [(a.stream, a.sequence, a.released) for a in answers_of(reader)]
 
 
 def test_another_name_continues_the_streams(model: Path, tmp_path: Path) -> None:
@@ -494,7 +495,9 @@ def test_a_skipped_moment_passes_without_an_answer_and_at_no_charge(
 
 def test_a_skipped_moment_moves_the_belief_on(model: Path, tmp_path: Path, key: Path) -> None:
     """After many of them the belief is the stationary one: the price is as in a long calm."""
+    from sfumato.core.state import StreamState
     from sfumato.models.encoding import StreamModel
+    from sfumato.store.codec import from_bytes
     from sfumato.store.files import load
     from tests.shell.releasing import SPEC
 
@@ -506,13 +509,15 @@ def test_a_skipped_moment_moves_the_belief_on(model: Path, tmp_path: Path, key: 
     assert isinstance(fitted, StreamModel)
     plan = SPEC.instant(fitted)
     with LedgerReader(ledger) as reader:
-        told = next(reader.events()).event.released
-        kept = reader.state("a")
+        told = answers_of(reader)[0].released
+        kept = reader.position("a")
+    assert isinstance(told, str)
     _, state = plan.observe(plan.begin("a"), told)
     for _ in range(5):
         _, state = plan.skip(state)
     assert kept is not None
-    assert kept.belief.marginal.tolist() == state.belief.marginal.tolist()
+    belief = from_bytes(kept.state, StreamState).belief
+    assert belief.marginal.tolist() == state.belief.marginal.tolist()
     assert len(ledger_of(ledger, model)[0]) == 6
 
 

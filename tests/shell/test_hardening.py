@@ -384,7 +384,7 @@ def test_a_stream_missing_from_the_table_is_found_by_the_ledger(
 def test_answers_changed_in_the_ledger_are_found(model: Path, released: Path) -> None:
     ledger = released.with_name("city.ledger")
     database = sqlite3.connect(ledger)
-    database.execute("UPDATE events SET released = 'market', sip = 0.001")
+    database.execute("UPDATE events SET released = 'market', leakage = 0.001")
     database.commit()
     database.close()
     assert call("audit", released, "-m", model, "--ledger", ledger).code == 1

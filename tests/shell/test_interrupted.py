@@ -74,8 +74,8 @@ def test_a_reader_that_goes_away_is_no_drama(model: Path, tmp_path: Path) -> Non
         assert pipe.process.stderr is not None
         assert b"Traceback" not in pipe.process.stderr.read()
     kept, _ = ledger_of(ledger, model)
-    assert [answer.event.sequence for answer in kept] == [0, 1]
-    assert kept[0].event.released == told.split(",")[2]
+    assert [answer.sequence for answer in kept] == [0, 1]
+    assert kept[0].released == told.split(",")[2]
     assert live.exists()
 
 
@@ -194,7 +194,7 @@ def test_an_answer_that_left_before_the_kill_is_given_again(
     assert f"{len(LIVE)} rows, {answered} of them answered before" in again.err
     kept, spent = ledger_of(tmp_path / "city.ledger", model)
     assert len(kept) == len(LIVE)
-    assert sum(count for count, _ in spent.values()) == len(LIVE)
+    assert sum(end.sequence for end in spent.values()) == len(LIVE)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
@@ -236,7 +236,7 @@ def test_a_pipe_that_waits_for_input_is_interrupted_at_once(
     assert rest == ""
     assert "interrupted; what was answered is complete" in said
     (answer,), _ = ledger_of(ledger, model)
-    assert (answer.event.released, repr(answer.event.sip.epsilon)) == (told[2], told[4])
+    assert (answer.released, repr(answer.leakage)) == (told[2], told[4])
 
 
 def test_a_run_interrupted_without_a_ledger_says_that_it_cannot_go_on(
@@ -283,7 +283,7 @@ def test_a_ledger_can_be_read_with_any_tool(model: Path, tmp_path: Path) -> None
     done("release", live, "-m", model, *RULE, "--ledger", ledger, "-o", tmp_path / "private.csv")
     database = sqlite3.connect(ledger)
     found = database.execute(
-        "SELECT stream, sequence, released, outcome, sip, ldp FROM events ORDER BY place"
+        "SELECT stream, sequence, released, outcome, leakage, model_free FROM events ORDER BY place"
     ).fetchall()
     database.close()
     told = [tuple(row.values()) for row in rows(tmp_path / "private.csv")]

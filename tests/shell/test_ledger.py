@@ -1,305 +1,13 @@
-"""A ledger that was tampered with, rolled back or torn is found out; a copy of it is whole."""
+"""The commands of a ledger, and the files beside it."""
 
-import hashlib
-import os
-import shutil
-import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable
+import struct
 from pathlib import Path
 
-import msgspec
-import pytest
-
-from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.store.anchor import Head, head_file, key_file, value_tag
-from sfumato.store.checking import backup_ledger, check_ledger
-from sfumato.store.reading import LedgerReader
-from sfumato.store.sqlite import LedgerMismatch, SqliteStore
+from sfumato.store.anchor import head_file, key_file, value_tag
+from sfumato.store.ledger_reader import LedgerReader
 from tests.shell.releasing import RULE
 from tests.shell.running import call, done, piped, refused, rows
 from tests.shell.tables import PLACES, table
-from tests.shell.test_store import PLAN, moments
-
-Tamper = Callable[[sqlite3.Connection], object]
-
-
-def filled(path: Path, count: int = 6, streams: tuple[str, ...] = ("u1", "u2")) -> Path:
-    """A ledger with some answers of some streams, by turns."""
-    histories = [list(moments(stream, count)) for stream in streams]
-    with SqliteStore(path, PLAN.fingerprint) as store:
-        for now in zip(*histories, strict=True):
-            store.commit([answer for answer, _ in now], [state for _, state in now])
-    return path
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return filled(tmp_path / "city.ledger")
-
-
-# Tampering ---------------------------------------------------------------------------------------
-
-
-def swapped(database: sqlite3.Connection) -> None:
-    """Two answers of one stream change places, and nothing else."""
-    one, other = database.execute(
-        "SELECT entry, released, sip FROM events WHERE stream = 'u1' AND sequence IN (2, 3)"
-    ).fetchall()
-    for entry, released, sip in ((one[0], *other[1:]), (other[0], *one[1:])):
-        database.execute(
-            "UPDATE events SET released = ?, sip = ? WHERE entry = ?", (released, sip, entry)
-        )
-
-
-def swapped_rows(database: sqlite3.Connection) -> None:
-    """Two whole rows change places."""
-    for old, new in ((3, 99), (5, 3), (99, 5)):
-        database.execute("UPDATE events SET entry = ? WHERE entry = ?", (new, old))
-
-
-def forgotten_end(database: sqlite3.Connection) -> None:
-    """The last row of a stream is gone, and the front says so."""
-    database.execute("DELETE FROM events WHERE entry = 12")
-    (head,) = database.execute("SELECT head FROM events WHERE entry = 11").fetchone()
-    database.execute("UPDATE ledger SET entries = 11, head = ?", (head,))
-
-
-TAMPERINGS: dict[str, Tamper] = {
-    "an edited answer": lambda d: d.execute("UPDATE events SET released = 7 WHERE entry = 4"),
-    "an edited price": lambda d: d.execute("UPDATE events SET sip = sip / 2 WHERE entry = 4"),
-    "an edited first row": lambda d: d.execute("UPDATE events SET ldp = 9 WHERE entry = 1"),
-    "an edited last row": lambda d: d.execute("UPDATE events SET sip = 0 WHERE entry = 12"),
-    "another id": lambda d: d.execute("UPDATE events SET id = 'new' WHERE entry = 4"),
-    "another digest": lambda d: d.execute("UPDATE events SET tag = x'00' WHERE entry = 4"),
-    "a deleted row": lambda d: d.execute("DELETE FROM events WHERE entry = 4"),
-    "a deleted last row": lambda d: d.execute("DELETE FROM events WHERE entry = 12"),
-    "a forgotten end": forgotten_end,
-    "swapped answers": swapped,
-    "swapped rows": swapped_rows,
-    "a cheaper state": lambda d: d.execute("UPDATE streams SET sip = 0 WHERE stream = 'u1'"),
-    "an older state": lambda d: d.execute("UPDATE streams SET sequence = 5 WHERE stream = 'u1'"),
-    "a lost state": lambda d: d.execute("DELETE FROM streams WHERE stream = 'u1'"),
-    "another front": lambda d: d.execute("UPDATE ledger SET entries = 11"),
-}
-
-
-@pytest.mark.parametrize("anchored", ["with its head", "alone"])
-@pytest.mark.parametrize("name", TAMPERINGS)
-def test_tampering_is_found_by_a_check(ledger: Path, name: str, anchored: str) -> None:
-    if anchored == "alone":
-        head_file(ledger).unlink()
-    assert check_ledger(ledger).passed
-    with sqlite3.connect(ledger) as database:
-        TAMPERINGS[name](database)
-    database.close()
-    report = check_ledger(ledger)
-    assert not report.passed
-    assert report.problem_count >= 1
-
-
-@pytest.mark.parametrize("name", ["a deleted row", "an edited last row", "a forgotten end"])
-def test_a_release_never_goes_on_with_a_ledger_that_lost_rows(ledger: Path, name: str) -> None:
-    with sqlite3.connect(ledger) as database:
-        TAMPERINGS[name](database)
-    database.close()
-    with pytest.raises(CorruptData):
-        SqliteStore(ledger, PLAN.fingerprint)
-
-
-EDITS = {
-    "free rows": "UPDATE events SET sip = 0, ldp = 0 WHERE stream = 'u1'",
-    "another answer": "UPDATE events SET released = 7 WHERE stream = 'u1' AND sequence = 1",
-    "another id": "UPDATE events SET id = 'new' WHERE stream = 'u1' AND sequence = 1",
-    "another time": "UPDATE events SET time = '1' WHERE stream = 'u1' AND sequence = 1",
-    "another stream": "UPDATE events SET stream = 'u3' WHERE stream = 'u1' AND sequence = 0",
-    "a cheaper state": "UPDATE streams SET sip = 0, ldp = 0 WHERE stream = 'u1'",
-    "a lost state": "DELETE FROM streams WHERE stream = 'u1'",
-}
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_a_stream_is_never_continued_over_an_edited_row(ledger: Path, name: str) -> None:
-    with sqlite3.connect(ledger) as database:
-        database.execute(EDITS[name])
-    database.close()
-    with SqliteStore(ledger, PLAN.fingerprint) as store:
-        with pytest.raises(CorruptData, match="stream 'u1'"):
-            store.state("u1")
-        assert store.state("u2") is not None
-
-
-def test_a_changed_answer_is_never_given_again(ledger: Path) -> None:
-    with sqlite3.connect(ledger) as database:
-        TAMPERINGS["an edited answer"](database)
-    database.close()
-    with SqliteStore(ledger, PLAN.fingerprint) as store:
-        with pytest.raises(CorruptData, match="moment 1 of stream 'u2' was changed"):
-            store.answers(["u2:2"])
-        assert len(store.answers(["u1:1", "u2:1"])) == 2
-
-
-def test_a_state_put_back_is_never_continued(ledger: Path) -> None:
-    (_, older), *_ = moments("u1", 1)
-    from sfumato.store.codec import to_bytes
-
-    with sqlite3.connect(ledger) as database:
-        database.execute("UPDATE streams SET state = ? WHERE stream = 'u1'", (to_bytes(older),))
-    database.close()
-    with (
-        SqliteStore(ledger, PLAN.fingerprint) as store,
-        pytest.raises(CorruptData, match="is not the one of its last row"),
-    ):
-        store.state("u1")
-
-
-def by_hand(path: Path) -> tuple[int, bytes]:
-    """The head of a ledger, recomputed from its bare rows and the words of the format."""
-    hashed = hashlib.sha256
-    database = sqlite3.connect(path)
-    id_, plan = database.execute("SELECT id, plan FROM ledger").fetchone()
-    rows = database.execute("SELECT * FROM events ORDER BY entry").fetchall()
-    database.close()
-    head = hashed(b"sfumato ledger 3 ledger\0" + msgspec.msgpack.encode([id_, plan])).digest()
-    last: dict[str, bytes] = {}
-    for row in rows:
-        stream = row[4]
-        begun = b"sfumato ledger 3 stream\0" + msgspec.msgpack.encode([id_, plan, stream])
-        before = last.get(stream) or hashed(begun).digest()
-        content = msgspec.msgpack.encode(list(row[:-2]))
-        last[stream] = hashed(b"sfumato ledger 3 row\0" + before + content).digest()
-        assert row[-2] == last[stream]
-        head = hashed(b"sfumato ledger 3 head\0" + head + last[stream]).digest()
-        assert row[-1] == head
-    return len(rows), head
-
-
-def test_the_head_is_a_chain_over_all_rows(ledger: Path) -> None:
-    assert Head(*by_hand(ledger)) == Head.read(check_ledger(ledger).head)
-
-
-# Rolled back -------------------------------------------------------------------------------------
-
-
-def grown(ledger: Path, count: int = 8) -> None:
-    """Two more answers of each stream."""
-    with SqliteStore(ledger, PLAN.fingerprint) as store:
-        for stream in ("u1", "u2"):
-            for answer, state in list(moments(stream, count))[6:]:
-                store.commit([answer], [state])
-
-
-def test_an_older_copy_in_the_place_of_a_ledger_is_refused(ledger: Path, tmp_path: Path) -> None:
-    older = shutil.copy(ledger, tmp_path / "older")
-    grown(ledger)
-    shutil.copy(older, ledger)
-    with pytest.raises(CorruptData, match="it has 12 rows, but 16 were committed"):
-        SqliteStore(ledger, PLAN.fingerprint)
-    assert not check_ledger(ledger).passed
-
-
-def test_another_history_in_the_place_of_a_ledger_is_refused(ledger: Path, tmp_path: Path) -> None:
-    other = filled(tmp_path / "other.ledger", count=9)
-    shutil.copy(other, ledger)
-    with pytest.raises(CorruptData, match="its rows are not those that were committed"):
-        SqliteStore(ledger, PLAN.fingerprint)
-
-
-def test_a_ledger_that_was_deleted_is_not_begun_again(ledger: Path) -> None:
-    ledger.unlink()
-    with pytest.raises(LedgerMismatch, match="is empty, but had 12 rows"):
-        SqliteStore(ledger, PLAN.fingerprint)
-
-
-def test_a_head_written_down_finds_what_no_file_beside_can(ledger: Path, tmp_path: Path) -> None:
-    older, at_first = tmp_path / "older.ledger", check_ledger(ledger).head
-    for name in (ledger, head_file(ledger)):
-        shutil.copy(name, older.with_name(name.name.replace("city", "older")))
-    grown(ledger)
-    now = check_ledger(ledger).head
-    assert check_ledger(older).passed
-    for head, expected in ((at_first, 0), (now, 1)):
-        assert call("ledger", "check", older, "--expect-head", head).code == expected
-        assert call("ledger", "check", ledger, "--expect-head", head).code == 0
-    assert Head.read(now).entries == 16
-
-
-def test_a_commit_that_the_head_missed_is_no_rollback(ledger: Path) -> None:
-    """A kill between the commit and the head leaves one more row than the head says."""
-    before = head_file(ledger).read_bytes()
-    grown(ledger)
-    head_file(ledger).write_bytes(before)
-    assert check_ledger(ledger).passed
-    with SqliteStore(ledger, PLAN.fingerprint) as store:
-        assert store.count() == 16
-    assert head_file(ledger).read_bytes() != before
-
-
-KILLED = """
-import os, signal, sys
-sys.path.insert(0, os.getcwd())
-from pathlib import Path
-from sfumato.store.sqlite import SqliteStore
-from tests.shell.test_store import PLAN, moments
-store = SqliteStore(Path(sys.argv[1]), PLAN.fingerprint)
-for answer, state in list(moments("u1", 8))[6:]:
-    store.commit([answer], [state])
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def killed(ledger: Path) -> Path:
-    """A ledger whose writer was killed after two commits; its log."""
-    subprocess.run([sys.executable, "-c", KILLED, str(ledger)], check=False)
-    log = ledger.with_name(ledger.name + "-wal")
-    assert log.stat().st_size > 0
-    return log
-
-
-def test_a_killed_writer_loses_nothing(ledger: Path) -> None:
-    killed(ledger)
-    assert check_ledger(ledger).rows == 14
-    with SqliteStore(ledger, PLAN.fingerprint) as store:
-        assert store.count() == 14
-
-
-@pytest.mark.parametrize("loss", ["truncated", "cut in two", "removed"])
-def test_a_log_that_is_lost_is_noticed(ledger: Path, loss: str) -> None:
-    log = killed(ledger)
-    match loss:
-        case "truncated":
-            os.truncate(log, 0)
-        case "cut in two":
-            os.truncate(log, log.stat().st_size // 2)
-        case _:
-            log.unlink()
-    assert not check_ledger(ledger).passed
-    with pytest.raises(CorruptData, match="but 14 were committed: it was rolled back, or lost"):
-        SqliteStore(ledger, PLAN.fingerprint)
-
-
-def test_a_copy_without_its_log_is_noticed(ledger: Path, tmp_path: Path) -> None:
-    killed(ledger)
-    copy = Path(shutil.copy(ledger, tmp_path / "copy.ledger"))
-    with pytest.raises(CorruptData, match="without its -wal file"):
-        SqliteStore(copy, PLAN.fingerprint)
-    assert not check_ledger(copy).passed
-    shutil.copy(f"{ledger}-wal", f"{copy}-wal")
-    assert check_ledger(copy).rows == 14
-
-
-def test_a_link_to_a_ledger_is_the_ledger(ledger: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(ledger)
-    older = shutil.copy(ledger, tmp_path / "older")
-    grown(ledger)
-    assert check_ledger(link).head == check_ledger(ledger).head
-    shutil.copy(older, ledger)
-    assert not check_ledger(link).passed
-    (tmp_path / "second").hardlink_to(ledger)
-    with pytest.raises(LedgerMismatch, match="must have one name"):
-        SqliteStore(ledger, PLAN.fingerprint)
 
 
 def test_a_head_that_is_gone_is_remarked_on(model: Path, tmp_path: Path) -> None:
@@ -309,64 +17,6 @@ def test_a_head_that_is_gone_is_remarked_on(model: Path, tmp_path: Path) -> None
     head_file(ledger).unlink()
     assert "whether this is an older copy" in done(*run, "--append").err
     assert "whether this is an older copy" not in done(*run, "--append").err
-
-
-# Reading and copying -----------------------------------------------------------------------------
-
-
-def test_reading_changes_nothing_and_needs_no_right_to_write(ledger: Path) -> None:
-    folder = ledger.parent
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    ledger.chmod(0o400)
-    folder.chmod(0o500)
-    try:
-        assert check_ledger(ledger).passed
-        with LedgerReader(ledger, PLAN.fingerprint) as reader:
-            assert reader.count() == 12
-    finally:
-        folder.chmod(0o700)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize("content", ["nothing", "an empty file"])
-def test_reading_makes_no_ledger(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "city.ledger"
-    if content == "an empty file":
-        path.touch()
-    with pytest.raises((CorruptData, LedgerMismatch)):
-        check_ledger(path)
-    assert [other.name for other in tmp_path.iterdir()] == ([path.name] if path.exists() else [])
-
-
-def test_a_ledger_in_use_is_copied_with_its_log(ledger: Path, tmp_path: Path) -> None:
-    with SqliteStore(ledger, PLAN.fingerprint) as store:
-        for answer, state in list(moments("u1", 8))[6:]:
-            store.commit([answer], [state])
-        report = backup_ledger(ledger, tmp_path / "copy.ledger")
-    assert report.rows == 14
-    assert (tmp_path / "copy.ledger").stat().st_mode & 0o077 == 0
-    with SqliteStore(tmp_path / "copy.ledger", PLAN.fingerprint) as copy:
-        assert copy.count() == 14
-        assert str(copy.front.head) == report.head == check_ledger(ledger).head
-
-
-@pytest.mark.parametrize("there", ["a file", "a link"])
-def test_a_copy_never_replaces_anything(ledger: Path, tmp_path: Path, there: str) -> None:
-    target = tmp_path / "copy.ledger"
-    target.write_text("mine") if there == "a file" else target.symlink_to(tmp_path / "gone")
-    with pytest.raises(InvalidParameter, match="be a new file"):
-        backup_ledger(ledger, target)
-    assert target.is_symlink() or target.read_text() == "mine"
-    assert not (tmp_path / "gone").exists()
-
-
-def test_no_copy_is_made_of_a_damaged_ledger(ledger: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(ledger) as database:
-        TAMPERINGS["an edited answer"](database)
-    database.close()
-    with pytest.raises(CorruptData):
-        backup_ledger(ledger, tmp_path / "copy.ledger")
-    assert not (tmp_path / "copy.ledger").exists()
 
 
 # The commands ------------------------------------------------------------------------------------
@@ -401,7 +51,7 @@ def test_the_ledger_alone_cannot_test_a_guess(model: Path, tmp_path: Path) -> No
     live, ledger = table(tmp_path / "live.csv", [("a", PLACES[0])] * 20), tmp_path / "l.ledger"
     done("release", live, "-m", model, *RULE, "--ledger", ledger, "-o", tmp_path / "p.csv")
     with LedgerReader(ledger) as reader:
-        answers = list(reader.events())
+        answers = [entry.answer for entry in reader.intact_entries()]
     assert len({answer.tag for answer in answers}) == 20
     secret = key_file(ledger).read_bytes()
     assert secret not in ledger.read_bytes()
@@ -416,3 +66,16 @@ def test_a_key_that_others_can_read_is_refused(model: Path, tmp_path: Path) -> N
     done(*run)
     key_file(ledger).chmod(0o644)
     refused(call(*run, "--append"), "nobody but its owner may read it")
+
+
+def test_a_ledger_holds_no_value_that_was_never_released(models: Path, tmp_path: Path) -> None:
+    raws = [f"{11 + i / 3:.6f}" for i in range(30)]
+    live = table(tmp_path / "live.csv", [("person-1", raw) for raw in (*raws, "99.123456")])
+    rule = ("--epsilon", 1, "--when-unknown", "suppress", "--method", "randomized-response")
+    private, path = tmp_path / "private.csv", tmp_path / "city.ledger"
+    done("release", live, "-m", models / "bins.model", *rule, "--ledger", path, "-o", private)
+    kept = path.read_bytes()
+    assert all(row["released"].encode() in kept for row in rows(private))
+    assert b"suppressed" in kept
+    assert not any(raw.encode() in kept for raw in (*raws, "99.123456"))
+    assert not any(struct.pack(order, float(raw)) in kept for raw in raws for order in ("<d", ">d"))

@@ -186,7 +186,7 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
 def _rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:
     """The rules of a release: as told, beside the files, or in the ledger."""
     from sfumato.core.errors import InvalidParameter
-    from sfumato.store.reading import LedgerReader
+    from sfumato.store.ledger_reader import LedgerReader
     from sfumato.stream.release_spec import beside, parse_spec, read_spec
 
     documents = [Path(rules)] if rules else [beside(file) for file in files]

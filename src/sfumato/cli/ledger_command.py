@@ -38,14 +38,14 @@ def check(
       sfumato ledger check city.ledger --expect-head 9600:5d41...
     """
     from sfumato.core.guarantees import LDP, SIP
-    from sfumato.store.anchor import Head
-    from sfumato.store.checking import check_ledger
+    from sfumato.store.ledger_check import check_ledger
+    from sfumato.store.protocol import Head
 
     report = check_ledger(ledger, None if expect_head is None else Head.read(expect_head))
     if as_json:
         print_json({"passed": report.passed, **asdict(report)})
     else:
-        most = f"{SIP(report.largest_sip)} and {LDP(report.largest_ldp)}"
+        most = f"{SIP(report.largest_leakage)} and {LDP(report.largest_model_free)}"
         print_line(f"{report.rows:,} rows, {report.streams:,} streams, at most {most} each, in all")
         for name, rows in report.inputs.items():
             print_line(f"  {rows:,} rows of {name!r}")
@@ -101,7 +101,7 @@ def backup(
     Example:
       sfumato ledger backup city.ledger city-2024-05-01.ledger
     """
-    from sfumato.store.checking import backup_ledger
+    from sfumato.store.ledger_check import backup_ledger
 
     report = backup_ledger(ledger, copy)
     if as_json:

@@ -132,7 +132,7 @@ def release(
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.core.guarantees import LDP, SIP
-    from sfumato.store.sqlite import Again
+    from sfumato.store.protocol import Again
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.policy_files import load_policy
     from sfumato.stream.release_run import release_table, same_file

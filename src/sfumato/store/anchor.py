@@ -16,48 +16,18 @@ import hashlib
 import hmac
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from sfumato.core.alphabet import Label
-from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.core.errors import CorruptData
+from sfumato.store.protocol import Head, LedgerMismatch, Released
 
 _LINE = re.compile(rb"(\d{20}) ([0-9a-f]{64})\n")
 _SECRET_BYTES = 32
 _TAG_BYTES = 16
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class LedgerMismatch(SfumatoError):
-    """A ledger belongs to another plan, an event id to another event, or a history to another."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """How many rows a ledger has, and the hash of all of them."""
-
-    entries: int
-    hash: bytes
-
-    def __str__(self) -> str:
-        return f"{self.entries}:{self.hash.hex()}"
-
-    @classmethod
-    def read(cls, text: str) -> Head:
-        """A head as it was printed.
-
-        Examples:
-            >>> Head.read("3:" + 64 * "0").entries
-            3
-        """
-        count, _, hash_ = text.partition(":")
-        try:
-            return cls(int(count), bytes.fromhex(hash_))
-        except ValueError:
-            raise LedgerMismatch("a head must be ROWS:HASH, as `ledger check` prints it") from None
 
 
 def head_file(ledger: Path) -> Path:
@@ -165,7 +135,7 @@ def secret_name(secret: bytes) -> bytes:
     return hashlib.sha256(b"sfumato ledger key " + secret).digest()[:_TAG_BYTES]
 
 
-def value_tag(secret: bytes, id_: str, stream: str, symbol: Label | None) -> bytes:
-    """Keyed digest of the symbol of one event; the same value of two events has two digests."""
-    content = msgspec.msgpack.encode((id_, stream, symbol))
+def value_tag(secret: bytes, id_: str, stream: str, value: Released) -> bytes:
+    """Keyed digest of the value of one event; the same value of two events has two digests."""
+    content = msgspec.msgpack.encode((id_, stream, value))
     return hmac.digest(secret, b"sfumato value 1 " + content, "sha256")[:_TAG_BYTES]

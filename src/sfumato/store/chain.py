@@ -8,36 +8,20 @@ number that stands for everything, and can be written down elsewhere.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import msgspec
 
-from sfumato.core.events import Event, Outcome
-from sfumato.core.guarantees import LDP, SIP
+from sfumato.store.protocol import Answer, Head, Position
 
-HASH_BYTES = 32
-_NONE = bytes(HASH_BYTES)
+Row: TypeAlias = tuple[Any, ...]
+"""A row as it is stored: number, answer, digest of the state, hash, head."""
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An event together with what asked for it.
-
-    Attributes:
-        id: What tells the event from all others.
-        source: The input that asked first.
-        place: Its row there.
-        event: What left, and what it cost.
-        tag: Keyed digest of the true value: tells a retry from other data under an old id.
-        time: When the value was measured, if a time column was named.
-    """
-
-    id: str
-    source: str
-    place: int
-    event: Event
-    tag: bytes = b""
-    time: str | None = None
+ANSWER_FIELDS = tuple(field.name for field in fields(Answer))
+_content = attrgetter(*ANSWER_FIELDS)
+_encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,72 +31,57 @@ class Entry:
     Attributes:
         number: Its place among all rows, counted from 1.
         answer: The answer.
-        state: Digest of the state of the stream after it; None if others of its commit follow.
+        digest: Of the position of the stream after it; None if others of its commit follow.
         hash: Of this row and the one before it in its stream.
         head: Of this hash and all rows before.
     """
 
     number: int
     answer: Answer
-    state: bytes | None
+    digest: bytes | None
     hash: bytes
     head: bytes
 
-    def fields(self) -> tuple[object, ...]:
-        """The row as it is stored."""
-        answer, event = self.answer, self.answer.event
-        return (
-            self.number,
-            answer.id,
-            answer.source,
-            answer.place,
-            event.stream,
-            event.sequence,
-            event.outcome.value,
-            event.released,
-            event.sip.epsilon,
-            event.ldp.epsilon,
-            event.batch,
-            answer.time,
-            answer.tag,
-            self.state,
-            self.hash,
-            self.head,
-        )
-
     @classmethod
-    def of(cls, row: tuple[object, ...]) -> Entry:
+    def of(cls, row: Row) -> Entry:
         """A stored row; a `ValueError` if it holds what no ledger does."""
-        number, id_, source, place, stream, sequence, outcome, released, *rest = row
-        sip, ldp, batch, time, tag, state, hash_, head = rest
-        event = Event(
-            stream,  # type: ignore[arg-type]
-            sequence,  # type: ignore[arg-type]
-            Outcome(str(outcome)),
-            released,  # type: ignore[arg-type]
-            SIP(sip),  # type: ignore[arg-type]
-            LDP(ldp),  # type: ignore[arg-type]
-            batch,  # type: ignore[arg-type]
-        )
-        answer = Answer(id_, source, place, event, tag, time)  # type: ignore[arg-type]
-        return cls(number, answer, state, hash_, head)  # type: ignore[arg-type]
+        number, *answer, digest, own, head = row
+        made = Answer(*answer)
+        if isinstance(made.released, bytes):
+            raise ValueError("a released value must be text, a number or nothing")
+        return cls(number, made, digest, own, head)
+
+    def content(self) -> Row:
+        """What the hash is of."""
+        return (self.number, *_content(self.answer), self.digest)
 
 
-def chained(number: int, answer: Answer, state: bytes | None, before: bytes, head: bytes) -> Entry:
-    """The next row: after `before` in its stream, and after `head` among all."""
-    bare = Entry(number, answer, state, _NONE, _NONE)
-    own = row_hash(before, bare)
-    return Entry(number, answer, state, own, next_head(head, own))
+def chained_rows(
+    answers: list[Answer], after: Position, before: bytes, head: Head
+) -> tuple[list[Row], Head]:
+    """The next rows of one stream, and the new head.
+
+    Args:
+        answers: The answers, in order.
+        after: Where the stream stands after the last of them.
+        before: Hash of the last row of the stream.
+        head: The head so far.
+    """
+    rows: list[Row] = []
+    number, above = head.entries, head.hash
+    last, digest = len(answers) - 1, state_digest(after)
+    for place, answer in enumerate(answers):
+        number += 1
+        content = (number, *_content(answer), digest if place == last else None)
+        before = row_hash(before, content)
+        above = next_head(above, before)
+        rows.append((*content, before, above))
+    return rows, Head(number, above)
 
 
-def row_hash(before: bytes, entry: Entry) -> bytes:
-    """Hash of a row and of the one before it in its stream."""
-    return stored_hash(before, entry.fields())
-
-
-def stored_hash(before: bytes, fields: tuple[object, ...]) -> bytes:
-    """The same of a row as it is stored."""
-    return _hash(b"row", before + msgspec.msgpack.encode(fields[:-2]))
+def row_hash(before: bytes, content: Row) -> bytes:
+    """Hash of a row, without its own hash and head, and of the one before it in its stream."""
+    return _hash(b"row", before + _encode(content))
 
 
 def next_head(head: bytes, own: bytes) -> bytes:
@@ -122,18 +91,18 @@ def next_head(head: bytes, own: bytes) -> bytes:
 
 def first_hash(ledger: bytes, plan: str, stream: str) -> bytes:
     """What stands before the first row of a stream."""
-    return _hash(b"stream", msgspec.msgpack.encode((ledger, plan, stream)))
+    return _hash(b"stream", _encode((ledger, plan, stream)))
 
 
 def first_head(ledger: bytes, plan: str) -> bytes:
     """The head of a ledger without rows."""
-    return _hash(b"ledger", msgspec.msgpack.encode((ledger, plan)))
+    return _hash(b"ledger", _encode((ledger, plan)))
 
 
-def state_digest(state: bytes) -> bytes:
-    """What a row says of the state that was committed with it."""
-    return _hash(b"state", state)
+def state_digest(after: Position) -> bytes:
+    """What a row says of the position that was committed with it."""
+    return _hash(b"state", _encode((after.leakage, after.model_free, after.state)))
 
 
 def _hash(kind: bytes, content: bytes) -> bytes:
-    return hashlib.sha256(b"sfumato ledger 3 " + kind + b"\0" + content).digest()
+    return hashlib.sha256(b"sfumato ledger 4 " + kind + b"\0" + content).digest()

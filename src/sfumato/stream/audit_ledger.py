@@ -10,11 +10,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Self
 
+from sfumato.core.alphabet import Label
 from sfumato.core.errors import CorruptData
-from sfumato.core.events import Event
-from sfumato.store.checking import checked
-from sfumato.store.reading import LedgerReader
-from sfumato.store.sqlite import Answer
+from sfumato.core.events import Event, Outcome
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.store.ledger_check import checked
+from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.protocol import Answer, Released
 
 
 class Coverage(StrEnum):
@@ -69,10 +71,10 @@ class LedgerSide:
             return
         for _, batch in groupby(self._ledger.rest(stream, first), key=_batch):
             told = list(batch)
-            if told[0].event.sequence >= until:
+            if told[0].sequence >= until:
                 return
             self.alone.update(answer.source for answer in told)
-            yield [answer.event for answer in told]
+            yield [event_of(answer) for answer in told]
 
     def streams(self) -> Iterator[tuple[str, int]]:
         """The streams, and how many moments each has."""
@@ -85,6 +87,31 @@ class LedgerSide:
                 yield source, count
 
 
+def event_of(answer: Answer) -> Event:
+    """What a stored answer says that happened."""
+    try:
+        outcome = Outcome(answer.outcome)
+    except ValueError:
+        raise CorruptData(
+            f"the ledger holds an outcome of no release: {answer.outcome!r}"
+        ) from None
+    return Event(
+        answer.stream,
+        answer.sequence,
+        outcome,
+        None if answer.released is None else symbol_of(answer.released),
+        SIP(answer.leakage),
+        LDP(answer.model_free),
+        answer.batch,
+    )
+
+
+def symbol_of(released: Released) -> Label:
+    """The symbol that left; a stream never releases other numbers than whole ones."""
+    if not isinstance(released, str | int):
+        raise CorruptData("the ledger of a stream must hold symbols; it holds other numbers")
+    return released
+
+
 def _batch(answer: Answer) -> int:
-    event = answer.event
-    return event.sequence if event.batch is None else event.batch
+    return answer.sequence if answer.batch is None else answer.batch

@@ -18,7 +18,7 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.numerics import shown_up
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel, Symbols, Unreadable
-from sfumato.stream.audit_ledger import Coverage, LedgerSide
+from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, StreamAudit
 from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.composition import composed
@@ -138,7 +138,7 @@ class AuditWalk(ABC):
         if answer is None:
             return False
         self.report.repeated += 1
-        self._compare(row.number, told, answer.event, "the table")
+        self._compare(row.number, told, event_of(answer), "the table")
         return True
 
     def _remember(self, told: Sequence[Event]) -> None:
@@ -215,7 +215,7 @@ class AuditWalk(ABC):
         if kept is None:
             self.report.note(row, "the ledger must hold this event")
             return
-        self._compare(row, kept.event, due, "the ledger")
+        self._compare(row, event_of(kept), due, "the ledger")
         if id_ is not None and str(id_) != kept.id:
             self.report.note(row, "the event id must be the one in the ledger")
 

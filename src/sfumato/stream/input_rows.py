@@ -11,7 +11,7 @@ from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
 from sfumato.store.anchor import value_tag
-from sfumato.store.sqlite import Identity, Input
+from sfumato.store.protocol import Identity, Input
 from sfumato.tables.cells import stream_name
 from sfumato.tables.kept_columns import Beside
 from sfumato.tables.missing import MISSING_SYMBOL, Missing, is_missing

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from sfumato.core.progress import Progress
-from sfumato.store.reading import LedgerReader
+from sfumato.store.ledger_reader import LedgerReader
 from sfumato.tables.readers import CHUNK_ROWS, Table
 from sfumato.tables.writers import Columns, Output, Record
 
@@ -55,19 +55,19 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
 
 def _records(ledger: LedgerReader) -> Iterator[Record]:
     for entry in ledger.intact_entries():
-        answer, event = entry.answer, entry.answer.event
-        released = None if event.released is None else str(event.released)
+        answer = entry.answer
+        released = None if answer.released is None else str(answer.released)
         yield [
             entry.number,
             answer.id,
             answer.source,
             answer.place,
-            event.stream,
-            event.sequence,
-            event.batch,
+            answer.stream,
+            answer.sequence,
+            answer.batch,
             released,
-            event.outcome.value,
-            event.sip.epsilon,
-            event.ldp.epsilon,
+            answer.outcome,
+            answer.leakage,
+            answer.model_free,
             answer.time,
         ]

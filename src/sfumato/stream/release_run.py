@@ -13,13 +13,14 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import Grid, StreamModel
-from sfumato.store.sqlite import Again, SqliteStore
+from sfumato.store.protocol import Again
+from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.input_groups import groups, until_stopped, with_ticks
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.instant import InstantPlan
-from sfumato.stream.ledgered_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
 from sfumato.stream.release_spec import beside
+from sfumato.stream.row_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
 from sfumato.tables.interrupt import Interruptible
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import STANDARD, Chunk, Table
@@ -163,14 +164,13 @@ def records(
     alphabet = model.alphabet
     centres = alphabet.coordinates if isinstance(model.encoding, Grid) else None
     for answer, kept in answers:
-        event = answer.event
         record: list[Label | float | None] = [] if reading.event is None else [answer.id]
-        record += [event.stream, *kept, event.sequence, *([event.batch] if in_batches else [])]
-        record.append(event.released)
+        record += [answer.stream, *kept, answer.sequence, *([answer.batch] if in_batches else [])]
+        record.append(answer.released)
         if centres is not None:
-            known = event.released is not None
-            record += centres[alphabet.index(event.released)].tolist() if known else [None, None]
-        yield [*record, event.outcome.value, event.sip.epsilon, event.ldp.epsilon]
+            known = answer.released is not None
+            record += centres[alphabet.index(answer.released)].tolist() if known else [None, None]
+        yield [*record, answer.outcome, answer.leakage, answer.model_free]
 
 
 def same_file(left: str, right: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import Unreadable
-from sfumato.store.sqlite import Answer, Identity, Input, SqliteStore
+from sfumato.store.ledgered_run import LedgeredRun
+from sfumato.store.protocol import Answer, Identity, LedgerMismatch
 from sfumato.stream.input_rows import Reading, Row
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import STANDARD
@@ -23,19 +24,17 @@ class RowChecks:
     def __init__(
         self,
         path: str,
-        source: Input,
-        store: SqliteStore,
+        ledger: LedgeredRun[StreamState],
         reading: Reading,
         remark: Callable[[str], None] | None,
     ) -> None:
         self._path = path
-        self._source = source
-        self._store = store
+        self._ledger = ledger
         self._reading = reading
         self._remark = remark
         self.live = path == STANDARD
         self._times: dict[str, Time | None] = {}
-        self._compared: dict[str, bool] = {}
+        self._remarked: set[str] = set()
 
     def check_retry(self, answer: Answer, row: Row) -> None:
         """Refuse to give an old answer to another value, or to another row of this very input.
@@ -45,37 +44,18 @@ class RowChecks:
         """
         resumed = self._reading.identity is Identity.ROW
         # Whoever sends rows through a pipe may send one again; a table that has it twice is wrong.
-        if answer.source == self._source.label and not (resumed or self.live):
-            raise self.twice(answer.event.stream, answer.place, row)
-        if answer.event.stream != row.stream and not resumed:
-            raise BadTable(self._path, row.place, "an event id must not occur in two streams")
-        same = hmac.compare_digest(answer.tag, row.tag) and answer.event.stream == row.stream
-        if self._can_compare(answer, row) and not same:
-            raise BadTable(self._path, row.place, self._other_value())
-
-    def _can_compare(self, answer: Answer, row: Row) -> bool:
-        """Whether the digest of an old value was made with the key at hand; said once if not."""
-        if answer.source not in self._compared:
-            secret = self._source.secret
-            self._compared[answer.source] = self._store.compared(answer.source, secret)
-            if self._remark and not self._compared[answer.source]:
-                self._remark(
-                    f"{self._path}, row {row.place}: answered before; whether its value is the "
-                    "same cannot be told, because the key file of that run is gone"
-                )
-        return self._compared[answer.source]
-
-    def _other_value(self) -> str:
-        if self._reading.identity is Identity.ROW:
-            return (
-                "the row is not the one that was answered before: --resume is for the same input "
-                "once more; for new data use --append"
+        if self._ledger.answered_here(answer) and not (resumed or self.live):
+            raise self.twice(answer.stream, answer.place, row)
+        try:
+            compared = self._ledger.check_retry(answer, row.stream, row.tag)
+        except LedgerMismatch as problem:
+            raise BadTable(self._path, row.place, str(problem)) from None
+        if self._remark and not compared and answer.source not in self._remarked:
+            self._remarked.add(answer.source)
+            self._remark(
+                f"{self._path}, row {row.place}: answered before; whether its value is the "
+                "same cannot be told, because the key file of that run is gone"
             )
-        what = "event id" if self._reading.identity is Identity.EVENT else "time of this stream"
-        return (
-            f"this {what} was answered before, for another value; an event is answered once, so "
-            f"give the value {'an id' if what == 'event id' else 'a time'} of its own"
-        )
 
     def twice(self, stream: str, first: int, row: Row) -> BadTable:
         """What is wrong with a row whose event stands in an earlier row of the same input."""
@@ -89,7 +69,7 @@ class RowChecks:
     def check_order(self, row: Row, time: Time) -> None:
         """Refuse a row that goes back in time, unless it was said that some do."""
         if row.stream not in self._times:
-            before = self._store.last_time(row.stream)
+            before = self._ledger.last_time(row.stream)
             self._times[row.stream] = None if before is None else Time.of(before)
         last = self._times[row.stream]
         try:

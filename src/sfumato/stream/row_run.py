@@ -19,7 +19,8 @@ from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
-from sfumato.store.sqlite import Answer, Input, SqliteStore
+from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
+from sfumato.store.protocol import Answer, Input, LedgerMismatch, Store
 from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.fleet import InstantFleet
 from sfumato.stream.input_rows import Reading, Row, RowReader
@@ -28,7 +29,6 @@ from sfumato.stream.retries import RowChecks
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
 
-_STATES_HELD = 100_000
 _FEW, _FLUSHED = 8, 64
 """Fewer rows than this are released one by one; so many batches are flushed together."""
 
@@ -82,7 +82,7 @@ class Run(ABC):
         source: Input,
         model: StreamModel,
         plan: InstantPlan | BatchedPlan,
-        store: SqliteStore,
+        store: Store,
         randomness: Randomness,
         reading: Reading,
         remark: Callable[[str], None] | None,
@@ -91,36 +91,30 @@ class Run(ABC):
         self._source = source
         self._model = model
         self._plan = plan
-        self._store = store
         self._randomness = randomness
         self._reading = reading
+        kind = StateKind(StreamState, plan.begin, lambda one: one.sequence, _spent)
+        self._ledger = LedgeredRun(store, source, kind)
         self._reader = RowReader(path, model, reading, source)
-        self.checks = RowChecks(path, source, store, reading, remark)
-        self._states: dict[str, StreamState] = {}
+        self.checks = RowChecks(path, self._ledger, reading, remark)
         self._kept: dict[str, tuple[str | None, ...]] = {}
         self.rows = 0
         self.waiting: dict[str, Row] = {}
-        self._repeated = 0
-        self._touched: set[str] = set()
-        self._largest = (0.0, 0.0)
 
     def answer(self, chunk: Chunk) -> list[Told]:
         """Answer the rows of a chunk: from the ledger, or by a new draw that is committed."""
         read, problem = self._reader.read(chunk)
-        known = self._store.answers([row.id for row in read])
+        known = self._ledger.earlier([row.id for row in read])
         fresh: dict[str, Row] = {}
         released: _Leaving = {}
-        moved: dict[str, StreamState] = {}
         try:
             for row in read:
                 self._sort(row, known, fresh)
         except BadTable as earlier:
             problem = earlier
-        try:
-            # What was drawn is charged and kept, also when a later row is refused.
-            self._release(fresh, released, moved)
-        finally:
-            self._commit(released, moved)
+        # What was drawn is charged and kept, also when a later row is refused.
+        with self._ledger.group() as group:
+            self._release(fresh, released, group)
         if problem is not None:
             raise problem
         answers: list[Answer] = []
@@ -145,9 +139,7 @@ class Run(ABC):
         return None
 
     @abstractmethod
-    def _release(
-        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, StreamState]
-    ) -> None:
+    def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
         """Draw answers for rows; values of one stream in their order."""
 
     def _sort(self, row: Row, known: dict[str, Answer], fresh: dict[str, Row]) -> None:
@@ -159,8 +151,6 @@ class Run(ABC):
             return  # sent twice while it waits: it will be answered once
         if row.id in known:
             self.checks.check_retry(known[row.id], row)
-            self._repeated += 1
-            self._touched.add(row.stream)
         else:
             if row.time is not None:
                 self.checks.check_order(row, row.time)
@@ -170,44 +160,35 @@ class Run(ABC):
 
     def check_resumed(self) -> None:
         """At the end of the input: refuse one that lacks rows which were answered before."""
-        if self._repeated < self._source.answered:
-            rule = (
-                f"{self._source.answered} of its rows were answered before, but only "
-                f"{self._repeated} of them are there: --resume is for the same input once more"
-            )
-            raise BadTable(self._path, None, rule)
+        try:
+            self._ledger.check_complete()
+        except LedgerMismatch as problem:
+            raise BadTable(self._path, None, str(problem)) from None
 
     def _answer(self, row: Row, happened: Event) -> Answer:
         when = None if row.time is None else row.time.text
-        return Answer(row.id, self._source.label, row.place, happened, row.tag, when)
-
-    def _state(self, stream: str) -> StreamState:
-        held = self._states.get(stream) or self._store.state(stream)
-        return held or self._plan.begin(stream)
-
-    def _commit(self, released: _Leaving, moved: dict[str, StreamState]) -> None:
-        if not moved:
-            return
-        fresh = (answer for answers in released.values() for answer in answers)
-        self._store.commit(fresh, moved.values())
-        if len(self._states) + len(moved) > _STATES_HELD:
-            self._states.clear()
-        self._states.update(moved)
-        self._touched.update(moved)
-        for state in moved.values():
-            sip, ldp = self._largest
-            self._largest = max(sip, state.ledger.sip), max(ldp, state.ledger.ldp)
+        return Answer(
+            row.id,
+            self._source.label,
+            row.place,
+            happened.stream,
+            happened.sequence,
+            happened.outcome.value,
+            happened.released,
+            happened.sip.epsilon,
+            happened.ldp.epsilon,
+            happened.batch,
+            when,
+            row.tag,
+        )
 
     def report(self, *, interrupted: bool) -> ReleaseReport:
         """What was done."""
-        sip, ldp = self._largest
-        if self._repeated:
-            spent = [self._state(stream).ledger for stream in self._touched]
-            sip, ldp = max(one.sip for one in spent), max(one.ldp for one in spent)
+        sip, ldp = self._ledger.largest
         return ReleaseReport(
             rows=self.rows,
-            repeated=self._repeated,
-            streams=len(self._touched),
+            repeated=self._ledger.repeated,
+            streams=self._ledger.streams,
             largest_sip=sip,
             largest_ldp=ldp,
             interrupted=interrupted,
@@ -217,23 +198,25 @@ class Run(ABC):
         )
 
 
+def _spent(state: StreamState) -> tuple[float, float]:
+    return state.ledger.sip, state.ledger.ldp
+
+
 class InstantRun(Run):
     """Every value at once."""
 
     _plan: InstantPlan
 
-    def _release(
-        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, StreamState]
-    ) -> None:
+    def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
         if self._plan.policy is None or len(rows) < _FEW:
             for row in rows.values():
-                state = moved.get(row.stream) or self._state(row.stream)
-                happened, moved[row.stream] = self._step(state, row)
+                happened, state = self._step(group.state(row.stream), row)
                 released[row.id] = [self._answer(row, happened)]
+                group.add(released[row.id], row.stream, state)
             return
         streams = list(dict.fromkeys(row.stream for row in rows.values()))
         places = {stream: place for place, stream in enumerate(streams)}
-        states = [self._state(stream) for stream in streams]
+        states = [group.state(stream) for stream in streams]
         fleet = InstantFleet(self._plan, states=states, randomness=self._randomness)
         try:
             for wave in _waves(rows.values()):
@@ -242,9 +225,12 @@ class InstantRun(Run):
                     released[row.id] = [self._answer(row, happened)]
         finally:
             # What an interrupted step drew never left: it is forgotten.
+            by_stream: dict[str, list[Answer]] = {}
+            for (answer,) in released.values():
+                by_stream.setdefault(answer.stream, []).append(answer)
             for place, before in enumerate(states if not fleet.torn else ()):
                 if (after := fleet.state(place)).sequence > before.sequence:
-                    moved[before.stream] = after
+                    group.add(by_stream[before.stream], before.stream, after)
 
     def _wave(self, fleet: InstantFleet, wave: list[Row], which: Ints) -> list[Event]:
         """One value of each of some streams; all of them or, on an error, none."""
@@ -288,12 +274,9 @@ class BatchedRun(Run):
         oldest = islice(self._batches.items(), _FLUSHED)
         due = [name for name, _ in takewhile(lambda one: now - one[1].began >= waited, oldest)]
         released: _Leaving = {}
-        moved: dict[str, StreamState] = {}
-        try:
+        with self._ledger.group() as group:
             for stream in due:
-                self._complete(stream, released, moved)
-        finally:
-            self._commit(released, moved)
+                self._complete(stream, released, group)
         return self._told([answer for answers in released.values() for answer in answers])
 
     def patience(self, wait: float) -> float | None:
@@ -301,13 +284,11 @@ class BatchedRun(Run):
         oldest = next(iter(self._batches.values()), None)
         return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
 
-    def _release(
-        self, rows: dict[str, Row], released: _Leaving, moved: dict[str, StreamState]
-    ) -> None:
+    def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
         refuse = self._plan.on_unknown is Fallback.REFUSE
         for row in rows.values():
             if row.silent:
-                self._pass(row, released, moved)
+                self._pass(row, released, group)
                 continue
             if refuse and row.symbol not in self._model.alphabet:
                 raise BadTable(self._path, row.place, str(UnknownSymbol(len(self._model.alphabet))))
@@ -315,33 +296,33 @@ class BatchedRun(Run):
             batch.rows.append(row)
             self.waiting[row.id] = row
             if len(batch.rows) == self._plan.width:
-                self._complete(row.stream, released, moved)
+                self._complete(row.stream, released, group)
 
-    def _pass(self, row: Row, released: _Leaving, moved: dict[str, StreamState]) -> None:
+    def _pass(self, row: Row, released: _Leaving, group: Group[StreamState]) -> None:
         """Let a moment pass; what waited before it leaves first, as a shorter batch."""
         before: list[Answer] = []
         if row.stream in self._batches:
             last = self._batches[row.stream].rows[-1].id
-            self._complete(row.stream, released, moved)
+            self._complete(row.stream, released, group)
             before = released.pop(last)
-        state = moved.get(row.stream) or self._state(row.stream)
-        (happened,), moved[row.stream] = self._plan.skip(state)
-        released[row.id] = [*before, self._answer(row, happened)]
+        (happened,), state = self._plan.skip(group.state(row.stream))
+        passed = self._answer(row, happened)
+        group.add([passed], row.stream, state)
+        released[row.id] = [*before, passed]
 
-    def _complete(self, stream: str, released: _Leaving, moved: dict[str, StreamState]) -> None:
+    def _complete(self, stream: str, released: _Leaving, group: Group[StreamState]) -> None:
         """Release the batch of a stream; on an error it goes on waiting."""
         rows = self._batches[stream].rows
-        state = moved.get(stream) or self._state(stream)
         try:
-            events, moved[stream] = self._plan.step(
-                state, [row.symbol for row in rows], self._randomness
+            events, state = self._plan.step(
+                group.state(stream), [row.symbol for row in rows], self._randomness
             )
         except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
             raise BadTable(self._path, rows[-1].place, str(problem)) from problem
         del self._batches[stream]
-        released[rows[-1].id] = [
-            self._answer(row, happened) for row, happened in zip(rows, events, strict=True)
-        ]
+        answers = [self._answer(row, happened) for row, happened in zip(rows, events, strict=True)]
+        group.add(answers, stream, state)
+        released[rows[-1].id] = answers
         for row in rows:
             del self.waiting[row.id]
 

@@ -1,4 +1,4 @@
-"""A ledger, read: its answers and states, each checked against the chain when it is used.
+"""A ledger file, read: its answers and states, each checked against the chain when it is used.
 
 Reading changes nothing: no table is made, no log is written, and a file that may not be written, or
 a copy, is read like any other.
@@ -14,60 +14,36 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.core.errors import CorruptData
-from sfumato.core.state import StreamState
-from sfumato.store.anchor import Head, LedgerMismatch, written_head
+from sfumato.store.anchor import written_head
 from sfumato.store.chain import (
-    Answer,
+    ANSWER_FIELDS,
     Entry,
+    Row,
     first_hash,
     first_head,
     next_head,
     row_hash,
     state_digest,
-    stored_hash,
 )
-from sfumato.store.codec import from_bytes
+from sfumato.store.protocol import Answer, Front, Head, LedgerMismatch, Position, other_plan
 
-VERSION = 3
-_QUESTION_MARKS = 500
+VERSION = 4
+_QUESTION_MARKS = 500  # SQLite allows 999 in a statement, in its oldest builds
 _PAGE = 4096
 Item = TypeVar("Item")
-_Link: TypeAlias = tuple[int, bytes, bytes | None]
 _StreamRow: TypeAlias = tuple[int, float, float, bytes, bytes]
 
-COLUMNS = """entry, id, source, place, stream, sequence, outcome, released, sip, ldp, batch, time,
-    tag, state, hash, head"""
-_SEQUENCE = 5
-_LINK = "sequence + 1, hash, state"
+COLUMNS = ", ".join(("entry", *ANSWER_FIELDS, "digest", "hash", "head"))
+_SEQUENCE = 1 + ANSWER_FIELDS.index("sequence")
 _BEFORE = """SELECT before.hash FROM events AS before
     WHERE before.stream = events.stream AND before.sequence = events.sequence - 1"""
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """What the first page of a ledger says.
-
-    Attributes:
-        id: Tells ledgers apart.
-        plan: Fingerprint of the plan that it was begun with.
-        identity: What its events are known by; None until a run has begun.
-        rules: The document of that plan, for an audit.
-        head: How many rows there are, and the hash of all.
-        closed: Whether whoever wrote last closed it: then nothing is missing from the file.
-    """
-
-    id: bytes
-    plan: str
-    identity: str | None
-    rules: str | None
-    head: Head
-    closed: bool
+_CHECKED = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events"
+"""Rows, each with the hash that it must continue."""
 
 
 class LedgerReader:
@@ -87,7 +63,7 @@ class LedgerReader:
         self.path: Path | None = Path(os.path.realpath(path))
         self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
-        self._whole: set[str] = set()  # streams of which every row was checked
+        self._intact_streams: set[str] = set()  # streams of which every row was checked
         if not self.path.is_file():
             raise LedgerMismatch(f"{path}: the ledger must exist; it does not")
         # The head first: rows that are committed while this reads come on top.
@@ -96,7 +72,7 @@ class LedgerReader:
         with self._closing_on_failure(), self._reported():
             self._database = self._closing.enter_context(_read_only(self.path))
             self._database.execute("BEGIN")
-            self.front = self._front(plan)
+            self.front = self._read_front(plan)
 
     def __enter__(self) -> Self:
         return self
@@ -123,18 +99,10 @@ class LedgerReader:
         found = self._some("WHERE stream = ? AND sequence = ?", stream, sequence)
         return found[0].answer if found else None
 
-    def events(self) -> Iterator[Answer]:
-        """Every answer, stream by stream, in order."""
-        rows = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events WHERE (stream, sequence) > (?, ?)"
-        order = f"{rows} ORDER BY stream, sequence"
-        for entry in self._pages(order, ("", -1), self._intact, _moment_of):
-            yield entry.answer
-
     def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
         """The answers of a stream from one moment on, in order."""
-        rows = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events WHERE stream = ? AND sequence > ?"
-        order = f"{rows} ORDER BY sequence"
-        for entry in self._pages(order, (stream, sequence - 1), self._intact, _moment_of):
+        query = f"{_CHECKED} WHERE stream = ? AND sequence > ? ORDER BY sequence"
+        for entry in self._pages(query, (stream, sequence - 1), self._intact, _moment_of):
             yield entry.answer
 
     def entries(self) -> Iterator[Entry]:
@@ -144,24 +112,22 @@ class LedgerReader:
 
     def intact_entries(self) -> Iterator[Entry]:
         """Every row in the order in which they were committed, checked."""
-        query = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events WHERE entry > ? ORDER BY entry"
+        query = f"{_CHECKED} WHERE entry > ? ORDER BY entry"
         return self._pages(query, (0,), self._intact, lambda entry: (entry.number,))
 
     def streams(self) -> Iterator[tuple[str, int]]:
         """The streams, and how many answers each has."""
-        query = "SELECT stream, sequence FROM streams WHERE stream > ? ORDER BY stream"
-        return self._pages(query, ("",), _as_it_is, lambda row: row[:1])
+        return (row[:2] for row in self.stream_rows())
 
     def stream_rows(self) -> Iterator[tuple[str, int, float, float, bytes, bytes]]:
         """The streams as they are stored, unchecked."""
-        columns = "stream, sequence, sip, ldp, state, hash"
+        columns = "stream, sequence, leakage, model_free, state, hash"
         query = f"SELECT {columns} FROM streams WHERE stream > ? ORDER BY stream"
-        return self._pages(query, ("",), _as_it_is, lambda row: row[:1])
+        return self._pages(query, ("",), lambda row: row, lambda row: row[:1])
 
     def count(self) -> int:
         """How many answers there are."""
-        with self._reported():
-            return int(self._database.execute("SELECT count(*) FROM events").fetchone()[0])
+        return int(self._one("SELECT count(*) FROM events")[0])
 
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy all of it, the log included, through SQLite."""
@@ -171,12 +137,12 @@ class LedgerReader:
             self._database.execute("BEGIN")
 
     def inputs(self) -> dict[str, int]:
-        """The inputs, and how many answers each has."""
-        query = "SELECT label, answered FROM inputs ORDER BY number"
+        """The inputs of which rows were answered, and how many of each."""
+        query = "SELECT label, answered FROM inputs WHERE answered > 0 ORDER BY number"
         with self._reported():
             return dict(self._database.execute(query).fetchall())
 
-    def state(self, stream: str) -> StreamState | None:
+    def position(self, stream: str) -> Position | None:
         """Where a stream stands; None if it never released anything.
 
         Whoever goes on from a state relies on all that came before it: the first time, every row of
@@ -186,52 +152,36 @@ class LedgerReader:
             CorruptData: If the state is not the one of the last row, or a row was changed.
         """
         row = self._stream_row(stream)
-        last = self._last_link(stream) if stream in self._whole else self._whole_chain(stream)
+        if stream in self._intact_streams:
+            order = "ORDER BY sequence DESC LIMIT 1"
+            query = f"SELECT sequence + 1, hash, digest FROM events WHERE stream = ? {order}"
+            last = self._one(query, stream)
+        else:
+            last = self._checked_chain(stream)
         if row is None and last is None:
             return None
         if row is None:
             raise self._broken(f"the state of stream {stream!r} is missing")
-        moments, sip, ldp, blob, own = row
-        if last != (moments, own, state_digest(blob)):
+        sequence, leakage, model_free, state, own = row
+        after = Position(stream, sequence, leakage, model_free, state)
+        if last != (sequence, own, state_digest(after)):
             raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
-        state = from_bytes(blob, StreamState)
-        if (stream, moments, sip, ldp) != (
-            state.stream,
-            state.sequence,
-            state.ledger.sip,
-            state.ledger.ldp,
-        ):
-            raise self._broken(f"what stream {stream!r} spent is not what its state says")
-        self._whole.add(stream)
-        return state
+        self._intact_streams.add(stream)
+        return after
 
-    def _last_link(self, stream: str) -> _Link | None:
-        """How many rows a stream has, the hash of the last, and what that says of the state."""
-        query = f"SELECT {_LINK} FROM events WHERE stream = ? ORDER BY sequence DESC LIMIT 1"
-        with self._reported():
-            found: _Link | None = self._database.execute(query, (stream,)).fetchone()
-        return found
-
-    def _whole_chain(self, stream: str) -> _Link | None:
-        """The same, once every row of the stream was found to be the one that was committed."""
+    def _checked_chain(self, stream: str) -> Row | None:
+        """Moments, hash and digest of the last row, once every row of the stream was checked."""
         before = first_hash(self.front.id, self.front.plan, stream)
-        moments, state = 0, None
+        moments, digest = 0, None
         query = f"SELECT {COLUMNS} FROM events WHERE stream = ? ORDER BY sequence"
         with self._reported():
             for row in self._database.execute(query, (stream,)):
-                *_, state, own, _ = row
-                if row[_SEQUENCE] != moments or stored_hash(before, row) != own:
+                *_, digest, own, _ = row
+                if row[_SEQUENCE] != moments or row_hash(before, row[:-2]) != own:
                     what = f"moment {moments} of stream {stream!r} was changed, moved or lost"
                     raise self._broken(what)
                 before, moments = own, moments + 1
-        return (moments, before, state) if moments else None
-
-    def last_time(self, stream: str) -> str | None:
-        """When the last value of a stream was measured, if it is known."""
-        query = "SELECT time FROM events WHERE stream = ? ORDER BY sequence DESC LIMIT 1"
-        with self._reported():
-            row = self._database.execute(query, (stream,)).fetchone()
-        return None if row is None else row[0]
+        return (moments, before, digest) if moments else None
 
     def check_head(self) -> None:
         """Refuse a ledger whose end is not what it says, or that lost rows; a quick look.
@@ -239,10 +189,10 @@ class LedgerReader:
         Raises:
             CorruptData: If rows are missing, or the last one was changed.
         """
-        front = self.front
-        if self.count() != front.head.entries:
-            raise self._broken(f"it must have {front.head.entries} rows; it has {self.count()}")
-        if self._head_at(front.head.entries) != front.head.hash:
+        head, count = self.front.head, self.count()
+        if count != head.entries:
+            raise self._broken(f"it must have {head.entries} rows; it has {count}")
+        if self.head_at(head.entries) != head:
             raise self._broken("its last row is not the one it ended with")
         if (missing := self.missing_rows()) is not None:
             raise CorruptData(f"{self.path}: {missing}")
@@ -264,36 +214,31 @@ class LedgerReader:
                 "back, or lost its -wal file. What was released stays spent: bring back the "
                 f"whole ledger (its head was {anchored})"
             )
-        if self._head_at(anchored.entries) != anchored.hash:
+        if self.head_at(anchored.entries) != anchored:
             return f"its rows are not those that were committed (their head was {anchored})"
         return None
 
     def head_at(self, entries: int) -> Head | None:
-        """The head as it was after so many rows; None if there are fewer."""
-        found = self._head_at(entries)
-        return None if found is None else Head(entries, found)
-
-    def _head_at(self, entries: int) -> bytes | None:
-        """The head after a row, recomputed from the rows it stands on."""
+        """The head after so many rows, recomputed from the last; None if there are fewer."""
         begun = first_head(self.front.id, self.front.plan)
         if entries == 0:
-            return begun
-        query = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events WHERE entry = ?"
-        with self._reported():
-            row = self._database.execute(query, (entries,)).fetchone()
-            above = self._database.execute(
-                "SELECT head FROM events WHERE entry = ?", (entries - 1,)
-            ).fetchone()
+            return Head(0, begun)
+        row = self._one(f"{_CHECKED} WHERE entry = ?", entries)
+        above = self._one("SELECT head FROM events WHERE entry = ?", entries - 1)
         if row is None or (above is None and entries > 1):
             return None
         own = self._intact(row).hash
-        return next_head(begun if above is None else above[0], own)
+        return Head(entries, next_head(begun if above is None else above[0], own))
+
+    def _one(self, query: str, *given: object) -> Any:
+        with self._reported():
+            return self._database.execute(query, given).fetchone()
 
     def _some(self, where: str, *given: object) -> list[Entry]:
         """A few rows, checked."""
-        query = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events {where}"
         with self._reported():
-            return [self._intact(row) for row in self._database.execute(query, given)]
+            rows = self._database.execute(f"{_CHECKED} {where}", given)
+            return [self._intact(row) for row in rows]
 
     def _pages(
         self,
@@ -313,45 +258,39 @@ class LedgerReader:
             yield from page
             after = key(page[-1])
 
-    def _intact(self, row: tuple[object, ...]) -> Entry:
+    def _intact(self, row: Row) -> Entry:
         """A row, if it is the one that was committed."""
-        *fields, before = row
-        entry = Entry.of(tuple(fields))
-        event = entry.answer.event
-        begun = first_hash(self.front.id, self.front.plan, event.stream)
-        if event.sequence == 0 and before is None:
-            before = begun
-        if not isinstance(before, bytes) or row_hash(before, entry) != entry.hash:
-            raise self._broken(
-                f"moment {event.sequence} of stream {event.stream!r} was changed, moved or lost"
-            )
+        *stored, before = row
+        entry = Entry.of(tuple(stored))
+        stream, sequence = entry.answer.stream, entry.answer.sequence
+        if sequence == 0 and before is None:
+            before = first_hash(self.front.id, self.front.plan, stream)
+        if not isinstance(before, bytes) or row_hash(before, row[:-3]) != entry.hash:
+            raise self._broken(f"moment {sequence} of stream {stream!r} was changed, moved or lost")
         return entry
 
     def _stream_row(self, stream: str) -> _StreamRow | None:
-        query = "SELECT sequence, sip, ldp, state, hash FROM streams WHERE stream = ?"
-        with self._reported():
-            row: _StreamRow | None = self._database.execute(query, (stream,)).fetchone()
+        query = "SELECT sequence, leakage, model_free, state, hash FROM streams WHERE stream = ?"
+        row: _StreamRow | None = self._one(query, stream)
         return row
 
-    def _front(self, plan: str | None) -> Front:
+    def _read_front(self, plan: str | None, job: str | None = None) -> Front:
         there = "SELECT 1 FROM sqlite_master WHERE name = 'ledger'"
         if self._database.execute(there).fetchone() is None:
             raise CorruptData(f"{self.path}: not a readable ledger (nothing was begun in it)")
         (version,) = self._database.execute("SELECT version FROM ledger").fetchone() or (None,)
         if version != VERSION:
             raise CorruptData(
-                f"{self.path}: a ledger must have version {VERSION}; it has {version}. Older ones "
-                "have no chain of hashes, and are not continued: begin a new ledger"
+                f"{self.path}: a ledger must have version {VERSION}; it has {version}. Those of "
+                "other versions are not continued: begin a new ledger"
             )
-        query = "SELECT id, plan, identity, rules, entries, head, closed FROM ledger"
-        id_, own, identity, rules, entries, head, closed = self._database.execute(query).fetchone()
-        if plan is not None and own != plan:
-            raise LedgerMismatch(
-                f"{self.path}: this ledger was begun with another model, budget, loss, method or "
-                "length of batch, another --policy, --when-exhausted or --when-unknown, or one of "
-                "the two is a simulation; use a ledger of its own"
-            )
-        return Front(id_, own, identity, rules, Head(entries, head), bool(closed))
+        query = "SELECT id, job, plan, identity, rules, entries, head, closed FROM ledger"
+        stored = self._database.execute(query).fetchone()
+        id_, job_, own, identity, rules, entries, head, closed = stored
+        front = Front(id_, job_, own, identity, rules, Head(entries, head), bool(closed))
+        if problem := other_plan(front, plan, job):
+            raise LedgerMismatch(f"{self.path}: {problem}")
+        return front
 
     def _broken(self, what: str) -> CorruptData:
         return CorruptData(f"{self.path}: the ledger was tampered with or damaged: {what}")
@@ -384,11 +323,7 @@ class LedgerReader:
 
 
 def _moment_of(entry: Entry) -> tuple[str, int]:
-    return entry.answer.event.stream, entry.answer.event.sequence
-
-
-def _as_it_is(row: Item) -> Item:
-    return row
+    return entry.answer.stream, entry.answer.sequence
 
 
 @contextlib.contextmanager

@@ -12,11 +12,9 @@ from pathlib import Path
 
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.numerics import add_up
-from sfumato.core.state import StreamState
-from sfumato.store.anchor import Head
 from sfumato.store.chain import Entry, first_hash, first_head, next_head, row_hash, state_digest
-from sfumato.store.codec import from_bytes
-from sfumato.store.reading import LedgerReader
+from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.protocol import Head, Position
 
 _SHOWN = 20
 
@@ -29,8 +27,8 @@ class LedgerReport:
         rows: How many answers it holds.
         streams: Of how many streams.
         head: Stands for all rows: write it down elsewhere, and compare later.
-        largest_sip: Largest leakage under the model that a stream has in all.
-        largest_ldp: The same whatever the model.
+        largest_leakage: Largest leakage under the model that a stream has in all.
+        largest_model_free: The same whatever the model.
         inputs: What was answered, and how many rows of each.
         identity: What its events are known by.
         anchored: Whether the head kept beside the ledger was there to compare with.
@@ -41,8 +39,8 @@ class LedgerReport:
     rows: int
     streams: int
     head: str
-    largest_sip: float = 0.0
-    largest_ldp: float = 0.0
+    largest_leakage: float = 0.0
+    largest_model_free: float = 0.0
     inputs: dict[str, int] = field(default_factory=dict)
     identity: str | None = None
     anchored: bool = False
@@ -67,9 +65,16 @@ class _Stream:
 
     hash: bytes
     moments: int = 0
-    sip: float = 0.0
-    ldp: float = 0.0
-    state: bytes | None = None
+    leakage: float = 0.0
+    model_free: float = 0.0
+    digest: bytes | None = None
+
+    def add(self, entry: Entry) -> None:
+        """One more row."""
+        answer = entry.answer
+        self.hash, self.moments, self.digest = entry.hash, answer.sequence + 1, entry.digest
+        self.leakage = add_up(self.leakage, answer.leakage)
+        self.model_free = add_up(self.model_free, answer.model_free)
 
 
 def check_ledger(path: str | Path, expect: Head | None = None) -> LedgerReport:
@@ -101,8 +106,8 @@ def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
         with _noting(report):
             if ledger.head_at(expect.entries) != expect:
                 report.note(f"the ledger did not grow from the expected head {expect}")
-    for name in ("largest_sip", "largest_ldp"):
-        setattr(report, name, max((getattr(s, name[-3:]) for s in streams.values()), default=0.0))
+    report.largest_leakage = max((one.leakage for one in streams.values()), default=0.0)
+    report.largest_model_free = max((one.model_free for one in streams.values()), default=0.0)
     return report
 
 
@@ -121,44 +126,37 @@ def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
     head, number = first_head(front.id, front.plan), 0
     for entry in ledger.entries():
         number += 1
-        event = entry.answer.event
-        where = f"row {entry.number} (moment {event.sequence} of stream {event.stream!r})"
-        begun = _Stream(first_hash(front.id, front.plan, event.stream))
-        stream = streams.setdefault(event.stream, begun)
-        if entry.number != number or event.sequence != stream.moments:
+        answer = entry.answer
+        where = f"row {entry.number} (moment {answer.sequence} of stream {answer.stream!r})"
+        begun = _Stream(first_hash(front.id, front.plan, answer.stream))
+        stream = streams.setdefault(answer.stream, begun)
+        if entry.number != number or answer.sequence != stream.moments:
             report.note(f"{where}: a row before it is missing, or stands elsewhere")
             number = entry.number
-        if row_hash(stream.hash, entry) != entry.hash or next_head(head, entry.hash) != entry.head:
+        own = row_hash(stream.hash, entry.content())
+        if own != entry.hash or next_head(head, entry.hash) != entry.head:
             report.note(f"{where}: it was changed, or a row before it")
         head = entry.head
-        _add(stream, entry)
+        stream.add(entry)
     if (number, head) != (front.head.entries, front.head.hash):
         report.note(f"the ledger must end with {front.head}; it ends with {Head(number, head)}")
     return streams
 
 
-def _add(stream: _Stream, entry: Entry) -> None:
-    event = entry.answer.event
-    stream.hash, stream.moments, stream.state = entry.hash, event.sequence + 1, entry.state
-    stream.sip = add_up(stream.sip, event.sip.epsilon)
-    stream.ldp = add_up(stream.ldp, event.ldp.epsilon)
-
-
 def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: LedgerReport) -> None:
-    kept = set()
-    for name, moments, sip, ldp, state, own in ledger.stream_rows():
-        kept.add(name)
+    there = set()
+    for name, moments, leakage, model_free, state, own in ledger.stream_rows():
+        there.add(name)
         stream = found.get(name)
         if stream is None or (moments, own) != (stream.moments, stream.hash):
             report.note(f"stream {name!r}: its state is not the one after its last row")
-        elif state_digest(state) != stream.state:
+        elif state_digest(Position(name, moments, leakage, model_free, state)) != stream.digest:
             report.note(f"stream {name!r}: its state was changed")
         else:
-            spent = from_bytes(state, StreamState).ledger
-            sums = [(sip, stream.sip), (ldp, stream.ldp), (spent.sip, sip), (spent.ldp, ldp)]
+            sums = [(leakage, stream.leakage), (model_free, stream.model_free)]
             if not all(math.isclose(*pair, rel_tol=1e-9, abs_tol=1e-300) for pair in sums):
                 report.note(f"stream {name!r}: what it spent is not the sum of its rows")
-    for name in found.keys() - kept:
+    for name in found.keys() - there:
         report.note(f"stream {name!r}: its state is missing")
 
 

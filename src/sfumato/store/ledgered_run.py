@@ -1,0 +1,228 @@
+"""One pass over a source, whatever the job: what was answered stays, what is new is committed.
+
+A job of its own kind of state uses it so:
+
+```
+kind = StateKind(RealtimeState, begin=..., sequence=lambda s: s.time, spent=lambda s: (0.0, 0.0))
+with SqliteStore(path, method.fingerprint, job="realtime", rules=document) as store:
+    run = LedgeredRun(store, store.begin(name, Identity.TIME, again), kind)
+    for rows in groups:
+        earlier = run.earlier([row.id for row in rows])
+        with run.group() as group:          # committed when the block ends, also by an error
+            for row in rows:
+                if row.id in earlier:
+                    run.check_retry(earlier[row.id], row.stream, row.place, run.tag(...))
+                else:
+                    events, state = plan.step(group.state(row.stream), row.value, coins)
+                    group.add([answers of these events], row.stream, state)
+        ... only now may the answers leave
+    run.check_complete()                    # at the end of an input that was resumed
+```
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sfumato.core.errors import CorruptData
+from sfumato.store.anchor import value_tag
+from sfumato.store.codec import from_bytes, to_bytes
+from sfumato.store.protocol import (
+    Answer,
+    Identity,
+    Input,
+    LedgerMismatch,
+    Position,
+    Released,
+    Store,
+)
+
+State = TypeVar("State")
+
+_STATES_HELD = 100_000
+"""States held in memory between two groups; more are read again from the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateKind(Generic[State]):
+    """How the states of a job are begun, read and counted.
+
+    Attributes:
+        type: Their type: what stored bytes are read as.
+        begin: The state of a stream before its first answer.
+        sequence: How many answers a stream has that stands there.
+        spent: What it cost so far: under the guarantee of the job, and whatever the model.
+    """
+
+    type: type[State]
+    begin: Callable[[str], State]
+    sequence: Callable[[State], int]
+    spent: Callable[[State], tuple[float, float]]
+
+
+class Group(Generic[State]):
+    """Answers and states that will be committed together."""
+
+    def __init__(self, run: LedgeredRun[State]) -> None:
+        self._run = run
+        self.answers: list[Answer] = []
+        self.states: dict[str, State] = {}
+
+    def state(self, stream: str) -> State:
+        """Where a stream stands, what is not yet committed included."""
+        state = self.states.get(stream)
+        return self._run.state(stream) if state is None else state
+
+    def add(self, answers: Iterable[Answer], stream: str, state: State) -> None:
+        """Answers of one stream, and the state after them."""
+        self.answers += answers
+        self.states[stream] = state
+
+
+class LedgeredRun(Generic[State]):
+    """One pass over a source: answers group by group, each committed before it leaves.
+
+    Attributes:
+        source: The input that is answered.
+        repeated: Rows that had been answered before; their noise was not drawn again.
+        largest: Largest leakage of a stream that was answered in this run, and the largest that
+            holds whatever the model.
+    """
+
+    def __init__(self, store: Store, source: Input, kind: StateKind[State]) -> None:
+        self.source = source
+        self.repeated = 0
+        self._store, self._kind = store, kind
+        self._identity = Identity(store.front.identity or Identity.ROW)
+        self._states: dict[str, State] = {}
+        self._began: dict[str, int] = {}
+        self._old: set[str] = set()
+        self._largest = (0.0, 0.0)
+        self._comparable: dict[str, bool] = {}
+
+    @property
+    def streams(self) -> int:
+        """How many streams had answers in this run, new or old."""
+        return len(self._began.keys() | self._old)
+
+    def earlier(self, ids: Sequence[str]) -> dict[str, Answer]:
+        """The answers given before, by event id."""
+        return self._store.answers(ids)
+
+    def tag(self, id_: str, stream: str, value: Released) -> bytes:
+        """Keyed digest of the true value of an event."""
+        return value_tag(self.source.secret, id_, stream, value)
+
+    def state(self, stream: str) -> State:
+        """Where a stream stands: as it was left, or at its beginning.
+
+        Raises:
+            CorruptData: If what is stored is not what the last commit stored.
+        """
+        if stream in self._states:
+            return self._states[stream]
+        position = self._store.position(stream)
+        if position is None:
+            return self._kind.begin(stream)
+        state = from_bytes(position.state, self._kind.type)  # type: ignore[type-var]
+        told = (position.sequence, (position.leakage, position.model_free))
+        if told != (self._kind.sequence(state), self._kind.spent(state)):
+            raise CorruptData(
+                "the ledger was tampered with or damaged: what stream "
+                f"{stream!r} spent is not what its state says"
+            )
+        return state
+
+    @contextmanager
+    def group(self) -> Iterator[Group[State]]:
+        """What is added in the block is committed at its end, also when a later row is refused."""
+        group = Group(self)
+        try:
+            yield group
+        finally:
+            self._commit(group)
+
+    def _commit(self, group: Group[State]) -> None:
+        if not group.states:
+            return
+        positions = []
+        for stream, state in group.states.items():
+            sequence, spent = self._kind.sequence(state), self._kind.spent(state)
+            stored = to_bytes(state)  # type: ignore[arg-type]
+            positions.append(Position(stream, sequence, *spent, stored))
+            self._largest = max(self._largest[0], spent[0]), max(self._largest[1], spent[1])
+        self._store.commit(group.answers, positions)
+        for answer in group.answers:
+            self._began.setdefault(answer.stream, answer.sequence)
+        if len(self._states) + len(group.states) > _STATES_HELD:
+            self._states.clear()
+        self._states.update(group.states)
+
+    def answered_here(self, answer: Answer) -> bool:
+        """Whether an answer was given in this very run."""
+        return answer.sequence >= self._began.get(answer.stream, answer.sequence + 1)
+
+    def check_retry(self, answer: Answer, stream: str, tag: bytes) -> bool:
+        """Count a row that was answered before, and see whether it may have the old answer.
+
+        Returns:
+            Whether its value could be compared: the key file of the run before is there.
+
+        Raises:
+            LedgerMismatch: If it is no retry: another value, or another stream, under an old id.
+        """
+        by_row = self._identity is Identity.ROW
+        if answer.stream != stream and not by_row:
+            raise LedgerMismatch("an event id must not occur in two streams")
+        if answer.source not in self._comparable:
+            known = self._store.compared(answer.source, self.source.secret)
+            self._comparable[answer.source] = known
+        same = hmac.compare_digest(answer.tag, tag) and answer.stream == stream
+        if self._comparable[answer.source] and not same:
+            raise LedgerMismatch(self._other_value())
+        self.repeated += 1
+        self._old.add(stream)
+        return self._comparable[answer.source]
+
+    def _other_value(self) -> str:
+        if self._identity is Identity.ROW:
+            return (
+                "the row is not the one that was answered before: --resume is for the same input "
+                "once more; for new data use --append"
+            )
+        what = "event id" if self._identity is Identity.EVENT else "time of this stream"
+        return (
+            f"this {what} was answered before, for another value; an event is answered once, so "
+            f"give the value {'an id' if what == 'event id' else 'a time'} of its own"
+        )
+
+    def last_time(self, stream: str) -> str | None:
+        """When the last value of a stream was measured, if it is known."""
+        position = self._store.position(stream)
+        if position is None:
+            return None
+        last = self._store.moment(stream, position.sequence - 1)
+        return None if last is None else last.time
+
+    def check_complete(self) -> None:
+        """At the end of an input that was resumed: refuse one that lacks rows.
+
+        Raises:
+            LedgerMismatch: If rows that were answered before are not there.
+        """
+        if self.repeated < self.source.answered:
+            raise LedgerMismatch(
+                f"{self.source.answered} of its rows were answered before, but only "
+                f"{self.repeated} of them are there: --resume is for the same input once more"
+            )
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """The largest leakages, those of streams that had old answers included."""
+        spent = [self._largest]
+        spent += (self._kind.spent(self.state(stream)) for stream in self._old)
+        return max(one[0] for one in spent), max(one[1] for one in spent)

@@ -1,0 +1,184 @@
+"""A ledger in memory: for tests, simulations, and services that keep their history elsewhere.
+
+It follows the same rules and the same chain of hashes as a ledger file, and is gone with its
+process. Two stores never share a `MemoryLedger` at one time, as two processes never share a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from sfumato.core.guard import Guarded, guarded
+from sfumato.store.anchor import secret_of
+from sfumato.store.chain import Entry, chained_rows, first_hash, first_head
+from sfumato.store.protocol import (
+    Again,
+    Answer,
+    Front,
+    Head,
+    Identity,
+    Input,
+    LedgerMismatch,
+    Position,
+    check_moments,
+    chosen_label,
+    identity_mismatch,
+    other_plan,
+)
+
+
+@dataclass(slots=True)
+class MemoryLedger:
+    """What outlives a `MemoryStore`: the place that one store after another may hold."""
+
+    front: Front | None = None
+    held: bool = False
+    secret: bytes = field(default_factory=lambda: secret_of(None))
+    inputs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    moments: dict[str, list[Answer]] = field(default_factory=dict)
+    positions: dict[str, Position] = field(default_factory=dict)
+    hashes: dict[str, bytes] = field(default_factory=dict)
+
+
+class MemoryStore(Guarded):
+    """The ledger of one plan, in memory.
+
+    Args:
+        ledger: What an earlier store left; a new one if not given.
+        plan: Fingerprint of the plan; a ledger of another plan is refused.
+        job: The job that writes it; a ledger of another job is refused.
+        rules: The document of the plan, kept in a new ledger for an audit.
+
+    Examples:
+        >>> with MemoryStore(plan="fingerprint") as store:
+        ...     store.answers(["e1"])
+        {}
+    """
+
+    def __init__(
+        self,
+        ledger: MemoryLedger | None = None,
+        *,
+        plan: str,
+        job: str = "release",
+        rules: str | None = None,
+    ) -> None:
+        self._ledger = MemoryLedger() if ledger is None else ledger
+        if self._ledger.held:
+            raise LedgerMismatch("the ledger is in use by another release")
+        if self._ledger.front is None:
+            id_ = os.urandom(16)
+            begun = Head(0, first_head(id_, plan))
+            self._ledger.front = Front(id_, job, plan, None, rules, begun, closed=True)
+        self.front = self._ledger.front
+        if problem := other_plan(self.front, plan, job):
+            raise LedgerMismatch(problem)
+        self._ledger.held = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others hold it."""
+        self._ledger.held = False
+
+    @guarded
+    def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
+        """Begin an input, or go on with one."""
+        if problem := identity_mismatch(self.front, identity):
+            raise LedgerMismatch(problem)
+        self._set_front(replace(self.front, identity=identity.value))
+        inputs = self._ledger.inputs
+        earlier = [(label, rows) for label, (own, rows) in inputs.items() if own == name]
+        label = chosen_label(name, earlier, identity, again)
+        if label is None:
+            number = len(earlier) + 1
+            label = name if number == 1 else f"{name}#{number}"
+            inputs[label] = (name, 0)
+        return Input(label, inputs[label][1], self._ledger.secret)
+
+    def compared(self, source: str, secret: bytes) -> bool:
+        """Whether values of an input can be compared: the secret of its digests is this one."""
+        return source in self._ledger.inputs and secret == self._ledger.secret
+
+    @guarded
+    def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
+        """The answers already given, by event id."""
+        there = self._ledger.answers
+        return {id_: there[id_] for id_ in ids if id_ in there}
+
+    @guarded
+    def moment(self, stream: str, sequence: int) -> Answer | None:
+        """The answer given at one moment of a stream."""
+        moments = self._ledger.moments.get(stream, [])
+        return moments[sequence] if 0 <= sequence < len(moments) else None
+
+    @guarded
+    def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
+        """The answers of a stream from one moment on, in order."""
+        return iter(self._ledger.moments.get(stream, [])[sequence:])
+
+    @guarded
+    def streams(self) -> Iterator[tuple[str, int]]:
+        """The streams, and how many answers each has."""
+        return iter(sorted((name, one.sequence) for name, one in self._ledger.positions.items()))
+
+    @guarded
+    def inputs(self) -> dict[str, int]:
+        """The inputs of which rows were answered, and how many of each."""
+        return {label: rows for label, (_, rows) in self._ledger.inputs.items() if rows}
+
+    @guarded
+    def position(self, stream: str) -> Position | None:
+        """Where a stream stands; None if it never released anything."""
+        return self._ledger.positions.get(stream)
+
+    @guarded
+    def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
+        """Store answers and the positions after them, all or nothing."""
+        if not self._ledger.held:
+            raise LedgerMismatch("the ledger must be open; it was closed")
+        by_stream: dict[str, list[Answer]] = {}
+        for answer in answers:
+            by_stream.setdefault(answer.stream, []).append(answer)
+        after = {position.stream: position for position in positions}
+        if set(by_stream) != set(after):
+            raise LedgerMismatch("an answer and the state after it must be stored together")
+        given = [answer for group in by_stream.values() for answer in group]
+        ids = {answer.id for answer in given}
+        if len(ids) < len(given) or ids & self._ledger.answers.keys():
+            raise LedgerMismatch("an event was answered before: its id is taken")
+        head, hashes = self.front.head, dict[str, bytes]()
+        for stream, position in after.items():
+            before = self._check_forward(by_stream[stream], position)
+            rows, head = chained_rows(by_stream[stream], position, before, head)
+            hashes[stream] = Entry.of(rows[-1]).hash
+        # Everything was checked: from here on nothing can be refused.
+        for answer in given:
+            name, count = self._ledger.inputs.get(answer.source, (answer.source, 0))
+            self._ledger.inputs[answer.source] = (name, count + 1)
+            self._ledger.answers[answer.id] = answer
+            self._ledger.moments.setdefault(answer.stream, []).append(answer)
+        self._ledger.positions.update(after)
+        self._ledger.hashes.update(hashes)
+        self._set_front(replace(self.front, head=head))
+
+    def _check_forward(self, answers: list[Answer], after: Position) -> bytes:
+        """Refuse a position that goes back; return the hash of the last row of its stream."""
+        now = self._ledger.positions.get(after.stream)
+        check_moments(answers, after, 0 if now is None else now.sequence)
+        if now is None:
+            return first_hash(self.front.id, self.front.plan, after.stream)
+        if after.leakage < now.leakage or after.model_free < now.model_free:
+            raise LedgerMismatch("a state may only move forward and never lower its spend")
+        return self._ledger.hashes[after.stream]
+
+    def _set_front(self, front: Front) -> None:
+        self.front = self._ledger.front = front

@@ -1,0 +1,313 @@
+"""What a release over time needs of a store, whatever its job and wherever the bytes lie.
+
+A store holds, for one plan, every answer that was ever given and where each stream stands. It knows
+no job: an answer is text and numbers, and a state is opaque bytes (`codec`). A job uses it so:
+
+1. Open: `SqliteStore(path, fingerprint, job="realtime", rules=document)`. A store is held by one
+   process from then until it is closed; one that was begun with another plan is refused.
+2. `begin(name, identity, again)` says which input is answered now, and gives the secret of the
+   digests of its values. What tells its events apart (`Identity`) never changes within a store.
+3. For a group of rows: `answers(ids)` finds those that were answered before. A retry gets its old
+   answer, if the digest of its value (`value_tag`) is the old one; nothing is drawn for it.
+4. For each other row: take `state(stream)`, or begin one; step; collect the answers, and the state
+   after the last of them for each stream, as a `Position`.
+5. `commit(answers, positions)`: all or nothing, on disk when it returns. Only then may an answer
+   leave. What was drawn is committed also if a later row of the group is refused.
+
+`ledgered_run.LedgeredRun` does 3 to 5 for any job. Two numbers of a stream are kept in the open,
+`leakage` and `model_free`, each in a unit that adds up: they never fall, and a check of the ledger
+compares them with the sums of the rows. A job without one of them says 0 everywhere.
+A new kind of store inherits `tests/contracts/store_laws.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, Self, TypeAlias
+
+from sfumato.core.errors import SfumatoError
+
+Released: TypeAlias = str | int | float | None
+"""What may leave in one answer; a job that releases more than one number writes it as text."""
+
+
+class LedgerMismatch(SfumatoError):
+    """A ledger belongs to another plan, an event id to another event, or a history to another."""
+
+
+class Identity(StrEnum):
+    """What tells an event from all others: through days, files and restarts."""
+
+    EVENT = "event"
+    TIME = "time"
+    ROW = "row"
+
+
+class Again(StrEnum):
+    """What a source that was answered before holds now; it cannot be told from outside."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How many rows a ledger has, and the hash of all of them."""
+
+    entries: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.entries}:{self.hash.hex()}"
+
+    @classmethod
+    def read(cls, text: str) -> Head:
+        """A head as it was printed.
+
+        Examples:
+            >>> Head.read("3:" + 64 * "0").entries
+            3
+        """
+        count, _, hash_ = text.partition(":")
+        try:
+            return cls(int(count), bytes.fromhex(hash_))
+        except ValueError:
+            raise LedgerMismatch("a head must be ROWS:HASH, as `ledger check` prints it") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What left at one moment of a stream, and what asked for it. Public, but for id and time.
+
+    Attributes:
+        id: What tells the event from all others.
+        source: The input that asked first.
+        place: Its row there.
+        stream: Whose value it is.
+        sequence: The moment of the stream, counted from 0.
+        outcome: What happened: released, suppressed, ... in the words of the job.
+        released: What left; None if nothing did.
+        leakage: What it cost under the guarantee of the job.
+        model_free: What it cost whatever the model.
+        batch: Moment at which its batch began; None if it left alone.
+        time: When the value was measured, if a time column was named.
+        tag: Keyed digest of the true value: tells a retry from other data under an old id.
+    """
+
+    id: str
+    source: str
+    place: int
+    stream: str
+    sequence: int
+    outcome: str
+    released: Released
+    leakage: float
+    model_free: float
+    batch: int | None = None
+    time: str | None = None
+    tag: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a stream stands after its last answer.
+
+    Attributes:
+        stream: Its name.
+        sequence: The moment that comes next: how many answers it has.
+        leakage: What it cost so far under the guarantee of the job: the sum of its answers'.
+        model_free: What it cost so far whatever the model: the sum of its answers'.
+        state: What the next step needs, as the bytes that `codec.to_bytes` makes.
+    """
+
+    stream: str
+    sequence: int
+    leakage: float
+    model_free: float
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of a ledger.
+
+    Attributes:
+        label: Its name, with a number if there were others of that name.
+        answered: How many of its rows were answered before.
+        secret: The secret of the digests of its values.
+    """
+
+    label: str
+    answered: int
+    secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What the first page of a ledger says.
+
+    Attributes:
+        id: Tells ledgers apart.
+        job: The job that writes it.
+        plan: Fingerprint of the plan that it was begun with.
+        identity: What its events are known by; None until a run has begun.
+        rules: The document of that plan, for an audit.
+        head: How many rows there are, and the hash of all.
+        closed: Whether whoever wrote last closed it: then nothing is missing from the file.
+    """
+
+    id: bytes
+    job: str
+    plan: str
+    identity: str | None
+    rules: str | None
+    head: Head
+    closed: bool
+
+
+class Store(Protocol):
+    """The ledger of one plan, held by one process; safe in threads, refused in a forked child.
+
+    Attributes:
+        front: Identity of the ledger: job, plan, rules, and the head of the chain of all rows.
+    """
+
+    front: Front
+
+    def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
+        """Begin an input, or go on with one.
+
+        Args:
+            name: The name of the source.
+            identity: What its events are known by; one thing for a whole ledger.
+            again: What this source holds, if some of it was answered before.
+
+        Raises:
+            LedgerMismatch: If events of this ledger are known by something else, or nothing tells
+                these rows from those that were answered before, or there is nothing to resume.
+        """
+        ...
+
+    def compared(self, source: str, secret: bytes) -> bool:
+        """Whether values of an input can be compared: the secret of its digests is this one."""
+        ...
+
+    def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
+        """The answers already given, by event id."""
+        ...
+
+    def moment(self, stream: str, sequence: int) -> Answer | None:
+        """The answer given at one moment of a stream."""
+        ...
+
+    def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
+        """The answers of a stream from one moment on, in order."""
+        ...
+
+    def streams(self) -> Iterator[tuple[str, int]]:
+        """The streams, and how many answers each has."""
+        ...
+
+    def inputs(self) -> dict[str, int]:
+        """The inputs, and how many answers each has."""
+        ...
+
+    def position(self, stream: str) -> Position | None:
+        """Where a stream stands; None if it never released anything.
+
+        Raises:
+            CorruptData: If it is not the position after the last row, or a row was changed.
+        """
+        ...
+
+    def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
+        """Store answers and the positions after them, all or nothing; durable when this returns.
+
+        Raises:
+            LedgerMismatch: If an event id or a moment of a stream was answered before, a moment is
+                left out, or a position would go back; nothing is stored then.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let others hold it; everything committed stays."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+# Rules that every store follows, in the same words ------------------------------------------------
+
+_KNOWN_BY = {
+    Identity.EVENT: "the event column (--event)",
+    Identity.TIME: "stream and time (--time)",
+    Identity.ROW: "source and row (neither --event nor --time)",
+}
+
+
+def other_plan(front: Front, plan: str | None, job: str | None) -> str | None:
+    """What is wrong with a ledger for a plan and a job; None for any; None if nothing is."""
+    if job is not None and front.job != job:
+        return f"this is a ledger of `{front.job}`, not of `{job}`; use a ledger of its own"
+    if plan is not None and front.plan != plan:
+        return (
+            "this ledger was begun with another model, budget, loss, method or length of batch, "
+            "another --policy, --when-exhausted or --when-unknown, or one of the two is a "
+            "simulation; use a ledger of its own"
+        )
+    return None
+
+
+def identity_mismatch(front: Front, identity: Identity) -> str | None:
+    """What is wrong with events that are known by something else than those before."""
+    if front.identity in (None, identity.value):
+        return None
+    return (
+        f"events of this ledger are known by {_KNOWN_BY[Identity(front.identity)]}, not by "
+        f"{_KNOWN_BY[identity]}: go on as it was begun, or use a ledger of its own"
+    )
+
+
+def chosen_label(
+    name: str, earlier: Sequence[tuple[str, int]], identity: Identity, again: Again
+) -> str | None:
+    """The label of an input that goes on; None for a new one.
+
+    Args:
+        name: The name of the source.
+        earlier: Labels of inputs of that name, oldest first, and how many rows each has.
+        identity: What its events are known by.
+        again: What the source holds.
+
+    Raises:
+        LedgerMismatch: If nothing tells its rows from those that were answered before, or there is
+            nothing to resume.
+    """
+    answered = sum(rows for _, rows in earlier)
+    if answered and identity is Identity.ROW and again is Again.REFUSE:
+        raise LedgerMismatch(
+            f"{answered} rows of {name!r} were answered before, and nothing tells them from these. "
+            "If this is the same input, add --resume; if it is new data, add --append. Better, "
+            "name a column that tells events apart: --time or --event"
+        )
+    if again is Again.RESUME and not earlier:
+        raise LedgerMismatch(f"there is nothing of {name!r} to resume")
+    label, rows = earlier[-1] if earlier else ("", 0)
+    # An input of which nothing was answered left no trace: its label is used again.
+    return label if earlier and (again is Again.RESUME or not rows) else None
+
+
+def check_moments(answers: Sequence[Answer], after: Position, due: int) -> None:
+    """Refuse answers of one stream that do not follow each other from the moment that is due."""
+    moments = [answer.sequence for answer in answers]
+    if moments[0] < due:
+        raise LedgerMismatch("an event was answered before: its moment of the stream is taken")
+    if after.sequence <= due:
+        raise LedgerMismatch("a state may only move forward and never lower its spend")
+    if moments != list(range(due, after.sequence)):
+        raise LedgerMismatch("answers must follow each other, moment by moment")

@@ -1,0 +1,18 @@
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from sfumato.store.memory import MemoryLedger, MemoryStore
+from sfumato.store.protocol import Store
+from tests.contracts.store_laws import PLAN, StoreLaws
+
+
+class TestMemoryStore(StoreLaws):
+    @pytest.fixture(autouse=True)
+    def ledgers(self) -> None:
+        """What lies at each place."""
+        self.places: dict[Path, MemoryLedger] = defaultdict(MemoryLedger)
+
+    def open(self, place: Path, plan: str = PLAN, job: str = "release") -> Store:
+        return MemoryStore(self.places[place], plan=plan, job=job)

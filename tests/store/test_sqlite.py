@@ -1,0 +1,148 @@
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.store.protocol import LedgerMismatch, Store
+from sfumato.store.sqlite import SqliteStore
+from tests.contracts.store_laws import PLAN, StoreLaws, answers_of, moments
+
+PATIENCE = 60.0
+HOLDER = """
+import sys
+from sfumato.store.sqlite import SqliteStore
+with SqliteStore(sys.argv[1], sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+class TestSqliteStore(StoreLaws):
+    def open(self, place: Path, plan: str = PLAN, job: str = "release") -> Store:
+        return SqliteStore(place / "city.ledger", plan, job=job)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a ledger may lie."""
+    return tmp_path / "city.ledger"
+
+
+def test_a_ledger_without_a_name_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SqliteStore(None, PLAN) as store:
+        ((answer, state),) = moments("u1", 1)
+        store.commit([answer], [state])
+        assert store.answers([answer.id]) == {answer.id: answer}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_that_cannot_be_stored_keeps_its_answers_out(path: Path) -> None:
+    trouble = "CREATE TRIGGER t BEFORE INSERT ON streams BEGIN SELECT RAISE(ABORT, 'full'); END"
+    ((answer, state),) = moments("u1", 1)
+    with SqliteStore(path, PLAN) as store:
+        store._database.execute(trouble)
+        with pytest.raises((SfumatoError, sqlite3.Error)):
+            store.commit([answer], [state])
+        store._database.execute("DROP TRIGGER t")
+        assert store.answers([answer.id]) == {}
+        assert store.position("u1") is None
+        store.commit([answer], [state])
+        assert store.answers([answer.id]) == {answer.id: answer}
+
+
+@pytest.mark.parametrize("data", [b"person,place\n" * 500, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with pytest.raises(CorruptData, match="not a readable ledger") as caught:
+        SqliteStore(path, PLAN)
+    assert str(caught.value).startswith(str(path))
+    assert path.read_bytes() == data
+
+
+def test_a_ledger_whose_first_page_is_damaged_is_refused(path: Path) -> None:
+    with SqliteStore(path, PLAN) as store:
+        for answer, state in moments("u1", 50):
+            store.commit([answer], [state])
+    damaged = bytearray(path.read_bytes())
+    damaged[100:1000] = b"\xa5" * 900
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptData, match="not a readable ledger"):
+        SqliteStore(path, PLAN)
+
+
+def test_a_ledger_of_another_version_is_refused(path: Path) -> None:
+    SqliteStore(path, PLAN).close()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE ledger SET version = 5")
+    database.close()
+    with pytest.raises(CorruptData, match="must have version 4; it has 5"):
+        SqliteStore(path, PLAN)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_ledger_from_before_the_chain_is_refused_and_left_alone(path: Path, version: int) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE ledger (version INTEGER NOT NULL, plan TEXT NOT NULL)")
+        database.execute("INSERT INTO ledger VALUES (?, ?)", (version, PLAN))
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(CorruptData, match=f"it has {version}. Those of other versions"):
+        SqliteStore(path, PLAN)
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_somebody_else_is_refused_and_left_alone(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE friends (name TEXT)")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(CorruptData, match="not a readable ledger"):
+        SqliteStore(path, PLAN)
+    assert path.read_bytes() == before
+    assert [other.name for other in path.parent.iterdir()] == [path.name]
+
+
+def test_a_state_that_was_changed_by_hand_is_refused(path: Path) -> None:
+    ((answer, state),) = moments("u1", 1)
+    with SqliteStore(path, PLAN) as store:
+        store.commit([answer], [state])
+    with sqlite3.connect(path) as database:
+        (blob,) = database.execute("SELECT state FROM streams").fetchone()
+        changed = bytearray(blob)
+        changed[len(blob) // 2] ^= 1
+        database.execute("UPDATE streams SET state = ?", (bytes(changed),))
+    database.close()
+    with SqliteStore(path, PLAN) as store, pytest.raises(CorruptData):
+        store.position("u1")
+
+
+def test_a_ledger_needs_a_folder_that_exists(tmp_path: Path) -> None:
+    with pytest.raises(LedgerMismatch, match="the folder of a ledger must exist"):
+        SqliteStore(tmp_path / "missing" / "city.ledger", PLAN)
+
+
+def test_two_processes_cannot_hold_one_ledger_at_once(path: Path) -> None:
+    ((answer, state),) = moments("u1", 1)
+    with SqliteStore(path, PLAN) as store:
+        store.commit([answer], [state])
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path), PLAN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(SfumatoError) as caught:
+            SqliteStore(path, PLAN)
+        assert str(caught.value).startswith(str(path))
+    finally:
+        holder.communicate(timeout=PATIENCE)
+    with SqliteStore(path, PLAN) as store:
+        assert answers_of(store) == [answer]
