@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.column.bounded_leakage import bounded_leakage
     from sfumato.column.bounded_prior import bounded_prior
-    from sfumato.column.features import FeaturePrior
+    from sfumato.column.feature_prior import FeaturePrior
     from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
-    from sfumato.column.privatize import privatize
-    from sfumato.column.privatizer import Privatizer
+    from sfumato.column.privatize import Privatizer, privatize
     from sfumato.core import loss
     from sfumato.core.alphabet import Alphabet
     from sfumato.core.belief import Belief
@@ -96,8 +95,7 @@ _HOMES = {
     "store.files": ("load", "save"),
     "core.guarantees": ("LDP", "LIP", "SIP", "ApproxDP", "Disclosure", "PureDP", "TemporalDP"),
     "record.disclosure": ("disclosure",),
-    "column.privatize": ("privatize",),
-    "column.privatizer": ("Privatizer",),
+    "column.privatize": ("Privatizer", "privatize"),
     "record.publish": ("publish",),
     "series.series_compare": ("compare",),
     "column.bounded_leakage": ("bounded_leakage",),
@@ -114,7 +112,7 @@ _HOMES = {
     "core.channel": ("Channel",),
     "core.belief": ("Belief",),
     "record.coupling.coupling": ("FullCoupling",),
-    "column.features": ("FeaturePrior",),
+    "column.feature_prior": ("FeaturePrior",),
     "record.coupling.joint_mixture": ("JointMixture",),
     "models.library": ("PatternLibrary",),
     "models.markov": ("MarkovChain",),

@@ -97,7 +97,7 @@ def test_what_is_saved_is_computed_from_exact_losses_and_rounded_down(epsilon: f
     exact = simulated({"x": truth}, {"x": truth}, epsilon=epsilon).certificate
     assert exact.cost is not None
     assert shown.cost is not None
-    saved = Decimal(1 - exact.cost / exact.nothing)
+    saved = Decimal(1 - exact.cost / exact.silence)
     down = Context(prec=2, rounding=ROUND_FLOOR).create_decimal(saved)
     assert shown.gain == exact.gain == float(down)
     assert shown.cost >= exact.cost

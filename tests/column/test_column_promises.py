@@ -14,6 +14,7 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.column.column_rivals import rivals
+from sfumato.column.column_spec import ColumnSpec
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LIP
@@ -376,8 +377,8 @@ def test_noise_that_loses_to_a_constant_says_how_much() -> None:
     options: dict[str, Any] = {"interval": (-30.0, 30.0), "points": 61, "epsilon": 0.5}
     noisy = release({"x": values}, mechanism="laplace", **options).certificate
     assert noisy.cost is not None
-    assert noisy.cost > 3 * noisy.nothing
-    assert noisy.gain == pytest.approx(1 - noisy.cost / noisy.nothing, rel=0.1)
+    assert noisy.cost > 3 * noisy.silence
+    assert noisy.gain == pytest.approx(1 - noisy.cost / noisy.silence, rel=0.1)
     assert any("times what a constant loses" in remark for remark in noisy.remarks)
     best = release({"x": values}, **options).certificate
     assert best.gain is not None
@@ -396,7 +397,7 @@ def test_the_loss_counts_clamping_and_rounding() -> None:
     assert done.certificate.cost == pytest.approx(felt, rel=0.1)  # two digits are told, rounded up
     assert done.certificate.rounding == pytest.approx(felt, rel=5e-2)
     silent = float(np.mean(np.abs(thousands - np.median(thousands))))
-    assert done.certificate.nothing == pytest.approx(silent, rel=5e-2)
+    assert done.certificate.silence == pytest.approx(silent, rel=5e-2)
     assert any(remark.startswith("TOO COARSE") for remark in done.certificate.remarks)
 
 
@@ -417,7 +418,7 @@ def test_what_was_learnt_from_rows_is_told_in_two_digits_and_tests_no_guesses() 
     prints = set()
     for last in (20.0, 80.0):
         done = release({"x": [*values, last]}, randomness=sf.secure(), **options).certificate
-        for told in (done.cost, done.nothing, done.rounding):
+        for told in (done.cost, done.silence, done.rounding):
             assert told == float(f"{told:.2g}")
         prints.add(done.fingerprint)
     assert len(prints) == 1
@@ -435,9 +436,9 @@ def test_rivals_are_within_the_same_leakage_and_a_constant_is_among_them() -> No
     values = np.random.default_rng(13).normal(0, 5, 500).round(2).tolist()
     options: dict[str, Any] = {"interval": (-20.0, 20.0), "points": 41, "epsilon": 2.0}
     done = release({"x": values}, **options)
-    found = {rival.name: rival for rival in rivals(done.known, LIP(2.0))}
+    found = {rival.name: rival for rival in rivals(ColumnSpec("x", **options), done.knowledge)}
     assert found["optimal"].cost == pytest.approx(done.certificate.cost, rel=5e-2)
-    assert found["a constant"].cost == pytest.approx(done.certificate.nothing, rel=5e-2)
+    assert found["a constant"].cost == pytest.approx(done.certificate.silence, rel=5e-2)
     assert all(rival.lip <= 2.0 for rival in found.values())
     best = min(found.values(), key=lambda rival: rival.cost)
     assert best.name == "optimal"
@@ -448,7 +449,7 @@ def test_rivals_are_within_the_same_leakage_and_a_constant_is_among_them() -> No
 
 def test_rivals_of_symbols_are_told_too() -> None:
     done = release({"x": list("aabbbcab") * 10})
-    found = [rival.name for rival in rivals(done.known, LIP(1.0))]
+    found = [rival.name for rival in rivals(ColumnSpec("x", epsilon=1.0), done.knowledge)]
     assert set(found) >= {"optimal", "a constant", "calibrated", "randomized-response"}
     assert found[0] == "optimal"
 

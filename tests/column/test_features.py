@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from sfumato import Alphabet, optimal
-from sfumato.column.features import FeaturePrior
+from sfumato.column.feature_prior import FeaturePrior
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 
 Floats = NDArray[np.float64]

@@ -25,7 +25,7 @@ import sfumato as sf
 from sfumato.column.column_certificate import Privatized
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
 from sfumato.column.privatize import privatize
-from sfumato.column.privatizer import Privatizer
+from sfumato.column.privatize import Privatizer
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InsecureRandomness, InvalidParameter, SfumatoError
 from sfumato.core.guarantees import LIP
@@ -268,9 +268,9 @@ def test_the_cost_is_that_of_what_is_sampled() -> None:
     prior = np.array([*SKEWED.values()])
     kept = (channel.probabilities * (channel.outputs == np.arange(4)[:, None])).sum(axis=1)
     assert done.certificate.cost == pytest.approx(float(prior @ (1 - kept)), abs=1e-9)
-    assert done.certificate.nothing == pytest.approx(1 - float(prior.max()), abs=1e-9)
+    assert done.certificate.silence == pytest.approx(1 - float(prior.max()), abs=1e-9)
     assert done.certificate.cost is not None
-    assert done.certificate.cost < done.certificate.nothing
+    assert done.certificate.cost < done.certificate.silence
 
 
 @pytest.mark.parametrize("mechanism", REPORTS)
@@ -782,8 +782,8 @@ def taught() -> Privatizer:
 
 def test_everyone_is_released_under_the_prior_of_his_own_features(taught: Privatizer) -> None:
     people = grades(2, 40)
-    assert taught.known_.predictor is not None
-    priors = taught.known_.predictor.priors({"hours": people["hours"]})
+    assert taught.knowledge_.predictor is not None
+    priors = taught.knowledge_.predictor.priors({"hours": people["hours"]})
     with watched() as seen:
         done = taught.release(people)
     # One channel for the people of each number of hours, in the order of their priors.
@@ -811,11 +811,13 @@ def test_a_value_has_no_part_in_its_own_prior() -> None:
     other = people | {"grade": ["poor", *people["grade"][1:]]}
     assert people["grade"][0] != "poor"
     priors = []
-    quick = mock.patch("sfumato.column.features._classifier", return_value=LogisticRegression())
+    quick = mock.patch(
+        "sfumato.column.feature_prior._classifier", return_value=LogisticRegression()
+    )
     for frame in (people, other):
         with quick, watched() as seen:
             done = release(frame, "grade", prior="features:hours", values=GRADES)
-        priors.append(done.known.priors[0].tolist())
+        priors.append(done.knowledge.priors[0].tolist())
         assert seen
         assert done.certificate.lip <= LIP(1.0)
         assert LEARNT in str(done.certificate.remarks)
@@ -1025,7 +1027,7 @@ def test_a_column_that_is_kept_twice_leaves_once_or_is_refused(frame: str) -> No
 def test_a_column_whose_name_is_a_number_is_released_or_refused_clearly() -> None:
     frame, column, kept = pd.DataFrame({0: ["a", "b"] * 9, 1: range(18)}), 0, 1
     try:
-        done = privatize(frame, column, epsilon=1.0, keep=[kept])  # type: ignore[arg-type,list-item]
+        done = privatize(frame, column, epsilon=1.0, keep=[kept])  # type: ignore[arg-type]
     except SfumatoError:
         return
     assert list(done.frame.columns) == [1, 0]
@@ -1038,7 +1040,9 @@ def test_a_table_with_two_columns_of_one_name_is_refused_clearly() -> None:
 
 def test_many_features_are_not_taken_for_the_name_of_a_file() -> None:
     columns = {f"a rather long name of a column {place}": [1, 2] * 10 for place in range(9)}
-    quick = mock.patch("sfumato.column.features._classifier", return_value=LogisticRegression())
+    quick = mock.patch(
+        "sfumato.column.feature_prior._classifier", return_value=LogisticRegression()
+    )
     with quick:
         done = release({"x": list("ab") * 10, **columns}, prior=f"features:{','.join(columns)}")
     assert done.certificate.lip <= LIP(1.0)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 import sfumato as sf
-from sfumato.column.privatizer import Privatizer
+from sfumato.column.privatize import Privatizer
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LIP
 from tests.column.test_privatize import coins

@@ -117,7 +117,7 @@ HELD = {
     "stream.true_values.Truths": "one call's own",
     "stream.value_exposure.ToldBatches": "one call's own",
     "stream.value_exposure.ToldValues": "one call's own",
-    "column.privatizer.Privatizer": "fitted like any estimator; it spends no budget over time",
+    "column.privatize.Privatizer": "fitted like any estimator; it spends no budget over time",
 }
 """Classes that change and need no guard of their own, with the reason."""
 ROOMS = (

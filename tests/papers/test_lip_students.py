@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sfumato import Alphabet, Design, loss, optimal, randomized_response
-from sfumato.column.features import FeaturePrior
+from sfumato.column.feature_prior import FeaturePrior
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from sfumato.column.column_mechanisms import Mechanism
+from sfumato.column.mechanism_registry import MECHANISMS
 from tests.shell.running import (
     COMMAND,
     ENVIRONMENT,
@@ -56,7 +56,7 @@ def test_help_teaches_every_mechanism_by_name_and_the_job_by_example() -> None:
     result = done("privatize", "--help")
     assert result.out.startswith("Usage: sfumato privatize ")
     words = result.out.replace(",", " ").split()
-    assert [name.value for name in Mechanism if name.value not in words] == []
+    assert [name for name in MECHANISMS if name not in words] == []
     assert "sfumato privatize survey.csv -c answer" in result.out
     for option in ("--key-file", "--history", "--keep", "--id", "--as", "--range", "--values"):
         assert option in result.out
@@ -303,7 +303,7 @@ def test_features_give_everyone_a_prior_of_his_own(tmp_path: Path) -> None:
 
 def test_without_scikit_learn_features_say_what_to_install(people: Path, tmp_path: Path) -> None:
     missing = mock.patch(
-        "sfumato.column.features.import_module", side_effect=ImportError("no sklearn")
+        "sfumato.column.feature_prior.import_module", side_effect=ImportError("no sklearn")
     )
     with missing:
         result = call(*answer(people, tmp_path / "private.csv", "--prior", "features:age"))
@@ -568,6 +568,6 @@ def test_rivals_are_told_in_words_and_to_machines(people: Path, tmp_path: Path) 
     found = done(*given, "-o", tmp_path / "b.csv", "--json").document
     costs = {rival["name"]: rival["cost"] for rival in found["rivals"]}
     assert costs["optimal"] == pytest.approx(found["cost"], rel=5e-2)
-    assert costs["a constant"] == pytest.approx(found["nothing"], rel=5e-2)
+    assert costs["a constant"] == pytest.approx(found["silence"], rel=5e-2)
     assert costs["optimal"] < costs["quantile-response"] < costs["a constant"]
     assert "rivals" not in json.loads((tmp_path / "b.csv.certificate.json").read_text())

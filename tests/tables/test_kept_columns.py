@@ -53,8 +53,8 @@ def test_how_a_kept_cell_is_written_tells_nothing_of_the_column() -> None:
     values = np.random.default_rng(1).choice(["pos", "neg"], 200)
     wards = ["" if value == "pos" else "NaN" for value in values]
     done = privatize({"x": values, "ward": wards}, "x", epsilon=0.1, keep=["ward"])
-    assert len(done.known.priors) == 2
-    assert done.known.priors.max(axis=1).min() > 0.98
+    assert len(done.knowledge.priors) == 2
+    assert done.knowledge.priors.max(axis=1).min() > 0.98
     with pytest.raises(BadTable, match="one way"):
         given: dict[str, Any] = {"prior": "features:ward", "keep": ["ward"]}
         privatize({"x": values, "ward": wards}, "x", epsilon=0.1, **given)

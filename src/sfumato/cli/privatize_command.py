@@ -20,9 +20,8 @@ from sfumato.cli.table_output import (
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
-    from sfumato.column.column_certificate import Certificate, Privatized
+    from sfumato.column.column_certificate import ColumnCertificate, Privatized
     from sfumato.column.column_rivals import Rival
-    from sfumato.core.guarantees import LIP
 
 
 def privatize(
@@ -150,34 +149,20 @@ def privatize(
       sfumato privatize salaries.csv -c gross --epsilon 2 --delta 1e-4 --mechanism gaussian-each \\
           --range 0:200000 -o private.csv
     """
-    from sfumato.column.column_knowledge import feature_names
+    from sfumato.column.column_rivals import rivals
+    from sfumato.column.column_spec import ColumnSpec
     from sfumato.column.privatize import privatize as release_column
-    from sfumato.core.guarantees import LIP
     from sfumato.core.purpose import Purpose
     from sfumato.stream.release_run import same_file
     from sfumato.tables.columns import read_columns
     from sfumato.tables.readers import Table
 
-    kept, declared = split_names(keep), split_names(independent)
     sink = Table.at(output)
     check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
-    ends = None if interval is None else read_interval(interval)
-    learnt = [column, *feature_names(prior)]
-    read = Table.at(source, separator=separator)
-    with progress("reading", read.count(), quiet or as_json) as show:
-        named = [] if identity is None else [identity]
-        rows = read_columns(read, [*learnt, *kept, *named], show)
-    linked = [name for name in kept if name not in {*declared, identity}]
-    past = None if history is None else Table.at(history, separator=separator)
-    records: Any = None if past is None else read_columns(past, [*learnt, *linked])
-    if history is not None and same_file(source, history):
-        records = rows
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
+    others = [source, history, prior, loss, output]
     files = {"frame": source, "history": history or source}
-    with named_options(files, _OPTIONS), progress("designing", None, quiet or as_json) as show:
-        done = release_column(
-            rows,
+    with named_options(files, _OPTIONS):
+        spec = ColumnSpec(
             column,
             epsilon=epsilon,
             delta=delta,
@@ -187,31 +172,39 @@ def privatize(
             ldp=ldp,
             kind=kind,
             values=None if values is None else split_names(values),
-            interval=ends,
+            interval=None if interval is None else read_interval(interval),
             points=points,
             radius=radius,
             ratio=ratio,
             missing=missing,
-            history=records,
-            keep=kept,
-            independent=declared,
+            keep=split_names(keep),
+            independent=split_names(independent),
             order=order,
             identity=identity,
-            randomness=options.coins(
-                key_file, seed, [source, history, prior, loss, output], shared=shared_key
-            ),
+            randomness=options.coins(key_file, seed, others, shared=shared_key),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
-            progress=show,
         )
-    others = _rivals(done, LIP(epsilon, delta), loss) if compare else ()
+    read = Table.at(source, separator=separator)
+    with progress("reading", read.count(), quiet or as_json) as show:
+        named = [] if identity is None else [identity]
+        rows = read_columns(read, [*spec.learnt_columns, *spec.beside.kept, *named], show)
+    past = None if history is None else Table.at(history, separator=separator)
+    records: Any = None if past is None else read_columns(past, spec.learnt_columns)
+    if history is not None and same_file(source, history):
+        records = rows
+    if seed is not None:
+        say("warning: --seed makes guessable coins; treat the output as a simulation")
+    with named_options(files, _OPTIONS), progress("designing", None, quiet or as_json) as show:
+        done = release_column(rows, spec, history=records, progress=show)
+    found = rivals(spec, done.knowledge) if compare else ()
     document = _document(done.certificate)
     pictures = {} if plot is None else {plot: partial(_draw, done)}
     write_released(sink, done.frame, document, pictures, keyed=key_file is not None)
     if as_json and not sink.is_standard:
-        told = {} if not compare else {"rivals": [asdict(rival) for rival in others]}
-        print_json({"output": output, **document, **told, "operator": _seen(done)})
+        beside = {} if not compare else {"rivals": [asdict(rival) for rival in found]}
+        print_json({"output": output, **document, **beside, "operator": _for_operator(done)})
     elif not quiet:
-        _tell(done, others, to_error=sink.is_standard)
+        _tell(done, found, to_error=sink.is_standard)
 
 
 _OPTIONS = {
@@ -229,13 +222,7 @@ def _draw(done: Privatized, path: str) -> None:
     prior_and_released(done.spread, done.certificate.column, path)
 
 
-def _rivals(done: Privatized, budget: LIP, loss: str | None) -> tuple[Rival, ...]:
-    from sfumato.column.column_rivals import rivals
-
-    return rivals(done.known, budget, loss=loss)
-
-
-def _seen(done: Privatized) -> dict[str, Any]:
+def _for_operator(done: Privatized) -> dict[str, Any]:
     """What is for whoever runs this alone."""
     return {
         "clamped": done.clamped,
@@ -246,11 +233,12 @@ def _seen(done: Privatized) -> dict[str, Any]:
     }
 
 
-def _document(certificate: Certificate) -> dict[str, Any]:
-    document = asdict(certificate)
-    for name in ("lip", "ldp"):
-        document[name] = document[name]["epsilon"]
-    return document | {"delta": certificate.lip.delta}
+def _document(certificate: ColumnCertificate) -> dict[str, Any]:
+    from sfumato.core.certificate import certificate_document
+
+    lip, ldp = certificate.lip, certificate.ldp
+    levels = {"lip": lip.epsilon, "ldp": ldp.epsilon, "delta": lip.delta}
+    return certificate_document(certificate) | levels
 
 
 def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> None:
@@ -273,30 +261,23 @@ def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> Non
         say(f"note: {remark}")
 
 
-def _lines(certificate: Certificate) -> list[str]:
+def _lines(certificate: ColumnCertificate) -> list[str]:
+    from sfumato.core.certificate import certificate_lines
+
     lines = [
         f"{certificate.rows:,} values of {certificate.column!r} through {certificate.mechanism}",
-        f"leakage: {certificate.lip} under the prior ({certificate.prior}), "
-        f"{certificate.ldp} whatever the prior",
+        *certificate_lines(certificate),
     ]
-    if certificate.cost is not None:
-        lines.append(
-            f"expected {certificate.loss} loss {shown_up(certificate.cost)}; "
-            f"saying nothing {certificate.nothing:.6g}"
-        )
-    if certificate.gain is not None:
-        percent = round(100 * certificate.gain, 9)  # of two digits already, rounded down
-        lines.append(f"saves {percent:g} % of what saying nothing loses, if the prior fits")
     if certificate.interval is not None:
         low, high = certificate.interval
-        told = (
+        possible = (
             "" if certificate.outputs is None else f", of which {certificate.outputs} can be told"
         )
-        lines.append(f"{certificate.size} points from {low:g} to {high:g}{told}")
+        lines.append(f"{certificate.size} points from {low:g} to {high:g}{possible}")
     return lines
 
 
-def _tables(certificate: Certificate, others: tuple[Rival, ...]) -> None:
+def _tables(certificate: ColumnCertificate, others: tuple[Rival, ...]) -> None:
     if others:
         table(
             "expected loss of other mechanisms within the same leakage",

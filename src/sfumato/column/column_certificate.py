@@ -6,56 +6,44 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sfumato.column.column_knowledge import Known
-from sfumato.column.column_mechanisms import Mechanism, OneShot, Released
-from sfumato.column.column_reading import Records
+from sfumato.column.column_sampler import ColumnSampler, Drawn
+from sfumato.column.column_spec import ColumnSpec
+from sfumato.column.knowledge import Knowledge, Records
 from sfumato.core.arrays import Floats
+from sfumato.core.certificate import Certificate, saved
 from sfumato.core.guarantees import LDP, LIP
-from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.numerics import shown_up
 from sfumato.noise.lattice import Lattice
-from sfumato.tables.kept_columns import Beside
 from sfumato.tables.row_order import ORDER_TESTED, Order
 
 _SAME = 1e-3
 """A release that saves less than this part of what a constant loses is worth no more than it."""
 _COARSE = 0.1
 """Part of what a constant loses from which clamping and rounding alone are remarked on."""
-_NOISE = 1e-12
-"""What the arithmetic of two equal losses may leave between them."""
 _DIGITS = 3
 """Of a leakage that was learnt from the rows that are released."""
 _NAMED = 8
 """Symbols that a remark names; the certificate has all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What a one-shot release promises and costs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnCertificate(Certificate):
+    """The certificate of a released column.
 
     Attributes:
         column: The column that was released.
         kind: Whether it was read as symbols or numbers.
         mechanism: How.
         rows: How many values.
-        lip: Largest exact leakage of any value under the prior, given what leaves beside it.
-        ldp: The same whatever the prior: the backstop if the prior is wrong.
-        loss: What errors are measured by.
-        cost: Expected loss of a value, with clamping and rounding.
-        nothing: The same if one fixed value were told, whatever is true.
-        gain: Part of that loss which the release saves, rounded down to two digits; negative if a
-            constant were better.
-        rounding: Expected loss of clamping and rounding alone.
+        rounding: Expected loss of clamping and rounding alone, a part of the cost.
         prior: Where the prior comes from.
         floor: Part of an estimated prior that was spread evenly; 0 for one that was given.
         size: Number of symbols, or of points that stand for numbers.
         outputs: How many of them can be released; None if that was learnt from the very rows.
         never: Symbols that no row can get.
         interval: The numbers that are told apart; None for symbols.
-        kept: Columns that leave beside it and that it was certified with.
-        independent: Columns that leave beside it and were declared to tell nothing of it.
         order: In which order the rows leave.
         fingerprint: Identifies the mechanism.
-        remarks: What a careful user should know.
         frequencies: Unbiased estimates of the shares of the symbols and their standard errors, for
             mechanisms that are made for it.
     """
@@ -64,12 +52,6 @@ class Certificate:
     kind: str
     mechanism: str
     rows: int
-    lip: LIP
-    ldp: LDP
-    loss: str
-    cost: float | None
-    nothing: float
-    gain: float | None
     rounding: float
     prior: str
     floor: float
@@ -77,12 +59,19 @@ class Certificate:
     outputs: int | None
     never: tuple[str, ...]
     interval: tuple[float, float] | None
-    kept: tuple[str, ...]
-    independent: tuple[str, ...]
     order: str
     fingerprint: str
-    remarks: tuple[str, ...]
     frequencies: dict[str, tuple[float, float]] | None
+
+    @property
+    def lip(self) -> LIP:
+        """Largest exact leakage of any value under the prior, given what leaves beside it."""
+        return next(one for one in self.guarantees if isinstance(one, LIP))
+
+    @property
+    def ldp(self) -> LDP:
+        """The same whatever the prior: the backstop if the prior is wrong."""
+        return next(one for one in self.guarantees if isinstance(one, LDP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +99,7 @@ class Privatized:
         frame: The released column and those that were to be kept, of the kind of frame that came.
         certificate: What it promises and costs.
         spread: Distributions before and after, for a picture.
-        known: What was known of the column, in full: public where it was given or learnt from a
+        knowledge: What was known of the column, in full: public where it was given or learnt from a
             history, and for the operator alone where it was learnt from the released rows.
         clamped: How many values lay outside the interval.
         missing: How many values were missing.
@@ -121,9 +110,9 @@ class Privatized:
     """
 
     frame: Any
-    certificate: Certificate
+    certificate: ColumnCertificate
     spread: Spread = field(repr=False)
-    known: Known = field(repr=False)
+    knowledge: Knowledge = field(repr=False)
     clamped: int = field(default=0, repr=False)
     missing: int = field(default=0, repr=False)
     realised: float | None = field(default=None, repr=False)
@@ -131,16 +120,9 @@ class Privatized:
     notes: tuple[str, ...] = field(default=(), repr=False)
 
 
-def certificate_of(
-    column: str,
-    mechanism: Mechanism,
-    known: Known,
-    made: OneShot,
-    told: Released,
-    beside: Beside,
-    order: Order,
-    caps: tuple[LIP, float | None],
-) -> Certificate:
+def column_certificate(
+    spec: ColumnSpec, knowledge: Knowledge, sampler: ColumnSampler, drawn: Drawn
+) -> ColumnCertificate:
     """The certificate of a release: nothing in it depends on the values but by what left.
 
     Losses that were learnt from the rows themselves are told with two digits: with all of them,
@@ -148,67 +130,68 @@ def certificate_of(
     ones: of two that are rounded it could come out above the truth. Leakages have three digits,
     rounded up but not beyond what was asked for, and how many outputs there are is not told.
     """
-    where, never = known.where, _never(known, made)
-    worth, gain = _worth(made), _gain(made)
-    private = known.records is Records.PRIVATE
-    made = _shortened(made, *caps) if private else made
-    heard = None if made.expected is None or private else int((made.expected > 0).sum())
-    return Certificate(
-        column=column,
-        kind=known.kind.value,
-        mechanism=mechanism.value,
-        rows=len(told.values),
-        lip=made.lip,
-        ldp=made.ldp,
-        loss=made.loss,
-        cost=made.cost,
-        nothing=made.nothing,
+    where, never = knowledge.where, _never(knowledge, sampler)
+    worth, gain = _worth(sampler), saved(sampler.cost, sampler.silence)
+    private = knowledge.records is Records.PRIVATE
+    shown = _shortened(sampler, spec) if private else sampler
+    beside, remarks = spec.beside, _ORDER_REMARKS[Order(spec.order)]
+    outputs = None if shown.expected is None or private else int((shown.expected > 0).sum())
+    return ColumnCertificate(
+        guarantees=(shown.lip, shown.ldp),
+        scopes=(f"under the prior ({knowledge.source})", "whatever the prior"),
+        loss=shown.loss,
+        cost=shown.cost,
+        silence=shown.silence,
         gain=gain,
-        rounding=made.rounding,
-        prior=known.source,
-        floor=known.floor,
-        size=known.priors.shape[1],
-        outputs=heard,
-        never=never,
-        interval=(where.low, where.high) if isinstance(where, Lattice) else None,
         kept=beside.linked,
         independent=beside.independent,
-        order=order.value,
-        fingerprint=made.fingerprint,
-        remarks=(*worth, *_unheard(never), *known.remarks, *beside.remarks, *_ORDER[order]),
-        frequencies=told.frequencies,
+        purpose=spec.purpose,
+        remarks=(*worth, *_unheard(never), *knowledge.remarks, *beside.remarks, *remarks),
+        column=spec.column,
+        kind=knowledge.kind.value,
+        mechanism=spec.mechanism,
+        rows=len(drawn.values),
+        rounding=shown.rounding,
+        prior=knowledge.source,
+        floor=knowledge.floor,
+        size=knowledge.priors.shape[1],
+        outputs=outputs,
+        never=never,
+        interval=(where.low, where.high) if isinstance(where, Lattice) else None,
+        order=str(spec.order),
+        fingerprint=shown.fingerprint,
+        frequencies=drawn.frequencies,
     )
 
 
-def spread_of(known: Known, made: OneShot, told: Released) -> Spread:
+def spread_of(knowledge: Knowledge, sampler: ColumnSampler, drawn: Drawn) -> Spread:
     """Distributions before and after."""
-    where = known.where
+    where = knowledge.where
     places: tuple[str, ...] | Floats = (
         where.points
         if isinstance(where, Lattice)
         else tuple(str(label) for label in where.alphabet.labels)
     )
-    return Spread(places, known.mean, made.expected, told.shares)
+    return Spread(places, knowledge.mean, sampler.expected, drawn.shares)
 
 
-_ORDER: dict[Order, tuple[str, ...]] = {
+_ORDER_REMARKS: dict[Order, tuple[str, ...]] = {
     Order.CHECKED: (ORDER_TESTED,),
     Order.KEPT: ("rows leave in the order in which they came, which was declared to tell nothing",),
     Order.SHUFFLED: (),
 }
 
 
-def _shortened(made: OneShot, budget: LIP, local: float | None) -> OneShot:
+def _shortened(sampler: ColumnSampler, spec: ColumnSpec) -> ColumnSampler:
+    lip, ldp = sampler.lip, sampler.ldp
+    local = math.inf if spec.ldp is None else spec.ldp
     return replace(
-        made,
-        lip=LIP(_coarse(made.lip.epsilon, budget.epsilon), _coarse(made.lip.delta, budget.delta)),
-        ldp=LDP(
-            _coarse(made.ldp.epsilon, math.inf if local is None else local),
-            _coarse(made.ldp.delta, 1.0),
-        ),
-        cost=None if made.cost is None else float(shown_up(made.cost, 2)),
-        nothing=_short(made.nothing),
-        rounding=_short(made.rounding),
+        sampler,
+        lip=LIP(_coarse(lip.epsilon, spec.epsilon), _coarse(lip.delta, spec.delta)),
+        ldp=LDP(_coarse(ldp.epsilon, local), _coarse(ldp.delta, 1.0)),
+        cost=None if sampler.cost is None else float(shown_up(sampler.cost, 2)),
+        silence=_short(sampler.silence),
+        rounding=_short(sampler.rounding),
     )
 
 
@@ -223,37 +206,30 @@ def _short(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _gain(made: OneShot) -> float | None:
-    if made.cost is None or made.nothing == 0:
-        return None
-    gain = 1 - made.cost / made.nothing
-    return 0.0 if abs(gain) < _NOISE else float(shown_down(gain, 2))
-
-
-def _worth(made: OneShot) -> tuple[str, ...]:
+def _worth(sampler: ColumnSampler) -> tuple[str, ...]:
     """What is said loudly where a constant would do as well, or better."""
-    told = []
-    if made.cost is not None and made.cost > made.nothing * (1 - _SAME):
+    remarks = []
+    if sampler.cost is not None and sampler.cost > sampler.silence * (1 - _SAME):
         how = (
-            f"loses {made.cost / made.nothing:.2f} times what a constant loses"
-            if made.cost > made.nothing * (1 + _SAME)
+            f"loses {sampler.cost / sampler.silence:.2f} times what a constant loses"
+            if sampler.cost > sampler.silence * (1 + _SAME)
             else "tells no more than a constant does"
         )
-        told.append(f"NOT WORTH IT: this release {how}; raise epsilon or take another mechanism")
-    if made.rounding > _COARSE * made.nothing:
-        lost, silent = _short(made.rounding), _short(made.nothing)
-        told.append(
+        remarks.append(f"NOT WORTH IT: this release {how}; raise epsilon or take another mechanism")
+    if sampler.rounding > _COARSE * sampler.silence:
+        lost, silent = _short(sampler.rounding), _short(sampler.silence)
+        remarks.append(
             f"TOO COARSE: clamping and rounding alone lose {lost:g} where a constant loses "
             f"{silent:g}; give a range that fits the values, or more points"
         )
-    return tuple(told)
+    return tuple(remarks)
 
 
-def _never(known: Known, made: OneShot) -> tuple[str, ...]:
+def _never(knowledge: Knowledge, sampler: ColumnSampler) -> tuple[str, ...]:
     """The symbols that no row can get; of numbers, few points are ever told, and that is fine."""
-    if made.expected is None or isinstance(known.where, Lattice):
+    if sampler.expected is None or isinstance(knowledge.where, Lattice):
         return ()
-    pairs = zip(known.where.alphabet.labels, made.expected, strict=True)
+    pairs = zip(knowledge.where.alphabet.labels, sampler.expected, strict=True)
     return tuple(str(label) for label, share in pairs if share == 0)
 
 

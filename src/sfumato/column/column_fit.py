@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from sfumato.column.column_knowledge import Known
-from sfumato.column.column_mechanisms import OneShot
+from sfumato.column.column_sampler import ColumnSampler
+from sfumato.column.knowledge import Knowledge
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.loss import Loss
 from sfumato.core.numerics import shown_up
@@ -52,57 +52,64 @@ class ColumnFit:
 
     @classmethod
     def of(
-        cls, known: Known, places: Ints, truth: Loss | Floats, told: Sequence[Any], made: OneShot
+        cls,
+        knowledge: Knowledge,
+        places: Ints,
+        truth: Loss | Floats,
+        outputs: Sequence[Any],
+        sampler: ColumnSampler,
     ) -> ColumnFit:
-        """Compare what was told with the truth.
+        """Compare what left with the truth.
 
         Args:
-            known: The prior.
+            knowledge: The prior.
             places: The true values, as places.
             truth: The true numbers as they were written; of symbols what a wrong one costs.
-            told: What left for each.
-            made: The mechanism.
+            outputs: What left for each.
+            sampler: The mechanism.
         """
         realised: float | None
         if isinstance(truth, Loss):
             shares = np.bincount(places, minlength=len(truth)) / places.size
             constant = float(truth.means(shares).min())
-            realised = None if made.cost is None else _mean_loss(truth, known, places, told)
+            realised = (
+                None if sampler.cost is None else _mean_loss(truth, knowledge, places, outputs)
+            )
         else:
-            realised = float(np.abs(truth - np.asarray(told, np.float64)).mean())
+            realised = float(np.abs(truth - np.asarray(outputs, np.float64)).mean())
             constant = float(np.abs(truth - np.median(truth)).mean())
-        return cls(realised, constant, contradicts(known, places))
+        return cls(realised, constant, contradicts(knowledge, places))
 
-    def notes(self, made: OneShot) -> tuple[str, ...]:
+    def notes(self, sampler: ColumnSampler) -> tuple[str, ...]:
         """What is said loudly."""
-        told = []
+        notes = []
         if self.contradicted:
-            told.append(
+            notes.append(
                 f"THE PRIOR DOES NOT FIT these rows, so the expected loss is not theirs either: "
-                f"{made.lip} is under the prior, only {made.ldp} holds"
+                f"{sampler.lip} is under the prior, only {sampler.ldp} holds"
             )
         if self.realised is not None and self.realised >= self.constant:
-            told.append(
-                f"NO BETTER THAN A CONSTANT on these rows: {made.loss} loss "
+            notes.append(
+                f"NO BETTER THAN A CONSTANT on these rows: {sampler.loss} loss "
                 f"{shown_up(self.realised, 3)}, where the best constant loses {self.constant:.3g}"
             )
-        return tuple(told)
+        return tuple(notes)
 
 
-def contradicts(known: Known, places: Ints) -> bool:
+def contradicts(knowledge: Knowledge, places: Ints) -> bool:
     """Whether rows plainly contradict what was known of them, beyond chance."""
-    cells = _cells(known)
+    cells = _cells(knowledge)
     size = int(cells.max()) + 1
     counts = np.bincount(cells[places], minlength=size)
     learnt = special.gammaln(size / 2) - special.gammaln(places.size + size / 2)
     learnt += (special.gammaln(counts + 0.5) - special.gammaln(0.5)).sum()
-    owner = np.zeros(places.size, np.int64) if known.owner is None else known.owner
-    evidence = learnt - np.log(_masses(known, cells, size)[owner, cells[places]]).sum()
+    owner = np.zeros(places.size, np.int64) if knowledge.owner is None else knowledge.owner
+    evidence = learnt - np.log(_masses(knowledge, cells, size)[owner, cells[places]]).sum()
     return bool(evidence > max(-np.log(_CHANCE), _PLAIN * places.size))
 
 
-def _mean_loss(costs: Loss, known: Known, places: Ints, told: Sequence[Any]) -> float:
-    answers = np.array([known.alphabet.place(label) for label in told], np.int64)
+def _mean_loss(costs: Loss, knowledge: Knowledge, places: Ints, outputs: Sequence[Any]) -> float:
+    answers = np.array([knowledge.alphabet.place(label) for label in outputs], np.int64)
     in_turn = np.argsort(answers, kind="stable")
     different, starts = np.unique(answers[in_turn], return_index=True)
     true_of = np.split(places[in_turn], starts[1:])
@@ -113,10 +120,10 @@ def _mean_loss(costs: Loss, known: Known, places: Ints, told: Sequence[Any]) -> 
     return float(sum(lost) / places.size)
 
 
-def _cells(known: Known) -> Ints:
+def _cells(knowledge: Knowledge) -> Ints:
     """A few cells of the possible values: neighbours together, or the rarest symbols."""
-    mean = known.mean
-    if isinstance(known.where, Lattice):
+    mean = knowledge.mean
+    if isinstance(knowledge.where, Lattice):
         middle = (np.cumsum(mean) - mean / 2) / mean.sum()
         found = np.minimum(_CELLS - 1, (_CELLS * middle).astype(np.int64))
         return np.asarray(np.unique(found, return_inverse=True)[1].ravel(), np.int64)
@@ -125,9 +132,9 @@ def _cells(known: Known) -> Ints:
     return cells
 
 
-def _masses(known: Known, cells: Ints, size: int) -> Floats:
+def _masses(knowledge: Knowledge, cells: Ints, size: int) -> Floats:
     """The most that each prior gives to each cell."""
     indicators = np.eye(size)[cells]
-    if known.within is not None:
-        return np.minimum(1.0, known.within.most_means(indicators))[None, :]
-    return np.asarray(known.priors @ indicators)
+    if knowledge.within is not None:
+        return np.minimum(1.0, knowledge.within.most_means(indicators))[None, :]
+    return np.asarray(knowledge.priors @ indicators)

@@ -7,28 +7,30 @@ near, may lie below the truth. Only what is estimated gets a floor, and that is 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from sfumato.column.column_reading import Reading, symbol_places
+from sfumato.column.column_spec import ColumnSpec
+from sfumato.column.knowledge import Knowledge, is_number, symbol_places
 from sfumato.column.number_error import TrueNumbers
 from sfumato.column.prior_sets import PriorSet
 from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
-from sfumato.core.errors import InvalidParameter
-from sfumato.models.encoding import Raw, Symbols
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.models.encoding import Raw, Symbols, Unreadable, number, text
 from sfumato.models.mixture import GaussianMixture
-from sfumato.models.numerals import PLAIN, Numerals
 from sfumato.models.prior import Prior
 from sfumato.noise.lattice import Lattice
+from sfumato.store.files import load
+from sfumato.tables.documents import read_rows
 from sfumato.tables.kept_columns import Groups
+from sfumato.tables.problems import BadTable
 
-Floats: TypeAlias = Floats
-Ints: TypeAlias = Ints
 Made = TypeVar("Made")
 AnyPrior: TypeAlias = "str | Prior | PriorSet | GaussianMixture | Mapping[str | int, float]"
 """`estimate`, `mixture`, `features:a,b`, the name of a file, or the knowledge itself."""
@@ -42,55 +44,41 @@ _TAIL = 0.005
 """Share of the values beyond each end of an interval that nobody gave."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Learnt:
-    """Possible values and their probabilities; the fields are those of `Known`."""
-
-    where: Symbols | Lattice
-    priors: Floats
-    source: str
-    within: PriorSet | None = None
-    numbers: tuple[TrueNumbers, ...] = ()
-    numerals: Numerals = PLAIN
-    floor: float = 0.0
-    remarks: tuple[str, ...] = ()
-
-
 def symbol_priors(
-    values: Sequence[Raw], prior: AnyPrior, reading: Reading, groups: Groups | None, source: str
-) -> Learnt:
+    values: Sequence[Raw], prior: AnyPrior, spec: ColumnSpec, groups: Groups | None, source: str
+) -> Knowledge:
     """The symbols of a column and their probabilities."""
     match prior:
         case "estimate":
-            where = reading.symbols(values, source)
+            where = spec.symbols(values, source)
             places = symbol_places(where, values, source)
             priors, floor = _counted(places, len(where.alphabet), groups)
             told = (_spread(floor),)
-            return Learnt(where, priors, "estimated frequencies", floor=floor, remarks=told)
+            return Knowledge(where, priors, "estimated frequencies", floor=floor, remarks=told)
         case Prior():
-            return Learnt(Symbols(prior.alphabet), _given(prior.probabilities), "given")
+            return Knowledge(Symbols(prior.alphabet), _given(prior.probabilities), "given")
         case PriorSet():
-            where = reading.symbols(values, source)
+            where = spec.symbols(values, source)
             if prior.size != len(where.alphabet):
                 rule = f"be about the {len(where.alphabet)} symbols of the column"
                 raise InvalidParameter("prior", prior.size, rule)
-            return Learnt(where, _given(prior.nominal), "a set of priors", within=prior)
+            return Knowledge(where, _given(prior.nominal), "a set of priors", within=prior)
         case Mapping():
             if len({isinstance(label, str) for label in prior}) > 1:
                 raise InvalidParameter("prior", "both", "name words or whole numbers, not both")
             masses = checks.probabilities("prior", list(prior.values()))
-            return Learnt(Symbols(Alphabet(prior)), _given(masses), "given")
+            return Knowledge(Symbols(Alphabet(prior)), _given(masses), "given")
         case _:
             rule = "be estimate, features:..., a file, or probabilities, for symbols"
             raise InvalidParameter("prior", prior, rule)
 
 
 def number_priors(
-    values: Sequence[float], prior: AnyPrior, reading: Reading, groups: Groups | None
-) -> Learnt:
+    values: Sequence[float], prior: AnyPrior, spec: ColumnSpec, groups: Groups | None
+) -> Knowledge:
     """The points that stand for the numbers of a column, and their probabilities."""
     density = GaussianMixture.fit(values) if prior == "mixture" else prior
-    lattice, remarks = _lattice(values, density, reading)
+    lattice, remarks = _lattice(values, density, spec)
     match density:
         case GaussianMixture() if prior == "mixture":
             return _fitted(values, density, lattice, groups, remarks)
@@ -98,18 +86,18 @@ def number_priors(
             masses = _given(density.masses(lattice.cuts))
             true = TrueNumbers.of_mixture(lattice, density)
             said = f"given, a mixture of {density.weights.size} normals"
-            return Learnt(lattice, masses, said, numbers=(true,), remarks=remarks)
+            return Knowledge(lattice, masses, said, numbers=(true,), remarks=remarks)
         case "estimate":
             priors, floor = _counted(lattice.places(values), lattice.count, groups)
             true_of = _each(groups, values, lambda own: TrueNumbers.of_values(lattice, own))
             said, told = "estimated frequencies", (*remarks, _spread(floor))
-            return Learnt(lattice, priors, said, numbers=true_of, floor=floor, remarks=told)
+            return Knowledge(lattice, priors, said, numbers=true_of, floor=floor, remarks=told)
         case Prior() if density.alphabet.coordinates is not None:
             points = density.alphabet.coordinates[:, 0]
             where = lattice.places(points)
             masses = np.bincount(where, density.probabilities, lattice.count).astype(np.float64)
             true = TrueNumbers.of_values(lattice, points, density.probabilities)
-            return Learnt(lattice, _given(masses), "given", numbers=(true,), remarks=remarks)
+            return Knowledge(lattice, _given(masses), "given", numbers=(true,), remarks=remarks)
         case _:
             rule = "be estimate, mixture, a GaussianMixture, or probabilities of numbers"
             raise InvalidParameter("prior", type(prior).__name__, f"{rule}, for numbers")
@@ -125,12 +113,12 @@ def _fitted(
     lattice: Lattice,
     groups: Groups | None,
     remarks: tuple[str, ...],
-) -> Learnt:
+) -> Knowledge:
     """Mixtures that were fitted: floored, and that is said."""
     mixtures = [whole] if groups is None else _each(groups, values, GaussianMixture.fit)
     masses = np.stack([mixture.masses(lattice.cuts) for mixture in mixtures])
     most = max(mixture.weights.size for mixture in mixtures)
-    return Learnt(
+    return Knowledge(
         lattice,
         (1 - FLOOR) * masses + FLOOR / lattice.count,
         f"a mixture of {most} normals",
@@ -170,11 +158,11 @@ def _given(masses: Floats) -> Floats:
 
 
 def _lattice(
-    values: Sequence[float], density: AnyPrior, reading: Reading
+    values: Sequence[float], density: AnyPrior, spec: ColumnSpec
 ) -> tuple[Lattice, tuple[str, ...]]:
-    if reading.interval is not None:
-        return Lattice(*reading.interval, reading.points), ()
-    lattice = _covering(values, density, reading.points)
+    if spec.interval is not None:
+        return Lattice(*spec.interval, spec.points), ()
+    lattice = _covering(values, density, spec.points)
     return lattice, (
         f"the interval {lattice.low:g} to {lattice.high:g} covers the {_TAIL:.1%} to "
         f"{1 - _TAIL:.1%} quantiles of the prior; give --range to fix it in advance",
@@ -198,3 +186,41 @@ def _covering(values: Sequence[float], density: AnyPrior, points: int) -> Lattic
     step = next(factor * unit for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * unit >= least)
     first, last = math.floor(low / step), math.ceil(high / step)
     return Lattice(first * step, last * step, last - first + 1)
+
+
+def read_prior(path: str) -> Prior:
+    """A prior from a file: what `sfumato.save` wrote, or a table `value,probability`."""
+    if not os.path.isfile(path):
+        rule = "be estimate, mixture, features:COLUMNS or a file"
+        raise InvalidParameter("prior", path, rule)
+    if Path(path).suffix.lower() != ".csv":
+        model = load(path)
+        if not isinstance(model, Prior):
+            raise CorruptData(f"{path}: stored data must be a prior; got {type(model).__name__}")
+        return model
+    rows = _prior_rows(path)
+    where = Symbols.of([row[0] for row in rows])
+    by_label = {where.encode(label): mass for label, mass in rows}
+    if len(by_label) != len(rows):
+        raise BadTable(path, None, "each value must stand in one row only")
+    masses = [by_label[label] for label in where.alphabet.labels]
+    if all(is_number(label) for label in where.alphabet.labels):
+        places = [float(label) for label in where.alphabet.labels]
+        return Prior(masses, Alphabet(where.alphabet.labels, places))
+    return Prior(masses, where.alphabet)
+
+
+def _prior_rows(path: str) -> list[tuple[str, float]]:
+    rows = read_rows("prior", path)
+    if not rows or [cell.strip() for cell in rows[0]] != ["value", "probability"]:
+        raise BadTable(path, None, "the header must be value,probability")
+    found = []
+    for place, row in enumerate(rows[1:], start=1):
+        try:
+            label, mass = row
+            found.append((text(label), number(mass)))
+        except (Unreadable, ValueError):
+            raise BadTable(path, place, "a row must hold a value and a probability") from None
+    if not found:
+        raise BadTable(path, None, "the table must not be empty")
+    return found

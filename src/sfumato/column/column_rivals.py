@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.column.column_knowledge import Known
-from sfumato.column.column_mechanisms import Mechanism, number_mechanism, one_shot
+from sfumato.column.column_sampler import column_sampler
+from sfumato.column.column_spec import ColumnSpec
+from sfumato.column.knowledge import Knowledge
+from sfumato.column.mechanism_registry import mechanism_named
 from sfumato.column.number_mechanisms import MOST_POINTS_EACH, NumberDesign, guessed
-from sfumato.core.guarantees import LIP
 from sfumato.noise.lattice import Lattice
 
 CONSTANT = "a constant"
-_SYMBOLS = (
-    Mechanism.OPTIMAL,
-    Mechanism.CALIBRATED,
-    Mechanism.CONTEXT_FREE,
-    Mechanism.RANDOMIZED_RESPONSE,
-)
-_NUMBERS = (Mechanism.OPTIMAL, Mechanism.QUANTILE_RESPONSE)
-_NOISE = (
-    Mechanism.LAPLACE,
-    Mechanism.LAPLACE_EACH,
-    Mechanism.GAUSSIAN,
-    Mechanism.LAPLACE_LOCAL,
-)
+_SYMBOLS = ("optimal", "calibrated", "context-free", "randomized-response")
+_NUMBERS = ("optimal", "quantile-response")
+_NOISE = ("laplace", "laplace-each", "gaussian", "laplace-local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +37,56 @@ class Rival:
     ldp: float
 
 
-def rivals(known: Known, budget: LIP, *, loss: str | None = None) -> tuple[Rival, ...]:
+def rivals(spec: ColumnSpec, knowledge: Knowledge) -> tuple[Rival, ...]:
     """What a constant and each mechanism would lose, the best one first.
 
-    Noise is shown by itself and with the receiver's best guess from it, which tells no more.
-
-    Args:
-        known: What is known of the column, for its people.
-        budget: Leakage that each may have.
-        loss: What a wrong symbol costs.
+    Noise is shown by itself and with the receiver's best guess from it, which tells no more. A cap
+    on the model-free leakage does not bind rivals.
 
     Examples:
-        >>> from sfumato.column.column_knowledge import Learning, know
-        >>> from sfumato.column.column_reading import Reading
-        >>> bits = know("x", {"x": ["no", "no", "yes"]}, "estimate", Reading(), Learning("here"))
-        >>> [rival.name for rival in rivals(bits, LIP(1.0))][-1]
+        >>> from sfumato.column.column_learning import learn
+        >>> from sfumato.column.knowledge import Records
+        >>> asked = ColumnSpec("x", epsilon=1.0)
+        >>> bits = learn(asked, {"x": ["no", "no", "yes"]}, Records.PUBLIC)
+        >>> [rival.name for rival in rivals(asked, bits)][-1]
         'a constant'
     """
-    if isinstance(known.where, Lattice):
-        found = list(_for_numbers(known, known.where, budget))
+    if isinstance(knowledge.where, Lattice):
+        found = list(_for_numbers(spec, knowledge, knowledge.where))
     else:
-        found = list(_for_symbols(known, budget, loss))
+        found = list(_for_symbols(spec, knowledge))
     return tuple(sorted(found, key=lambda rival: rival.cost))
 
 
-def _for_symbols(known: Known, budget: LIP, loss: str | None) -> Iterator[Rival]:
+def _for_symbols(spec: ColumnSpec, knowledge: Knowledge) -> Iterator[Rival]:
     # Only the optimal one knows what to do with a set of priors.
-    for mechanism in _SYMBOLS if known.within is None else _SYMBOLS[:1]:
-        made = one_shot(mechanism, known, budget, loss=loss)
-        if mechanism is Mechanism.OPTIMAL:
-            yield Rival(CONSTANT, made.nothing, 0.0, 0.0)
-        if made.cost is not None:
-            yield Rival(mechanism.value, made.cost, made.lip.epsilon, made.ldp.epsilon)
+    for name in _SYMBOLS if knowledge.within is None else _SYMBOLS[:1]:
+        sampler = column_sampler(replace(spec, mechanism=name, ldp=None), knowledge)
+        if name == "optimal":
+            yield Rival(CONSTANT, sampler.silence, 0.0, 0.0)
+        if sampler.cost is not None:
+            yield Rival(name, sampler.cost, sampler.lip.epsilon, sampler.ldp.epsilon)
 
 
-def _for_numbers(known: Known, lattice: Lattice, budget: LIP) -> Iterator[Rival]:
-    silence = known.shares @ [true.silence for true in known.numbers]
+def _for_numbers(spec: ColumnSpec, knowledge: Knowledge, lattice: Lattice) -> Iterator[Rival]:
+    silence = knowledge.shares @ [true.silence for true in knowledge.numbers]
     yield Rival(CONSTANT, float(silence), 0.0, 0.0)
-    for mechanism in (*_NUMBERS, *_NOISE):
-        if mechanism is Mechanism.LAPLACE_EACH and lattice.count > MOST_POINTS_EACH:
+    for name in (*_NUMBERS, *_NOISE):
+        rule = mechanism_named(name).numbers
+        if rule is None or (name == "laplace-each" and lattice.count > MOST_POINTS_EACH):
             continue
-        made = [number_mechanism(mechanism, lattice, p, budget, None) for p in known.priors]
-        yield _mean(mechanism.value, known, made)
-        if mechanism in _NOISE:
-            best = [guessed(one, prior) for one, prior in zip(made, known.priors, strict=True)]
-            yield _mean(f"{mechanism.value}, best guess", known, best)
+        designs = [rule(lattice, prior, spec.budget, None) for prior in knowledge.priors]
+        yield _mean(name, knowledge, designs)
+        if name in _NOISE:
+            pairs = zip(designs, knowledge.priors, strict=True)
+            best = [guessed(design, prior) for design, prior in pairs]
+            yield _mean(f"{name}, best guess", knowledge, best)
 
 
-def _mean(name: str, known: Known, made: Sequence[NumberDesign]) -> Rival:
-    costs = [true.error(one.channel) for true, one in zip(known.numbers, made, strict=True)]
-    used = np.flatnonzero(known.shares).tolist()
-    lip = max(made[place].lip.epsilon for place in used)
-    ldp = max(made[place].ldp.epsilon for place in used)
-    return Rival(name, float(known.shares @ costs), lip, ldp)
+def _mean(name: str, knowledge: Knowledge, designs: Sequence[NumberDesign]) -> Rival:
+    pairs = zip(knowledge.numbers, designs, strict=True)
+    costs = [true.error(design.channel) for true, design in pairs]
+    used = np.flatnonzero(knowledge.shares).tolist()
+    lip = max(designs[place].lip.epsilon for place in used)
+    ldp = max(designs[place].ldp.epsilon for place in used)
+    return Rival(name, float(knowledge.shares @ costs), lip, ldp)

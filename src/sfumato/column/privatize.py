@@ -1,47 +1,28 @@
-"""One-shot release of a column: what is known, the mechanism, the draw, the certificate."""
+"""One column of a table, released once: as a function, and as a transformer of scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self
 
-from sfumato.column.column_certificate import Privatized
-from sfumato.column.column_mechanisms import Mechanism
-from sfumato.column.column_priors import AnyPrior
-from sfumato.column.privatizer import POINTS, Privatizer
+from sfumato.column.column_certificate import ColumnCertificate, Privatized
+from sfumato.column.column_release import FittedColumn, learn_and_release
+from sfumato.column.column_spec import ColumnSpec, options_with_defaults
+from sfumato.column.knowledge import Knowledge, Records
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
-from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Randomness
-from sfumato.models.encoding import Raw
-from sfumato.tables.missing import Missing
-from sfumato.tables.row_order import Order
+
+_PARAMETERS = tuple(part.name for part in fields(ColumnSpec) if part.init)
 
 
 def privatize(
     frame: Any,
-    column: str,
+    column: str | ColumnSpec,
     *,
-    epsilon: float,
-    delta: float = 0.0,
-    prior: AnyPrior = "estimate",
-    mechanism: str = Mechanism.OPTIMAL,
-    loss: str | None = None,
-    ldp: float | None = None,
-    kind: str | None = None,
-    values: Sequence[Raw] | None = None,
-    interval: tuple[float, float] | None = None,
-    points: int = POINTS,
-    radius: float | None = None,
-    ratio: float | None = None,
-    missing: str = Missing.REFUSE,
     history: Any = None,
-    keep: Sequence[str] = (),
-    independent: Sequence[str] = (),
-    order: str = Order.CHECKED,
-    identity: str | None = None,
-    randomness: Randomness | None = None,
-    purpose: Purpose = Purpose.RELEASE,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Privatized:
     """Release one column of a table once, each value through a certified mechanism.
 
@@ -52,36 +33,10 @@ def privatize(
     Args:
         frame: A polars or pandas frame or a pyarrow table (anything that narwhals reads), or a
             mapping of columns; one row per person.
-        column: The column to release: symbols, or numbers.
-        epsilon: Leakage allowed under the prior.
-        delta: Probability with which it may be more; for numbers.
-        prior: What the adversary knows: `estimate` (frequencies), `mixture` (normals, for
-            numbers), `features:a,b` (predicted from other columns, person by person), a file, a
-            `Prior`, a mapping of symbols to probabilities, a set of priors or a
-            `GaussianMixture`.
-        mechanism: How to release; see `sfumato privatize --help`.
-        loss: What a wrong symbol costs: `hamming` (unless told), `absolute`, `squared`. The error
-            of numbers is absolute.
-        ldp: Cap on the leakage whatever the prior; for the optimal mechanism.
-        kind: `symbols` or `numbers`; found out if not given.
-        values: The possible symbols, where records may lack some; those that occur if not given.
-        interval: The numbers that are told apart; others are clamped to its ends.
-        points: How many points stand for the interval.
-        radius: The prior is only known up to this total variation.
-        ratio: The prior is only known up to this factor, at least 1.
+        column: The column to release, or the whole spec.
         history: Public records of the same kind to learn the prior from; else the frame itself.
-        missing: What becomes of a missing value: `refuse`, `drop` its row, or a `symbol` of its
-            own.
-        keep: Columns that leave as they are. They are knowledge: what is promised holds within
-            every group of equal values of them.
-        independent: Those of them that tell nothing of the released one, as the user declares.
-        order: `checked` (rows leave as they came, unless that order tells of the column), `kept`
-            (declared to tell nothing) or `shuffled`.
-        identity: Column that names the rows, for keyed coins; else the row number. It is taken to
-            tell nothing of the values.
-        randomness: Source of coins; secure if not given.
-        purpose: A simulation may use seeded coins; a release may not.
-        progress: Told how many rows are done.
+        progress: Told how many priors a mechanism was made for.
+        options: The fields of `ColumnSpec`, `epsilon` at least.
 
     Examples:
         >>> import pyarrow as pa
@@ -94,28 +49,115 @@ def privatize(
     References:
         [LIP, Sec. IV and Sec. V]
     """
-    privatizer = Privatizer(
-        column,
-        epsilon=epsilon,
-        delta=delta,
-        prior=prior,
-        mechanism=mechanism,
-        loss=loss,
-        ldp=ldp,
-        kind=kind,
-        values=values,
-        interval=interval,
-        points=points,
-        radius=radius,
-        ratio=ratio,
-        missing=missing,
-        keep=keep,
-        independent=independent,
-        order=order,
-        identity=identity,
-        randomness=randomness,
-        purpose=purpose,
-    )
+    spec = ColumnSpec.of(column, options)
     if history is None or history is frame:
-        return privatizer.fit_release(frame, progress=progress)
-    return privatizer.fit(history).release(frame, progress=progress)
+        return learn_and_release(spec, frame, progress)
+    return FittedColumn.learnt(spec, history, Records.PUBLIC).release(frame, progress)
+
+
+class Privatizer:
+    """A mechanism for one column, learnt from records of it, to release tables with.
+
+    It is a transformer of scikit-learn's kind: it can be cloned and put into a pipeline. `fit`
+    takes public records; `fit_transform` learns from the very rows that it releases, and says so.
+    Every call of `transform` is a release: with fresh coins the same rows tell more each time.
+
+    The arguments are the fields of `ColumnSpec`. After `fit` there is `knowledge_`, what is known
+    of the column, and after `transform` also `certificate_`, that of the last release.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sfumato.core.guarantees import LIP
+        >>> history = pd.DataFrame({"level": [1, 2, 2, 3, 3, 3, 4, 4, 5] * 20})
+        >>> meter = Privatizer("level", epsilon=1.0, loss="absolute").fit(history)
+        >>> done = meter.release(pd.DataFrame({"level": [3, 1, 5], "home": ["a", "b", "c"]}))
+        >>> len(done.frame), done.certificate.lip <= LIP(1.0)
+        (3, True)
+
+    References:
+        [LIP, Sec. V-A]
+    """
+
+    knowledge_: Knowledge
+    certificate_: ColumnCertificate
+
+    # scikit-learn's rule: arguments are kept as they came, and checked when they are used.
+    def __init__(self, column: str, **options: Any) -> None:
+        vars(self).update(options_with_defaults(column, options))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The arguments, which are the fields of the spec."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments, by name."""
+        return {name: getattr(self, name) for name in _PARAMETERS}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change arguments; `fit` again to use them."""
+        for name, value in parameters.items():
+            if name not in _PARAMETERS:
+                raise InvalidParameter("set_params", name, f"name one of {', '.join(_PARAMETERS)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"Privatizer({self.column!r}, epsilon={self.epsilon!r})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "knowledge_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            no_validation=True,
+        )
+
+    def fit(self, frame: Any, y: object = None) -> Self:
+        """Learn what is known from a frame of public records."""
+        return self._fit(frame, Records.PUBLIC)
+
+    def transform(self, frame: Any) -> Any:
+        """Release the column of a frame; `certificate_` says what was promised."""
+        done = self.release(frame)
+        self.certificate_ = done.certificate
+        return done.frame
+
+    def fit_transform(self, frame: Any, y: object = None) -> Any:
+        """Learn from the very rows that are released, which the certificate says."""
+        done = self.fit_release(frame)
+        self.certificate_ = done.certificate
+        return done.frame
+
+    def release(self, frame: Any, *, progress: Progress | None = None) -> Privatized:
+        """Release the column of a frame, with its certificate."""
+        if not self.__sklearn_is_fitted__():
+            raise InvalidParameter("fit", "not called", "come before a release")
+        fitted: FittedColumn = self._fitted
+        return fitted.release(frame, progress)
+
+    def fit_release(self, frame: Any, *, progress: Progress | None = None) -> Privatized:
+        """Learn from the very rows that are released, and release them."""
+        self._fit(frame, Records.PRIVATE)
+        if self._fitted.spec.features:  # each person's prior is learnt without his own row
+            return learn_and_release(self._fitted.spec, frame, progress)
+        return self.release(frame, progress=progress)
+
+    def _fit(self, frame: Any, records: Records) -> Self:
+        self._fitted = FittedColumn.learnt(ColumnSpec(**self.get_params()), frame, records)
+        self.knowledge_ = self._fitted.knowledge
+        return self
+
+
+def _signature() -> inspect.Signature:
+    """What help and editors show: the fields of the spec, which are written once."""
+    init = inspect.signature(ColumnSpec.__init__)
+    return init.replace(return_annotation=None)
+
+
+Privatizer.__init__.__signature__ = _signature()  # type: ignore[attr-defined]

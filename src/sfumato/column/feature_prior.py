@@ -35,10 +35,10 @@ from sfumato.core.errors import InvalidParameter
 
 Column: TypeAlias = Sequence[object] | NDArray[Any]
 Features: TypeAlias = Mapping[str, Column]
-Floats: TypeAlias = Floats
-Places: TypeAlias = Ints
 Cells: TypeAlias = NDArray[np.object_]
 
+FLOOR = 1e-3
+"""Part of every prior that is spread evenly, unless told."""
 _LARGEST = 1e100
 """Numbers up to this one have a variance that is finite."""
 _FAR = 30.0
@@ -126,7 +126,7 @@ class FeaturePrior:
         *,
         alphabet: Alphabet | None = None,
         classifier: Any = None,
-        floor: float = 1e-3,
+        floor: float = FLOOR,
         folds: int = 5,
     ) -> Self:
         """Learn from people whose features and values are known.
@@ -159,7 +159,7 @@ class FeaturePrior:
         *,
         alphabet: Alphabet,
         classifier: Any = None,
-        floor: float = 1e-3,
+        floor: float = FLOOR,
         folds: int = 5,
     ) -> Floats:
         """Priors of the people of one table, each learnt without his own row.
@@ -220,7 +220,7 @@ class FeaturePrior:
         cls,
         columns: _Columns,
         cells: Cells,
-        places: Places,
+        places: Ints,
         alphabet: Alphabet,
         classifier: Any,
         floor: float,
@@ -248,12 +248,12 @@ class FeaturePrior:
 class _Model:
     """A trained classifier, and the places of the symbols it has seen, in its order."""
 
-    seen: Places
+    seen: Ints
     encoder: Any
     classifier: Any
 
     @classmethod
-    def trained(cls, columns: _Columns, cells: Cells, places: Places, classifier: Any) -> Self:
+    def trained(cls, columns: _Columns, cells: Cells, places: Ints, classifier: Any) -> Self:
         # Numbered without gaps, for some classifiers want that; where only one symbol occurs
         # there is nothing to tell apart, and most refuse it.
         seen, classes = np.unique(places, return_inverse=True)
@@ -283,7 +283,7 @@ class _Model:
         return table
 
 
-def _temperature(predicted: Floats, places: Places, floor: float) -> float:
+def _temperature(predicted: Floats, places: Ints, floor: float) -> float:
     """The temperature at which the floored priors have the least log loss.
 
     A mild pull towards 1 settles what few rows, or rows all alike, leave open.

@@ -1,0 +1,272 @@
+"""A mechanism that was made for what is known of a column: its certificates, and its draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.column.column_spec import ColumnSpec
+from sfumato.column.knowledge import Knowledge
+from sfumato.column.mechanism_registry import Mechanism, ReportRule, mechanism_named
+from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.channel import Channel
+from sfumato.core.digest import digest
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import LDP, LIP
+from sfumato.core.loss import Loss
+from sfumato.core.progress import Progress
+from sfumato.noise.frequency import KaryResponse
+from sfumato.noise.lattice import Lattice
+from sfumato.tables.named_loss import named_loss
+from sfumato.tables.row_coins import RowCoins
+
+_BLOCK = 4096
+"""Rows drawn together, so that memory does not grow with the table."""
+_REPORTED_CELLS = 20_000_000
+"""Bits of reports that are in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was drawn.
+
+    Attributes:
+        values: What leaves, one for each row.
+        shares: How often each place was released.
+        frequencies: Estimated shares of the symbols among the true values, with standard errors.
+    """
+
+    values: list[Any]
+    shares: Floats
+    frequencies: dict[str, tuple[float, float]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnSampler:
+    """A mechanism for a column, ready to draw.
+
+    Attributes:
+        lip: Largest exact leakage under the priors.
+        ldp: Largest exact leakage whatever the prior.
+        loss: What errors are measured by.
+        cost: Expected loss of a value, clamping and rounding included; None where a report is no
+            single value.
+        silence: Expected loss of the best fixed answer, for each prior its own.
+        expected: Distribution of the outputs; None for reports of sets.
+        fingerprint: Identifies mechanism, loss, priors and labels.
+        draw: From places and the coins of the rows to what leaves.
+        rounding: Expected loss of clamping and rounding alone; 0 for symbols.
+    """
+
+    lip: LIP
+    ldp: LDP
+    loss: str
+    cost: float | None
+    silence: float
+    expected: Floats | None
+    fingerprint: str
+    draw: Callable[[Ints, RowCoins], Drawn] = field(repr=False)
+    rounding: float = 0.0
+
+
+def column_sampler(
+    spec: ColumnSpec, knowledge: Knowledge, progress: Progress | None = None
+) -> ColumnSampler:
+    """Make the mechanism that a spec asks for, for what is known of its column.
+
+    Args:
+        spec: What was asked for.
+        knowledge: Possible values and priors.
+        progress: Told for how many priors a mechanism was made.
+    """
+    mechanism = mechanism_named(spec.mechanism)
+    if spec.ldp is not None and not mechanism.robust:
+        raise InvalidParameter("ldp", spec.ldp, "go with the optimal mechanism")
+    if knowledge.within is not None and not mechanism.robust:
+        raise InvalidParameter("mechanism", mechanism.name, "be optimal for a set of priors")
+    if isinstance(knowledge.where, Lattice):
+        return _for_numbers(mechanism, spec, knowledge, knowledge.where, progress)
+    if spec.delta:
+        raise InvalidParameter("delta", spec.delta, "be 0 for symbols: the guarantee is pure")
+    if mechanism.reports is not None:
+        return _for_reports(mechanism.reports, spec, knowledge)
+    return _for_symbols(mechanism, spec, knowledge, progress)
+
+
+def _for_numbers(
+    mechanism: Mechanism,
+    spec: ColumnSpec,
+    knowledge: Knowledge,
+    lattice: Lattice,
+    progress: Progress | None,
+) -> ColumnSampler:
+    if spec.loss not in (None, "absolute"):
+        raise InvalidParameter("loss", spec.loss, "be absolute for numbers")
+    rule = mechanism.numbers
+    if rule is None:
+        raise InvalidParameter("mechanism", mechanism.name, "be for numbers")
+    priors, shares = knowledge.priors, knowledge.shares
+    designs = [rule(lattice, prior, spec.budget, spec.ldp) for prior in _counted(priors, progress)]
+    labels = [float(point) for point in lattice.points]
+    channels = [design.channel for design in designs]
+    true = knowledge.numbers
+    errors = [one.error(channel) for one, channel in zip(true, channels, strict=True)]
+    # Groups that no row belongs to are not released, and promise nothing.
+    used = [design for design, share in zip(designs, shares, strict=True) if share > 0]
+    return ColumnSampler(
+        lip=max((design.lip for design in used), key=lambda lip: lip.epsilon),
+        ldp=max((design.ldp for design in used), key=lambda ldp: ldp.epsilon),
+        loss="absolute",
+        cost=float(shares @ errors),
+        silence=float(shares @ [one.silence for one in true]),
+        expected=_expected(channels, priors, shares),
+        fingerprint=_fingerprint(channels, labels, priors),
+        rounding=float(shares @ [one.rounding for one in true]),
+        draw=_drawing(channels, knowledge.owner, labels, priors),
+    )
+
+
+def _for_symbols(
+    mechanism: Mechanism, spec: ColumnSpec, knowledge: Knowledge, progress: Progress | None
+) -> ColumnSampler:
+    rule, set_of_priors = mechanism.symbols, knowledge.within
+    if rule is None:
+        raise InvalidParameter("mechanism", mechanism.name, "be for symbols, or kind be numbers")
+    loss = named_loss(spec.loss or "hamming", knowledge.alphabet)
+    # People with equal priors share a channel.
+    priors, back = np.unique(knowledge.priors, axis=0, return_inverse=True)
+    owner = None if knowledge.owner is None else back.ravel()[knowledge.owner]
+    shares = np.asarray(np.bincount(back.ravel(), knowledge.shares, len(priors)), np.float64)
+    designs = [
+        rule(prior if set_of_priors is None else set_of_priors, loss, spec.budget, spec.ldp)
+        for prior in _counted(priors, progress)
+    ]
+    labels = list(knowledge.alphabet.labels)
+    channels = [design.channel for design in designs]
+    used = [design for design, share in zip(designs, shares, strict=True) if share > 0]
+    return ColumnSampler(
+        lip=LIP(max(design.sip.epsilon for design in used)),
+        ldp=LDP(max(design.ldp.epsilon for design in used)),
+        loss=loss.name,
+        cost=float(shares @ [design.cost for design in designs]),
+        silence=float(shares @ [loss.means(prior).min() for prior in priors]),
+        expected=_expected(channels, priors, shares),
+        fingerprint=digest(loss.fingerprint, _fingerprint(channels, labels, priors)),
+        draw=_drawing(channels, owner, labels, priors),
+    )
+
+
+def _counted(priors: Floats, progress: Progress | None) -> Iterator[Floats]:
+    """One prior after another; what was made for each is told when the next is asked for."""
+    for place, prior in enumerate(priors):
+        yield prior
+        if progress:
+            progress(place + 1)
+
+
+def _for_reports(rule: ReportRule, spec: ColumnSpec, knowledge: Knowledge) -> ColumnSampler:
+    """Reports of sets of symbols, made for estimating frequencies."""
+    labels = list(knowledge.alphabet.labels)
+    loss = named_loss(spec.loss or "hamming", knowledge.alphabet)
+    reporting = rule(len(labels), spec.epsilon)
+    address = digest("reports", spec.mechanism, repr(reporting), *map(repr, labels))
+    true, other = reporting.shown
+    # Reports of one symbol are values; those of several have no loss.
+    single = isinstance(reporting, KaryResponse)
+    mean = knowledge.mean
+
+    def reports(places: Ints, coins: RowCoins, first: int) -> Bools:
+        report = reporting.simulate  # whether coins may be guessed was settled by the caller
+        if not coins.addressed:
+            return report(places, coins.source)
+        rows = enumerate(places, start=first)
+        return np.concatenate([report([place], coins.of(row, address)) for row, place in rows])
+
+    def draw(places: Ints, coins: RowCoins) -> Drawn:
+        counts, values = np.zeros(len(labels), dtype=np.int64), []
+        # A report names each symbol or not: many people and many symbols come in parts.
+        part = max(1, _REPORTED_CELLS // len(labels))
+        for first in range(0, places.size, part):
+            shown = reports(places[first : first + part], coins, first)
+            counts += shown.sum(axis=0)
+            chosen = ([labels[place] for place in np.flatnonzero(row)] for row in shown)
+            values += [row[0] if single else _listed(row) for row in chosen]
+        estimates = reporting.estimate_counts(counts, places.size).tolist()
+        errors = [
+            reporting.variance(min(1.0, max(0.0, share)), places.size) ** 0.5 for share in estimates
+        ]
+        frequencies = dict(zip(map(str, labels), zip(estimates, errors, strict=True), strict=True))
+        return Drawn(values, np.asarray(counts / max(1, counts.sum())), frequencies)
+
+    return ColumnSampler(
+        lip=LIP(max(reporting.leakage(prior).epsilon for prior in _different(knowledge))),
+        ldp=reporting.local,
+        loss=spec.loss or "hamming",
+        cost=_response_cost(loss, mean, true, other) if single else None,
+        silence=float(knowledge.shares @ [loss.means(prior).min() for prior in knowledge.priors]),
+        expected=(true - other) * mean + other * mean.sum() if single else None,
+        fingerprint=address,
+        draw=draw,
+    )
+
+
+def _response_cost(loss: Loss, mean: Floats, true: float, other: float) -> float:
+    """Expected loss where the truth is told with one probability and any other with another."""
+    right = mean @ loss.paired(np.arange(mean.size))
+    return float((true - other) * right + other * loss.means(mean).sum())
+
+
+def _listed(row: list[Any]) -> str:
+    """A set of symbols as one cell: a list in JSON, so that no symbol can be taken for two."""
+    return msgspec.json.encode(row).decode()
+
+
+def _different(knowledge: Knowledge) -> Floats:
+    return np.asarray(np.unique(knowledge.priors[knowledge.shares > 0], axis=0))
+
+
+def _expected(channels: Sequence[Channel], priors: Floats, shares: Floats) -> Floats:
+    total = np.zeros(priors.shape[1])
+    for channel, prior, share in zip(channels, priors, shares, strict=True):
+        total[channel.outputs] += share * channel.mean_weights(prior)
+    return np.asarray(total / total.sum())
+
+
+def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any], priors: Floats) -> str:
+    parts = [channel.fingerprint for channel in channels]
+    return digest("channels", priors, *parts, *map(repr, labels))
+
+
+def _drawing(
+    channels: Sequence[Channel], owner: Ints | None, labels: Sequence[Any], priors: Floats
+) -> Callable[[Ints, RowCoins], Drawn]:
+    """Draws each value through the channel of its row; all through the first without owners."""
+
+    def draw(places: Ints, coins: RowCoins) -> Drawn:
+        of_row = np.zeros(places.size, dtype=np.int64) if owner is None else owner
+        prints = [_fingerprint([c], labels, p) for c, p in zip(channels, priors, strict=True)]
+        words = _words(prints, of_row, coins)
+        outputs = np.empty_like(places)
+        in_turn = np.argsort(of_row, kind="stable")
+        ends = np.flatnonzero(np.diff(of_row[in_turn])) + 1
+        for rows in np.split(in_turn, ends):
+            for start in range(0, rows.size, _BLOCK):
+                block = rows[start : start + _BLOCK]
+                outputs[block] = channels[of_row[block[0]]].draw(places[block], words[block])
+        shares = np.bincount(outputs, minlength=len(labels)) / outputs.size
+        return Drawn([labels[place] for place in outputs], shares)
+
+    return draw
+
+
+def _words(prints: Sequence[str], owner: Ints, coins: RowCoins) -> NDArray[np.uint64]:
+    """A coin for each row; an addressed one depends on its name, its prior and its own channel."""
+    if not coins.addressed:
+        return coins.source.words(owner.size)
+    own = [coins.of(row, prints[one]).word() for row, one in enumerate(owner)]
+    return np.array(own, dtype=np.uint64)
