@@ -96,6 +96,7 @@ def test_what_is_saved_is_computed_from_exact_losses_and_rounded_down(epsilon: f
     shown = simulated({"x": truth}, None, epsilon=epsilon).certificate
     exact = simulated({"x": truth}, {"x": truth}, epsilon=epsilon).certificate
     assert exact.cost is not None
+    assert exact.silence is not None
     assert shown.cost is not None
     saved = Decimal(1 - exact.cost / exact.silence)
     down = Context(prec=2, rounding=ROUND_FLOOR).create_decimal(saved)

@@ -377,6 +377,7 @@ def test_noise_that_loses_to_a_constant_says_how_much() -> None:
     options: dict[str, Any] = {"interval": (-30.0, 30.0), "points": 61, "epsilon": 0.5}
     noisy = release({"x": values}, mechanism="laplace", **options).certificate
     assert noisy.cost is not None
+    assert noisy.silence is not None
     assert noisy.cost > 3 * noisy.silence
     assert noisy.gain == pytest.approx(1 - noisy.cost / noisy.silence, rel=0.1)
     assert any("times what a constant loses" in remark for remark in noisy.remarks)

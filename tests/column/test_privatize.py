@@ -270,6 +270,7 @@ def test_the_cost_is_that_of_what_is_sampled() -> None:
     assert done.certificate.cost == pytest.approx(float(prior @ (1 - kept)), abs=1e-9)
     assert done.certificate.silence == pytest.approx(1 - float(prior.max()), abs=1e-9)
     assert done.certificate.cost is not None
+    assert done.certificate.silence is not None
     assert done.certificate.cost < done.certificate.silence
 
 

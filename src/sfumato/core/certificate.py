@@ -15,7 +15,6 @@ from sfumato.core.guarantees import LIP, SIP, Guarantee
 from sfumato.core.numerics import shown_down, shown_up
 from sfumato.core.purpose import Purpose
 
-SIMULATED = "A SIMULATION: its coins can be guessed; it protects nobody's values"
 _ROUNDING = 1e-12
 """What the arithmetic of two equal losses may leave between them."""
 
@@ -100,7 +99,10 @@ def certificate_document(certificate: Certificate) -> dict[str, Any]:
 
 
 def certificate_lines(certificate: Certificate) -> list[str]:
-    """The promise, the cost and what it saves, in sentences; remarks are told apart."""
+    """The promise, the cost and what it saves, in sentences.
+
+    Remarks follow one by one, and a simulation is called one where its coins are chosen.
+    """
     pairs = zip(certificate.guarantees, certificate.scopes, strict=True)
     leakages = ", ".join(f"{one} {scope}" for one, scope in pairs)
     lines = [f"leakage: {leakages}"] if leakages else []
@@ -112,8 +114,6 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     if certificate.gain is not None:
         percent = round(100 * certificate.gain, 9)  # of two digits already, rounded down
         lines.append(f"saves {percent:g} % of what saying nothing loses{_condition(certificate)}")
-    if certificate.purpose is Purpose.SIMULATION:
-        lines.append(SIMULATED)
     return lines
 
 
