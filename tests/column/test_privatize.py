@@ -24,8 +24,7 @@ from sklearn.linear_model import LogisticRegression
 import sfumato as sf
 from sfumato.column.column_certificate import Privatized
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
-from sfumato.column.privatize import privatize
-from sfumato.column.privatize import Privatizer
+from sfumato.column.privatize import Privatizer, privatize
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InsecureRandomness, InvalidParameter, SfumatoError
 from sfumato.core.guarantees import LIP
