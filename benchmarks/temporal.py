@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from sfumato.temporal.temporal_account import TemporalAccount
+from sfumato.temporal.leakage_history import LeakageHistory
 from sfumato.temporal.temporal_leakage import LossFunction, temporal_loss
 
 Floats = NDArray[np.float64]
@@ -121,13 +121,13 @@ def over_time() -> None:
     budgets = np.full(1_000_000, 0.1)
     loss.accumulated(budgets[:10])
     all_at_once = seconds(lambda: loss.accumulated(budgets))
-    account, charges = TemporalAccount(loss, loss), 20_000
-    spent = seconds(lambda: [account.charge(0.1) for _ in range(charges)], 1)
+    history, charges = LeakageHistory(loss, loss), 20_000
+    spent = seconds(lambda: [history.charge(0.1) for _ in range(charges)], 1)
     rate = 1e-6 * budgets.size / all_at_once
     print(f"- backward leakage, known budgets: {rate:.1f} million steps/s")
     print(
-        f"- an account that keeps both directions up to date: {charges / spent:,.0f} releases/s; "
-        f"the last one changed {account.revised} of {charges:,} earlier leakages"
+        f"- a history that keeps both directions up to date: {charges / spent:,.0f} releases/s; "
+        f"the last one changed {history.revised} of {charges:,} earlier leakages"
     )
 
 

@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from sfumato.stream.sequence_leakage import SequenceTable, tabulate
     from sfumato.temporal.over_time import temporal_leakage
     from sfumato.temporal.temporal_leakage import LossFunction
-    from sfumato.temporal.temporal_release import TemporalPlan, TemporalRelease
+    from sfumato.temporal.temporal_plan import TemporalPlan
+    from sfumato.temporal.temporal_release import TemporalRelease
 
 _HOMES = {
     "core.budgets": ("Geometric", "Horizon", "PerStep", "Window"),
@@ -131,7 +132,8 @@ _HOMES = {
     "stream.instant": ("InstantPlan", "InstantRelease"),
     "series.realtime": ("Realtime",),
     "series.series_release": ("Unit",),
-    "temporal.temporal_release": ("TemporalPlan", "TemporalRelease"),
+    "temporal.temporal_plan": ("TemporalPlan",),
+    "temporal.temporal_release": ("TemporalRelease",),
 }
 _MODULES = {"loss": "sfumato.core.loss", "batch_loss": "sfumato.stream.partition.batch_loss"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -32,13 +32,9 @@ from sfumato.stream.fleet import InstantFleet
 from sfumato.stream.instant import InstantPlan, InstantRelease
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.temporal.temporal_leakage import LossFunction
-from sfumato.temporal.temporal_release import (
-    Answer,
-    Histogram,
-    Measurement,
-    TemporalPlan,
-    TemporalRelease,
-)
+from sfumato.temporal.temporal_mechanisms import Answer, Histogram, Measurement
+from sfumato.temporal.temporal_plan import TemporalPlan
+from sfumato.temporal.temporal_release import TemporalRelease
 
 SECRET = b"a secret of sixteen bytes or more"
 BUDGETS = (0.4, 0.7, 1.0, 1.5, 2.5)

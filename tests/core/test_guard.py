@@ -51,9 +51,11 @@ from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet, InstantFleet
 from sfumato.stream.instant import InstantPlan, InstantRelease
 from sfumato.stream.partition.batch_loss import additive
-from sfumato.temporal.temporal_account import TemporalAccount
+from sfumato.temporal.leakage_history import LeakageHistory
 from sfumato.temporal.temporal_leakage import LossFunction
-from sfumato.temporal.temporal_release import Answer, TemporalPlan, TemporalRelease
+from sfumato.temporal.temporal_mechanisms import Answer
+from sfumato.temporal.temporal_plan import TemporalPlan
+from sfumato.temporal.temporal_release import TemporalRelease
 
 THREADS, EACH, BUDGET = 8, 25, 50
 HOME = Path(sfumato.__file__).parent
@@ -275,11 +277,11 @@ def topl_running() -> Case:
 def moments() -> Case:
     plan = TemporalPlan(LOSS, LOSS, 5.0, BUDGET)
     made = TemporalRelease(plan, Answer.of(Alphabet("ab")), randomness=Yielding())
-    return Case(made, lambda _: made("a"), BUDGET, lambda: len(made._account))
+    return Case(made, lambda _: made("a"), BUDGET, lambda: len(made._history))
 
 
 def account() -> Case:
-    made = TemporalAccount(LOSS, LOSS)
+    made = LeakageHistory(LOSS, LOSS)
     return Case(made, lambda _: made.charge(0.1), THREADS * EACH, lambda: len(made))
 
 
@@ -348,7 +350,7 @@ CASES: dict[type, Callable[[], Case]] = {
     tops._Tops: tops_running,
     tops._Topl: topl_running,
     TemporalRelease: moments,
-    TemporalAccount: account,
+    LeakageHistory: account,
     Ledgers: ledgers,
     InstantRelease: instant,
     BatchedRelease: batched,

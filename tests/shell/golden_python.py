@@ -23,8 +23,8 @@ from tests.shell.golden_text import document, lines_table, stored, table
 from tests.shell.tables import PLACES, walk
 
 MODULES = {
-    "Histogram": "sfumato.temporal.temporal_release",
-    "Answer": "sfumato.temporal.temporal_release",
+    "Histogram": "sfumato.temporal.temporal_mechanisms",
+    "Answer": "sfumato.temporal.temporal_mechanisms",
 }
 """Names that the top of the package does not have, and where they are: all to change in a move."""
 

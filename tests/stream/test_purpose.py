@@ -20,7 +20,9 @@ from sfumato.series.series_methods import METHODS, Setting
 from sfumato.stream.batched import BatchedRelease
 from sfumato.stream.instant import InstantRelease
 from sfumato.temporal.temporal_leakage import LossFunction
-from sfumato.temporal.temporal_release import Answer, TemporalPlan, TemporalRelease
+from sfumato.temporal.temporal_mechanisms import Answer
+from sfumato.temporal.temporal_plan import TemporalPlan
+from sfumato.temporal.temporal_release import TemporalRelease
 
 CHAIN = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
 RULE: dict[str, Any] = {"budget": SIP(1.0), "loss": loss.hamming(CHAIN.alphabet)}
@@ -77,5 +79,5 @@ def test_every_series_method_has_a_plan_for_each_purpose(name: str) -> None:
 def test_a_temporal_release_has_a_plan_for_each_purpose() -> None:
     chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
     plan, make = TemporalPlan(chain, chain, 1.0), Answer.of(Alphabet("ab"))
-    prints = {TemporalRelease(plan, make, purpose=purpose)._print for purpose in Purpose}
+    prints = {TemporalRelease(plan, make, purpose=one).plan.fingerprint for one in Purpose}
     assert len(prints) == len(Purpose)

@@ -13,7 +13,7 @@ from sfumato.temporal.least_noise import (
     least_noise_budgets,
     noise_variance,
 )
-from sfumato.temporal.temporal_budgets import allocate, finite_budgets
+from sfumato.temporal.temporal_budgets import allocate, paper_budgets
 from sfumato.temporal.temporal_leakage import LossFunction
 from tests.oracles.temporal import ExactLoss, best_subset, exact_event
 
@@ -58,7 +58,7 @@ def check(back: Floats, forth: Floats, alpha: float, steps: int) -> float:
     had = noise_variance(found)
     constant = largest_constant(*exact, alpha, steps)
     assert had <= 2 * steps / constant**2 * (1 + 1e-8)
-    assert had <= noise_variance(finite_budgets(*losses, alpha, steps))
+    assert had <= noise_variance(paper_budgets(*losses, alpha, steps))
     bound = least_noise_bound(*losses, alpha, steps)
     assert bound <= had
     return had / bound
@@ -90,7 +90,7 @@ def test_hundreds_of_random_chains_get_no_more_noise_than_any_constant(block: in
 def test_a_short_sequence_of_what_hardly_changes_has_far_less_noise_than_published() -> None:
     loss = LossFunction.of(STICKY["two values, .9999"])
     found = noise_variance(least_noise_budgets(loss, loss, 1.0, 10)) / 10
-    published = noise_variance(finite_budgets(loss, loss, 1.0, 10)) / 10
+    published = noise_variance(paper_budgets(loss, loss, 1.0, 10)) / 10
     assert found <= 200 < 1e-4 * published
 
 

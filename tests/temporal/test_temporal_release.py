@@ -14,15 +14,11 @@ from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParam
 from sfumato.core.guarantees import TemporalDP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
+from sfumato.temporal.least_noise import noise_variance
 from sfumato.temporal.temporal_leakage import LossFunction
-from sfumato.temporal.temporal_release import (
-    Answer,
-    Histogram,
-    Maker,
-    Measurement,
-    TemporalPlan,
-    TemporalRelease,
-)
+from sfumato.temporal.temporal_mechanisms import Answer, Counts, Histogram, Maker, Measurement
+from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
+from sfumato.temporal.temporal_release import TemporalRelease
 from tests.oracles.temporal import ExactLoss, algorithm_8, exact_event
 
 dp.enable_features("contrib")
@@ -35,8 +31,11 @@ PEOPLE = ["a", "b", "b", "c", "b", "a"]
 SECRET = b"sixteen bytes or more"
 
 
-def plan(steps: int | None = None, alpha: float = 1.0) -> TemporalPlan:
-    return TemporalPlan(LossFunction.of(BACKWARD), LossFunction.of(FORWARD), alpha, steps)
+def plan(
+    steps: int | None = None, alpha: float = 1.0, allocation: Allocation = Allocation.PLAIN
+) -> TemporalPlan:
+    losses = LossFunction.of(BACKWARD), LossFunction.of(FORWARD)
+    return TemporalPlan(*losses, alpha, steps, allocation)
 
 
 def exact_spent(release: TemporalRelease) -> Any:
@@ -68,6 +67,7 @@ class Recorder:
 
 MAKERS: dict[str, tuple[Maker, Any]] = {
     "histogram": (Histogram.of(LETTERS), PEOPLE),
+    "counts": (Counts.of(2), [2, 3, 1]),
     "answer": (Answer.of(LETTERS), "b"),
     "opendp": (Measurement.of(laplace, 2), [2, 3, 1]),
 }
@@ -167,13 +167,23 @@ def test_no_moment_ever_leaks_more_than_alpha(name: str, steps: int | None, alph
     assert release.leakage.epsilons[4] == 0.0
 
 
-def test_a_known_number_gets_the_published_budgets_and_nearly_uses_alpha_up() -> None:
-    release = TemporalRelease(plan(6), Answer.of(LETTERS))
+@pytest.mark.parametrize("steps", [1, 2, 6, 40])
+def test_budgets_have_no_more_noise_than_those_of_the_paper(steps: int) -> None:
+    kinds = (Allocation.PAPER, Allocation.PLAIN, Allocation.LEAST_NOISE)
+    paper, plain, least = (plan(steps, allocation=one).budgets for one in kinds)
+    assert noise_variance(least) <= noise_variance(plain) <= noise_variance(paper)
+    for one in (paper, plain, least):
+        assert exact_event(one.tolist(), ExactLoss(BACKWARD), ExactLoss(FORWARD)) <= 1.0
+
+
+def test_the_budgets_of_the_paper_nearly_use_alpha_up() -> None:
+    paper = plan(6, allocation=Allocation.PAPER)
+    release = TemporalRelease(paper, Answer.of(LETTERS))
     for _ in range(6):
         release("a")
     wanted = algorithm_8(BACKWARD, FORWARD, 1.0, 6)
     assert release.leakage.epsilons == pytest.approx(wanted, rel=1e-6)
-    assert plan(6).budgets == pytest.approx(wanted, rel=1e-9)
+    assert paper.budgets == pytest.approx(wanted, rel=1e-9)
     assert exact_spent(release) > 1.0 - 1e-6
 
 

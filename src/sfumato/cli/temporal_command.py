@@ -170,7 +170,7 @@ def allocate(
         document |= {"constant": found.constant, "first": found.first}
         document |= {"middle": found.middle, "last": found.last}
     if steps is not None:
-        usual = budgets.finite_budgets if published else least.plain_budgets
+        usual = budgets.paper_budgets if published else least.plain_budgets
         make = least.least_noise_budgets if least_noise else usual
         each = make(*losses, alpha, steps)
         document |= {"first": each[0], "last": each[-1]}

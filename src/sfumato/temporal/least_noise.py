@@ -21,7 +21,7 @@ from scipy import optimize, signal
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.temporal.over_time import temporal_leakage
-from sfumato.temporal.temporal_budgets import finite_budgets, scaled_budgets
+from sfumato.temporal.temporal_budgets import paper_budgets, scaled_budgets
 from sfumato.temporal.temporal_leakage import LossFunction
 
 _LONGEST = 96
@@ -36,7 +36,7 @@ def least_noise_budgets(
 ) -> Floats:
     r"""Budgets of least total variance $\sum_t 2/\epsilon_t^2$ of Laplace noise, certified.
 
-    The best of several that keep alpha: the largest constant, the published ones, those of the
+    The best of several that keep alpha: the largest constant, those of the paper, those of the
     convex problem behind `least_noise_bound`, and what a solver makes of the best of these.
 
     Examples:
@@ -62,10 +62,10 @@ def least_noise_budgets(
 def plain_budgets(
     backward: LossFunction, forward: LossFunction, alpha: float, steps: int
 ) -> Floats:
-    """The published budgets, or the largest constant where that has less noise; no solver.
+    """The paper's budgets, or the largest constant where that has less noise; no solver.
 
-    Published ones begin and end high and keep to the budget for ever in between, so they are good
-    for long sequences of what is soon forgotten, and bad for short ones of what is not.
+    The paper's begin and end high and keep to the budget for ever in between, so they are good for
+    long sequences of what is soon forgotten, and bad for short ones of what is not.
 
     Examples:
         >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
@@ -73,9 +73,9 @@ def plain_budgets(
         array([0.457, 0.457, 0.457])
     """
     length, level = checks.count("steps", steps), checks.positive("alpha", alpha)
-    published = finite_budgets(backward, forward, level, length)
+    paper = paper_budgets(backward, forward, level, length)
     constant = scaled_budgets(np.full(length, level), backward, forward, level)
-    return min(published, constant, key=noise_variance)
+    return min(paper, constant, key=noise_variance)
 
 
 def least_noise_bound(

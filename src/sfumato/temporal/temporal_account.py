@@ -1,85 +1,150 @@
-"""Leakage under correlation as releases happen: nothing is computed twice."""
+"""What the next release of correlated moments may leak: accounts of endless and of planned streams.
+
+A moment's leakage grows with every later release, so an account looks both ways: `past` is what the
+releases so far tell of the last moment, and `room` how much forward leakage of the next moment
+those so far can bear.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from dataclasses import dataclass, field, replace
 
 from sfumato.core import checks
-from sfumato.core.guard import Guarded, guarded
-from sfumato.temporal.over_time import TemporalLeakage
+from sfumato.core.arrays import Floats
+from sfumato.core.errors import BudgetExceeded
+from sfumato.core.guarantees import TemporalDP
+from sfumato.core.numerics import UNIT, up
+from sfumato.core.search import largest
+from sfumato.temporal.temporal_budgets import allocate
 from sfumato.temporal.temporal_leakage import LossFunction
 
-_FIRST = 64
+_HAIR = 64 * UNIT
+"""Less than alpha by this part: what is left of it is rounded several times."""
 
 
-class TemporalAccount(Guarded):
-    """What every release of a stream leaks so far, kept up to date release by release.
+@dataclass(frozen=True, slots=True)
+class EndlessAccount:
+    """A stream whose end is not known.
 
-    A new release adds one backward leakage, and raises the forward leakage of those before it:
-    the latest most, earlier ones less and less. It is carried back only until a value stays as it
-    is; all before it stay, too. (Where two rows of the chain share nothing it never does: then the
-    forward leakage is a plain sum, kept as one.)
+    Every allowance leaves room for an endless future of constant budgets. The first release gets
+    more than the constant, and so does one after moments at which nothing was released.
 
     Attributes:
         backward: Loss function of the backward matrix.
         forward: Loss function of the forward matrix.
+        alpha: What no moment may leak more than.
+        future: Bound on the forward leakage of the next moment that is always left room for.
+        past: Backward leakage of the last moment.
+        room: How much forward leakage the moments so far can bear of the next one.
+        count: Moments so far.
+        stream: Whose it is, for messages.
 
     Examples:
-        >>> chain = LossFunction.of([[0.8, 0.2], [0.1, 0.9]])
-        >>> account = TemporalAccount(chain, chain)
-        >>> for _ in range(5):
-        ...     account.charge(0.1)
-        >>> account.leakage().event
-        TemporalDP(alpha=0.340202)
-
-    References:
-        [TPL, Eq. 13 and Eq. 15]
+        >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
+        >>> account, spent = EndlessAccount.begin(chain, chain, 1.0), []
+        >>> for _ in range(3):
+        ...     spent.append(round(account.allowance, 4))
+        ...     account = account.charged(account.allowance)
+        >>> spent
+        [0.6299, 0.2598, 0.2598]
     """
 
-    def __init__(self, backward: LossFunction, forward: LossFunction) -> None:
-        self.backward = backward
-        self.forward = forward
-        self._count = 0
-        self._tables = np.zeros((3, _FIRST))
-        self._whole = forward.disjoint is not None
-        self._revised = 0
+    backward: LossFunction
+    forward: LossFunction
+    alpha: float
+    future: float
+    past: float = 0.0
+    room: float = math.inf
+    count: int = 0
+    stream: str = "temporal"
 
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def latest(self) -> float:
-        """Backward leakage of the last release; 0 before the first."""
-        with self._lock:
-            return self._latest()
-
-    def _latest(self) -> float:
-        return float(self._tables[1, self._count - 1]) if self._count else 0.0
+    @classmethod
+    def begin(cls, backward: LossFunction, forward: LossFunction, alpha: float) -> EndlessAccount:
+        """Before the first release."""
+        constant = allocate(backward, forward, alpha).constant
+        return cls(backward, forward, alpha, forward.supremum(constant))
 
     @property
-    def revised(self) -> int:
-        """How many forward leakages the last release changed."""
-        return self._revised
+    def allowance(self) -> float:
+        """The largest budget for the next release that leaves room for any future."""
+        return self._within(self.forward(self.future))
 
-    @guarded
-    def charge(self, epsilon: float) -> None:
-        """A release of this leakage by itself has happened."""
-        budget = checks.leakage("epsilon", epsilon)
-        if self._count == self._tables.shape[1]:
-            self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)], axis=1)
-        epsilons, told, later = self._tables
-        told[self._count] = self.backward.after(self._latest(), budget)
-        epsilons[self._count] = budget
-        later[self._count] = budget
-        self._count += 1
-        if not self._whole:
-            seen = slice(self._count)
-            self._revised = self.forward.carried_back(epsilons[seen], later[seen])
+    @property
+    def last_allowance(self) -> float:
+        """The largest budget for the next release if nothing follows it."""
+        return self._within(0.0)
 
-    @guarded
-    def leakage(self) -> TemporalLeakage:
-        """The leakage of every release so far."""
-        epsilons, told, later = (table[: self._count].copy() for table in self._tables)
-        if self._whole:
-            later = np.cumsum(epsilons[::-1])[::-1] * (1 + self._count * 2.0**-53)
-        return TemporalLeakage.joined(epsilons, told, later)
+    def covers(self, cost: float) -> bool:
+        """Whether no moment would leak more than alpha, as far as the releases so far go."""
+        return checks.leakage("epsilon", cost) <= self.last_allowance
+
+    def charged(self, cost: float) -> EndlessAccount:
+        """After a release of this leakage by itself; 0 for a moment without one.
+
+        Raises:
+            BudgetExceeded: If it is more than the last allowance.
+        """
+        if not self.covers(cost):
+            left = TemporalDP(self.last_allowance)
+            raise BudgetExceeded(self.stream, self.count, TemporalDP(cost), left)
+        past = self.backward.after(self.past, cost)
+        bearable = max(0.0, min(self.room - cost, self.alpha * (1 - _HAIR) - past))
+        room = self.forward.inverse(bearable)
+        return replace(self, past=past, room=room, count=self.count + 1)
+
+    def _within(self, later: float) -> float:
+        """The largest budget such that, with `later` to come, no moment leaks over alpha."""
+        carried = self.backward(self.past)
+
+        def kept(epsilon: float) -> bool:
+            here = up(up(carried + epsilon) + later) <= self.alpha * (1 - _HAIR)
+            return here and up(epsilon + later) <= self.room
+
+        return largest(kept, self.alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAccount:
+    """A stream of a known number of releases, with a budget for each of them.
+
+    What a release leaves of its budget is not handed on: the others are certified together.
+
+    Attributes:
+        budgets: With which no moment leaks more than alpha.
+        count: Moments so far.
+        stream: Whose it is, for messages.
+
+    Examples:
+        >>> import numpy as np
+        >>> PlannedAccount(np.array([0.6, 0.3])).charged(0.5).allowance
+        0.3
+    """
+
+    budgets: Floats = field(repr=False)
+    count: int = 0
+    stream: str = "temporal"
+
+    @property
+    def allowance(self) -> float:
+        """The budget of the next release; nothing after the last one."""
+        return float(self.budgets[self.count]) if self.count < self.budgets.size else 0.0
+
+    def covers(self, cost: float) -> bool:
+        """Whether there is a release left, and its budget is no less."""
+        planned = self.count < self.budgets.size
+        return checks.leakage("epsilon", cost) <= self.allowance and planned
+
+    def charged(self, cost: float) -> PlannedAccount:
+        """After a release of this leakage by itself; 0 for a moment without one.
+
+        Raises:
+            BudgetExceeded: If its budget is less, or all planned releases have happened.
+        """
+        if not self.covers(cost):
+            left = TemporalDP(self.allowance)
+            raise BudgetExceeded(self.stream, self.count, TemporalDP(cost), left)
+        return replace(self, count=self.count + 1)
+
+
+TemporalAccount = EndlessAccount | PlannedAccount

@@ -8,15 +8,14 @@ more, since nothing comes before the one and after the other.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import UNIT, shown_down, up
+from sfumato.core.numerics import up
 from sfumato.core.search import largest
 from sfumato.temporal.over_time import temporal_leakage
 from sfumato.temporal.temporal_leakage import LossFunction
@@ -96,14 +95,14 @@ def allocate(backward: LossFunction, forward: LossFunction, alpha: float) -> Tem
     return TemporalBudgets(constant, first, middle, last)
 
 
-def finite_budgets(
+def paper_budgets(
     backward: LossFunction, forward: LossFunction, alpha: float, steps: int
 ) -> Floats:
-    """Budgets for a known number of releases, each moment leaking `alpha`, as published.
+    """Budgets for a known number of releases, each moment leaking `alpha`, as the paper has them.
 
     Examples:
         >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
-        >>> finite_budgets(chain, chain, 1.0, 1)
+        >>> paper_budgets(chain, chain, 1.0, 1)
         array([1.])
 
     References:
@@ -117,78 +116,6 @@ def finite_budgets(
     except InvalidParameter:
         each = np.full(length, level / length)  # one secret, told so many times
     return scaled_budgets(each, backward, forward, level)
-
-
-@dataclass(frozen=True, slots=True)
-class OnlineBudget:
-    """Budgets release by release, for a stream whose end is not known.
-
-    Every budget leaves room for an endless future of constant ones. The first release gets more
-    than the constant, and so does one after moments at which nothing was released.
-
-    Attributes:
-        backward: Loss function of the backward matrix.
-        forward: Loss function of the forward matrix.
-        alpha: What no moment may leak more than.
-        future: Bound on the forward leakage of the next moment that is always left room for.
-        told: Backward leakage of the last moment.
-        room: How much forward leakage the moments so far can bear of the next one.
-
-    Examples:
-        >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
-        >>> stream = OnlineBudget.begin(chain, chain, 1.0)
-        >>> spent = []
-        >>> for _ in range(3):
-        ...     spent.append(stream.offered)
-        ...     stream = stream.spend(stream.offered)
-        >>> np.round(spent, 4)
-        array([0.6299, 0.2598, 0.2598])
-    """
-
-    backward: LossFunction
-    forward: LossFunction
-    alpha: float
-    future: float
-    told: float = 0.0
-    room: float = math.inf
-
-    @classmethod
-    def begin(cls, backward: LossFunction, forward: LossFunction, alpha: float) -> OnlineBudget:
-        """Before the first release."""
-        constant = allocate(backward, forward, alpha).constant
-        return cls(backward, forward, alpha, forward.supremum(constant))
-
-    @property
-    def offered(self) -> float:
-        """The largest budget for the next release that leaves room for any future."""
-        return self._within(self.forward(self.future))
-
-    @property
-    def offered_last(self) -> float:
-        """The largest budget for the next release if nothing follows it."""
-        return self._within(0.0)
-
-    def spend(self, epsilon: float) -> OnlineBudget:
-        """After a release with a budget of at most what was offered; 0 for a moment without one."""
-        budget = checks.leakage("epsilon", epsilon)
-        if budget > max(self.offered, self.offered_last):
-            raise InvalidParameter(
-                "epsilon", epsilon, f"be at most {shown_down(self.offered_last)}"
-            )
-        told = self.backward.after(self.told, budget)
-        left = min(self.room - budget, self.alpha * (1 - 64 * UNIT) - told)
-        return replace(self, told=told, room=self.forward.inverse(max(0.0, left)))
-
-    def _within(self, later: float) -> float:
-        """The largest budget such that, with `later` to come, no moment leaks over alpha."""
-
-        def kept(epsilon: float) -> bool:
-            carried = self.backward(self.told)
-            # A hair less than alpha, for what is left of it is rounded several times.
-            here = up(up(carried + epsilon) + later) <= self.alpha * (1 - 64 * UNIT)
-            return here and up(epsilon + later) <= self.room
-
-        return largest(kept, self.alpha)
 
 
 def scaled_budgets(
