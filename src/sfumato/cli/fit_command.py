@@ -83,9 +83,8 @@ def fit(
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
     from sfumato.stream.fit_model import fit_table
-    from sfumato.stream.release_run import same_file
     from sfumato.tables.missing import Missing
-    from sfumato.tables.readers import Table
+    from sfumato.tables.readers import Table, same_file
 
     table = Table.at(history, separator=separator)
     if same_file(history, output):

@@ -74,8 +74,7 @@ def export(
     """
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.ledger_tables import export_ledger
-    from sfumato.stream.release_run import same_file
-    from sfumato.tables.readers import Table
+    from sfumato.tables.readers import Table, same_file
 
     if same_file(ledger, output):
         raise InvalidParameter("--output", output, "be a file of its own")

@@ -55,8 +55,8 @@ def compile_policy(
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
     from sfumato.stream.policy_files import beside_model, compile_for
-    from sfumato.stream.release_run import same_file
     from sfumato.stream.release_spec import ReleaseSpec
+    from sfumato.tables.readers import same_file
 
     read = options.load_model(model)
     target = output or str(beside_model(model))

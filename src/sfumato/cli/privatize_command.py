@@ -153,9 +153,8 @@ def privatize(
     from sfumato.column.column_spec import ColumnSpec
     from sfumato.column.privatize import privatize as release_column
     from sfumato.core.purpose import Purpose
-    from sfumato.stream.release_run import same_file
     from sfumato.tables.columns import read_columns
-    from sfumato.tables.readers import Table
+    from sfumato.tables.readers import Table, same_file
 
     sink = Table.at(output)
     check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)

@@ -135,11 +135,11 @@ def release(
     from sfumato.store.protocol import Again
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.policy_files import load_policy
-    from sfumato.stream.release_run import release_table, same_file
+    from sfumato.stream.release_run import release_table
     from sfumato.stream.release_spec import ReleaseSpec, beside, document
     from sfumato.stream.remarks import large_total
     from sfumato.tables.missing import Missing
-    from sfumato.tables.readers import Table
+    from sfumato.tables.readers import Table, same_file
     from sfumato.tables.times import Late
 
     read = _renamed(options.load_model(model), stream, value)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def check_files(output: str, plot: str | None, inputs: list[str | None], *, keyed: bool) -> None:
     """What would fail after the draw is refused before it."""
     from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.release_run import same_file
+    from sfumato.tables.readers import same_file
 
     if not Path(output).parent.is_dir() or any(Path(f).is_dir() for f in (output, beside(output))):
         raise InvalidParameter("--output", output, "name a file in a folder that exists")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,14 @@ from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.protocol import Again
 from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.batched_plan import BatchedPlan
-from sfumato.stream.input_groups import groups, until_stopped, with_ticks
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.instant import InstantPlan
 from sfumato.stream.release_spec import beside
 from sfumato.stream.row_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
+from sfumato.tables.input_groups import groups, until_stopped, with_ticks
 from sfumato.tables.interrupt import Interruptible
 from sfumato.tables.problems import BadTable
-from sfumato.tables.readers import STANDARD, Chunk, Table
+from sfumato.tables.readers import Chunk, Table, same_file
 from sfumato.tables.writers import Columns, Output, Record
 
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
@@ -171,8 +170,3 @@ def records(
             known = answer.released is not None
             record += centres[alphabet.index(answer.released)].tolist() if known else [None, None]
         yield [*record, answer.outcome, answer.leakage, answer.model_free]
-
-
-def same_file(left: str, right: str) -> bool:
-    """Whether two names mean one file, however they are written."""
-    return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)

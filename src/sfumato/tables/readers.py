@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -300,3 +301,8 @@ def _separator(given: str) -> str:
         rule = f"be {', '.join(SEPARATORS.values())}, or the character itself"
         raise InvalidParameter("--separator", given, rule)
     return mark
+
+
+def same_file(left: str, right: str) -> bool:
+    """Whether two names mean one file, however they are written."""
+    return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)
