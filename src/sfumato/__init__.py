@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sfumato.column.bounded_leakage import bounded_leakage
-    from sfumato.column.bounded_prior import bounded_prior
+    from sfumato.column.bounded_prior import bounded_leakage, bounded_prior
     from sfumato.column.feature_prior import FeaturePrior
     from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
     from sfumato.column.privatize import Privatizer, privatize
@@ -82,7 +81,7 @@ _HOMES = {
     "core.ledger": ("Ledger",),
     "core.alphabet": ("Alphabet",),
     "store.codec": ("from_bytes", "to_bytes"),
-    "column.bounded_prior": ("bounded_prior",),
+    "column.bounded_prior": ("bounded_leakage", "bounded_prior"),
     "solver.certify": ("certified",),
     "solver.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
     "stream.compile": ("compile_policy",),
@@ -99,7 +98,6 @@ _HOMES = {
     "column.privatize": ("Privatizer", "privatize"),
     "record.publish": ("publish",),
     "series.series_compare": ("compare",),
-    "column.bounded_leakage": ("bounded_leakage",),
     "core.information_leakage": (
         "batch_leakage",
         "information_leakage",

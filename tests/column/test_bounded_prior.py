@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from sfumato import Alphabet, loss, optimal
-from sfumato.column.bounded_leakage import bounded_leakage
-from sfumato.column.bounded_prior import bounded_prior, published_interval
+from sfumato import Alphabet, Channel, loss, optimal
+from sfumato.column.bounded_prior import bounded_leakage, bounded_prior
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from tests.oracles.textbook_lp import textbook_optimum
 
@@ -130,8 +129,7 @@ def test_the_published_binary_rule_leaks_more_than_its_budget(
 ) -> None:
     k = math.exp(epsilon)
     up, down = high / (high - low + k), (1 - low) / (high - low + k)
-    rule = published_interval(low, high, epsilon)
-    assert rule.probabilities == pytest.approx(np.array([[1 - up, up], [down, 1 - down]]))
+    rule = Channel.from_probabilities([[1 - up, up], [down, 1 - down]])
     box = PriorBox([1 - high, low], [1 - low, high])
     assert bounded_leakage(rule, box).epsilon > 1.05 * epsilon
     assert bounded_prior(box, 1 - np.eye(2), epsilon).sip.epsilon <= epsilon

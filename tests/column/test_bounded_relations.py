@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from sfumato.column.bounded_leakage import bounded_lip_from_ldp, ldp_from_bounded_lip
+from sfumato.column.notion_relations import bounded_lip_from_ldp, ldp_from_bounded_lip
 from sfumato.column.prior_sets import Polytope, PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.column.repeated_leakage import repeated_bound_of_set
 from sfumato.core.errors import InvalidParameter

@@ -9,19 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.column.number_mechanisms import (
-    MOST_POINTS_EACH,
-    NumberDesign,
-    classical_scale,
-    guessed,
-    least_noise,
-    least_noise_each,
-    local_noise,
-    local_scale,
-    optimal_number,
-    sampling,
-    sampling_rate,
-)
+from sfumato.column.noise_scales import classical_scale, local_scale, paper_sampling_rate
+from sfumato.column.number_mechanisms import NumberDesign, guessed, optimal_number, sampling
+from sfumato.column.scaled_noise import MOST_POINTS_EACH, least_noise, least_noise_each, local_noise
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.mixture import GaussianMixture
@@ -341,15 +331,15 @@ def test_the_rate_of_sampling_is_the_largest_that_keeps_the_budget(
 def test_the_published_rate_is_that_of_the_paper(epsilon: float, delta: float) -> None:
     k = math.exp(epsilon)
     expected = min(delta * k, 1 - 1 / k + delta / k)
-    assert sampling_rate(epsilon, delta) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-    assert 0 <= sampling_rate(epsilon, delta) <= 1
+    assert paper_sampling_rate(epsilon, delta) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert 0 <= paper_sampling_rate(epsilon, delta) <= 1
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.01), (1.0, 0.05), (0.5, 0.001)])
 def test_the_published_rate_keeps_the_letter_of_its_definition_and_not_the_stronger_form(
     epsilon: float, delta: float
 ) -> None:
-    rate, count = Fraction(sampling_rate(epsilon, delta)), 4000
+    rate, count = Fraction(paper_sampling_rate(epsilon, delta)), 4000
     even, k = Fraction(1, count), factor_below(epsilon)
     row = [rate + (1 - rate) * even] + [(1 - rate) * even] * (count - 1)
     told = [even] * count
@@ -363,7 +353,7 @@ def test_the_published_rate_keeps_the_letter_of_its_definition_and_not_the_stron
 
 
 def test_a_published_rate_is_known_for_every_level() -> None:
-    assert sampling_rate(800.0, 0.1) == 1.0
+    assert paper_sampling_rate(800.0, 0.1) == 1.0
 
 
 # --- the optimum and guessing ---

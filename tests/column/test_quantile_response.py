@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.column.number_mechanisms import guessed, least_noise, optimal_number
+from sfumato.column.number_mechanisms import guessed, optimal_number
 from sfumato.column.quantile_response import _quantile_cells, _response, quantile_response
+from sfumato.column.scaled_noise import least_noise
 from sfumato.noise.lattice import Lattice, Noise
 from tests.oracles.exact_leakage import exact_information_leakage
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from sfumato.column.number_mechanisms import least_noise_each, prior_laplace_scale, sampling_rate
+from sfumato.column.noise_scales import paper_laplace_scale, paper_sampling_rate
+from sfumato.column.scaled_noise import least_noise_each
 from sfumato.noise.densities import gaussian_deltas
 from sfumato.noise.lattice import Noise
 from sfumato.plots.points import Point
@@ -121,7 +122,7 @@ def test_users_who_sample_have_this_error_and_no_other(
 
 @given(epsilon=st.floats(0.0, 8.0), delta=st.floats(0.0, 1.0))
 def test_prop_2_is_the_most_that_the_definition_allows(epsilon: float, delta: float) -> None:
-    k, rate = math.exp(epsilon), sampling_rate(epsilon, delta)
+    k, rate = math.exp(epsilon), paper_sampling_rate(epsilon, delta)
     # A told value is a point mass of `rate` where the marginal has none; the rest is smaller by
     # `1 - rate` everywhere.
     over = rate / k - delta
@@ -133,7 +134,7 @@ def test_prop_2_is_the_most_that_the_definition_allows(epsilon: float, delta: fl
 def test_the_branches_change_at_one_over_k_plus_one(epsilon: float) -> None:
     k = math.exp(epsilon)
     assert (1 - 1 / k) / (k - 1 / k) == pytest.approx(1 / (k + 1))
-    assert sampling_rate(epsilon, 1 / (k + 1)) == pytest.approx(k / (k + 1))
+    assert paper_sampling_rate(epsilon, 1 / (k + 1)) == pytest.approx(k / (k + 1))
 
 
 def test_every_distribution_has_the_same_trend(sampled: Curves) -> None:
@@ -400,7 +401,7 @@ def line_leakage(scale: float) -> float:
 @given(epsilon=st.floats(0.05, 6.0))
 def test_the_least_scale_is_exact_and_the_first_branch_is_always_enough(epsilon: float) -> None:
     least = line_scale(epsilon)
-    published = prior_laplace_scale(THREE.width, epsilon, min(THREE_MASSES))
+    published = paper_laplace_scale(THREE.width, epsilon, min(THREE_MASSES))
     rarest, k = min(THREE_MASSES), math.exp(epsilon)
     assert published == pytest.approx(THREE.width / math.log((k - rarest) / (1 - rarest)))
     assert line_leakage(least) == pytest.approx(epsilon, rel=1e-6)

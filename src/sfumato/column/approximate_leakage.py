@@ -15,10 +15,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.column.divergence_loops import largest_pair_delta, worst_pair_level
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
+from sfumato.core.compiled import njit
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
@@ -26,7 +26,8 @@ from sfumato.core.numerics import UNIT, expected_error, up
 from sfumato.core.randomness import BITS
 from sfumato.core.search import boundary
 
-_HALVINGS = 50
+_HALVINGS, _PAIR_HALVINGS = 50, 52
+"""To the last bits of a level between 0 and some hundred."""
 _WHOLE = 2.0**BITS
 _LARGEST = 700.0
 """Beyond this e**epsilon leaves the floats; the delta at a smaller level is an upper bound."""
@@ -64,25 +65,6 @@ def deltas(channel: Channel, belief: ArrayLike, epsilon: float) -> Floats:
     below = np.maximum((1 + error) * mean - (k * (1 - 2 * UNIT)) * weights, 0).sum(axis=1)
     outward = 1 + (weights.shape[1] + 8) * UNIT
     return np.asarray(np.minimum(1.0, np.maximum(above, below) * outward))
-
-
-def approximate_local_leakage(channel: Channel, epsilon: float) -> LDP:
-    """The exact delta of a channel at a level, without a model, rounded up.
-
-    Examples:
-        >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
-        >>> approximate_local_leakage(noisy, epsilon=0.5).delta
-        0.3378197
-
-    References:
-        [LIP, Def. 1]
-    """
-    level = checks.leakage("epsilon", epsilon)
-    if local_leakage(channel).epsilon <= level:
-        return LDP(level, 0.0)
-    k = math.exp(min(level, _LARGEST)) * (1 - 8 * UNIT)
-    found = largest_pair_delta(channel.weights.astype(np.float64) / _WHOLE, k)
-    return LDP(level, min(1.0, up(found * (1 + (channel.weights.shape[1] + 8) * UNIT))))
 
 
 def leakage_within(channel: Channel, belief: ArrayLike, delta: float) -> LIP:
@@ -127,5 +109,43 @@ def local_leakage_within(channel: Channel, delta: float) -> LDP:
     table = channel.weights.astype(np.float64) / _WHOLE
     # A hair less is allowed to each pair, and more claimed, than the sums may be wrong by.
     slack = 1 - (table.shape[1] + 16) * UNIT
-    level = worst_pair_level(table, allowed * slack, checks.MAX_EPSILON)
+    level = _worst_pair_level(table, allowed * slack, checks.MAX_EPSILON)
     return LDP(min(pure.epsilon, up(level * (1 + 16 * UNIT) + 16 * UNIT)), allowed)
+
+
+@njit(cache=True)
+def _pair_delta(first: Floats, second: Floats, factor: float) -> float:
+    """The sum of what one row has over a multiple of another."""
+    total = 0.0
+    for place in range(first.size):
+        total += max(first[place] - factor * second[place], 0.0)
+    return total
+
+
+@njit(cache=True)
+def _worst_pair_level(rows: Floats, delta: float, limit: float) -> float:
+    """The least logarithm of a factor at which no pair has more than `delta`.
+
+    One level is kept for all pairs: most of them are seen to be under it at once, and only
+    those that are over it raise it. The far pairs come first, since they tend to be the worst.
+    Infinite if it would be over the limit.
+    """
+    level = 0.0
+    for apart in range(len(rows) - 1, 0, -1):
+        for i in range(len(rows) - apart):
+            for swap in range(2):
+                first, second = (i, i + apart) if swap == 0 else (i + apart, i)
+                if _pair_delta(rows[first], rows[second], math.exp(level)) <= delta:
+                    continue
+                if _pair_delta(rows[first], rows[second], math.exp(limit)) > delta:
+                    return math.inf
+                # Compiled: `core.search` asks a rule in Python. The upper end is the safe one.
+                low, high = level, limit
+                for _ in range(_PAIR_HALVINGS):
+                    middle = 0.5 * (low + high)
+                    if _pair_delta(rows[first], rows[second], math.exp(middle)) > delta:
+                        low = middle
+                    else:
+                        high = middle
+                level = high
+    return level

@@ -1,4 +1,10 @@
-r"""The channel of least expected loss that keeps a budget under every prior of a set.
+r"""Leakage under every prior of a set, and the channel of least loss that keeps a budget there.
+
+$$\max_{P \in \mathcal P} \max_{x,y} \left|\log \frac{a(y \mid x)}{P(y)}\right|$$
+
+For one output the extreme ratios are those of the largest entry of its column to the least $P(y)$
+that the set allows, and of the least entry to the largest. Over all priors that is the model-free
+leakage.
 
 For each output $y$ the program bounds $P(y)$ from below by $m_y$ and from above by $M_y$, over the
 whole set, and asks $M_y / k \le a(y|x) \le k\, m_y$. How small $P(y) = P \cdot a_y$ can be is a
@@ -14,20 +20,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sfumato.column.bounded_leakage import bounded_leakage
 from sfumato.column.prior_sets import PriorSet
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter, SolverFailed
-from sfumato.core.guarantees import SIP
+from sfumato.core.guarantees import LIP, SIP
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss, as_matrix
-from sfumato.core.numerics import shown_up
+from sfumato.core.numerics import expected_error, log_up, shown_up
 from sfumato.solver.design_result import Design, measured
 from sfumato.solver.linear_programs import minimum
 
 _SOLVABLE = 20.0
+"""Levels beyond which coefficients of the program lose the digits of the solver."""
 
 
 def bounded_prior(
@@ -65,28 +71,32 @@ def bounded_prior(
     return Design(channel, found.cost, None, worst, found.ldp)
 
 
-def published_interval(low: float, high: float, epsilon: float) -> Channel:
-    r"""The paper's rule for a bit with $P(1) \in [a, b]$, for comparison only.
-
-    $$q_{01} = \frac{b}{b - a + e^\epsilon}, \qquad q_{10} = \frac{1 - a}{b - a + e^\epsilon}$$
-
-    It ignores one side of its own constraint; `bounded_leakage` says what it really leaks.
+def bounded_leakage(channel: Channel, priors: PriorSet) -> LIP:
+    """Exact leakage of one release under the worst prior of a set, rounded up.
 
     Examples:
         >>> from sfumato.column.prior_sets import PriorBox
-        >>> rule = published_interval(0.0, 0.5, 1.0)
-        >>> bounded_leakage(rule, PriorBox([0.5, 0.0], [1.0, 0.5])).epsilon
-        1.4898801
+        >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
+        >>> bounded_leakage(noisy, PriorBox([0.0, 0.0], [1.0, 1.0])).epsilon
+        1.098612288668
 
     References:
-        [LIP, Sec. IV-B]
+        [LIP, Def. 6 and Cor. 2]
     """
-    least, most = checks.fraction("low", low), checks.fraction("high", high)
-    if least > most:
-        raise InvalidParameter("low", low, "be at most high")
-    spread = most - least + math.exp(checks.epsilon("epsilon", epsilon))
-    wrong, missed = most / spread, (1 - least) / spread
-    return Channel.from_probabilities([[1 - wrong, wrong], [missed, 1 - missed]])
+    if priors.size != channel.size:
+        raise InvalidParameter("priors", priors.size, f"be about {channel.size} symbols")
+    if channel.is_constant:
+        return LIP(0.0)
+    weights = channel.weights.astype(np.float64)
+    least, most = weights.min(axis=0), weights.max(axis=0)
+    rarest, commonest = priors.least_means(weights), priors.most_means(weights)
+    if least.min() == 0.0 or rarest.min() <= 0.0:
+        return LIP(float(np.inf))
+    ratio = max(float((most / rarest).max()), float((commonest / least).max()))
+    # Sums of differences may cancel: they are of the size of the largest entry of a column.
+    spread = float((most / rarest).max())
+    error = 4 * expected_error(channel.size) * max(1.0, spread)
+    return LIP(max(0.0, log_up(ratio, error)))
 
 
 def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -> Channel:

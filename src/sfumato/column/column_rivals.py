@@ -11,7 +11,8 @@ from sfumato.column.column_sampler import column_sampler
 from sfumato.column.column_spec import ColumnSpec
 from sfumato.column.knowledge import Knowledge
 from sfumato.column.mechanism_registry import mechanism_named
-from sfumato.column.number_mechanisms import MOST_POINTS_EACH, NumberDesign, guessed
+from sfumato.column.number_mechanisms import NumberDesign, guessed
+from sfumato.column.scaled_noise import MOST_POINTS_EACH
 from sfumato.noise.lattice import Lattice
 
 CONSTANT = "a constant"

@@ -70,25 +70,6 @@ def transferred(guarantee: LIP, prior: ArrayLike, other: ArrayLike) -> LIP:
     return LIP(min(near, ldp_from_lip(LIP(guarantee.epsilon), prior).epsilon))
 
 
-def transfer_radius(guarantee: LIP, prior: ArrayLike, least: float) -> float:
-    r"""The total variation up to which adding the gap is the better of the two bounds.
-
-    $$c\,(e^{L - \epsilon} - 1)$$
-
-    where $c$ is `least`, a bound on the probabilities of both priors, and $L$ the model-free
-    leakage that the guarantee implies. (The paper's corollary lacks a logarithm.)
-
-    Examples:
-        >>> transfer_radius(LIP(1.0), [0.5, 0.5], least=0.4)
-        0.2528483
-
-    References:
-        [LIP, Cor. 6]
-    """
-    room = ldp_from_lip(LIP(guarantee.epsilon), prior).epsilon - guarantee.epsilon
-    return checks.proper_fraction("least", least) * math.expm1(room)
-
-
 def estimated(guarantee: LIP, estimate: ArrayLike, samples: int, failure: float) -> LIP:
     r"""What a pure guarantee under an estimated prior is worth under the true one.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sfumato.column import number_mechanisms as numbers
+from sfumato.column import scaled_noise
 from sfumato.column.bounded_prior import bounded_prior
 from sfumato.column.number_mechanisms import NumberDesign
 from sfumato.column.prior_sets import PriorSet
@@ -118,12 +119,12 @@ _ALL = (
     Mechanism("randomized-response", reports=KaryResponse.at),
     Mechanism("unary-encoding", reports=UnaryEncoding.at),
     Mechanism("subset-selection", reports=SubsetSelection.at),
-    Mechanism("gaussian", numbers=_noise(numbers.least_noise, Noise.GAUSSIAN)),
-    Mechanism("gaussian-each", numbers=_noise(numbers.least_noise_each, Noise.GAUSSIAN)),
-    Mechanism("gaussian-local", numbers=_noise(numbers.local_noise, Noise.GAUSSIAN)),
-    Mechanism("laplace", numbers=_noise(numbers.least_noise, Noise.LAPLACE)),
-    Mechanism("laplace-each", numbers=_noise(numbers.least_noise_each, Noise.LAPLACE)),
-    Mechanism("laplace-local", numbers=_noise(numbers.local_noise, Noise.LAPLACE)),
+    Mechanism("gaussian", numbers=_noise(scaled_noise.least_noise, Noise.GAUSSIAN)),
+    Mechanism("gaussian-each", numbers=_noise(scaled_noise.least_noise_each, Noise.GAUSSIAN)),
+    Mechanism("gaussian-local", numbers=_noise(scaled_noise.local_noise, Noise.GAUSSIAN)),
+    Mechanism("laplace", numbers=_noise(scaled_noise.least_noise, Noise.LAPLACE)),
+    Mechanism("laplace-each", numbers=_noise(scaled_noise.least_noise_each, Noise.LAPLACE)),
+    Mechanism("laplace-local", numbers=_noise(scaled_noise.local_noise, Noise.LAPLACE)),
     Mechanism("sampling", numbers=_sampling),
     Mechanism("quantile-response", numbers=_quantile_response),
 )

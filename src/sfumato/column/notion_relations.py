@@ -10,40 +10,18 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linprog
 
+from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.guarantees import LDP, LIP, SIP
-from sfumato.core.local_leakage import local_leakage
+from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.numerics import UNIT, up
 
 _LARGEST = 700.0
 """Beyond this e**epsilon leaves the floats; the plain bounds are good enough there."""
-
-
-def sip_from_ldp(guarantee: LDP) -> SIP:
-    """Model-free privacy of a sequence bounds its leakage under every model.
-
-    Examples:
-        >>> sip_from_ldp(LDP(1.0))
-        SIP(epsilon=1.0, delta=0.0)
-
-    References:
-        [SIP, Thm. 3]
-    """
-    return SIP(guarantee.epsilon, guarantee.delta)
-
-
-def ldp_from_sip(guarantee: SIP) -> LDP:
-    """Leakage under one model with full support bounds the model-free leakage, twice over.
-
-    References:
-        [SIP, Thm. 3]
-    """
-    _pure("guarantee", guarantee)
-    return LDP(2 * guarantee.epsilon)
 
 
 def lip_from_ldp(guarantee: LDP, prior: ArrayLike) -> LIP:
@@ -111,30 +89,6 @@ def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
     return LDP(min(2 * guarantee.epsilon, _outward(bound)))
 
 
-def approximate_ldp_from_lip(guarantee: LIP) -> LDP:
-    r"""$(2\epsilon, (e^\epsilon + 1)\,\delta)$-LDP follows from $(\epsilon, \delta)$-LIP.
-
-    That is from LIP as it is meant here, with both divergences at most $\delta$. The paper's
-    Definition 5 is weaker and gives $2 e^\epsilon \delta$ only: see `docs/errata.md`.
-
-    References:
-        [LIP, Cor. 3]
-    """
-    if guarantee.delta == 0.0 or guarantee.epsilon > _LARGEST:
-        return LDP(2 * guarantee.epsilon, 1.0 if guarantee.delta else 0.0)
-    delta = (math.exp(guarantee.epsilon) + 1) * guarantee.delta
-    return LDP(2 * guarantee.epsilon, min(1.0, up(delta * (1 + 8 * UNIT))))
-
-
-def worst_case_lip(channel: Channel) -> LIP:
-    """Leakage under the worst of all priors: the model-free leakage.
-
-    References:
-        [LIP, Cor. 2]
-    """
-    return LIP(local_leakage(channel).epsilon)
-
-
 def identifiability_from_lip(guarantee: LIP, prior: ArrayLike) -> float:
     r"""Bound on the log quotient of two posteriors: $2\epsilon + D_\infty$.
 
@@ -143,15 +97,6 @@ def identifiability_from_lip(guarantee: LIP, prior: ArrayLike) -> float:
     """
     _pure("guarantee", guarantee)
     return _outward(2 * guarantee.epsilon + _spread(prior))
-
-
-def lip_from_identifiability(bound: float, prior: ArrayLike) -> LIP:
-    r"""$\ln(p_{\min} + (1 - p_{\min})\, e^{\epsilon + D_\infty})$-LIP.
-
-    References:
-        [LIP, Thm. 3]
-    """
-    return lip_from_ldp(LDP(checks.leakage("bound", bound) + _spread(prior)), prior)
 
 
 def information_from_lip(guarantee: LIP) -> float:
@@ -177,6 +122,56 @@ def maximal_leakage_from_lip(guarantee: LIP) -> float:
     """
     _pure("guarantee", guarantee)
     return guarantee.epsilon
+
+
+def bounded_lip_from_ldp(guarantee: LDP, priors: PriorSet) -> LIP:
+    r"""$\ln(p + e^\epsilon (1 - p))$-LIP under every prior of a set.
+
+    where $p$ is the least probability that any prior of the set gives to any symbol. An approximate
+    guarantee carries over. Of a larger set less can be said: the paper prints the opposite
+    inequality, $p + e^\epsilon (1 - p) \le P_{\min} + e^\epsilon (1 - P_{\min})$ for a prior $P$ of
+    the set, in its remark on the theorem.
+
+    Examples:
+        >>> from sfumato.column.prior_sets import PriorList
+        >>> bounded_lip_from_ldp(LDP(1.0), PriorList([[0.5, 0.5], [0.2, 0.8]])).epsilon
+        0.8648397
+
+    References:
+        [LIP, Thm. 2]
+    """
+    if priors.size == 1:
+        return LIP(0.0, guarantee.delta)
+    least = float(priors.least_masses.min()) - _error(priors)
+    if least <= 0.0:
+        return LIP(guarantee.epsilon, guarantee.delta)
+    return lip_from_ldp(guarantee, [least, 1 - least])
+
+
+def ldp_from_bounded_lip(guarantee: LIP, priors: PriorSet) -> LDP:
+    r"""$\min\{2\epsilon, \ln((e^\epsilon - 1 + p)/p)\}$-LDP from a guarantee for a set of priors.
+
+    where $p$ is the least probability of a symbol under that prior of the set for which it is
+    largest. Mixtures of listed priors are in the set; the paper takes the listed ones alone.
+
+    This is what the evenest prior gives by itself and not the best for the set: over all priors
+    a leakage of $\epsilon$ *is* a model-free one, while $p = 1/n$ still adds to it.
+
+    Examples:
+        >>> from sfumato.column.prior_sets import PriorList
+        >>> ldp_from_bounded_lip(LIP(1.0), PriorList([[0.4, 0.6], [0.2, 0.8]])).epsilon
+        1.6668960
+
+    References:
+        [LIP, Thm. 2]
+    """
+    _pure("guarantee", guarantee)
+    if priors.size == 1:
+        return LDP(0.0)
+    least = _evenest(priors) - _error(priors)
+    if least <= 0.0:
+        return LDP(2 * guarantee.epsilon)
+    return ldp_from_lip_closed_form(guarantee, [least, 1 - least])
 
 
 def mutual_information(channel: Channel, belief: ArrayLike) -> float:
@@ -208,20 +203,6 @@ def maximal_leakage(channel: Channel) -> float:
     return max(0.0, float(np.log(channel.probabilities.max(axis=0).sum())))
 
 
-def differential_identifiability(channel: Channel, belief: ArrayLike) -> float:
-    """Largest log quotient of two posteriors given the same output.
-
-    References:
-        [LIP, Def. 3]
-    """
-    prior = checks.belief("belief", belief, channel.size)
-    weighted = prior[:, None] * channel.probabilities
-    least = weighted.min(axis=0)
-    if least.min() == 0.0:
-        return math.inf
-    return float(np.log(weighted.max(axis=0) / least).max())
-
-
 def _shares(prior: ArrayLike) -> Floats:
     mass = checks.belief("prior", prior)
     return np.asarray(mass / mass.sum())
@@ -244,6 +225,52 @@ def _outward(value: float) -> float:
     return up(value * (1 + 32 * UNIT)) if value > 0 else 0.0
 
 
-def _pure(name: str, guarantee: SIP | LIP) -> None:
+def _pure(name: str, guarantee: LIP) -> None:
     if guarantee.delta != 0.0:
         raise InvalidParameter(name, guarantee, "have delta 0")
+
+
+def _error(priors: PriorSet) -> float:
+    """What a probability may be off: sums and differences of numbers up to 1."""
+    return (4 * priors.size + 16) * UNIT
+
+
+def _evenest(priors: PriorSet) -> float:
+    """The largest least probability of a symbol under a prior of the set."""
+    match priors:
+        case PriorList():
+            return float(_evenest_mixture(priors.priors).min())
+        case PriorBox():
+            free = max(0.0, 1 - float(priors.lower.sum()))
+            return min(float(priors.upper.min()), _lifted(priors.lower, free))
+        case PriorBall():
+            return min(1 / priors.size, _lifted(priors.centre, priors.radius))
+    # Any prior of the set is on the safe side.
+    return float(priors.nominal.min())
+
+
+def _lifted(masses: Floats, added: float) -> float:
+    """How high the least of some masses can be made by adding so much to them in all.
+
+    To lift the j least of them to t takes j t minus their sum.
+    """
+    counts = np.arange(1, masses.size + 1)
+    return float(((added + np.cumsum(np.sort(masses))) / counts).min())
+
+
+def _evenest_mixture(rows: Floats) -> Floats:
+    """The mixture of rows whose least entry is largest: the value of a matrix game."""
+    count, size = rows.shape
+    found = linprog(
+        np.append(np.zeros(count), -1.0),
+        np.column_stack([-rows.T, np.ones(size)]),
+        np.zeros(size),
+        np.append(np.ones(count), 0.0)[None, :],
+        [1.0],
+        method="highs",
+    )
+    candidates = [*rows]
+    if found.x is not None and (weights := np.clip(found.x[:count], 0.0, None)).sum() > 0:
+        # Clipped, the weights are those of a mixture, whatever the solver's tolerance was.
+        candidates.append(weights @ rows / weights.sum())
+    return max(candidates, key=lambda row: float(row.min()))

@@ -13,8 +13,12 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.column.bounded_leakage import bounded_lip_from_ldp, ldp_from_bounded_lip
-from sfumato.column.notion_relations import ldp_from_lip, lip_from_ldp
+from sfumato.column.notion_relations import (
+    bounded_lip_from_ldp,
+    ldp_from_bounded_lip,
+    ldp_from_lip,
+    lip_from_ldp,
+)
 from sfumato.column.prior_sets import PriorSet
 from sfumato.core import checks
 from sfumato.core.channel import Channel
@@ -98,22 +102,6 @@ def correlated_bound(guarantees: Sequence[LIP], priors: Sequence[ArrayLike], lea
     mass = checks.proper_fraction("least", least)
     # The rarest sequence against all others together: two symbols of these probabilities.
     return lip_from_ldp(free, np.array([mass, 1 - mass]) if mass < 0.5 else [0.5, 0.5])
-
-
-def linked(channel: Channel, secrets: ArrayLike) -> Channel:
-    """The channel from something correlated to the output, through the true value.
-
-    Its leakage is never more than that of the value itself.
-
-    Args:
-        channel: From the value to the output.
-        secrets: One row of probabilities of the value for each secret.
-
-    References:
-        [LIP, Lem. 1]
-    """
-    rows = checks.row_stochastic("secrets", secrets, channel.size)
-    return Channel.from_probabilities(rows @ channel.probabilities, channel.outputs)
 
 
 def repeated_bound_of_set(guarantees: Sequence[LIP], priors: PriorSet) -> LIP:

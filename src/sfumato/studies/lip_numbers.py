@@ -73,19 +73,15 @@ from sfumato.column.approximate_leakage import (
     leakage_within,
     local_leakage_within,
 )
-from sfumato.column.number_mechanisms import (
-    NumberDesign,
+from sfumato.column.noise_scales import (
     classical_scale,
-    guessed,
-    least_noise,
-    least_noise_each,
-    local_noise,
     local_scale,
-    optimal_number,
-    prior_laplace_scale,
-    sampling_rate,
+    paper_laplace_scale,
+    paper_sampling_rate,
 )
+from sfumato.column.number_mechanisms import NumberDesign, guessed, optimal_number
 from sfumato.column.quantile_response import quantile_response
+from sfumato.column.scaled_noise import least_noise, least_noise_each, local_noise
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
@@ -181,7 +177,7 @@ def figure_7() -> list[Point]:
         for density in DENSITIES
         for figure, x, epsilon, delta in settings
         for curve, error in (
-            ("Prop. 2", (1 - sampling_rate(epsilon, delta)) * density.difference),
+            ("Prop. 2", (1 - paper_sampling_rate(epsilon, delta)) * density.difference),
             ("λ = δ", (1 - delta) * density.difference),
             ("say nothing", density.deviation),
         )
@@ -435,7 +431,7 @@ def _gaussian_errors(
 
 def _three_values(epsilon: float) -> Iterator[Point]:
     local = THREE.width / epsilon
-    published = prior_laplace_scale(THREE.width, epsilon, min(THREE_MASSES))
+    published = paper_laplace_scale(THREE.width, epsilon, min(THREE_MASSES))
     one = least_noise(Noise.LAPLACE, THREE, THREE_MASSES, epsilon)
     each = least_noise_each(Noise.LAPLACE, THREE, THREE_MASSES, epsilon)
     constant = largest_constant(epsilon)
