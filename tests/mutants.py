@@ -32,7 +32,10 @@ COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md")
 
 PATIENCE = 300.0
 """Seconds after which a bug is said to hang; the slowest tests compile loops for a minute."""
+LONG = 3600.0
+"""The same for all tests together, without a bug."""
 
+SETTINGS = {"HYPOTHESIS_PROFILE": "mutants", "OPENBLAS_NUM_THREADS": "1"}
 PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", "-rfE")
 _FIRST = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - (.*))?$", re.MULTILINE)
 _NO_KILL = re.compile(
@@ -71,17 +74,24 @@ class Mutant:
         files = sorted(sources.rglob("*.py"))
         return [file for file in files for _ in range(file.read_text().count(self.old))]
 
-    def planted(self, tree: Path) -> bool:
-        """Put the bug into a copy, and forget what was compiled of it; whether it fits."""
+    def misfit(self, tree: Path) -> str | None:
+        """Why the bug cannot be planted or noticed; None if it can."""
         found = self.places(tree / SOURCES)
-        if len(found) != 1 or self.new == self.old:
-            return False
-        [file] = found
+        if len(found) != 1:
+            return f"its text stands {len(found)} times, not once"
+        for test in self.tests:
+            file, _, name = test.partition("::")  # a class of laws is inherited: its name is there
+            if not (tree / file).exists() or name.split("::")[0] not in (tree / file).read_text():
+                return f"there is no {test}"
+        return None
+
+    def plant(self, tree: Path) -> None:
+        """Put the bug into a copy, and forget what was compiled of it."""
+        [file] = self.places(tree / SOURCES)
         file.write_text(file.read_text().replace(self.old, self.new))
         for stale in [file, *_users(file, tree / SOURCES)]:
             for cache in (stale.parent / "__pycache__").glob(f"{stale.stem}.*"):
                 cache.unlink()
-        return True
 
 
 @dataclass(frozen=True)
@@ -138,19 +148,19 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def _pytest(tree: Path, arguments: Iterable[str]) -> tuple[int, str]:
+def _pytest(tree: Path, arguments: Iterable[str], patience: float) -> tuple[int, str]:
     """Exit code and output of pytest in a copy; whatever it started ends with it."""
     running = subprocess.Popen(
         [sys.executable, *PYTEST, *arguments],
         cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree / SOURCES), "OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | SETTINGS | {"PYTHONPATH": str(tree / SOURCES)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
     try:
-        said, _ = running.communicate(timeout=PATIENCE)
+        said, _ = running.communicate(timeout=patience)
     except BaseException:
         os.killpg(running.pid, signal.SIGKILL)  # a forked child would keep the pipe open
         running.communicate()
@@ -163,11 +173,11 @@ def tried(mutant: Mutant) -> Result:
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = copied(Path(folder))
-        if not mutant.planted(tree):
-            count = len(mutant.places(ROOT / SOURCES))
-            return Result(mutant, Verdict.UNFIT, f"its text stands {count} times", 0.0)
+        if (misfit := mutant.misfit(tree)) is not None:
+            return Result(mutant, Verdict.UNFIT, misfit, 0.0)
+        mutant.plant(tree)
         try:
-            ended = _pytest(tree, ["-x", *mutant.tests])
+            ended = _pytest(tree, ["-x", *mutant.tests], PATIENCE)
         except subprocess.TimeoutExpired:
             return Result(mutant, Verdict.HUNG, " ".join(mutant.tests), PATIENCE)
     return Result(mutant, *_judged(*ended), time.monotonic() - start)
@@ -188,9 +198,18 @@ def check_clean(mutants: Sequence[Mutant]) -> bool:
     """Whether all tests pass where nothing was planted."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
-        code, said = _pytest(copied(Path(folder)), tests)
+        code, said = _pytest(copied(Path(folder)), tests, LONG)
     print(said.strip().splitlines()[-1] if code == 0 else said)
     return code == 0
+
+
+def listed(mutants: Sequence[Mutant]) -> bool:
+    """Name bugs and where they fit; whether all do."""
+    misfits = [mutant.misfit(ROOT) for mutant in mutants]
+    for mutant, misfit in zip(mutants, misfits, strict=True):
+        where = [str(file.relative_to(ROOT)) for file in mutant.places(ROOT / SOURCES)]
+        print(mutant.name, f"    {f'{Verdict.UNFIT}: {misfit}' if misfit else where[0]}", sep="\n")
+    return not any(misfits)
 
 
 def main() -> int:
@@ -205,11 +224,7 @@ def main() -> int:
     if not mutants:
         raise SystemExit(f"no mutant is named {' or '.join(asked.only)}")
     if asked.list:
-        fits = {each: each.places(ROOT / SOURCES) for each in mutants}
-        for mutant, found in fits.items():
-            where = ", ".join(str(file.relative_to(ROOT)) for file in found) or Verdict.UNFIT
-            print(f"{mutant.name}\n    {where}")
-        return int(any(len(found) != 1 for found in fits.values()))
+        return int(not listed(mutants))
     if asked.check_clean and not check_clean(mutants):
         return 1
     start, results = time.monotonic(), []

@@ -157,6 +157,22 @@ def test_symbols_are_certified_within_every_group_too(mechanism: str) -> None:
         assert len(seen) == 2
 
 
+def test_the_group_about_which_most_is_told_is_the_one_that_counts() -> None:
+    rng = np.random.default_rng(4)
+    shares = {"east": [0.98, 0.01, 0.01], "west": [0.4, 0.3, 0.3]}
+    homes = [["east", "west"][place] for place in rng.integers(0, 2, 400)]
+    frame = {"home": homes, "x": [str(rng.choice(list("abc"), p=shares[h])) for h in homes]}
+    with watched() as seen:
+        done = release(frame, keep=["home"])
+    assert sorted(channel.is_constant for channel in seen) == [False, True]
+    [telling] = [channel for channel in seen if not channel.is_constant]
+    pairs = list(zip(frame["home"], frame["x"], strict=True))
+    counts = np.array([pairs.count(("west", symbol)) for symbol in "abc"]) + 0.5
+    ratio = exact_ratio(telling, (counts / counts.sum()).tolist())
+    assert ratio > 2
+    assert below(ratio, done.certificate.lip.epsilon)
+
+
 def test_groups_may_be_learnt_from_public_records_and_a_new_one_is_refused() -> None:
     past, now = flowers(seed=5), flowers(seed=6, each=4)
     done = release(now, "width", keep=["kind"], history=past, **NUMBERS)

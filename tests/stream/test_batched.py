@@ -56,6 +56,7 @@ from tests.oracles.batches import (
     moved_by,
     random_process,
 )
+from tests.oracles.joint import exact_leakage
 
 ALPHA = 1e-6  # false alarm rate of a statistical test
 SECRET = b"a secret of sixteen bytes or more"
@@ -378,6 +379,22 @@ def test_no_batch_passes_what_its_values_may(amount: float, data: st.DataObject)
         assert exact_sum([e.ldp.epsilon for e in batch]) <= len(batch) * Fraction(1.2 * amount)
         assert all(event.sip == SIP(0.0) for event in batch[:-1])
         assert {event.batch for event in batch} == {batch[0].sequence}
+
+
+def test_what_rounding_did_to_the_belief_is_paid_for() -> None:
+    plan, drift = plan_of(PerStep(SIP(0.5))), 1e-5
+    fresh = plan.begin("s")
+    state = replace(fresh, belief=replace(fresh.belief, drift=drift))
+    found = plan.prepare(state)
+    assert found is not None
+    weights, masses = found.design.channel.weights.tolist(), found.parts.masses
+    told = found.patterns[found.design.channel.outputs[0]].tolist()
+    events, _ = plan.observe(state, [LETTERS.alphabet.labels[place] for place in told])
+    charged = events[-1].sip.epsilon
+    for signs in itertools.product((-drift, drift), repeat=3):
+        other = masses * np.exp(np.repeat(signs, 3))  # the first value of a batch comes first
+        assert exact_leakage(weights, other.tolist()) <= charged <= 1.0
+    assert charged > exact_leakage(weights, masses.tolist()) + drift
 
 
 # Refusals ----------------------------------------------------------------------------------------

@@ -149,6 +149,18 @@ def test_any_kept_channel_keeps_its_price_at_any_belief(
     note("constant" if constant else "mixed" if parts else "as kept")
 
 
+@pytest.mark.parametrize("units", [(3, 2, 2), (5, 4, 4), (9, 7, 7), (2, 3, 3)])
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.2])
+def test_a_rare_output_is_certified_after_its_marginal_was_rounded(
+    units: tuple[int, int, int], epsilon: float
+) -> None:
+    # A marginal of a few units is rounded by a part of itself: the first repair is not enough.
+    even = np.full(3, 1 / 3)
+    rare = np.array(units) / PART
+    tables = handmade([np.stack([1 - rare, rare], axis=1)], even)
+    check(chain_of(3), tables, Belief(even), 0, (epsilon, math.inf))
+
+
 @settings(max_examples=60)
 @given(st.sampled_from([2, 3]), st.data())
 def test_the_current_value_of_a_longer_chain_counts(order: int, data: st.DataObject) -> None:
