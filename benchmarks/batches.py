@@ -19,7 +19,7 @@ from chains import Case, binary, grid, ring
 import sfumato as sf
 from sfumato.solver.linear_programs import solve_transport
 from sfumato.stream.partition.batch_design import design_batch
-from sfumato.stream.partition.patterns import BatchDesign
+from sfumato.stream.partition.cells import StepDesign
 
 EPSILON = 0.2
 """Leakage per value: 10 in a second of 50 values."""
@@ -51,11 +51,11 @@ def growth_of_listed() -> None:
             run = partial(design_batch, case.chain, belief, width, loss, budget)
             run()
             spent, found = min((timed(run) for _ in range(3)), key=lambda pair: pair[0])
-            assert isinstance(found, BatchDesign)
+            assert isinstance(found, StepDesign)
             ratio = ""
             if 16 <= size <= 256:
                 table = loss.between(found.patterns).matrix
-                peer, _ = timed(partial(solve_transport, found.parts.masses, table, budget))
+                peer, _ = timed(partial(solve_transport, found.partition.masses, table, budget))
                 ratio = f"{peer / spent:,.0f}"
             gap = (found.design.gap or 0.0) / found.design.cost
             print(
@@ -111,9 +111,7 @@ def walked(case: Case, width: int, values: int = 20) -> tuple[float, float, floa
     if width == 1:
         # One value is what the instantaneous release solves on all cells.
         listed = case.chain.size
-    plan = sf.BatchedPlan(
-        case.chain, budget, loss, width, listed=listed, purpose=sf.Purpose.SIMULATION
-    )
+    plan = sf.Plan(case.chain, budget, loss, width, listed=listed, purpose=sf.Purpose.SIMULATION)
     coins, labels = sf.seeded(1), case.chain.alphabet.labels
     path = case.chain.sample(values, sf.seeded(2))
     state = plan.begin("grid")
@@ -150,8 +148,8 @@ def fleets() -> None:
     for width in (1, 2, 3, 4, 5):
         budget = 0.5 * width
         policy = sf.compile_policy(case.chain, loss, budget, width=width, steps=16_000)
-        plan = sf.BatchedPlan(case.chain, sf.PerStep(sf.SIP(0.5)), loss, width, policy=policy)
-        fleet = sf.BatchedFleet(plan, [str(place) for place in range(streams)])
+        plan = sf.Plan(case.chain, sf.PerStep(sf.SIP(0.5)), loss, width, policy=policy)
+        fleet = sf.Fleet(plan, [str(place) for place in range(streams)])
         steps = np.split(walk(case, streams, 24 * width, rng), 24, axis=1)
         spent = min([timed(partial(fleet.step, values))[0] for values in steps][4:])
         each = 1e6 * spent / streams / width

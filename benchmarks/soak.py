@@ -17,7 +17,7 @@ from chains import ring
 
 import sfumato as sf
 from sfumato.solver.policy import WHOLE, Policy
-from sfumato.stream.fleet_arrays import Crowd, Prepared
+from sfumato.stream.fleet_arrays import Prepared, StreamArrays
 
 EPSILON = 0.5
 STREAMS = 10_000
@@ -83,7 +83,7 @@ def main() -> None:
     events = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000_000
     case = ring()
     policy = sf.compile_policy(case.chain, case.loss, EPSILON, steps=case.steps)
-    crowd = Crowd(case.chain, policy.tables, policy.repair_limit, STREAMS)
+    crowd = StreamArrays(case.chain, policy.tables, policy.repair_limit, STREAMS)
     tables = integer_tables(policy, case.chain.size)
     everyone, allowed = np.arange(STREAMS), np.tile([EPSILON, np.inf], (STREAMS, 1))
     moves, rng, coins = (

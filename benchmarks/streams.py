@@ -86,7 +86,7 @@ def bare_floors(case: Case, streams: int) -> tuple[float, float]:
 def fleet_time(case: Case, policy: Policy, streams: int, threads: int = 1) -> float:
     """Microseconds per event of a fleet that has been under way for a while."""
     plan = plan_for(case, policy)
-    fleet = sf.InstantFleet(plan, [f"s{place}" for place in range(streams)], threads=threads)
+    fleet = sf.Fleet(plan, [f"s{place}" for place in range(streams)], threads=threads)
     walk = Walk(case, streams)
     labels = case.chain.alphabet.labels
     numbered = labels == tuple(range(len(labels)))
@@ -115,9 +115,9 @@ def single_time(case: Case, policy: Policy) -> float:
     return best(run, len(values))
 
 
-def plan_for(case: Case, policy: Policy) -> sf.InstantPlan:
+def plan_for(case: Case, policy: Policy) -> sf.Plan:
     """A release of the same budget for every step."""
-    return sf.InstantPlan(case.chain, sf.PerStep(sf.SIP(EPSILON)), case.loss, policy=policy)
+    return sf.Plan(case.chain, sf.PerStep(sf.SIP(EPSILON)), case.loss, policy=policy)
 
 
 class Walk:
@@ -244,8 +244,8 @@ def memory_table() -> None:
             "window of 10": sf.Window(sf.SIP(5.0), 10),
         }
         for name, budget in budgets.items():
-            plan = sf.InstantPlan(chain, budget, loss, policy=policy)
-            fleet = sf.InstantFleet(plan, [str(place) for place in range(8)])
+            plan = sf.Plan(chain, budget, loss, policy=policy)
+            fleet = sf.Fleet(plan, [str(place) for place in range(8)])
             sizes = []
             for step in range(1_000):
                 fleet.step(rng.integers(size, size=8))

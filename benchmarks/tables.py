@@ -57,7 +57,7 @@ def run_one(
     from sfumato.core.guarantees import LDP, SIP
     from sfumato.models.encoding import StreamModel, Symbols
     from sfumato.store.files import load
-    from sfumato.stream.instant import InstantPlan
+    from sfumato.stream.plan import Plan
     from sfumato.stream.release_run import release_table
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.readers import Table
@@ -75,9 +75,9 @@ def run_one(
             from dataclasses import replace
 
             event = Event(state.stream, state.sequence, Outcome.RELEASED, 0, *free)
-            return event, replace(state, sequence=state.sequence + 1)
+            return (event,), replace(state, sequence=state.sequence + 1)
 
-        InstantPlan.step = constant_step
+        Plan.step = constant_step
     start = time.perf_counter()
     report = release_table(Table.at(source), Table.at(output), stream_model, plan)
     seconds = time.perf_counter() - start

@@ -15,9 +15,9 @@ from sfumato import (
     SIP,
     Alphabet,
     Channel,
-    InstantPlan,
     MarkovChain,
     PerStep,
+    Plan,
     Policy,
     compile_policy,
     loss,
@@ -93,12 +93,12 @@ def capped_policy(epsilon: float, ldp: float) -> Policy:
     return compile_policy(chain, loss.hamming(chain.alphabet), epsilon, ldp=ldp, steps=32)
 
 
-def plan_of(name: str, budget: Budget | None = None, **options: Any) -> InstantPlan:
+def plan_of(name: str, budget: Budget | None = None, **options: Any) -> Plan:
     """A plan with a policy for a step of 1, capped at 1.5 if the budget is capped."""
     chosen = PerStep(SIP(1.0)) if budget is None else budget
     cap = None if chosen.ldp is None else 1.5
     options.setdefault("policy", policy_of(name, 1.0, cap))
-    return InstantPlan(CHAINS[name], chosen, loss.hamming(CHAINS[name].alphabet), **options)
+    return Plan(CHAINS[name], chosen, loss.hamming(CHAINS[name].alphabet), **options)
 
 
 def handmade(
@@ -192,3 +192,9 @@ def overcharged(weights: list[list[int]], shares: Sequence[Any], charge: Sequenc
 
 def stored(state: StreamState) -> bytes:
     return to_bytes(state)
+
+
+def value_loss(plan: Plan) -> loss.Loss:
+    """The loss of a plan that releases value by value."""
+    assert isinstance(plan.loss, loss.Loss)
+    return plan.loss

@@ -21,12 +21,12 @@ from sfumato import (
     Alphabet,
     Fallback,
     Horizon,
-    InstantPlan,
     Ledger,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
+    Plan,
     Prior,
     Window,
     composed,
@@ -127,18 +127,18 @@ def test_sparse_rows_without_zeros_have_full_support() -> None:
 
 def test_an_allowance_that_rounding_eats_up_releases_a_constant() -> None:
     chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
-    plan = InstantPlan(
+    plan = Plan(
         chain, PerStep(SIP(1e-8)), loss.hamming(chain.alphabet), on_exhausted=Fallback.SUPPRESS
     )
     state = replace(plan.begin("s"), belief=replace(chain.first(), drift=1e-8))
-    event, _ = plan.step(state, 0, secure())
+    (event,), _ = plan.step(state, [0], secure())
     assert event.outcome is Outcome.RELEASED
     assert (event.sip.epsilon, event.ldp.epsilon) == (0.0, 0.0)
 
 
 def test_the_published_rule_can_be_used_where_it_holds() -> None:
     even = Prior([0.5, 0.5])
-    plan = InstantPlan(even, PerStep(SIP(1.0)), loss.hamming(even.alphabet), Method.PUBLISHED)
+    plan = Plan(even, PerStep(SIP(1.0)), loss.hamming(even.alphabet), method=Method.PUBLISHED)
     assert plan.prepare(plan.begin("s")) is not None
 
 
@@ -154,8 +154,8 @@ def test_a_ledger_never_reads_more_than_its_horizon() -> None:
 
 def test_an_onlooker_is_told_when_the_plan_cannot_have_done_that() -> None:
     even = Prior([0.5, 0.5])
-    plan = InstantPlan(even, PerStep(SIP(1.0)), loss.hamming(even.alphabet))
-    event, state = plan.step(plan.begin("s"), 0, secure())
+    plan = Plan(even, PerStep(SIP(1.0)), loss.hamming(even.alphabet))
+    (event,), state = plan.step(plan.begin("s"), [0], secure())
     attempts = (
         (state, 1 - int(event.released or 0), Outcome.REPEATED),  # not the last
         (state, 0, Outcome.SUPPRESSED),  # suppressed, yet something left
@@ -163,7 +163,7 @@ def test_an_onlooker_is_told_when_the_plan_cannot_have_done_that() -> None:
     )
     for before, output, outcome in attempts:
         with pytest.raises(InvalidParameter):
-            plan.observe(before, output, outcome)
+            plan.observe(before, [output], outcome)
 
 
 def test_a_label_that_cannot_be_stored_is_refused_by_name() -> None:

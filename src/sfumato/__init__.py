@@ -60,14 +60,12 @@ if TYPE_CHECKING:
     from sfumato.solver.policy import Policy
     from sfumato.store.codec import from_bytes, to_bytes
     from sfumato.store.files import load, save
-    from sfumato.stream.batched import BatchedRelease
-    from sfumato.stream.batched_fleet import BatchedFleet, BatchStep
-    from sfumato.stream.batched_plan import BatchedPlan
     from sfumato.stream.compile import compile_policy
     from sfumato.stream.composition import composed
-    from sfumato.stream.fleet import FleetStep, InstantFleet
-    from sfumato.stream.instant import InstantPlan, InstantRelease
+    from sfumato.stream.fleet import Fleet, Step
     from sfumato.stream.partition import batch_loss
+    from sfumato.stream.plan import Plan
+    from sfumato.stream.release import BatchedRelease, InstantRelease
     from sfumato.stream.sequence_leakage import SequenceTable, tabulate
     from sfumato.temporal.over_time import temporal_leakage
     from sfumato.temporal.temporal_leakage import LossFunction
@@ -121,13 +119,11 @@ _HOMES = {
     "column.prior_sets": ("PriorBall", "PriorBox", "PriorList"),
     "core.randomness": ("Address", "Domain", "keyed", "secure", "seeded"),
     "series.filter_banks": ("seasonal",),
-    "stream.batched": ("BatchedRelease",),
-    "stream.batched_fleet": ("BatchStep", "BatchedFleet"),
-    "stream.batched_plan": ("BatchedPlan",),
-    "stream.fleet": ("FleetStep", "InstantFleet"),
+    "stream.fleet": ("Fleet", "Step"),
+    "stream.plan": ("Plan",),
+    "stream.release": ("BatchedRelease", "InstantRelease"),
     "core.purpose": ("Fallback", "Purpose"),
     "core.state": ("StreamState",),
-    "stream.instant": ("InstantPlan", "InstantRelease"),
     "series.realtime": ("Realtime",),
     "series.series_release": ("Unit",),
     "temporal.temporal_plan": ("TemporalPlan",),
@@ -143,9 +139,6 @@ __all__ = [
     "Address",
     "Alphabet",
     "ApproxDP",
-    "BatchStep",
-    "BatchedFleet",
-    "BatchedPlan",
     "BatchedRelease",
     "Belief",
     "Channel",
@@ -155,13 +148,11 @@ __all__ = [
     "Event",
     "Fallback",
     "FeaturePrior",
-    "FleetStep",
+    "Fleet",
     "FullCoupling",
     "GaussianMixture",
     "Geometric",
     "Horizon",
-    "InstantFleet",
-    "InstantPlan",
     "InstantRelease",
     "JointMixture",
     "Ledger",
@@ -172,6 +163,7 @@ __all__ = [
     "PairChain",
     "PatternLibrary",
     "PerStep",
+    "Plan",
     "Policy",
     "Prior",
     "PriorBall",
@@ -183,6 +175,7 @@ __all__ = [
     "Realtime",
     "SequenceTable",
     "SfumatoError",
+    "Step",
     "StreamState",
     "TemporalDP",
     "TemporalPlan",

@@ -24,13 +24,11 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.record.publish import publish
 from sfumato.series.series_methods import METHODS, Setting
-from sfumato.stream.batched import BatchedRelease
-from sfumato.stream.batched_fleet import BatchedFleet
-from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.compile import compile_policy
-from sfumato.stream.fleet import InstantFleet
-from sfumato.stream.instant import InstantPlan, InstantRelease
+from sfumato.stream.fleet import Fleet
 from sfumato.stream.partition.batch_loss import additive
+from sfumato.stream.plan import Plan
+from sfumato.stream.release import BatchedRelease, InstantRelease
 from sfumato.temporal.temporal_leakage import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer, Histogram, Measurement
 from sfumato.temporal.temporal_plan import TemporalPlan
@@ -103,8 +101,8 @@ def of_fleets(coins: Randomness) -> None:
     measure = loss.hamming(CHAIN.alphabet)
     for budget in BUDGETS[:3]:
         policy = compile_policy(CHAIN, measure, budget, steps=200)
-        plan = InstantPlan(CHAIN, PerStep(SIP(budget)), measure, policy=policy)
-        fleet = InstantFleet(plan, ["ann", "bob"], randomness=coins)
+        plan = Plan(CHAIN, PerStep(SIP(budget)), measure, policy=policy)
+        fleet = Fleet(plan, ["ann", "bob"], randomness=coins)
         for bit in BITS:
             fleet.step([bit, bit])
         alone = InstantRelease(
@@ -113,8 +111,8 @@ def of_fleets(coins: Randomness) -> None:
         list(alone.over(BITS))
     each = additive(measure)
     policy = compile_policy(CHAIN, each, 1.5, width=3, steps=200)
-    batches = BatchedPlan(CHAIN, PerStep(SIP(0.5)), each, 3, policy=policy)
-    BatchedFleet(batches, ["ann"], randomness=coins).step([[0, 0, 1]])
+    batches = Plan(CHAIN, PerStep(SIP(0.5)), each, 3, policy=policy)
+    Fleet(batches, ["ann"], randomness=coins).step([[0, 0, 1]])
 
 
 def of_moments(coins: Randomness) -> None:
@@ -274,14 +272,14 @@ def left_by_shared_coins(coins: Randomness) -> NDArray[np.bool_]:
     low = np.zeros((len(TRUTH), 3), dtype=np.int64)
     high = np.full(low.shape, 2**62)
     for budget in BUDGETS:
-        plan = InstantPlan(THREE, PerStep(SIP(budget)), loss.hamming(THREE.alphabet))
+        plan = Plan(THREE, PerStep(SIP(budget)), loss.hamming(THREE.alphabet))
         state = plan.begin("ann")
         for moment, value in enumerate(TRUTH):
             ready = plan.prepare(state)
             assert ready is not None
-            event, state = plan.step(state, value, coins)
-            column = ready.channel.outputs.tolist().index(event.released)
-            ends = np.pad(ready.channel.weights.cumsum(axis=1), ((0, 0), (1, 0)))
+            (event,), state = plan.step(state, [value], coins)
+            column = ready.design.channel.outputs.tolist().index(event.released)
+            ends = np.pad(ready.design.channel.weights.cumsum(axis=1), ((0, 0), (1, 0)))
             low[moment] = np.maximum(low[moment], ends[:, column])
             high[moment] = np.minimum(high[moment], ends[:, column + 1])
     return np.asarray(low < high)

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from sfumato import (
     SIP,
     Alphabet,
-    BatchedPlan,
     BatchedRelease,
     MarkovChain,
     PatternLibrary,
     PerStep,
+    Plan,
     StreamState,
     loss,
 )
 from sfumato.core.errors import InvalidParameter
 from sfumato.stream.partition.batch_loss import additive
-from sfumato.stream.partition.library_patterns import design_kept
+from sfumato.stream.partition.library_patterns import design_library
 from tests.oracles.batches import Floats, Symbols, moved_by, summed, table
 from tests.oracles.textbook_lp import textbook_optimum
 
@@ -33,9 +33,9 @@ def rows_of(library: PatternLibrary) -> list[Symbols]:
     return [tuple(value for value in row if value >= 0) for row in library.patterns.tolist()]
 
 
-def plan_of(library: PatternLibrary, epsilon: float) -> BatchedPlan:
+def plan_of(library: PatternLibrary, epsilon: float) -> Plan:
     each = additive(loss.hamming(library.alphabet))
-    return BatchedPlan(library, PerStep(SIP(epsilon)), each, library.width)
+    return Plan(library, PerStep(SIP(epsilon)), each, library.width)
 
 
 # Learning ----------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_patterns_that_make_no_library_are_refused(patterns: list[list[int]]) ->
 def test_a_plan_that_does_not_fit_the_library_is_refused(options: dict[str, int]) -> None:
     library = PatternLibrary.fit([[0, 1, 1, 0]], width=2, alphabet=BITS)
     with pytest.raises(InvalidParameter, match=r"(width|memory) must"):
-        BatchedPlan(
+        Plan(
             library,
             PerStep(SIP(1.0)),
             additive(loss.hamming(BITS)),
@@ -248,11 +248,11 @@ def test_a_certificate_about_patterns_is_one_about_batches() -> None:
     assert prepared is not None
     rng = np.random.default_rng(1)
     batches = list(itertools.product(range(2), repeat=2))
-    near = [prepared.parts.part(batch) for batch in batches]
+    near = [prepared.partition.cell(batch) for batch in batches]
     inside = rng.uniform(size=4)
     together = [sum(inside[j] for j in range(4) if near[j] == part) for part in near]
     shares = inside / np.array(together)
-    chances = np.asarray(prepared.parts.masses)[near] * shares
+    chances = np.asarray(prepared.partition.masses)[near] * shares
     assert chances.sum() == pytest.approx(1.0)
     rows = prepared.design.channel.probabilities[near]
     for column in rows.T:
@@ -266,7 +266,7 @@ def test_cost_is_that_of_the_textbook_program_on_kept_patterns() -> None:
     each = additive(loss.hamming(library.alphabet))
     distance = summed(lambda x, y: float(x != y))
     for length, epsilon in ((3, 0.9), (2, 0.4), (1, 1.5)):
-        found = design_kept(library, library.first(), length, each, epsilon)
+        found = design_library(library, library.first(), length, each, epsilon)
         kept = [one for one in rows_of(library) if len(one) == length]
         share: Any = library.chain.initial[library.of_length(length)]
         best = textbook_optimum(share / share.sum(), table(distance, kept, kept), epsilon)

@@ -22,7 +22,7 @@ from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.stream.fit_model import fit_table
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.plan import Plan
 from sfumato.tables.readers import Table
 
 State = tuple[int, ...]
@@ -125,19 +125,20 @@ def test_the_leakage_of_every_output_sequence_is_within_what_was_charged(
     chain: PairChain, epsilon: float
 ) -> None:
     """Brute force over the joint table: all true sequences, all outputs of three steps."""
-    plan = InstantPlan(chain, PerStep(SIP(epsilon)), hamming(chain.alphabet))
+    plan = Plan(chain, PerStep(SIP(epsilon)), hamming(chain.alphabet))
     joint = joint_of_values(chain, 3)
     assert sum(joint.values()) == pytest.approx(1.0)
     for outputs in itertools.product(range(chain.size), repeat=3):
         likelihood, state = dict.fromkeys(joint, 1.0), plan.begin("u")
         for moment, output in enumerate(outputs):
-            design = plan.prepare(state)
-            assert design is not None
+            prepared = plan.prepare(state)
+            assert prepared is not None
+            design = prepared.design
             if output not in design.channel.outputs:
                 break
             column = design.channel.likelihood(output)
             likelihood = {x: told * column[x[moment]] for x, told in likelihood.items()}
-            _, state = plan.observe(state, chain.alphabet.labels[output])
+            _, state = plan.observe(state, [chain.alphabet.labels[output]])
         else:
             whole = sum(joint[x] * likelihood[x] for x in joint)
             ratios = [abs(math.log(told / whole)) for told in likelihood.values()]
@@ -172,17 +173,17 @@ def test_chain_and_state_survive_storage() -> None:
     chain = PairChain.fit([[0, 1, 2, 1, 0, 2, 2]])
     back = from_bytes(to_bytes(chain), PairChain)
     assert back.fingerprint == chain.fingerprint
-    plan = InstantPlan(back, PerStep(SIP(1.0)), hamming(back.alphabet), purpose=Purpose.SIMULATION)
-    _, state = plan.step(plan.begin("u"), 1, seeded(1))
+    plan = Plan(back, PerStep(SIP(1.0)), hamming(back.alphabet), purpose=Purpose.SIMULATION)
+    _, state = plan.step(plan.begin("u"), [1], seeded(1))
     kept = from_bytes(to_bytes(state), StreamState)
     assert kept.belief.marginal.tolist() == state.belief.marginal.tolist()
-    event, _ = plan.step(kept, 2, seeded(2))
-    assert event == plan.step(state, 2, seeded(2))[0]
+    (event,), _ = plan.step(kept, [2], seeded(2))
+    assert event == plan.step(state, [2], seeded(2))[0][0]
 
 
 def test_a_stored_state_whose_runs_are_broken_is_refused() -> None:
     chain = PairChain.fit([[0, 1, 2, 1, 0, 2, 2]])
-    state = InstantPlan(chain, PerStep(SIP(1.0)), hamming(chain.alphabet)).begin("u")
+    state = Plan(chain, PerStep(SIP(1.0)), hamming(chain.alphabet)).begin("u")
     object.__setattr__(state.belief, "runs", np.array([0, 5, 3, 10]))
     with pytest.raises(CorruptData, match="rising order"):
         from_bytes(to_bytes(state), StreamState)

@@ -17,9 +17,9 @@ from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.plots.points import BatchPoint
 from sfumato.solver.design_methods import Method, design
-from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive
+from sfumato.stream.plan import Plan
 from sfumato.studies.sip_batches import (
     CERTIFIED,
     CURVES,
@@ -110,12 +110,12 @@ def test_independent_bits_gain_from_batches() -> None:
 # The tree of outputs against other ways to compute it --------------------------------------------
 
 
-def seen(plan: BatchedPlan, state: StreamState, batches: int) -> tuple[float, float]:
+def seen(plan: Plan, state: StreamState, batches: int) -> tuple[float, float]:
     """Expected loss and largest certificate of a plan, every output sequence listed."""
     found = plan.prepare(state)
     assert found is not None
     channel, labels = found.design.channel, plan.model.alphabet.labels
-    told = channel.marginal(found.parts.masses / found.parts.masses.sum())
+    told = channel.marginal(found.partition.masses / found.partition.masses.sum())
     loss, largest = found.design.cost, 0.0
     for output, probability in zip(channel.outputs.tolist(), told.tolist(), strict=True):
         events, after = plan.observe(state, [labels[place] for place in found.patterns[output]])
@@ -130,9 +130,7 @@ def seen(plan: BatchedPlan, state: StreamState, batches: int) -> tuple[float, fl
 @pytest.mark.parametrize(("width", "horizon"), [(1, 5), (2, 6), (3, 6)])
 def test_the_tree_is_what_a_plan_does(setting: Setting, width: int, horizon: int) -> None:
     chain, epsilon = setting.chain, 0.8
-    plan = BatchedPlan(
-        chain, as_budget(SIP(epsilon)), additive(hamming(chain.alphabet)), width=width
-    )
+    plan = Plan(chain, as_budget(SIP(epsilon)), additive(hamming(chain.alphabet)), width=width)
     loss, largest = seen(plan, plan.begin("s"), horizon // width)
     curve = Curve("any", Method.OPTIMAL, width)
     (point,) = batch_points([setting], [epsilon], [curve], horizon=horizon, branches=None)

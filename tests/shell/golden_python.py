@@ -315,20 +315,18 @@ def fleets() -> Sections:
     budget, purpose = sf.PerStep(sf.SIP(0.4)), sf.Purpose.SIMULATION
     policy = sf.compile_policy(chain(), loss, 0.4, steps=60)
     plans = {
-        "per step": sf.InstantPlan(chain(), budget, loss, purpose=purpose, policy=policy),
-        "window": sf.InstantPlan(
-            chain(), sf.Window(sf.SIP(2.0), 5), loss, purpose=purpose, policy=policy
-        ),
+        "per step": sf.Plan(chain(), budget, loss, purpose=purpose, policy=policy),
+        "window": sf.Plan(chain(), sf.Window(sf.SIP(2.0), 5), loss, purpose=purpose, policy=policy),
     }
     values = [truth(80)[moment::10] for moment in range(10)]
     told: Sections = {}
     for name, plan in plans.items():
-        fleet = sf.InstantFleet(plan, names, randomness=sf.seeded(5))
+        fleet = sf.Fleet(plan, names, randomness=sf.seeded(5))
         told |= {f"{name}: {part}": value for part, value in _steps(fleet, values).items()}
     wide = sf.batch_loss.additive(loss)
     pairs = sf.compile_policy(chain(), wide, 0.4, width=2, steps=60)
-    batched_plan = sf.BatchedPlan(chain(), budget, wide, 2, purpose=purpose, policy=pairs)
-    fleet_of_batches = sf.BatchedFleet(batched_plan, names, randomness=sf.seeded(5))
+    batched_plan = sf.Plan(chain(), budget, wide, 2, purpose=purpose, policy=pairs)
+    fleet_of_batches = sf.Fleet(batched_plan, names, randomness=sf.seeded(5))
     rows = [list(zip(*values[at : at + 2], strict=True)) for at in range(0, 10, 2)]
     found = _steps(fleet_of_batches, rows)
     return told | {f"batched: {part}": value for part, value in found.items()}
@@ -477,8 +475,8 @@ def losses() -> Sections:
 def fingerprints() -> Sections:
     """These shape keyed coins and are in every stored plan: a change of them is on purpose."""
     loss = sf.loss.hamming(chain().alphabet)
-    plan = sf.InstantPlan(chain(), sf.PerStep(sf.SIP(0.4)), loss)
-    wide = sf.BatchedPlan(chain(), sf.PerStep(sf.SIP(0.4)), sf.batch_loss.additive(loss), 2)
+    plan = sf.Plan(chain(), sf.PerStep(sf.SIP(0.4)), loss)
+    wide = sf.Plan(chain(), sf.PerStep(sf.SIP(0.4)), sf.batch_loss.additive(loss), 2)
     back = sf.LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
     series = sf.Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=20)
     things = {
@@ -506,12 +504,12 @@ def kinds() -> Sections:
     """Words that are stored and printed, messages of refusals, and what is read back."""
     loss, labels = sf.loss.hamming(chain().alphabet), chain().alphabet.labels
     policy = sf.compile_policy(chain(), loss, 0.4, steps=40)
-    plan = sf.InstantPlan(chain(), sf.PerStep(sf.SIP(0.4)), loss, policy=policy)
-    fleet = sf.InstantFleet(plan, ["a", "b"], randomness=sf.keyed(SECRET))
+    plan = sf.Plan(chain(), sf.PerStep(sf.SIP(0.4)), loss, policy=policy)
+    fleet = sf.Fleet(plan, ["a", "b"], randomness=sf.keyed(SECRET))
     release = sf.InstantRelease(chain(), budget=sf.SIP(0.4), loss=loss, randomness=Dice(1))
     event = release.step(labels[0])
     things = {
-        sf.FleetStep: fleet.step(labels[:2]),
+        sf.Step: fleet.step(labels[:2]),
         sf.Event: event,
         sf.StreamState: release.state,
         sf.Belief: release.state.belief,
@@ -696,7 +694,7 @@ def columns() -> Sections:
 class _Seeded(ast.NodeTransformer):
     """A snippet with seeded coins in place of secure ones; what stands alone is told."""
 
-    releases = ("InstantRelease", "BatchedRelease", "InstantFleet", "BatchedFleet", "privatize")
+    releases = ("InstantRelease", "BatchedRelease", "Fleet", "privatize")
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -705,7 +703,7 @@ class _Seeded(ast.NodeTransformer):
             return ast.parse("coins()", mode="eval").body
         if name in self.releases:
             node.keywords.append(_keyword("randomness", "coins()"))
-        if (name in self.releases and "Fleet" not in name) or name in ("InstantPlan", "begin"):
+        if (name in self.releases and "Fleet" not in name) or name in ("Plan", "begin"):
             node.keywords.append(_keyword("purpose", "simulation"))
         return node
 

@@ -512,7 +512,7 @@ def test_a_skipped_moment_moves_the_belief_on(model: Path, tmp_path: Path, key: 
         told = answers_of(reader)[0].released
         kept = reader.position("a")
     assert isinstance(told, str)
-    _, state = plan.observe(plan.begin("a"), told)
+    _, state = plan.observe(plan.begin("a"), [told])
     for _ in range(5):
         _, state = plan.skip(state)
     assert kept is not None

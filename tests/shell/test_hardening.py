@@ -288,15 +288,15 @@ def test_a_seed_on_a_real_ledger_is_called_so(model: Path, tmp_path: Path) -> No
 
 SIGNALLED = """
 import os, signal, sys
-from sfumato.stream.instant import InstantPlan
-inner, count = InstantPlan.step, 0
+from sfumato.stream.plan import Plan
+inner, count = Plan.step, 0
 def step(*arguments):
     global count
     count += 1
     if count == 10:
         os.kill(os.getpid(), signal.SIGINT)
     return inner(*arguments)
-InstantPlan.step = step
+Plan.step = step
 from sfumato.cli import main
 main()
 """

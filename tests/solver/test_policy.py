@@ -13,7 +13,7 @@ from sfumato.core.belief import Belief
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.policy import Kept, Tables
-from sfumato.stream.fleet_arrays import PREPARED, Crowd
+from sfumato.stream.fleet_arrays import PREPARED, StreamArrays
 from tests.compiled import (
     CHAINS,
     WHOLE,
@@ -58,7 +58,7 @@ def damaged(policy: Policy, changes: dict[int, Any]) -> Policy:
 
 def harmless(policy: Policy) -> bool:
     """Whether every channel that it prepares is worth at most its price, at several beliefs."""
-    crowd = Crowd(CHAINS[NAME], policy.tables, policy.repair_limit, 1)
+    crowd = StreamArrays(CHAINS[NAME], policy.tables, policy.repair_limit, 1)
     for told in TRIED:
         for allowed in ((1.0, math.inf), (0.3, 0.4)):
             crowd.put(0, 0, Belief(np.array(told)))

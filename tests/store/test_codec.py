@@ -17,11 +17,11 @@ from sfumato import (
     Event,
     Fallback,
     Horizon,
-    InstantPlan,
     Ledger,
     MarkovChain,
     Outcome,
     PerStep,
+    Plan,
     Policy,
     Prior,
     StreamState,
@@ -115,10 +115,10 @@ POLICY = compile_policy(CHAIN, loss.hamming(CHAIN.alphabet), 1.5, steps=64, max_
 
 
 def running_state() -> StreamState:
-    plan = InstantPlan(CHAIN, Window(SIP(1.5), 3), loss.hamming(CHAIN.alphabet))
+    plan = Plan(CHAIN, Window(SIP(1.5), 3), loss.hamming(CHAIN.alphabet))
     state = plan.begin("u4")
     for value in "abc":
-        _, state = plan.step(state, value, keyed(SECRET))
+        _, state = plan.step(state, [value], keyed(SECRET))
     return state
 
 
@@ -186,11 +186,11 @@ def test_a_policy_survives(ldp: float | None) -> None:
         assert one.dtype == two.dtype
         assert np.array_equal(one, two)
     assert to_bytes(back) == to_bytes(policy)
-    plan = InstantPlan(CHAIN, PerStep(SIP(1.5)), loss.hamming(CHAIN.alphabet), policy=policy)
+    plan = Plan(CHAIN, PerStep(SIP(1.5)), loss.hamming(CHAIN.alphabet), policy=policy)
     again = replace(plan, policy=back)
     assert again.fingerprint == plan.fingerprint
-    one_event, state = plan.step(plan.begin("u4"), "a", keyed(SECRET))
-    two_event, other = again.step(again.begin("u4"), "a", keyed(SECRET))
+    (one_event,), state = plan.step(plan.begin("u4"), ["a"], keyed(SECRET))
+    (two_event,), other = again.step(again.begin("u4"), ["a"], keyed(SECRET))
     assert one_event == two_event
     assert to_bytes(state) == to_bytes(other)
 
@@ -204,10 +204,10 @@ def test_numbers_and_words_that_look_alike_stay_apart() -> None:
 
 
 PLANS = {
-    "window": InstantPlan(CHAIN, Window(SIP(1.5), 3), loss.hamming(CHAIN.alphabet)),
-    "horizon": InstantPlan(CHAIN, Horizon(SIP(4.0), 8, LDP(5.0)), loss.hamming(CHAIN.alphabet)),
-    "order two": InstantPlan(ORDER_TWO, PerStep(SIP(0.8)), loss.hamming(ORDER_TWO.alphabet)),
-    "repeat": InstantPlan(
+    "window": Plan(CHAIN, Window(SIP(1.5), 3), loss.hamming(CHAIN.alphabet)),
+    "horizon": Plan(CHAIN, Horizon(SIP(4.0), 8, LDP(5.0)), loss.hamming(CHAIN.alphabet)),
+    "order two": Plan(ORDER_TWO, PerStep(SIP(0.8)), loss.hamming(ORDER_TWO.alphabet)),
+    "repeat": Plan(
         CHAIN,
         Horizon(SIP(2.0), 4),
         loss.hamming(CHAIN.alphabet),
@@ -229,10 +229,10 @@ def test_a_release_interrupted_after_any_step_goes_on_as_if_it_were_not(name: st
             one, two = plan.prepare(whole), plan.prepare(resumed)
             assert (one is None) == (two is None)
             if one is not None and two is not None:
-                assert np.array_equal(one.channel.weights, two.channel.weights)
-                assert np.array_equal(one.channel.outputs, two.channel.outputs)
-            event, whole = plan.step(whole, value, keyed(SECRET))
-            again, resumed = plan.step(resumed, value, keyed(SECRET))
+                assert np.array_equal(one.design.channel.weights, two.design.channel.weights)
+                assert np.array_equal(one.design.channel.outputs, two.design.channel.outputs)
+            (event,), whole = plan.step(whole, [value], keyed(SECRET))
+            (again,), resumed = plan.step(resumed, [value], keyed(SECRET))
             assert again == event
             assert resumed.ledger == whole.ledger
             assert to_bytes(resumed) == to_bytes(whole)
@@ -240,11 +240,11 @@ def test_a_release_interrupted_after_any_step_goes_on_as_if_it_were_not(name: st
 
 def test_a_state_goes_on_with_a_model_that_was_stored_too() -> None:
     stored = from_bytes(to_bytes(CHAIN), MarkovChain)
-    plan = InstantPlan(CHAIN, PerStep(SIP(1.0)), loss.hamming(CHAIN.alphabet))
-    again = InstantPlan(stored, PerStep(SIP(1.0)), loss.hamming(stored.alphabet))
-    _, state = plan.step(plan.begin("u4"), "a", keyed(SECRET))
-    one, _ = plan.step(state, "b", keyed(SECRET))
-    two, _ = again.step(state, "b", keyed(SECRET))
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), loss.hamming(CHAIN.alphabet))
+    again = Plan(stored, PerStep(SIP(1.0)), loss.hamming(stored.alphabet))
+    _, state = plan.step(plan.begin("u4"), ["a"], keyed(SECRET))
+    (one,), _ = plan.step(state, ["b"], keyed(SECRET))
+    (two,), _ = again.step(state, ["b"], keyed(SECRET))
     assert one == two
 
 
@@ -256,10 +256,10 @@ def test_a_state_holds_no_value_and_no_label() -> None:
     chain = MarkovChain.from_matrix(
         [[0.98, 0.01, 0.01], [0.97, 0.02, 0.01], [0.97, 0.01, 0.02]], alphabet=Alphabet(raw)
     )
-    plan = InstantPlan(chain, PerStep(SIP(0.05)), loss.hamming(chain.alphabet))
+    plan = Plan(chain, PerStep(SIP(0.05)), loss.hamming(chain.alphabet))
     state, released = plan.begin("u4"), set()
     for value in (*raw, *raw[::-1]):
-        event, state = plan.step(state, value, keyed(SECRET))
+        (event,), state = plan.step(state, [value], keyed(SECRET))
         released.add(event.released)
         stored = to_bytes(state)
         for label in raw:
@@ -273,10 +273,10 @@ def test_two_true_streams_with_the_same_outputs_leave_the_same_bytes() -> None:
     plan = PLANS["window"]
     one = two = plan.begin("u4")
     for value in "abcabc":
-        event, one = plan.step(one, value, keyed(SECRET))
+        (event,), one = plan.step(one, [value], keyed(SECRET))
         # Whatever was true, an onlooker who saw this output holds the same state.
         assert event.released is not None
-        _, two = plan.observe(two, event.released)
+        _, two = plan.observe(two, [event.released])
         assert to_bytes(one) == to_bytes(two)
 
 

@@ -31,7 +31,7 @@ def test_histograms_that_hardly_occur_do_not_stop_a_long_batch(width: int) -> No
     chain = sf.MarkovChain.from_matrix([[1 - 1e-6, 1e-6]] * 2)
     loss = batch_loss.histogram(chain.alphabet)
     found = design_batch(chain, chain.first(), width, loss, 2.0)
-    assert found.parts.part([1] * width) == found.parts.part([1] * (width - 1) + [0])
+    assert found.partition.cell([1] * width) == found.partition.cell([1] * (width - 1) + [0])
     assert found.design.sip.epsilon <= 2.0
 
 
@@ -68,7 +68,7 @@ def test_rows_off_by_rounding_are_within_the_bound_of_a_batch_belief() -> None:
 def test_a_batched_plan_refuses_a_belief_that_is_none(belief: Belief, listed: int) -> None:
     chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
     loss = batch_loss.additive(sf.loss.hamming(chain.alphabet))
-    plan = sf.BatchedPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, 2, listed=listed)
+    plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, 2, listed=listed)
     state = replace(plan.begin("s"), belief=belief)
     with pytest.raises(InvalidParameter, match="belief"):
         plan.step(state, [0, 1], sf.secure())
@@ -86,7 +86,7 @@ def test_ctrl_c_leaves_a_batch_waiting_or_released_never_lost() -> None:
         def interrupt(frame: object, event: str, argument: object, most: int = line) -> object:
             nonlocal seen
             code = getattr(frame, "f_code", None)
-            if code is not None and code.co_filename.endswith("streaming/batched.py"):
+            if code is not None and code.co_filename.endswith("stream/release.py"):
                 here = linecache.getline(code.co_filename, frame.f_lineno)  # type: ignore[attr-defined]
                 # A lock is taken and given back in C, where no signal breaks in; a tracer would.
                 seen += event == "line" and "with self._lock" not in here

@@ -16,7 +16,6 @@ from sfumato import (
     LDP,
     SIP,
     Alphabet,
-    BatchedPlan,
     BatchedRelease,
     Belief,
     Event,
@@ -27,6 +26,7 @@ from sfumato import (
     Method,
     Outcome,
     PerStep,
+    Plan,
     Purpose,
     StreamState,
     Window,
@@ -90,8 +90,8 @@ def hamming(chain: MarkovChain) -> BatchLoss:
     return additive(loss.hamming(chain.alphabet))
 
 
-def plan_of(budget: Budget, width: int = 2, **options: Any) -> BatchedPlan:
-    return BatchedPlan(LETTERS, budget, hamming(LETTERS), width, **options)
+def plan_of(budget: Budget, width: int = 2, **options: Any) -> Plan:
+    return Plan(LETTERS, budget, hamming(LETTERS), width, **options)
 
 
 def exact_sum(amounts: Sequence[float]) -> Fraction:
@@ -125,7 +125,7 @@ class World:
         chances = process.chances(length)
         return cls(process.size, list(chances), np.array([float(p) for p in chances.values()]))
 
-    def parts(self, plan: BatchedPlan, state: StreamState, length: int) -> NDArray[np.int64]:
+    def parts(self, plan: Plan, state: StreamState, length: int) -> NDArray[np.int64]:
         """The row of the next batch's channel for every true sequence."""
         start = state.sequence - plan.recalled(state)
         looked = [path[start : state.sequence + length] for path in self.paths]
@@ -133,14 +133,14 @@ class World:
         assert prepared is not None
         if prepared.exact:
             return np.array(codes(looked, self.size))
-        return np.array([prepared.parts.part(batch) for batch in looked])
+        return np.array([prepared.partition.cell(batch) for batch in looked])
 
-    def explore(self, plan: BatchedPlan, lengths: Sequence[int]) -> Iterator[Path]:
+    def explore(self, plan: Plan, lengths: Sequence[int]) -> Iterator[Path]:
         """Everything that can leave, as an onlooker sees it: outputs that look alike are one."""
         begin = Path((), np.ones(len(self.paths)), plan.begin("s"), (), ())
         yield from self._explore(plan, begin, list(lengths))
 
-    def _explore(self, plan: BatchedPlan, path: Path, lengths: list[int]) -> Iterator[Path]:
+    def _explore(self, plan: Plan, path: Path, lengths: list[int]) -> Iterator[Path]:
         if not lengths:
             yield path
             return
@@ -171,7 +171,7 @@ class World:
             )
 
 
-def check_leakage(world: World, plan: BatchedPlan, lengths: Sequence[int]) -> float:
+def check_leakage(world: World, plan: Plan, lengths: Sequence[int]) -> float:
     """Summed charges bound what every output sequence tells; returns the largest such amount."""
     whole, worst = 0.0, 0.0
     known: dict[tuple[tuple[Label, ...], ...], tuple[float, float]] = {}
@@ -192,7 +192,7 @@ def check_leakage(world: World, plan: BatchedPlan, lengths: Sequence[int]) -> fl
     return worst
 
 
-def check_belief(world: World, plan: BatchedPlan, lengths: Sequence[int]) -> None:
+def check_belief(world: World, plan: Plan, lengths: Sequence[int]) -> None:
     """The state holds the adversary's belief about the next value, for every output sequence."""
     end = sum(lengths[:-1])
     now = np.array([path[end] for path in world.paths])
@@ -228,14 +228,12 @@ CASES: dict[str, Case] = {
 }
 
 
-def case(name: str, seed: int = 0) -> tuple[World, Process, BatchedPlan, tuple[int, ...]]:
+def case(name: str, seed: int = 0) -> tuple[World, Process, Plan, tuple[int, ...]]:
     size, order, lengths, budget, options = CASES[name]
     rng = np.random.default_rng(seed + 17 * size + order)
     process = random_process(size, order, rng, sticky=1.0 + seed)
     chain = chain_of(process, thin=bool(seed % 2))
-    plan = BatchedPlan(
-        chain, budget, additive(loss.absolute(chain.alphabet)), max(lengths), **options
-    )
+    plan = Plan(chain, budget, additive(loss.absolute(chain.alphabet)), max(lengths), **options)
     return World.of(process, sum(lengths)), process, plan, lengths
 
 
@@ -267,7 +265,7 @@ def test_summed_charges_bound_what_leaks_for_any_chain_and_any_cut(
 ) -> None:
     process = random_process(2, order, np.random.default_rng(seed), sticky=seed % 4, holes=True)
     chain = chain_of(process)
-    plan = BatchedPlan(chain, PerStep(SIP(epsilon)), hamming(chain), 3, listed=1 if boxes else 4096)
+    plan = Plan(chain, PerStep(SIP(epsilon)), hamming(chain), 3, listed=1 if boxes else 4096)
     world = World.of(process, sum(lengths))
     check_leakage(world, plan, lengths)
     check_belief(world, plan, lengths)
@@ -293,13 +291,13 @@ def test_drift_bounds_the_rounding_of_a_belief_that_looks_back(name: str) -> Non
 def test_memory_cannot_lower_the_expected_loss_of_a_batch() -> None:
     _, process, _, _ = case("memory of two")
     chain = chain_of(process)
-    long = BatchedPlan(chain, PerStep(SIP(0.5)), hamming(chain), 2, memory=2)
+    long = Plan(chain, PerStep(SIP(0.5)), hamming(chain), 2, memory=2)
     for path in World.of(process, 4).explore(long, (2,)):
         found = long.prepare(path.state)
         assert found is not None
         belief = path.state.belief
         marginal = Belief(belief.joint.sum(axis=tuple(range(belief.joint.ndim - 1))), 0)
-        short = BatchedPlan(chain, PerStep(SIP(0.5)), hamming(chain), 2)
+        short = Plan(chain, PerStep(SIP(0.5)), hamming(chain), 2)
         alone = short.prepare(replace(short.begin("s"), belief=marginal))
         assert alone is not None
         assert found.design.cost == pytest.approx(alone.design.cost, abs=1e-7)
@@ -310,7 +308,7 @@ def test_an_onlooker_arrives_at_the_state_of_the_release(memory: int) -> None:
     for seed in range(6):
         _, process, _, _ = case("memory of two", seed)
         chain = chain_of(process)
-        plan = BatchedPlan(chain, PerStep(SIP(1.35)), hamming(chain), 2, memory=memory)
+        plan = Plan(chain, PerStep(SIP(1.35)), hamming(chain), 2, memory=memory)
         state, seen, past = plan.begin("s"), plan.begin("s"), list[int]()
         truth = np.random.default_rng(seed).integers(0, 2, 20).tolist()
         for start in range(0, 20, 2):
@@ -327,7 +325,7 @@ def test_an_onlooker_arrives_at_the_state_of_the_release(memory: int) -> None:
 # Budgets -----------------------------------------------------------------------------------------
 
 
-def outputs(plan: BatchedPlan, data: st.DataObject, most: int) -> Iterator[tuple[Event, ...]]:
+def outputs(plan: Plan, data: st.DataObject, most: int) -> Iterator[tuple[Event, ...]]:
     """Batches of an adversary's choice, until the budget is gone."""
     state = plan.begin("s")
     for _ in range(most):
@@ -508,7 +506,7 @@ def test_a_state_of_another_plan_is_refused(place: int) -> None:
         "loss": hamming(LETTERS),
         "width": 2,
     }
-    mine, other = BatchedPlan(**options), BatchedPlan(**options | OTHERS[place])
+    mine, other = Plan(**options), Plan(**options | OTHERS[place])
     for attempt in (
         lambda: mine.step(other.begin("s"), "ab", secure()),
         lambda: mine.prepare(other.begin("s")),
@@ -606,7 +604,7 @@ def test_a_batch_with_an_unknown_value_is_withheld_as_a_whole(fallback: Fallback
 def test_a_substitute_looks_like_what_the_adversary_expects(listed: int) -> None:
     process = random_process(3, 1, np.random.default_rng(3), sticky=2.0)
     chain = chain_of(process)
-    plan = BatchedPlan(
+    plan = Plan(
         chain,
         PerStep(SIP(0.8)),
         hamming(chain),
@@ -619,7 +617,7 @@ def test_a_substitute_looks_like_what_the_adversary_expects(listed: int) -> None
     prepared = plan.prepare(state)
     assert prepared is not None
     channel, batches = prepared.design.channel, every(3, 2)
-    rows = [prepared.parts.part(batch) for batch in batches]
+    rows = [prepared.partition.cell(batch) for batch in batches]
     chances = np.array([float(p) for p in process.chances(2).values()])
     patterns = [tuple(prepared.patterns[place].tolist()) for place in channel.outputs]
     expected = chances @ channel.probabilities[rows]
@@ -766,7 +764,7 @@ def test_state_holds_no_true_value() -> None:
 
 
 def drawn_pairs(epsilon: float, truth: str, count: int) -> NDArray[np.int64]:
-    plan = BatchedPlan(
+    plan = Plan(
         LETTERS,
         PerStep(SIP(epsilon / 2)),
         hamming(LETTERS),
@@ -807,8 +805,8 @@ def test_batches_of_the_optimum_are_drawn_from_its_rows(listed: int) -> None:
     chain = chain_of(process)
     count = 3000
 
-    def planned(epsilon: float) -> BatchedPlan:
-        return BatchedPlan(
+    def planned(epsilon: float) -> Plan:
+        return Plan(
             chain,
             PerStep(SIP(epsilon / 3)),
             hamming(chain),
@@ -822,7 +820,7 @@ def test_batches_of_the_optimum_are_drawn_from_its_rows(listed: int) -> None:
         prepared = plan.prepare(plan.begin("s"))
         assert prepared is not None
         channel = prepared.design.channel
-        row = channel.probabilities[prepared.parts.part(truth)]
+        row = channel.probabilities[prepared.partition.cell(truth)]
         told = [tuple(prepared.patterns[place].tolist()) for place in channel.outputs]
         return dict(zip(told, row.tolist(), strict=True))
 
@@ -857,7 +855,7 @@ def test_a_belief_that_forgets_the_batch_is_noticed(monkeypatch: pytest.MonkeyPa
     world, _, plan, lengths = case("two symbols, pairs", 1)
     check_leakage(world, plan, lengths)
     monkeypatch.setattr(Patterns, "after", forgetful)
-    broken = BatchedPlan(plan.model, plan.budget, plan.loss, plan.width)
+    broken = Plan(plan.model, plan.budget, plan.loss, plan.width)
     with pytest.raises(AssertionError):
         check_belief(world, broken, lengths)
     with pytest.raises(AssertionError):
@@ -880,6 +878,6 @@ def test_a_channel_for_the_last_value_alone_is_noticed(monkeypatch: pytest.Monke
     def one_sided(self: Patterns, places: Sequence[int]) -> int:
         return int(places[-1])
 
-    monkeypatch.setattr(Patterns, "part", one_sided)
+    monkeypatch.setattr(Patterns, "cell", one_sided)
     found = drawn_pairs(2.0, "ca", 2000)
     assert stats.chisquare(found, 2000 * response(2.0, 6)).pvalue < ALPHA

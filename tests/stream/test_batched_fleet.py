@@ -17,17 +17,16 @@ from sfumato import (
     LDP,
     SIP,
     Alphabet,
-    BatchedFleet,
-    BatchedPlan,
     Event,
     Fallback,
+    Fleet,
     Geometric,
     Horizon,
-    InstantPlan,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
+    Plan,
     Policy,
     Purpose,
     StreamState,
@@ -120,11 +119,11 @@ def policy_of(name: str, method: str = "optimal") -> Policy:
     )
 
 
-def plan_of(name: str, budget: Budget | None = None, **options: Any) -> BatchedPlan:
+def plan_of(name: str, budget: Budget | None = None, **options: Any) -> Plan:
     setting = SETTINGS[name]
     options.setdefault("policy", policy_of(name))
     chosen = PerStep(SIP(0.5)) if budget is None else budget
-    return BatchedPlan(setting.chain, chosen, loss_of(setting), setting.width, **options)
+    return Plan(setting.chain, chosen, loss_of(setting), setting.width, **options)
 
 
 def keyed_coins() -> Randomness:
@@ -172,7 +171,7 @@ def moves(name: str, steps: int, strange: object = None) -> list[Move]:
     return script
 
 
-def together(fleet: BatchedFleet, script: Sequence[Move]) -> list[tuple[Event, ...]]:
+def together(fleet: Fleet, script: Sequence[Move]) -> list[tuple[Event, ...]]:
     events: list[tuple[Event, ...]] = []
     for move in script:
         which = None if move.which is None else np.array(move.which)
@@ -189,7 +188,7 @@ def together(fleet: BatchedFleet, script: Sequence[Move]) -> list[tuple[Event, .
 
 
 def apart(
-    plan: BatchedPlan, script: Sequence[Move], coins: Randomness
+    plan: Plan, script: Sequence[Move], coins: Randomness
 ) -> tuple[list[tuple[Event, ...]], list[StreamState]]:
     """The same script, stream by stream, by the rule alone."""
     states, events = [plan.begin(name) for name in NAMES], []
@@ -203,15 +202,15 @@ def apart(
     return events, states
 
 
-def everything(fleet: BatchedFleet) -> list[bytes]:
+def everything(fleet: Fleet) -> list[bytes]:
     return [to_bytes(fleet.state(stream)) for stream in range(len(fleet))]
 
 
 def same(
-    plan: BatchedPlan, script: Sequence[Move], coins: Callable[[], Randomness], **options: Any
+    plan: Plan, script: Sequence[Move], coins: Callable[[], Randomness], **options: Any
 ) -> list[Event]:
     """Hold a fleet against single streams, to the last bit; return its events."""
-    fleet = BatchedFleet(plan, NAMES, randomness=coins(), **options)
+    fleet = Fleet(plan, NAMES, randomness=coins(), **options)
     events = together(fleet, script)
     due, states = apart(plan, script, coins())
     assert events == due
@@ -266,7 +265,8 @@ def test_beliefs_that_the_policy_misses_go_the_same_way(name: str) -> None:
     policy = replace(policy_of(name), repair_limit=1e-12)
     plan = plan_of(name, PerStep(SIP(0.3)), policy=policy, on_unknown=Fallback.SUBSTITUTE)
     same(plan, moves(name, 5, "stranger"), keyed_coins)
-    solved: Any = plan._designs
+    space: Any = plan.space
+    solved = space._designs
     assert solved.cache_info().misses > 0
 
 
@@ -281,14 +281,14 @@ def test_a_loss_of_histograms_goes_the_same_way() -> None:
     setting = SETTINGS["letters in pairs"]
     counts = batch_loss.histogram(setting.chain.alphabet)
     policy = compile_policy(setting.chain, counts, 1.0, width=2, steps=64, max_channels=8)
-    plan = BatchedPlan(setting.chain, PerStep(SIP(0.5)), counts, 2, policy=policy)
+    plan = Plan(setting.chain, PerStep(SIP(0.5)), counts, 2, policy=policy)
     same(plan, moves("letters in pairs", 6), keyed_coins)
 
 
 def test_values_may_come_as_numbers_in_an_array() -> None:
     name = "order two in pairs"
     plan = plan_of(name, on_unknown=Fallback.SUPPRESS)
-    one, two = (BatchedFleet(plan, NAMES, randomness=keyed(SECRET)) for _ in range(2))
+    one, two = (Fleet(plan, NAMES, randomness=keyed(SECRET)) for _ in range(2))
     for values in (
         [[0, 1], [2, 0], [1, 1], [0, 0], [2, 2]],
         [[2, 2], [1, -1], [7, 0], [0, 1], [1, 0]],
@@ -303,7 +303,7 @@ def test_values_may_come_as_numbers_in_an_array() -> None:
 
 
 def test_a_stream_is_named_rightly_in_any_order() -> None:
-    fleet = BatchedFleet(plan_of("letters in pairs"), NAMES)
+    fleet = Fleet(plan_of("letters in pairs"), NAMES)
     fleet.step(["ab"], np.array([3]))
     fleet.flush(1, "c")
     order = np.array([3, 0, 4, 1, 2])
@@ -317,7 +317,7 @@ def test_a_stream_is_named_rightly_in_any_order() -> None:
 
 def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
     plan = plan_of("letters in threes")
-    fleet = BatchedFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     for _ in range(3):
         told = fleet.step(["aba", "bbb", "aab", "abb", "bab"])
         for events, charge in zip(told, told.charges.tolist(), strict=True):
@@ -327,7 +327,7 @@ def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
 
 
 def test_no_streams_at_all_is_no_step_at_all() -> None:
-    fleet = BatchedFleet(plan_of("letters in pairs"), NAMES)
+    fleet = Fleet(plan_of("letters in pairs"), NAMES)
     before = everything(fleet)
     assert list(fleet.step([], np.array([], dtype=np.int64))) == []
     assert everything(fleet) == before
@@ -343,11 +343,11 @@ def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause
     plan = plan_of(name, BUDGETS["window, capped"], **rule)
     script = moves(name, 7, "stranger")
     due, states = apart(plan, script, keyed(SECRET))
-    first = BatchedFleet(plan, NAMES, randomness=keyed(SECRET))
+    first = Fleet(plan, NAMES, randomness=keyed(SECRET))
     events = together(first, script[:pause])
     kept = everything(first)
     read = [from_bytes(state, StreamState) for state in kept]
-    again = BatchedFleet(plan, states=read, randomness=keyed(SECRET))
+    again = Fleet(plan, states=read, randomness=keyed(SECRET))
     assert everything(again) == kept
     assert events + together(again, script[pause:]) == due
     assert everything(again) == [to_bytes(state) for state in states]
@@ -356,7 +356,7 @@ def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause
 def test_old_and_new_streams_stand_in_one_fleet() -> None:
     plan = plan_of("letters in pairs")
     _, state = plan.step(plan.begin("ann"), "ab", keyed(SECRET))
-    fleet = BatchedFleet(plan, ["bob"], states=[state], randomness=keyed(SECRET))
+    fleet = Fleet(plan, ["bob"], states=[state], randomness=keyed(SECRET))
     assert list(fleet.streams) == ["ann", "bob"]
     first, second = fleet.step(["bc", "ab"])
     assert first == plan.step(state, "bc", keyed(SECRET))[0]
@@ -368,7 +368,7 @@ def test_old_and_new_streams_stand_in_one_fleet() -> None:
 def test_an_onlooker_computes_the_same_events_and_states(name: str, budget: str) -> None:
     rule = {"on_exhausted": Fallback.REPEAT, "on_unknown": Fallback.SUBSTITUTE}
     plan = plan_of(name, BUDGETS[budget], **rule)
-    fleet = BatchedFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     states = {stream: plan.begin(stream) for stream in NAMES}
     for move in moves(name, 6, "stranger"):
         for events in together(fleet, [move]):
@@ -417,7 +417,7 @@ class Onlooker:
         self.seen += length
 
 
-def walk(plan: BatchedPlan, name: str, lengths: Sequence[int], pick: np.random.Generator) -> float:
+def walk(plan: Plan, name: str, lengths: Sequence[int], pick: np.random.Generator) -> float:
     """Follow one sequence of outputs; every charge bounds the exact leakage, every drift the error.
 
     A length below 0 lets so many moments pass. Returns the most that a charge was above it.
@@ -492,8 +492,8 @@ def test_the_policy_is_what_answers_whole_batches(name: str) -> None:
     batch = [plan.model.alphabet.labels[0]] * plan.width
     for _ in range(6):
         _, state = plan.step(state, batch, keyed(SECRET))
-    designs: Any = plan._designs
-    assert designs.cache_info().misses == 0
+    space: Any = plan.space
+    assert space._designs.cache_info().misses == 0
 
 
 # All or nothing ----------------------------------------------------------------------------------
@@ -503,7 +503,7 @@ def test_the_policy_is_what_answers_whole_batches(name: str) -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_strange_value_in_one_stream_changes_no_stream(row: int, place: int) -> None:
     plan = plan_of("letters in pairs", BUDGETS["window"])
-    fleet = BatchedFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     first = [list(batch) for batch in ("ab", "bc", "ca", "aa", "bb")]
     fleet.step(first)
     before, values = everything(fleet), [list(batch) for batch in ("ba", "bb", "cc", "ac", "cb")]
@@ -520,7 +520,7 @@ def test_a_strange_value_in_one_stream_changes_no_stream(row: int, place: int) -
 
 @pytest.mark.parametrize("stream", [0, 3])
 def test_a_budget_gone_in_one_stream_changes_no_stream(stream: int) -> None:
-    fleet = BatchedFleet(plan_of("letters in pairs", Horizon(SIP(2.0), 6)), NAMES)
+    fleet = Fleet(plan_of("letters in pairs", Horizon(SIP(2.0), 6)), NAMES)
     values = ["ab", "bc", "ca", "aa", "bb"]
     fleet.step(values)
     for _ in range(2):
@@ -536,7 +536,7 @@ def test_a_budget_gone_in_one_stream_changes_no_stream(stream: int) -> None:
 
 
 def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
-    fleet = BatchedFleet(plan_of("letters in pairs"), NAMES)
+    fleet = Fleet(plan_of("letters in pairs"), NAMES)
     before = everything(fleet)
     for which in ([0, 0], [-1], [5], [[0]]):
         with pytest.raises(InvalidParameter, match="which must be places"):
@@ -564,10 +564,10 @@ class Alarm(BaseException):
 @pytest.mark.parametrize("during", ["step", "skip", "flush"])
 def test_a_fleet_that_was_broken_into_refuses_to_go_on(during: str) -> None:
     plan = plan_of("letters in pairs")
-    fleet = BatchedFleet(plan, NAMES[:2])
+    fleet = Fleet(plan, NAMES[:2])
     fleet.step(["ab", "bc"])
     kept = [fleet.state(place) for place in range(2)]
-    owner, name = (fleet, "_put") if during == "flush" else (fleet._crowd, "advance")
+    owner, name = (fleet, "_put") if during == "flush" else (fleet._arrays, "advance")
     broken: dict[str, Callable[[], object]] = {
         "step": lambda: fleet.step(["aa", "bb"]),
         "skip": lambda: fleet.skip(),
@@ -580,15 +580,15 @@ def test_a_fleet_that_was_broken_into_refuses_to_go_on(during: str) -> None:
     for go_on in broken.values():
         with pytest.raises(InterruptedStep, match="begin a new one from the states"):
             go_on()
-    assert len(BatchedFleet(plan, states=kept).step(["ab", "ab"])) == 2
+    assert len(Fleet(plan, states=kept).step(["ab", "ab"])) == 2
 
 
 def test_an_exception_in_a_slow_row_changes_no_stream() -> None:
     plan = plan_of("letters in pairs", on_unknown=Fallback.SUPPRESS)
-    fleet = BatchedFleet(plan, NAMES[:2])
+    fleet = Fleet(plan, NAMES[:2])
     before = everything(fleet)
     with (
-        mock.patch.object(BatchedPlan, "step", side_effect=Alarm),
+        mock.patch.object(Plan, "step", side_effect=Alarm),
         pytest.raises(Alarm),
     ):
         fleet.step(["ab", "az"])
@@ -609,7 +609,7 @@ def test_a_window_lasts_for_ever_however_batches_are_cut(lengths: tuple[int, ...
 
 
 def test_memory_does_not_grow_with_time() -> None:
-    fleet = BatchedFleet(plan_of("letters in pairs", BUDGETS["window, capped"]), NAMES)
+    fleet = Fleet(plan_of("letters in pairs", BUDGETS["window, capped"]), NAMES)
     fleet.step(["ab"] * 5)
     each, stored = fleet.bytes_per_stream, len(to_bytes(fleet.state(0)))
     for _ in range(20):
@@ -621,13 +621,13 @@ def test_memory_does_not_grow_with_time() -> None:
 def test_a_fleet_needs_a_policy_different_names_and_coins_nobody_can_guess() -> None:
     plan = plan_of("letters in pairs")
     with pytest.raises(InvalidParameter, match="have a policy"):
-        BatchedFleet(plan_of("letters in pairs", policy=None), NAMES)
+        Fleet(plan_of("letters in pairs", policy=None), NAMES)
     with pytest.raises(InvalidParameter, match="streams must be different"):
-        BatchedFleet(plan, ["ann", "ann"])
+        Fleet(plan, ["ann", "ann"])
     with pytest.raises(InvalidParameter, match="streams must be a whole number of at least 1"):
-        BatchedFleet(plan)
+        Fleet(plan)
     with pytest.raises(InsecureRandomness):
-        BatchedFleet(plan, NAMES, randomness=seeded(1))
+        Fleet(plan, NAMES, randomness=seeded(1))
 
 
 def test_a_state_of_another_plan_is_refused() -> None:
@@ -637,7 +637,7 @@ def test_a_state_of_another_plan_is_refused() -> None:
         plan_of("letters in pairs", policy=None),
     ):
         with pytest.raises(InvalidParameter, match="state must come from this model"):
-            BatchedFleet(plan, states=[other.begin("ann")])
+            Fleet(plan, states=[other.begin("ann")])
 
 
 @pytest.mark.parametrize("joint", [[0.0] * 9, [np.nan, *[0.125] * 8], [1.0, *[0.0] * 8], [1.0]])
@@ -646,7 +646,7 @@ def test_a_belief_that_is_none_is_refused_and_releases_nothing(joint: list[float
     begun = plan.begin("ann")
     state = replace(begun, belief=replace(begun.belief, joint=np.array(joint)))
     with np.errstate(all="ignore"), pytest.raises(InvalidParameter):
-        BatchedFleet(plan, states=[state]).step(["ab"])
+        Fleet(plan, states=[state]).step(["ab"])
 
 
 @pytest.mark.parametrize(("size", "width"), [(2, 10), (3, 6), (8, 4), (513, 1)])
@@ -677,15 +677,15 @@ def test_a_policy_of_another_width_is_refused() -> None:
     budget, rule = PerStep(SIP(0.5)), "be compiled for this chain, loss and method, and this length"
     for width in (1, 3):
         with pytest.raises(InvalidParameter, match=rule):
-            BatchedPlan(setting.chain, budget, additive(single), width, policy=policy)
+            Plan(setting.chain, budget, additive(single), width, policy=policy)
     with pytest.raises(InvalidParameter, match=rule):
-        InstantPlan(setting.chain, budget, single, policy=policy)
+        Plan(setting.chain, budget, single, policy=policy)
     counts = batch_loss.histogram(setting.chain.alphabet)
     with pytest.raises(InvalidParameter, match=rule):
-        BatchedPlan(setting.chain, budget, counts, 2, policy=policy)
+        Plan(setting.chain, budget, counts, 2, policy=policy)
     one = compile_policy(setting.chain, single, 0.5, steps=32)
     with pytest.raises(InvalidParameter, match=rule):
-        BatchedPlan(setting.chain, budget, additive(single), 2, policy=one)
+        Plan(setting.chain, budget, additive(single), 2, policy=one)
 
 
 def test_a_policy_and_a_memory_exclude_each_other() -> None:
@@ -712,9 +712,7 @@ def test_outputs_follow_the_channel_and_no_neighbouring_one(truth: str) -> None:
     plan = plan_of("letters in pairs", purpose=Purpose.SIMULATION)
     _, start = plan.observe(plan.begin("s"), "aa")
     names = [f"s{i}" for i in range(count)]
-    fleet = BatchedFleet(
-        plan, states=[replace(start, stream=name) for name in names], randomness=Bulk(7)
-    )
+    fleet = Fleet(plan, states=[replace(start, stream=name) for name in names], randomness=Bulk(7))
     told = fleet.step(np.tile([list(truth)], (count, 1)))
     prepared = plan.prepare(start)
     assert prepared is not None

@@ -22,12 +22,12 @@ from sfumato import (
     LDP,
     SIP,
     Alphabet,
-    BatchedPlan,
     Event,
     Geometric,
     Horizon,
     Outcome,
     PerStep,
+    Plan,
     StreamState,
     Window,
     from_bytes,
@@ -54,7 +54,7 @@ CHAIN = chain_of(PROCESS, alphabet=Alphabet("ab"))
 LOSS = additive(loss.hamming(CHAIN.alphabet))
 WIDTH = 3
 PLANS = [
-    BatchedPlan(CHAIN, budget, LOSS, WIDTH, listed=listed)
+    Plan(CHAIN, budget, LOSS, WIDTH, listed=listed)
     for budget, listed in (
         (Horizon(SIP(2.0), 6), 4096),
         (Horizon(SIP(3.0), 5, LDP(3.5)), 4096),
@@ -134,7 +134,7 @@ class BatchedMachine(RuleBasedStateMachine):
     reached: ClassVar[Counter[str]] = Counter()
 
     @initialize(plan=st.sampled_from(PLANS))
-    def begin(self, plan: BatchedPlan) -> None:
+    def begin(self, plan: Plan) -> None:
         self.plan, self.state, self.shadow = plan, plan.begin("u"), Shadow()
 
     def note(self, what: str) -> None:
@@ -159,7 +159,7 @@ class BatchedMachine(RuleBasedStateMachine):
         released = ["ab".index(str(one.released)) for one in told]
         names = prepared.patterns[channel.outputs].tolist()
         assert names.count(released) == 1
-        rows = [channel.weights[prepared.parts.part(o)].tolist() for o in every(2, len(values))]
+        rows = [channel.weights[prepared.partition.cell(o)].tolist() for o in every(2, len(values))]
         self.note("silent" if channel.is_constant else "released")
         self.note("short" if len(values) < WIDTH else "whole")
         self.shadow.release(rows, names.index(released), len(values))

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato import SIP, Alphabet, InstantPlan, MarkovChain, PerStep, Policy, compile_policy, loss
+from sfumato import SIP, Alphabet, MarkovChain, PerStep, Plan, Policy, compile_policy, loss
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
 from sfumato.stream.compile import _CHECKED_PART, _WALKS, _default_steps
@@ -116,9 +116,7 @@ def by_textbook(policy: Policy, chain: MarkovChain, depth: int) -> tuple[float, 
     compared with the optimum of the linear program as it stands on paper.
     """
     table = loss.hamming(chain.alphabet).matrix
-    plan = InstantPlan(
-        chain, PerStep(SIP(policy.epsilon)), loss.hamming(chain.alphabet), policy=policy
-    )
+    plan = Plan(chain, PerStep(SIP(policy.epsilon)), loss.hamming(chain.alphabet), policy=policy)
     lost = floor = 0.0
     walks: list[tuple[float, float, float]] = []
     open_ends: list[tuple[StreamState, float, float, float]] = [(plan.begin("s"), 1.0, 0.0, 0.0)]
@@ -127,7 +125,7 @@ def by_textbook(policy: Policy, chain: MarkovChain, depth: int) -> tuple[float, 
         for state, chance, paid, due in open_ends:
             belief, prepared = state.belief.marginal, plan.prepare(state)
             assert prepared is not None
-            rows, outputs = prepared.channel.probabilities, prepared.channel.outputs
+            rows, outputs = prepared.design.channel.probabilities, prepared.design.channel.outputs
             now = float((belief[:, None] * rows * table[:, outputs]).sum())
             best = textbook_optimum(belief, table, policy.epsilon)
             assert now >= best - 1e-9
@@ -137,7 +135,7 @@ def by_textbook(policy: Policy, chain: MarkovChain, depth: int) -> tuple[float, 
                 walks.append((chance, *ends))
                 continue
             for column, output in enumerate(outputs.tolist()):
-                _, after = plan.observe(state, chain.alphabet.labels[output])
+                _, after = plan.observe(state, [chain.alphabet.labels[output]])
                 following.append((after, chance * float(belief @ rows[:, column]), *ends))
         open_ends = following
     extra = lost / floor - 1

@@ -130,7 +130,8 @@ def test_a_grid_in_degrees_loses_kilometres_along_the_earth(tmp_path: Path) -> N
     model, report = fit_table(points(tmp_path), values=("lon", "lat"), cut=cut)
     assert default_loss(model) == "great-circle"
     assert (report.unit, unit_of("great-circle", model)) == ("km", "km")
-    costs = ReleaseSpec(epsilon=1.0).instant(model).loss
+    costs = ReleaseSpec(epsilon=1.0).instant(model).value_loss
+    assert costs is not None
     # By hand: half a degree of latitude, and of longitude at 47.25 degrees north.
     assert costs.matrix[0, 1] == pytest.approx(6371.0088 * math.radians(0.5), rel=1e-9)
     width = 2 * math.asin(math.cos(math.radians(47.25)) * math.sin(math.radians(0.25)))

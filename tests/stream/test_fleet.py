@@ -12,13 +12,13 @@ from sfumato import (
     SIP,
     Event,
     Fallback,
+    Fleet,
     Geometric,
     Horizon,
-    InstantFleet,
-    InstantPlan,
     Method,
     Outcome,
     PerStep,
+    Plan,
     Purpose,
     StreamState,
     Window,
@@ -32,6 +32,7 @@ from sfumato import (
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.randomness import Address, Randomness
+from sfumato.stream.partition.belief_spaces import NextValue
 from tests.compiled import CHAINS, NO_LIMIT, exact_leakages, exact_shares, plan_of, policy_of
 
 SECRET = b"a secret of sixteen bytes or more"
@@ -71,37 +72,35 @@ def moves(size: int, steps: int, labels: Any = None, strange: object = None) -> 
     return script
 
 
-def together(fleet: InstantFleet, script: Moves) -> list[Event]:
+def together(fleet: Fleet, script: Moves) -> list[Event]:
     events = []
     for which, values in script:
         if values:
             told = fleet.step(values, which)
-            assert [event.stream for event in told] == list(told.streams)
-            events += list(told)
+            assert [event.stream for (event,) in told] == list(told.streams)
+            events += [event for (event,) in told]
         else:
             fleet.skip(which)
     return events
 
 
-def apart(
-    plan: InstantPlan, script: Moves, coins: Randomness
-) -> tuple[list[Event], list[StreamState]]:
+def apart(plan: Plan, script: Moves, coins: Randomness) -> tuple[list[Event], list[StreamState]]:
     """The same script, stream by stream, by the rule alone."""
     states, events = [plan.begin(name) for name in NAMES], []
     for which, values in script:
         streams = range(len(NAMES)) if which is None else which.tolist()
         for row, stream in enumerate(streams):
             if values:
-                event, states[stream] = plan.step(states[stream], values[row], coins)
+                (event,), states[stream] = plan.step(states[stream], [values[row]], coins)
                 events.append(event)
             else:
                 _, states[stream] = plan.skip(states[stream])
     return events, states
 
 
-def same(plan: InstantPlan, script: Moves, coins: Callable[[], Randomness], **options: Any) -> Any:
+def same(plan: Plan, script: Moves, coins: Callable[[], Randomness], **options: Any) -> Any:
     """Hold a fleet against single streams, to the last bit; return its events."""
-    fleet = InstantFleet(plan, NAMES, randomness=coins(), **options)
+    fleet = Fleet(plan, NAMES, randomness=coins(), **options)
     events = together(fleet, script)
     due, states = apart(plan, script, coins())
     assert events == due
@@ -154,7 +153,8 @@ def test_beliefs_that_the_policy_misses_go_the_same_way(name: str) -> None:
     policy = replace(policy_of(name), repair_limit=1e-12)
     plan = plan_of(name, PerStep(SIP(0.7)), policy=policy, on_unknown=Fallback.SUBSTITUTE)
     same(plan, moves(CHAINS[name].size, 12, strange="z"), keyed_coins)
-    solved: Any = plan._designs
+    assert isinstance(plan.space, NextValue)
+    solved: Any = plan.space._designs
     assert solved.cache_info().misses > 0
 
 
@@ -168,8 +168,8 @@ def test_a_policy_of_one_channel_goes_the_same_way(method: str) -> None:
 def test_values_may_come_as_numbers_in_an_array() -> None:
     plan = plan_of("dense, order 1", on_unknown=Fallback.SUPPRESS)
     script = [[0, 1, 2, 0, 1], [2, 2, 1, -1, 7], [0, 0, 0, 0, 0]]
-    one = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
-    two = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
+    one = Fleet(plan, NAMES, randomness=keyed(SECRET))
+    two = Fleet(plan, NAMES, randomness=keyed(SECRET))
     for values in script:
         assert list(one.step(values)) == list(two.step(np.array(values)))
     large: Any = np.array([2**64 - 1, 0, 1, 2, 0], dtype=np.uint64)
@@ -177,18 +177,18 @@ def test_values_may_come_as_numbers_in_an_array() -> None:
 
 
 def test_a_stream_is_named_rightly_in_any_order() -> None:
-    fleet = InstantFleet(plan_of("dense, order 1"), NAMES)
+    fleet = Fleet(plan_of("dense, order 1"), NAMES)
     order = np.array([3, 0, 4, 1, 2])
     fleet.step([0], np.array([3]))
     told = fleet.step([0, 1, 2, 0, 1], order)
     assert list(told.streams) == [NAMES[place] for place in order]
-    assert [(event.stream, event.sequence) for event in told] == [
+    assert [(event.stream, event.sequence) for (event,) in told] == [
         (NAMES[place], int(place == 3)) for place in order
     ]
 
 
 def test_no_streams_at_all_is_no_step_at_all() -> None:
-    fleet = InstantFleet(plan_of("dense, order 1"), NAMES)
+    fleet = Fleet(plan_of("dense, order 1"), NAMES)
     before = [to_bytes(fleet.state(stream)) for stream in range(len(NAMES))]
     assert list(fleet.step([], np.array([], dtype=np.int64))) == []
     assert before == [to_bytes(fleet.state(stream)) for stream in range(len(NAMES))]
@@ -203,11 +203,11 @@ def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause
     plan = plan_of(name, BUDGETS["window, capped"], on_unknown=Fallback.REPEAT)
     script = moves(CHAINS[name].size, 9, strange="z")
     due = same(plan, script, keyed_coins)
-    first = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
+    first = Fleet(plan, NAMES, randomness=keyed(SECRET))
     events = together(first, script[:pause])
     kept = [to_bytes(first.state(stream)) for stream in range(len(NAMES))]
     states = [from_bytes(state, StreamState) for state in kept]
-    again = InstantFleet(plan, states=states, randomness=keyed(SECRET))
+    again = Fleet(plan, states=states, randomness=keyed(SECRET))
     assert [to_bytes(again.state(stream)) for stream in range(len(NAMES))] == kept
     assert events + together(again, script[pause:]) == due
 
@@ -218,7 +218,7 @@ def test_an_onlooker_computes_the_same_events_and_states(name: str, budget: str)
     plan = plan_of(
         name, BUDGETS[budget], on_exhausted=Fallback.REPEAT, on_unknown=Fallback.SUBSTITUTE
     )
-    fleet = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     states = {stream: plan.begin(stream) for stream in NAMES}
     for which, values in moves(CHAINS[name].size, 10, strange="z"):
         if not values:
@@ -226,8 +226,8 @@ def test_an_onlooker_computes_the_same_events_and_states(name: str, budget: str)
             for stream in NAMES if which is None else [NAMES[place] for place in which]:
                 _, states[stream] = plan.skip(states[stream])
             continue
-        for event in fleet.step(values, which):
-            seen, after = plan.observe(states[event.stream], event.released, event.outcome)
+        for (event,) in fleet.step(values, which):
+            (seen,), after = plan.observe(states[event.stream], [event.released], event.outcome)
             assert seen == event
             states[event.stream] = after
     for place, stream in enumerate(NAMES):
@@ -237,16 +237,16 @@ def test_an_onlooker_computes_the_same_events_and_states(name: str, budget: str)
 @pytest.mark.parametrize("name", ["dense, order 1", "sparse, order 1", "dense, order 3"])
 def test_every_event_costs_at_least_its_exact_leakage(name: str) -> None:
     plan = plan_of(name, BUDGETS["geometric, capped"])
-    fleet = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     draw = np.random.default_rng(3)
     for _ in range(8):
         before = [fleet.state(place) for place in range(len(NAMES))]
         told = fleet.step(draw.integers(0, CHAINS[name].size, len(NAMES)))
-        for state, event in zip(before, told, strict=True):
-            due, prepared = plan.allowance(state.ledger), plan.prepare(state)
+        for state, (event,) in zip(before, told, strict=True):
+            due, prepared = plan.allowance(state.ledger, 1), plan.prepare(state)
             assert prepared is not None and due.ldp is not None
             belief = exact_shares(state.belief.joint, state.belief.axis)
-            sip, ldp = exact_leakages(prepared.channel.weights.tolist(), belief)
+            sip, ldp = exact_leakages(prepared.design.channel.weights.tolist(), belief)
             assert sip <= event.sip.epsilon <= due.sip
             assert ldp <= event.ldp.epsilon <= due.ldp
 
@@ -254,14 +254,14 @@ def test_every_event_costs_at_least_its_exact_leakage(name: str) -> None:
 # All or nothing ----------------------------------------------------------------------------------
 
 
-def everything(fleet: InstantFleet) -> list[bytes]:
+def everything(fleet: Fleet) -> list[bytes]:
     return [to_bytes(fleet.state(stream)) for stream in range(len(fleet))]
 
 
 @pytest.mark.parametrize("row", [0, 2, 4])
 def test_a_strange_value_in_one_stream_changes_no_stream(row: int) -> None:
     plan = plan_of("letters", BUDGETS["window"])
-    fleet = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     fleet.step("abcab")
     before, values = everything(fleet), list("aabbc")
     values[row] = "z"
@@ -277,7 +277,7 @@ def test_a_strange_value_in_one_stream_changes_no_stream(row: int) -> None:
 @pytest.mark.parametrize("stream", [0, 3])
 def test_a_budget_gone_in_one_stream_changes_no_stream(stream: int) -> None:
     plan = plan_of("dense, order 2", Horizon(SIP(2.0), 3))
-    fleet = InstantFleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
     fleet.step([0, 1, 2, 0, 1])
     for _ in range(2):
         fleet.step([1], np.array([stream]))
@@ -290,7 +290,7 @@ def test_a_budget_gone_in_one_stream_changes_no_stream(stream: int) -> None:
 
 
 def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
-    fleet = InstantFleet(plan_of("dense, order 1"), NAMES)
+    fleet = Fleet(plan_of("dense, order 1"), NAMES)
     before = everything(fleet)
     for which in ([0, 0], [-1], [5], [[0]]):
         with pytest.raises(InvalidParameter, match="which must be places"):
@@ -305,10 +305,10 @@ def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
 
 @pytest.mark.parametrize("budget", ["per step", "window, capped"])
 def test_memory_does_not_grow_with_time(budget: str) -> None:
-    fleet = InstantFleet(plan_of("dense, order 2", BUDGETS[budget]), NAMES)
+    fleet = Fleet(plan_of("dense, order 2", BUDGETS[budget]), NAMES)
 
     def held() -> dict[str, int]:
-        parts = {**vars(fleet._crowd), **vars(fleet._ledgers), "last": fleet._last}
+        parts = {**vars(fleet._arrays), **vars(fleet._ledgers), "last": fleet._last}
         return {name: part.nbytes for name, part in parts.items() if isinstance(part, np.ndarray)}
 
     fleet.step([0, 1, 2, 0, 1])
@@ -324,13 +324,13 @@ def test_memory_does_not_grow_with_time(budget: str) -> None:
 def test_a_fleet_needs_a_policy_different_names_and_coins_nobody_can_guess() -> None:
     plan = plan_of("dense, order 1")
     with pytest.raises(InvalidParameter, match="have a policy"):
-        InstantFleet(plan_of("dense, order 1", policy=None), NAMES)
+        Fleet(plan_of("dense, order 1", policy=None), NAMES)
     with pytest.raises(InvalidParameter, match="streams must be different"):
-        InstantFleet(plan, ["ann", "ann"])
+        Fleet(plan, ["ann", "ann"])
     with pytest.raises(InvalidParameter, match="streams must be a whole number of at least 1"):
-        InstantFleet(plan)
+        Fleet(plan)
     with pytest.raises(InsecureRandomness):
-        InstantFleet(plan, NAMES, randomness=seeded(1))
+        Fleet(plan, NAMES, randomness=seeded(1))
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_a_belief_that_is_none_is_refused_and_releases_nothing(joint: list[float
     begun = plan.begin("ann")
     state = replace(begun, belief=replace(begun.belief, joint=np.array(joint)))
     with np.errstate(all="ignore"), pytest.raises(InvalidParameter):
-        InstantFleet(plan, states=[state]).step([0])
+        Fleet(plan, states=[state]).step([0])
 
 
 def test_a_channel_whose_rows_are_not_all_used_is_refused_or_goes_the_same_way() -> None:
@@ -362,16 +362,16 @@ def test_a_channel_whose_rows_are_not_all_used_is_refused_or_goes_the_same_way()
 def test_a_state_of_another_plan_is_refused() -> None:
     other = plan_of("dense, order 1", PerStep(SIP(0.5)))
     with pytest.raises(InvalidParameter, match="state must come from this model"):
-        InstantFleet(plan_of("dense, order 1"), states=[other.begin("ann")])
+        Fleet(plan_of("dense, order 1"), states=[other.begin("ann")])
 
 
 def test_a_policy_for_something_else_is_refused() -> None:
     ring, letters = CHAINS["dense, order 1"], CHAINS["letters"]
     policy, budget = policy_of("dense, order 1"), PerStep(SIP(1.0))
     with pytest.raises(InvalidParameter, match="be compiled for this chain, loss and method"):
-        InstantPlan(letters, budget, loss.hamming(letters.alphabet), policy=policy)
+        Plan(letters, budget, loss.hamming(letters.alphabet), policy=policy)
     with pytest.raises(InvalidParameter, match="be compiled for this chain, loss and method"):
-        InstantPlan(ring, budget, loss.absolute(ring.alphabet), policy=policy)
+        Plan(ring, budget, loss.absolute(ring.alphabet), policy=policy)
     with pytest.raises(InvalidParameter, match="be compiled for this chain, loss and method"):
         plan_of("dense, order 1", policy=policy, method=Method("context-free"))
 
@@ -401,15 +401,15 @@ def test_outputs_follow_the_channel_and_no_neighbouring_one(amount: float, truth
     plan = plan_of("dense, order 1", budget, policy=policy, purpose=Purpose.SIMULATION)
     start = plan.begin("s")
     for output in (0, 0):
-        _, start = plan.observe(start, output)
+        _, start = plan.observe(start, [output])
     names = [f"s{i}" for i in range(count)]
-    fleet = InstantFleet(
+    fleet = Fleet(
         plan, states=[replace(start, stream=name) for name in names], randomness=Bulk(truth)
     )
     told = fleet.step(np.full(count, truth))
     prepared = plan.prepare(start)
     assert prepared is not None
-    channel = prepared.channel
+    channel = prepared.design.channel
     counts = np.array([(told.released == output).sum() for output in channel.outputs])
     assert counts.sum() == count
     row = channel.probabilities[truth]
@@ -442,7 +442,7 @@ class Bulk:
 
 def test_fresh_coins_differ_from_stream_to_stream() -> None:
     names = [f"s{i}" for i in range(500)]
-    fleet = InstantFleet(plan_of("dense, order 1"), names, randomness=secure())
+    fleet = Fleet(plan_of("dense, order 1"), names, randomness=secure())
     for _ in range(3):
         told = fleet.step(np.zeros(500, dtype=np.int64))
     assert len(set(told.released.tolist())) > 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato import Belief, MarkovChain
 from sfumato.solver.policy import Tables
-from sfumato.stream.fleet_arrays import EXHAUSTED, MISSED, PREPARED, Crowd
+from sfumato.stream.fleet_arrays import EXHAUSTED, MISSED, PREPARED, StreamArrays
 from tests.compiled import (
     CHAINS,
     NO_LIMIT,
@@ -72,7 +72,7 @@ def any_belief(size: int) -> st.SearchStrategy[Floats]:
 def prepared(
     chain: MarkovChain, tables: Tables, belief: Belief, moment: int, allowed: tuple[float, float]
 ) -> tuple[int, int, list[int], list[float], int]:
-    crowd = Crowd(chain, tables, NO_LIMIT, 1)
+    crowd = StreamArrays(chain, tables, NO_LIMIT, 1)
     crowd.put(0, moment, belief)
     step = crowd.prepare(FIRST, np.array([allowed]))
     return (
@@ -275,7 +275,7 @@ def test_an_allowance_within_rounding_prepares_nothing(amount: float, kind: int)
 
 def test_a_belief_at_which_mixing_costs_too_much_is_missed() -> None:
     tables = handmade([np.array([[0.9, 0.1], [0.1, 0.9]])], np.array([0.5, 0.5]))
-    crowd = Crowd(chain_of(2), tables, 1e-9, 1)
+    crowd = StreamArrays(chain_of(2), tables, 1e-9, 1)
     crowd.put(0, 0, Belief(np.array([0.9, 0.1])))
     assert crowd.prepare(FIRST, np.array([[0.5, math.inf]])).status[0] == MISSED
     crowd.put(0, 0, Belief(np.array([0.5, 0.5])))
@@ -284,7 +284,7 @@ def test_a_belief_at_which_mixing_costs_too_much_is_missed() -> None:
 
 def test_preparing_changes_no_belief() -> None:
     policy, name = policy_of("dense, order 2"), "dense, order 2"
-    crowd = Crowd(CHAINS[name], policy.tables, 0.2, 4)
+    crowd = StreamArrays(CHAINS[name], policy.tables, 0.2, 4)
     before = crowd.joints.copy(), crowd.moments.copy(), crowd.drifts.copy()
     crowd.prepare(np.arange(4), np.tile([1.0, math.inf], (4, 1)))
     after = crowd.joints, crowd.moments, crowd.drifts
@@ -295,7 +295,7 @@ def test_preparing_changes_no_belief() -> None:
 
 
 def walked(name: str, threads: int, streams: int, steps: int) -> list[Any]:
-    crowd = Crowd(CHAINS[name], policy_of(name).tables, NO_LIMIT, streams, threads)
+    crowd = StreamArrays(CHAINS[name], policy_of(name).tables, NO_LIMIT, streams, threads)
     draw, told = np.random.default_rng(8), []
     for step in range(steps):
         which = np.flatnonzero((np.arange(streams) + step) % 3 != 0)[::-1].copy()
@@ -318,7 +318,7 @@ def test_threads_change_nothing(name: str, threads: int) -> None:
 def test_the_carried_belief_is_the_exact_one_within_its_drift(name: str) -> None:
     """Hundreds of released steps next to a recursion in 60 digits."""
     chain, steps = CHAINS[name], 150
-    crowd = Crowd(chain, policy_of(name).tables, NO_LIMIT, 1)
+    crowd = StreamArrays(chain, policy_of(name).tables, NO_LIMIT, 1)
     draw, exact = np.random.default_rng(2), Exact(chain)
     for _ in range(steps):
         belief = crowd.belief(0)

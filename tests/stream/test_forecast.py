@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato import SIP, Horizon, InstantPlan, MarkovChain, PerStep, Window, loss
+from sfumato import SIP, Horizon, MarkovChain, PerStep, Plan, Window, loss
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.stream.forecast import PlanReport, forecast
 from sfumato.stream.history_paths import draw_paths, mean_and_error, read_paths
@@ -17,7 +17,7 @@ STICKY = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
 
 
 def planned(epsilon: float, **asked: object) -> PlanReport:
-    plan = InstantPlan(STICKY, PerStep(SIP(epsilon)), loss.hamming(STICKY.alphabet))
+    plan = Plan(STICKY, PerStep(SIP(epsilon)), loss.hamming(STICKY.alphabet))
     return forecast(plan, **({"length": 20, "streams": 6} | asked))  # type: ignore[arg-type]
 
 
@@ -103,9 +103,9 @@ def test_odds_are_rounded_up(epsilon: float, words: str) -> None:
 
 def test_totals_of_windows_and_horizons_are_those_of_their_budgets() -> None:
     costs = loss.hamming(STICKY.alphabet)
-    window = forecast(InstantPlan(STICKY, Window(SIP(1.0), 10), costs), length=25, streams=2)
+    window = forecast(Plan(STICKY, Window(SIP(1.0), 10), costs), length=25, streams=2)
     assert window.total == pytest.approx(3.0)
-    fixed = forecast(InstantPlan(STICKY, Horizon(SIP(2.0), 10), costs), length=15, streams=2)
+    fixed = forecast(Plan(STICKY, Horizon(SIP(2.0), 10), costs), length=15, streams=2)
     assert (fixed.total, fixed.one_value) == (2.0, 2.0)
     # Beyond the horizon nothing leaves, and the receiver's guess is what counts.
     assert fixed.methods[0].total <= 2.0

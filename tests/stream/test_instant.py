@@ -22,12 +22,12 @@ from sfumato import (
     Fallback,
     Geometric,
     Horizon,
-    InstantPlan,
     InstantRelease,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
+    Plan,
     Prior,
     Purpose,
     StreamState,
@@ -42,6 +42,7 @@ from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.randomness import Address, Randomness
 from sfumato.solver.design_methods import design
+from tests.compiled import value_loss
 from tests.oracles.joint import (
     JointTable,
     Symbols,
@@ -83,8 +84,8 @@ class CountingCoins:
         return self
 
 
-def plan_of(model: MarkovChain | Prior, budget: Budget, **options: Any) -> InstantPlan:
-    return InstantPlan(model, budget, loss.hamming(model.alphabet), **options)
+def plan_of(model: MarkovChain | Prior, budget: Budget, **options: Any) -> Plan:
+    return Plan(model, budget, loss.hamming(model.alphabet), **options)
 
 
 def exact_sum(amounts: list[float]) -> Fraction:
@@ -98,7 +99,7 @@ def exact_sum(amounts: list[float]) -> Fraction:
 class Tree:
     """All that a plan can do in some steps, by the outputs so far; and the joint table of it."""
 
-    plan: InstantPlan
+    plan: Plan
     designs: dict[Symbols, Design]
     states: dict[Symbols, StreamState]
     events: dict[Symbols, Event]
@@ -108,7 +109,7 @@ class Tree:
         return [self.events[outputs[:t]] for t in range(1, len(outputs) + 1)]
 
 
-def explore(plan: InstantPlan, chain: MarkovChain, length: int) -> Tree:
+def explore(plan: Plan, chain: MarkovChain, length: int) -> Tree:
     designs: dict[Symbols, Design] = {}
     events: dict[Symbols, Event] = {}
     states: dict[Symbols, StreamState] = {(): plan.begin("s")}
@@ -118,10 +119,10 @@ def explore(plan: InstantPlan, chain: MarkovChain, length: int) -> Tree:
         for told in frontier:
             prepared = plan.prepare(states[told])
             assert prepared is not None
-            designs[told] = prepared
-            for symbol in prepared.channel.outputs.tolist():
+            designs[told] = prepared.design
+            for symbol in prepared.design.channel.outputs.tolist():
                 path = (*told, symbol)
-                events[path], states[path] = plan.observe(states[told], symbol)
+                (events[path],), states[path] = plan.observe(states[told], [symbol])
                 reached.append(path)
         frontier = reached
 
@@ -158,7 +159,7 @@ CASES: dict[str, tuple[int, int, int, Budget, Method, bool]] = {
 def tree(request: pytest.FixtureRequest) -> Tree:
     size, length, order, budget, method, thin = CASES[request.param]
     chain = random_chain(size, order, thin)
-    plan = InstantPlan(chain, budget, loss.absolute(chain.alphabet), method)
+    plan = Plan(chain, budget, loss.absolute(chain.alphabet), method=method)
     return explore(plan, chain, length)
 
 
@@ -214,7 +215,7 @@ def test_ledger_is_the_sum_of_the_events(tree: Tree) -> None:
 # Budgets -----------------------------------------------------------------------------------------
 
 
-def stream(plan: InstantPlan, data: st.DataObject, length: int) -> Iterator[Event]:
+def stream(plan: Plan, data: st.DataObject, length: int) -> Iterator[Event]:
     """Outputs and pauses of an adversary's choice, until the budget is gone."""
     state = plan.begin("s")
     for _ in range(length):
@@ -222,11 +223,11 @@ def stream(plan: InstantPlan, data: st.DataObject, length: int) -> Iterator[Even
         if prepared is None:
             note("budget gone")
             return
-        choice = data.draw(st.integers(-1, len(prepared.channel.outputs) - 1))
+        choice = data.draw(st.integers(-1, len(prepared.design.channel.outputs) - 1))
         if choice < 0:
-            event, state = plan.skip(state)
+            (event,), state = plan.skip(state)
         else:
-            event, state = plan.observe(state, int(prepared.channel.outputs[choice]))
+            (event,), state = plan.observe(state, [int(prepared.design.channel.outputs[choice])])
         yield event
 
 
@@ -280,8 +281,8 @@ def test_an_endless_stream_goes_on_with_constants_when_nothing_useful_is_left() 
     for _ in range(30):
         prepared = plan.prepare(state)
         assert prepared is not None
-        constant.append(prepared.channel.is_constant)
-        event, state = plan.observe(state, int(prepared.channel.outputs[0]))
+        constant.append(prepared.design.channel.is_constant)
+        (event,), state = plan.observe(state, [int(prepared.design.channel.outputs[0])])
         assert (event.sip.epsilon == 0.0) == constant[-1]
     told = constant.index(True)
     assert 5 < told < 20
@@ -292,7 +293,11 @@ def test_an_endless_stream_goes_on_with_constants_when_nothing_useful_is_left() 
 def test_a_window_recovers_for_ever() -> None:
     plan = plan_of(RING, Window(SIP(1.0), 3), method=Method.RANDOMIZED_RESPONSE)
     release = InstantRelease(
-        RING, budget=plan.budget, loss=plan.loss, method=plan.method, randomness=keyed(SECRET)
+        RING,
+        budget=plan.budget,
+        loss=value_loss(plan),
+        method=plan.method,
+        randomness=keyed(SECRET),
     )
     events = list(release.over([0, 1, 2] * 10))
     assert all(event.outcome is Outcome.RELEASED for event in events)
@@ -307,16 +312,16 @@ def test_a_model_free_cap_binds_where_the_model_would_allow_more() -> None:
     capped = capped_plan.prepare(capped_plan.begin("s"))
     assert free is not None
     assert capped is not None
-    assert free.ldp.epsilon > 1.2
-    assert 0.85 < capped.ldp.epsilon <= 0.9
-    assert capped.cost > free.cost
+    assert free.design.ldp.epsilon > 1.2
+    assert 0.85 < capped.design.ldp.epsilon <= 0.9
+    assert capped.design.cost > free.design.cost
 
 
 def test_a_release_that_tells_nothing_costs_nothing() -> None:
     plan = plan_of(SKEWED, PerStep(SIP(0.2)))
     state = plan.begin("s")
     for value in (0, 1, 2, 2):
-        event, state = plan.step(state, value, secure())
+        (event,), state = plan.step(state, [value], secure())
         assert (event.outcome, event.released) == (Outcome.RELEASED, 0)
         assert (event.sip, event.ldp) == (SIP(0.0), LDP(0.0))
         assert state.ledger.spent == (SIP(0.0), LDP(0.0))
@@ -326,7 +331,7 @@ def test_a_release_that_tells_nothing_costs_nothing() -> None:
 def test_a_step_is_charged_what_it_leaks_not_what_was_allowed() -> None:
     # Randomised response at 1 leaks less than 1 to somebody who knows the prior.
     plan = plan_of(Prior([0.5, 0.5]), PerStep(SIP(1.0)), method=Method.RANDOMIZED_RESPONSE)
-    event, _ = plan.step(plan.begin("s"), 0, secure())
+    (event,), _ = plan.step(plan.begin("s"), [0], secure())
     truth = math.log(2 / (1 + math.exp(-1.0)))
     assert event.sip.epsilon == pytest.approx(max(truth, -math.log(2 / (1 + math.e))), abs=1e-12)
     assert event.sip.epsilon < 0.7
@@ -339,8 +344,8 @@ def test_what_rounding_did_to_the_belief_is_paid_for() -> None:
     state = replace(fresh, belief=replace(fresh.belief, drift=drift))
     prepared = plan.prepare(state)
     assert prepared is not None
-    event, _ = plan.observe(state, int(prepared.channel.outputs[0]))
-    weights = prepared.channel.weights.tolist()
+    (event,), _ = plan.observe(state, [int(prepared.design.channel.outputs[0])])
+    weights = prepared.design.channel.weights.tolist()
     for signs in itertools.product((-drift, drift), repeat=3):
         other = state.belief.marginal * np.exp(signs)
         assert exact_leakage(weights, other.tolist()) <= event.sip.epsilon <= 1.0
@@ -353,7 +358,7 @@ def test_what_was_not_spent_is_there_for_later_steps() -> None:
     for _ in range(2):
         _, state = plan.skip(state)
     assert plan.budget.allowance(state.ledger).sip == pytest.approx(0.5)
-    assert plan.prepare(state).sip.epsilon <= 0.5  # type: ignore[union-attr]
+    assert plan.prepare(state).design.sip.epsilon <= 0.5  # type: ignore[union-attr]
 
 
 def test_the_published_rule_is_refused_where_it_breaks_its_promise() -> None:
@@ -366,7 +371,7 @@ def test_the_published_rule_is_refused_where_it_breaks_its_promise() -> None:
 # Fallbacks ---------------------------------------------------------------------------------------
 
 
-def spent_plan(on_exhausted: Fallback, on_unknown: Fallback = Fallback.REFUSE) -> InstantPlan:
+def spent_plan(on_exhausted: Fallback, on_unknown: Fallback = Fallback.REFUSE) -> Plan:
     """One step and no more."""
     budget = Horizon(SIP(1.0), 1)
     return plan_of(
@@ -381,7 +386,7 @@ def spent_plan(on_exhausted: Fallback, on_unknown: Fallback = Fallback.REFUSE) -
 def test_refusal_draws_nothing_and_changes_nothing() -> None:
     plan, coins = spent_plan(Fallback.REFUSE), CountingCoins()
     release = InstantRelease(
-        LETTERS, budget=plan.budget, loss=plan.loss, method=plan.method, randomness=coins
+        LETTERS, budget=plan.budget, loss=value_loss(plan), method=plan.method, randomness=coins
     )
     release("a")
     before, drawn = release.state, coins.drawn
@@ -412,9 +417,9 @@ def test_when_the_budget_is_gone_the_fallback_leaves_at_no_cost(
     fallback: Fallback, outcome: Outcome
 ) -> None:
     plan, coins = spent_plan(fallback), CountingCoins()
-    first, spent = plan.step(plan.begin("s"), "a", coins)
+    (first,), spent = plan.step(plan.begin("s"), ["a"], coins)
     drawn = coins.drawn
-    event, after = plan.step(spent, "b", coins)
+    (event,), after = plan.step(spent, ["b"], coins)
     assert (event.outcome, event.sip, event.ldp) == (outcome, SIP(0.0), LDP(0.0))
     assert event.released == (first.released if fallback is Fallback.REPEAT else None)
     assert coins.drawn == drawn
@@ -425,8 +430,8 @@ def test_when_the_budget_is_gone_the_fallback_leaves_at_no_cost(
 
 def test_the_fallback_when_the_budget_is_gone_does_not_depend_on_the_value() -> None:
     plan = spent_plan(Fallback.REPEAT, Fallback.SUBSTITUTE)
-    _, spent = plan.step(plan.begin("s"), "a", keyed(SECRET))
-    events = {plan.step(spent, value, keyed(SECRET))[0] for value in ("a", "b", "z", None)}
+    _, spent = plan.step(plan.begin("s"), ["a"], keyed(SECRET))
+    events = {plan.step(spent, [value], keyed(SECRET))[0][0] for value in ("a", "b", "z", None)}
     assert len(events) == 1
 
 
@@ -438,9 +443,9 @@ def test_an_unknown_value_leaves_the_fallback_at_no_cost(
     fallback: Fallback, outcome: Outcome
 ) -> None:
     plan, coins = plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=fallback), CountingCoins()
-    first, state = plan.step(plan.begin("s"), "b", coins)
+    (first,), state = plan.step(plan.begin("s"), ["b"], coins)
     drawn = coins.drawn
-    event, after = plan.step(state, "z", coins)
+    (event,), after = plan.step(state, ["z"], coins)
     assert (event.outcome, event.sip, event.ldp) == (outcome, SIP(0.0), LDP(0.0))
     assert event.released == (first.released if fallback is Fallback.REPEAT else None)
     assert coins.drawn == drawn
@@ -449,16 +454,16 @@ def test_an_unknown_value_leaves_the_fallback_at_no_cost(
 
 def test_there_is_nothing_to_repeat_before_the_first_release() -> None:
     plan = plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.REPEAT)
-    event, state = plan.step(plan.begin("s"), "z", secure())
+    (event,), state = plan.step(plan.begin("s"), ["z"], secure())
     assert (event.outcome, event.released) == (Outcome.SUPPRESSED, None)
     assert state.last is None
 
 
 def test_what_is_repeated_is_the_last_release_not_the_last_event() -> None:
     plan = plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.REPEAT)
-    first, state = plan.step(plan.begin("s"), "a", secure())
+    (first,), state = plan.step(plan.begin("s"), ["a"], secure())
     _, state = plan.skip(state)
-    event, _ = plan.step(state, "z", secure())
+    (event,), _ = plan.step(state, ["z"], secure())
     assert (event.outcome, event.released) == (Outcome.REPEATED, first.released)
 
 
@@ -468,10 +473,10 @@ def test_a_substitute_looks_and_costs_like_any_release() -> None:
         CountingCoins(),
     )
     state = plan.begin("s")
-    event, after = plan.step(state, "z", coins)
+    (event,), after = plan.step(state, ["z"], coins)
     assert coins.drawn == 2
     assert event.outcome is Outcome.RELEASED
-    observed, following = plan.observe(state, event.released or "")
+    (observed,), following = plan.observe(state, [event.released or ""])
     assert event == observed
     assert after.ledger == following.ledger
 
@@ -480,7 +485,7 @@ def test_a_substitute_looks_and_costs_like_any_release() -> None:
 def test_values_that_can_be_no_symbol_are_unknown(unhashable: object) -> None:
     plan = plan_of(LETTERS, PerStep(SIP(1.0)))
     with pytest.raises(UnknownSymbol):
-        plan.step(plan.begin("s"), unhashable, secure())
+        plan.step(plan.begin("s"), [unhashable], secure())
 
 
 def test_a_budget_that_is_gone_cannot_be_substituted() -> None:
@@ -502,15 +507,15 @@ def everything_said(error: BaseException | None) -> str:
 def test_no_error_quotes_the_value(secret: object) -> None:
     refusing = plan_of(LETTERS, PerStep(SIP(1.0)))
     with pytest.raises(UnknownSymbol) as unknown:
-        refusing.step(refusing.begin("s"), secret, secure())
+        refusing.step(refusing.begin("s"), [secret], secure())
     assert "717" not in everything_said(unknown.value)
     plan = spent_plan(Fallback.REFUSE)
-    _, spent = plan.step(plan.begin("s"), "a", secure())
+    _, spent = plan.step(plan.begin("s"), ["a"], secure())
     with pytest.raises(BudgetExceeded) as gone:
-        plan.step(spent, secret, secure())
+        plan.step(spent, [secret], secure())
     assert "717" not in everything_said(gone.value)
     with pytest.raises(InsecureRandomness) as guessable:
-        plan.step(spent, secret, seeded(0))
+        plan.step(spent, [secret], seeded(0))
     assert "717" not in everything_said(guessable.value)
 
 
@@ -518,9 +523,9 @@ def test_state_is_what_an_onlooker_computes_from_the_outputs() -> None:
     plan = plan_of(LETTERS, Window(SIP(2.0), 2))
     state = watched = plan.begin("s")
     for value in "abccab":
-        event, state = plan.step(state, value, keyed(SECRET))
+        (event,), state = plan.step(state, [value], keyed(SECRET))
         assert event.released is not None
-        seen, watched = plan.observe(watched, event.released)
+        (seen,), watched = plan.observe(watched, [event.released])
         assert seen == event
         assert np.array_equal(state.belief.joint, watched.belief.joint)
         assert replace(state, belief=watched.belief) == watched
@@ -532,27 +537,27 @@ def test_state_is_what_an_onlooker_computes_from_the_outputs() -> None:
 def test_coins_that_can_be_guessed_are_refused_unless_it_is_a_simulation() -> None:
     real = plan_of(LETTERS, PerStep(SIP(1.0)))
     with pytest.raises(InsecureRandomness, match="seeded"):
-        real.step(real.begin("s"), "a", seeded(1))
+        real.step(real.begin("s"), ["a"], seeded(1))
     simulation = plan_of(LETTERS, PerStep(SIP(1.0)), purpose=Purpose.SIMULATION)
-    event, _ = simulation.step(simulation.begin("s"), "a", seeded(1))
+    (event,), _ = simulation.step(simulation.begin("s"), ["a"], seeded(1))
     assert event.outcome is Outcome.RELEASED
 
 
 def test_guessable_coins_are_refused_also_when_nothing_would_be_drawn() -> None:
     plan = spent_plan(Fallback.SUPPRESS)
-    _, spent = plan.step(plan.begin("s"), "a", secure())
+    _, spent = plan.step(plan.begin("s"), ["a"], secure())
     with pytest.raises(InsecureRandomness):
-        plan.step(spent, "a", seeded(1))
+        plan.step(spent, ["a"], seeded(1))
 
 
 def test_a_simulated_state_is_no_use_to_a_real_release() -> None:
     simulation = plan_of(LETTERS, PerStep(SIP(1.0)), purpose=Purpose.SIMULATION)
-    _, state = simulation.step(simulation.begin("s"), "a", seeded(1))
+    _, state = simulation.step(simulation.begin("s"), ["a"], seeded(1))
     real = plan_of(LETTERS, PerStep(SIP(1.0)))
     with pytest.raises(InvalidParameter, match="state must come from this model"):
-        real.step(state, "a", secure())
+        real.step(state, ["a"], secure())
     with pytest.raises(InvalidParameter, match="state must come from this model"):
-        InstantRelease(LETTERS, budget=SIP(1.0), loss=real.loss, state=state)
+        InstantRelease(LETTERS, budget=SIP(1.0), loss=value_loss(real), state=state)
 
 
 OTHER_PLANS = {
@@ -566,7 +571,7 @@ OTHER_PLANS = {
     "method": plan_of(LETTERS, PerStep(SIP(1.0)), method=Method.CALIBRATED),
     "on_exhausted": plan_of(LETTERS, PerStep(SIP(1.0)), on_exhausted=Fallback.REPEAT),
     "on_unknown": plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.REPEAT),
-    "loss": InstantPlan(LETTERS, PerStep(SIP(1.0)), loss.matrix(1 - np.eye(3) / 2)),
+    "loss": Plan(LETTERS, PerStep(SIP(1.0)), loss.matrix(1 - np.eye(3) / 2)),
 }
 
 
@@ -587,9 +592,9 @@ def test_a_replay_with_keyed_coins_gives_the_same_event() -> None:
     plan = plan_of(LETTERS, PerStep(SIP(1.5)), on_unknown=Fallback.SUBSTITUTE)
     state = plan.begin("u4")
     for value in "abzcb":
-        event, following = plan.step(state, value, keyed(SECRET))
+        (event,), following = plan.step(state, [value], keyed(SECRET))
         for _ in range(3):
-            again, also = plan.step(state, value, keyed(SECRET))
+            (again,), also = plan.step(state, [value], keyed(SECRET))
             assert again == event
             assert np.array_equal(also.belief.joint, following.belief.joint)
             assert also.ledger == following.ledger
@@ -603,7 +608,7 @@ def test_keyed_coins_differ_between_moments_streams_and_secrets() -> None:
         state = plan.begin(name)
         told: list[Label | None] = []
         for _ in range(40):
-            event, state = plan.step(state, 0, keyed(secret))
+            (event,), state = plan.step(state, [0], keyed(secret))
             told.append(event.released)
         return told
 
@@ -630,11 +635,11 @@ def test_released_values_follow_the_channel_and_no_neighbouring_one(
     even = Prior([0.35, 0.35, 0.3])
     plan = plan_of(even, PerStep(SIP(epsilon)), method=method, purpose=Purpose.SIMULATION)
     start, coins = plan.begin("s"), seeded(99)
-    events = (plan.step(replace(start, sequence=i), value, coins)[0] for i in range(samples))
+    events = (plan.step(replace(start, sequence=i), [value], coins)[0][0] for i in range(samples))
     counts = np.bincount([int(event.released or 0) for event in events], minlength=3)
 
     def p_value(factor: float) -> float:
-        other = design(method, even.probabilities, plan.loss, factor * epsilon)
+        other = design(method, even.probabilities, value_loss(plan), factor * epsilon)
         row = np.zeros(3)
         row[other.channel.outputs] = other.channel.probabilities[value]
         return chi_square(counts, row)
@@ -655,11 +660,11 @@ def test_substitutes_follow_the_belief_of_the_moment_and_no_other() -> None:
         purpose=Purpose.SIMULATION,
     )
     start, coins = plan.begin("s"), seeded(7)
-    events = (plan.step(replace(start, sequence=i), "z", coins)[0] for i in range(4_000))
+    events = (plan.step(replace(start, sequence=i), ["z"], coins)[0][0] for i in range(4_000))
     counts = np.bincount([int(event.released or 0) for event in events], minlength=3)
     prepared = plan.prepare(start)
     assert prepared is not None
-    rows = prepared.channel.probabilities
+    rows = prepared.design.channel.probabilities
     tilted = [skewed.probabilities**power for power in (1.0, 0.7, 1.3)]
     true, flat, sharp = (chi_square(counts, belief @ rows) for belief in tilted)
     assert true > ALPHA
@@ -672,8 +677,8 @@ def test_substitutes_follow_the_belief_of_the_moment_and_no_other() -> None:
 
 def test_a_skipped_moment_moves_the_belief_by_one_prediction() -> None:
     plan = plan_of(RING, PerStep(SIP(1.0)))
-    _, told = plan.step(plan.begin("s"), 1, secure())
-    event, after = plan.skip(told)
+    _, told = plan.step(plan.begin("s"), [1], secure())
+    (event,), after = plan.skip(told)
     assert (event.outcome, event.released) == (Outcome.SKIPPED, None)
     assert (event.sip, event.ldp, event.sequence) == (SIP(0.0), LDP(0.0), 1)
     assert after.belief.marginal == pytest.approx(
@@ -725,25 +730,25 @@ def test_a_suppressed_value_is_none() -> None:
 def test_what_left_must_be_something_that_could_leave() -> None:
     plan = plan_of(LETTERS, PerStep(SIP(1.0)))
     with pytest.raises(UnknownSymbol):
-        plan.observe(plan.begin("s"), "z")
+        plan.observe(plan.begin("s"), ["z"])
     silent = plan_of(SKEWED, PerStep(SIP(0.2)))
     with pytest.raises(InvalidParameter, match="output must be one that the channel can release"):
-        silent.observe(silent.begin("s"), 1)
+        silent.observe(silent.begin("s"), [1])
     spent = spent_plan(Fallback.SUPPRESS)
-    _, state = spent.step(spent.begin("s"), "a", secure())
+    _, state = spent.step(spent.begin("s"), ["a"], secure())
     with pytest.raises(InvalidParameter, match="the budget was gone"):
-        spent.observe(state, "a")
+        spent.observe(state, ["a"])
 
 
 def test_an_onlooker_follows_moments_without_a_release_too() -> None:
     plan = spent_plan(Fallback.REPEAT)
-    _, state = plan.step(plan.begin("s"), "a", secure())
-    event, after = plan.step(state, "b", secure())
-    seen, watched = plan.observe(state, event.released, event.outcome)
+    _, state = plan.step(plan.begin("s"), ["a"], secure())
+    (event,), after = plan.step(state, ["b"], secure())
+    (seen,), watched = plan.observe(state, [event.released], event.outcome)
     assert seen == event
     assert np.array_equal(after.belief.joint, watched.belief.joint)
-    skipped, after = plan.skip(state)
-    seen, watched = plan.observe(state, None, Outcome.SKIPPED)
+    (skipped,), after = plan.skip(state)
+    (seen,), watched = plan.observe(state, [None], Outcome.SKIPPED)
     assert seen == skipped
     assert after.ledger == watched.ledger
 
@@ -763,7 +768,7 @@ def test_a_model_that_calls_values_impossible_is_refused(model: Prior | MarkovCh
 
 def test_a_loss_of_another_size_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="loss must be 3 by 3"):
-        InstantPlan(LETTERS, PerStep(SIP(1.0)), loss.hamming(Alphabet("ab")))
+        Plan(LETTERS, PerStep(SIP(1.0)), loss.hamming(Alphabet("ab")))
 
 
 @pytest.mark.parametrize("wrong", [{"method": "best"}, {"on_unknown": "guess"}, {"purpose": "fun"}])

@@ -23,10 +23,10 @@ from sfumato import (
     Event,
     Geometric,
     Horizon,
-    InstantPlan,
     MarkovChain,
     Outcome,
     PerStep,
+    Plan,
     StreamState,
     Window,
     from_bytes,
@@ -50,7 +50,7 @@ MOVES: dict[tuple[int, ...], list[float]] = {(x,): row for x, row in enumerate(R
 CHAIN = MarkovChain.from_matrix(ROWS, START, Alphabet("abc"))
 LOSS = loss.hamming(CHAIN.alphabet)
 PLANS = [
-    InstantPlan(CHAIN, budget, LOSS)
+    Plan(CHAIN, budget, LOSS)
     for budget in (
         Horizon(SIP(2.0), 4),
         Horizon(SIP(3.0), 6, LDP(3.5)),
@@ -102,7 +102,7 @@ class InstantMachine(RuleBasedStateMachine):
     reached: ClassVar[Counter[str]] = Counter()
 
     @initialize(plan=st.sampled_from(PLANS))
-    def begin(self, plan: InstantPlan) -> None:
+    def begin(self, plan: Plan) -> None:
         self.plan, self.state, self.shadow = plan, plan.begin("u"), Shadow()
 
     def note(self, what: str) -> None:
@@ -115,7 +115,7 @@ class InstantMachine(RuleBasedStateMachine):
         before = self.state
         prepared = self.plan.prepare(before)
         try:
-            told, self.state = self.plan.step(before, value, secure())
+            (told,), self.state = self.plan.step(before, [value], secure())
         except BudgetExceeded:
             self.note("refused")
             assert prepared is None
@@ -123,7 +123,7 @@ class InstantMachine(RuleBasedStateMachine):
             return
         assert prepared is not None
         assert told.outcome is Outcome.RELEASED
-        channel = prepared.channel
+        channel = prepared.design.channel
         column = channel.outputs.tolist().index(CHAIN.alphabet.index(told.released))
         self.note("silent" if channel.is_constant else "released")
         self.shadow.release(channel.weights.tolist(), column)
@@ -136,7 +136,7 @@ class InstantMachine(RuleBasedStateMachine):
 
     @rule()
     def skip_one(self) -> None:
-        told, self.state = self.plan.skip(self.state)
+        (told,), self.state = self.plan.skip(self.state)
         self.note("skipped")
         self.shadow.wait()
         self.compare(told)
@@ -145,7 +145,7 @@ class InstantMachine(RuleBasedStateMachine):
     def offer_an_unknown_value(self) -> None:
         before = self.state
         with pytest.raises((UnknownSymbol, BudgetExceeded)):
-            self.plan.step(before, "z", secure())
+            self.plan.step(before, ["z"], secure())
         self.note("unknown")
         assert self.state is before
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sfumato import LDP, SIP, Horizon, InstantPlan, MarkovChain, Method, PerStep, Window, loss
+from sfumato import LDP, SIP, Horizon, MarkovChain, Method, PerStep, Plan, Window, loss
 from sfumato.stream import lifetime
 from sfumato.stream.lifetime import one_value_bound
 from sfumato.stream.one_value import (
@@ -69,13 +69,13 @@ def test_a_value_that_stays_is_told_beyond_the_budget_of_any_window() -> None:
     """One symbol told again and again: no window passes 1, all of them together do."""
     chain = MarkovChain.from_matrix([[0.995, 0.005], [0.005, 0.995]])
     rule = Method.RANDOMIZED_RESPONSE
-    plan = InstantPlan(chain, Window(SIP(1.0), 10), loss.hamming(chain.alphabet), method=rule)
+    plan = Plan(chain, Window(SIP(1.0), 10), loss.hamming(chain.alphabet), method=rule)
     state, told = plan.begin("ann"), []
     for _ in range(300):
-        design = plan.prepare(state)
-        assert design is not None
-        told.append(design.channel.likelihood(1))
-        _, state = plan.observe(state, 1)
+        prepared = plan.prepare(state)
+        assert prepared is not None
+        told.append(prepared.design.channel.likelihood(1))
+        _, state = plan.observe(state, [1])
     total = one_value_leakage(chain, told)
     assert total > 2.4
     assert total <= one_value_bound(chain, plan.budget, 300).sip.epsilon
@@ -88,17 +88,17 @@ def test_no_output_of_a_release_tells_more_than_the_bound(
 ) -> None:
     draw = np.random.default_rng(seed)
     chain, rows = chain_of(draw, 2, 1)
-    plan = InstantPlan(chain, budget, loss.hamming(chain.alphabet))
+    plan = Plan(chain, budget, loss.hamming(chain.alphabet))
     worst = 0.0
     ahead = [(plan.begin("ann"), list[Floats | None]())]
     for _ in range(5):
         following = []
         for state, told in ahead:
-            design = plan.prepare(state)
-            assert design is not None
-            for output in design.channel.outputs.tolist():
-                _, after = plan.observe(state, output)
-                following.append((after, [*told, design.channel.likelihood(output)]))
+            prepared = plan.prepare(state)
+            assert prepared is not None
+            for output in prepared.design.channel.outputs.tolist():
+                _, after = plan.observe(state, [output])
+                following.append((after, [*told, prepared.design.channel.likelihood(output)]))
         ahead = following
     for _, told in ahead:
         worst = max(worst, by_brute_force(chain, rows, told))

@@ -17,8 +17,7 @@ from sfumato.core.randomness import Randomness, keyed, secure, seeded
 from sfumato.models.markov import MarkovChain
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_methods import METHODS, Setting
-from sfumato.stream.batched import BatchedRelease
-from sfumato.stream.instant import InstantRelease
+from sfumato.stream.release import BatchedRelease, InstantRelease
 from sfumato.temporal.temporal_leakage import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
 from sfumato.temporal.temporal_plan import TemporalPlan

@@ -7,11 +7,11 @@ import pytest
 from sfumato import (
     Event,
     Fallback,
-    InstantFleet,
-    InstantPlan,
+    Fleet,
     InstantRelease,
     Outcome,
     PerStep,
+    Plan,
     Purpose,
     StreamState,
     from_bytes,
@@ -22,18 +22,20 @@ from sfumato import (
 )
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, UnknownSymbol
 from sfumato.core.guarantees import SIP
-from tests.compiled import CHAINS, plan_of, policy_of
+from sfumato.models.markov import MarkovChain
+from tests.compiled import CHAINS, plan_of, policy_of, value_loss
 from tests.stream.test_fleet import BUDGETS, SECRET
 
 STEPS = 12
 PAUSE = object()
 
 
-def release_of(plan: InstantPlan, **options: Any) -> InstantRelease:
+def release_of(plan: Plan, **options: Any) -> InstantRelease:
+    assert isinstance(plan.model, MarkovChain)
     return InstantRelease(
         plan.model,
         budget=plan.budget,
-        loss=plan.loss,
+        loss=value_loss(plan),
         method=plan.method,
         on_exhausted=plan.on_exhausted,
         on_unknown=plan.on_unknown,
@@ -53,13 +55,13 @@ def script(size: int, strange: object = None) -> list[object]:
     return values
 
 
-def by_rule(plan: InstantPlan, values: list[object]) -> tuple[list[Event], StreamState]:
+def by_rule(plan: Plan, values: list[object]) -> tuple[list[Event], StreamState]:
     state, events = plan.begin("ann"), []
     for value in values:
         if value is PAUSE:
-            event, state = plan.skip(state)
+            (event,), state = plan.skip(state)
         else:
-            event, state = plan.step(state, value, keyed(SECRET))
+            (event,), state = plan.step(state, [value], keyed(SECRET))
         events.append(event)
     return events, state
 
@@ -113,7 +115,7 @@ def test_a_live_stream_stored_at_any_moment_goes_on(pause: int, budget: str) -> 
 def test_a_live_stream_and_a_fleet_answer_alike() -> None:
     plan = plan_of("sparse, order 2", BUDGETS["geometric"], purpose=Purpose.SIMULATION)
     release = release_of(plan, randomness=seeded(6))
-    fleet = InstantFleet(plan, ["bob", "ann"], randomness=seeded(6))
+    fleet = Fleet(plan, ["bob", "ann"], randomness=seeded(6))
     for value in [0, 1, 2, 2, 1, 0, 0]:
         told = fleet.step([2 - value, value])
         assert release(value) == told.labels()[1]

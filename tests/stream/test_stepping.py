@@ -11,7 +11,7 @@ from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.policy import Tables, part_weights
 from sfumato.stream import stepping
-from sfumato.stream.fleet_arrays import Crowd
+from sfumato.stream.fleet_arrays import StreamArrays
 from tests.compiled import NO_LIMIT, PART, WHOLE, Floats, handmade, kept_rows, mixed_weights
 from tests.strategies import beliefs, positive_matrices
 
@@ -103,7 +103,7 @@ def test_an_output_weighs_the_axis_of_its_moment(moment: int, data: st.DataObjec
     joint = data.draw(beliefs(size**order)).reshape((size,) * order)
     tables = handmade([data.draw(positive_matrices(size, size))], np.full(size, 1 / size))
     chain = MarkovChain.from_matrix(np.full((size**order, size), 1 / size))
-    crowd = Crowd(chain, tables, NO_LIMIT, 1)
+    crowd = StreamArrays(chain, tables, NO_LIMIT, 1)
     crowd.put(0, moment, Belief(joint, moment))
     ready = crowd.prepare(np.zeros(1, dtype=np.int64), np.array([[30.0, math.inf]]))
     ready.columns[0] = y = data.draw(st.integers(0, int(tables[0][0, 4]) - 1))

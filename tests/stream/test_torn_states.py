@@ -10,12 +10,12 @@ import pytest
 
 from sfumato import (
     SIP,
-    InstantFleet,
-    InstantPlan,
+    Fleet,
     InstantRelease,
     MarkovChain,
     Method,
     PerStep,
+    Plan,
     compile_policy,
     loss,
     seeded,
@@ -23,7 +23,7 @@ from sfumato import (
 )
 from sfumato.core.errors import InterruptedStep, InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.stream.single_stream import Solo
+from sfumato.stream.single_stream import SingleStream
 
 CHAIN = MarkovChain.from_matrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]], floor=1e-3)
 LOSS = loss.absolute(CHAIN.alphabet)
@@ -50,7 +50,7 @@ def test_a_release_that_was_broken_into_never_happened(times: int) -> None:
     torn, smooth = release(), release()
     for value in (0, 1, 2):
         assert torn(value) == smooth(value)
-    with mock.patch.object(Solo, "charges", new_callable=mock.PropertyMock) as charges:
+    with mock.patch.object(SingleStream, "charges", new_callable=mock.PropertyMock) as charges:
         charges.side_effect = Alarm
         for _ in range(times):
             with pytest.raises(Alarm):
@@ -62,12 +62,12 @@ def test_a_release_that_was_broken_into_never_happened(times: int) -> None:
 
 
 def test_a_fleet_that_was_broken_into_refuses_to_go_on() -> None:
-    plan = InstantPlan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
-    fleet = InstantFleet(plan, ["a", "b"])
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    fleet = Fleet(plan, ["a", "b"])
     fleet.step([0, 1])
     kept = [fleet.state(place) for place in range(2)]
     with (
-        mock.patch.object(fleet._crowd, "advance", side_effect=Alarm),
+        mock.patch.object(fleet._arrays, "advance", side_effect=Alarm),
         pytest.raises(Alarm),
     ):
         fleet.step([1, 1])
@@ -80,12 +80,12 @@ def test_a_fleet_that_was_broken_into_refuses_to_go_on() -> None:
     for go_on in calls:
         with pytest.raises(InterruptedStep, match="begin a new one from the states"):
             go_on()
-    assert len(InstantFleet(plan, states=kept).step([0, 0])) == 2
+    assert len(Fleet(plan, states=kept).step([0, 0])) == 2
 
 
 def test_an_error_before_anything_changed_tears_nothing() -> None:
-    plan = InstantPlan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
-    fleet = InstantFleet(plan, ["a", "b"])
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    fleet = Fleet(plan, ["a", "b"])
     with pytest.raises(InvalidParameter, match="values must be one per stream"):
         fleet.step([0])
     assert not fleet.torn
@@ -111,7 +111,7 @@ def test_a_policy_must_have_the_size_of_the_chain() -> None:
     policy = compile_policy(small, loss.hamming(small.alphabet), 1.0, steps=64)
     disguised = replace(policy, chain=CHAIN.fingerprint, loss=LOSS.fingerprint)
     with pytest.raises(InvalidParameter, match="policy must be for 3 symbols; got 2"):
-        InstantPlan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=disguised)
+        Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=disguised)
 
 
 def test_a_tree_whose_places_overflow_is_refused() -> None:
@@ -127,15 +127,15 @@ def test_a_chain_whose_beliefs_may_vanish_needs_a_higher_floor() -> None:
     hamming = loss.hamming(faint.alphabet)
     policy = compile_policy(faint, hamming, 1.0, method="randomized-response", steps=32)
     with pytest.raises(InvalidParameter, match="keep every belief above 1e-200"):
-        InstantPlan(faint, PerStep(SIP(1.0)), hamming, Method(policy.method), policy=policy)
+        Plan(faint, PerStep(SIP(1.0)), hamming, method=Method(policy.method), policy=policy)
 
 
 def test_a_forked_child_gets_threads_of_its_own() -> None:
-    plan = InstantPlan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
-    fleet = InstantFleet(plan, [str(place) for place in range(8)], threads=2)
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    fleet = Fleet(plan, [str(place) for place in range(8)], threads=2)
     fleet.step([0] * 8)
-    before = fleet._crowd._workers()
-    assert fleet._crowd._workers() is before
+    before = fleet._arrays._workers()
+    assert fleet._arrays._workers() is before
     with mock.patch("os.getpid", return_value=-1):
-        assert fleet._crowd._workers() is not before
+        assert fleet._arrays._workers() is not before
         assert len(fleet.step([1] * 8)) == 8

@@ -6,16 +6,15 @@ import pytest
 from sfumato import (
     LDP,
     SIP,
-    BatchedPlan,
     BatchedRelease,
+    Fleet,
     Horizon,
-    InstantFleet,
-    InstantPlan,
     InstantRelease,
     MarkovChain,
     Method,
     Outcome,
     PerStep,
+    Plan,
     Window,
     batch_loss,
     compile_policy,
@@ -78,7 +77,7 @@ def test_fleets_with_a_policy_go_on_for_ever(budget: Budget) -> None:
     chain = town(9, 3)
     costs = loss.hamming(chain.alphabet)
     policy = compile_policy(chain, costs, 0.4, steps=400)
-    fleet = InstantFleet(InstantPlan(chain, budget, costs, policy=policy), ["ann", "bob", "eve"])
+    fleet = Fleet(Plan(chain, budget, costs, policy=policy), ["ann", "bob", "eve"])
     paths = np.array([chain.sample(100, secure()) for _ in range(3)])
     for values in paths.T:
         assert fleet.step(values).outcomes == [Outcome.RELEASED] * 3
@@ -101,7 +100,7 @@ def test_an_allowance_too_small_to_tell_anything_releases_a_constant_for_free(
 @pytest.mark.parametrize("budget", TINY, ids=str)
 def test_a_constant_leaves_for_batches_too_and_an_observer_agrees(budget: Budget) -> None:
     chain = town(1, 3)
-    plan = BatchedPlan(chain, budget, batch_loss.additive(loss.hamming(chain.alphabet)), width=2)
+    plan = Plan(chain, budget, batch_loss.additive(loss.hamming(chain.alphabet)), width=2)
     state, told = plan.begin("ann"), set()
     for values in ([0, 2], [1, 1], [2, 0]):
         events, following = plan.step(plan.begin("ann"), values, secure())
@@ -141,7 +140,7 @@ def test_no_random_window_runs_dry(seed: int) -> None:
         case 1:
             each = budget.sip.epsilon / budget.width
             policy = compile_policy(chain, costs, float(np.clip(each, 1e-3, 5.0)), steps=300)
-            fleet = InstantFleet(InstantPlan(chain, budget, costs, policy=policy), ["ann"])
+            fleet = Fleet(Plan(chain, budget, costs, policy=policy), ["ann"])
             told = sum(fleet.step([value]).outcomes == [Outcome.RELEASED] for value in path)
         case _:
             width = int(draw.integers(2, 5))

@@ -63,7 +63,7 @@ class Realtime(SeriesMethod["RunningSeries"]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=100)
         >>> method.guarantee <= ApproxDP(1.0, 1e-6)
         True

@@ -20,7 +20,7 @@ class Silence(SeriesMethod[Releasing]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> Silence(5.0).release([1.0, 9.0], seeded(1), Purpose.SIMULATION)
         array([5., 5.])
         >>> Silence(5.0).guarantee

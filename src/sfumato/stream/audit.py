@@ -21,9 +21,9 @@ from sfumato.models.encoding import Grid, StreamModel, Unreadable
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
 from sfumato.stream.audit_report import AuditReport, StreamAudit
 from sfumato.stream.audit_walk import AuditRow, AuditWalk
-from sfumato.stream.batched_plan import BatchedPlan
-from sfumato.stream.instant import InstantPlan
-from sfumato.stream.partition.patterns import BatchDesign, Believed, Patterns
+from sfumato.stream.partition.batch_loss import BatchLoss
+from sfumato.stream.partition.patterns import Patterns, WholeBatches
+from sfumato.stream.plan import Plan
 from sfumato.stream.realised_loss import Truth
 from sfumato.stream.true_values import Truths
 from sfumato.stream.value_exposure import ToldBatches, ToldValues
@@ -37,7 +37,7 @@ _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
 def audit_table(
     released: Table | Sequence[Table],
     model: StreamModel,
-    plan: InstantPlan | BatchedPlan,
+    plan: Plan,
     *,
     ledger: str | Path | None = None,
     coverage: Coverage = Coverage.INPUTS,
@@ -72,7 +72,7 @@ def audit_table(
     true = [against] if isinstance(against, Table) else against
     truths = None if true is None else Truths(true, model, missing)
     audit: AuditWalk
-    if isinstance(plan, BatchedPlan):
+    if plan.in_batches:
         audit = _BatchedAudit(model, plan, window, truths)
         columns.append("batch")
     else:
@@ -112,8 +112,6 @@ def _audit_file(
 class _InstantAudit(AuditWalk):
     """Row by row."""
 
-    _plan: InstantPlan
-
     def __init__(self, *audit: Any) -> None:
         super().__init__(*audit)
         self._told = ToldValues(self._model)
@@ -152,8 +150,7 @@ class _InstantAudit(AuditWalk):
     def _observed(
         self, state: StreamState, told: Sequence[Event]
     ) -> tuple[Sequence[Event], StreamState]:
-        due, following = self._plan.observe(state, told[0].released, told[0].outcome)
-        return [due], following
+        return self._plan.observe(state, [told[0].released], told[0].outcome)
 
     def _notice(self, state: StreamState, due: Sequence[Event]) -> Floats | None:
         super()._notice(state, due)
@@ -166,7 +163,7 @@ class _InstantAudit(AuditWalk):
         prepared = self._plan.prepare(state) if due.outcome is Outcome.RELEASED else None
         if prepared is None:
             return None
-        return prepared.channel.likelihood(self._model.alphabet.index(due.released))
+        return prepared.design.channel.likelihood(self._model.alphabet.index(due.released))
 
     def _gain(self, state: StreamState, truth: Truth, likelihood: Floats | None) -> None:
         if likelihood is None or truth.symbol not in self._model.alphabet:
@@ -178,8 +175,6 @@ class _InstantAudit(AuditWalk):
 
 class _BatchedAudit(AuditWalk):
     """Batch by batch: rows of a stream are held until the next batch begins."""
-
-    _plan: BatchedPlan
 
     def __init__(self, *audit: Any) -> None:
         super().__init__(*audit)
@@ -196,17 +191,12 @@ class _BatchedAudit(AuditWalk):
             found = self._plan.prepare(state, len(due))
         told = None
         if found is not None and not found.design.channel.is_constant:
-            if not isinstance(found.parts, Patterns | Believed):
+            if not isinstance(found.partition, Patterns | WholeBatches):
                 self._told.give_up()
-            told = found.design.channel.likelihood(self._output(found, due))
+            output = found.output(self._model.alphabet.indices([one.released for one in due]))
+            told = None if output is None else found.design.channel.likelihood(output)
         self._told.add(state.stream, len(due), told)
         return None
-
-    def _output(self, found: BatchDesign, due: Sequence[Event]) -> int:
-        """Which output of a channel a released batch is."""
-        told = self._model.alphabet.indices([event.released for event in due])
-        possible = found.design.channel.outputs
-        return int(possible[(found.patterns[possible] == told).all(axis=1)][0])
 
     def row(self, row: AuditRow) -> None:
         self.report.rows += 1
@@ -270,12 +260,13 @@ class _BatchedAudit(AuditWalk):
         if due[0].outcome is not Outcome.RELEASED or found is None or min(places) < 0:
             return
         told = self._model.alphabet.indices([event.released for event in due])
-        output = self._output(found, due)
-        likelihood, masses = found.design.channel.likelihood(output), found.parts.masses
+        output = found.output(told)
+        assert output is not None  # `observe` saw that the channel releases it
+        likelihood, masses = found.design.channel.likelihood(output), found.partition.masses
         expected = float(masses @ likelihood / masses.sum())
-        gained = math.log(likelihood[found.parts.part(places)] / expected)
+        gained = math.log(likelihood[found.partition.cell(places)] / expected)
         self._gained(state.stream, gained)
-        if self._plan.loss.each is None:
+        if isinstance(self._plan.loss, BatchLoss) and self._plan.loss.each is None:
             # A loss of whole batches: it is known of those that left.
             loss = float(self._plan.loss.between(np.array([places, told])).matrix[0, 1])
             entry = self.report.streams[state.stream]

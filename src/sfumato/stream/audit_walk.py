@@ -20,9 +20,8 @@ from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel, Symbols, Unreadable
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, StreamAudit
-from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.composition import composed
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.plan import Plan
 from sfumato.stream.realised_loss import Realised, Truth
 from sfumato.stream.true_values import Truths
 
@@ -45,7 +44,7 @@ class AuditWalk(ABC):
     def __init__(
         self,
         model: StreamModel,
-        plan: InstantPlan | BatchedPlan,
+        plan: Plan,
         window: int | None,
         truths: Truths | None,
     ) -> None:
@@ -62,8 +61,7 @@ class AuditWalk(ABC):
         self._said: dict[str, array[int]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
-        losses = plan.loss.each if isinstance(plan, BatchedPlan) else plan.loss
-        self._realised = Realised(model, losses)
+        self._realised = Realised(model, plan.value_loss)
         self._batch_loss, self._in_batches = 0.0, 0
 
     @abstractmethod
@@ -228,8 +226,8 @@ class AuditWalk(ABC):
         self._lengths.setdefault(stream, Counter())[len(due)] += 1
         if self._width:
             # A batch stands at its last value, and counts in windows that begin in it.
-            longest = self._plan.width if isinstance(self._plan, BatchedPlan) else 1
-            recent = self._windows.setdefault(stream, deque(maxlen=self._width + longest - 1))
+            longest = self._width + self._plan.width - 1
+            recent = self._windows.setdefault(stream, deque(maxlen=longest))
             recent.extend(event.sip.epsilon for event in due)
             reach = self._width + len(due) - 1
             entry.worst_window = max(entry.worst_window or 0.0, math.fsum(list(recent)[-reach:]))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
-from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import seeded
 from sfumato.models.library import PatternLibrary
-from sfumato.stream.batched_plan import BatchedPlan
+from sfumato.models.markov import MarkovChain
 from sfumato.stream.history_paths import draw_paths, mean_and_error
+from sfumato.stream.plan import Plan
+from sfumato.stream.simulated_stream import as_simulation, simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class WidthForecast:
 
 
 def forecast_widths(
-    plan: BatchedPlan,
+    plan: Plan,
     widths: Sequence[int],
     *,
     steps: int,
@@ -75,7 +75,7 @@ def forecast_widths(
         >>> import sfumato as sf
         >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
         >>> loss = sf.batch_loss.additive(sf.loss.hamming(chain.alphabet))
-        >>> plan = sf.BatchedPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, width=1)
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, width=1)
         >>> one, three = forecast_widths(plan, [1, 3], steps=30)
         >>> three.loss < one.loss, three.longest_delay
         (True, 2)
@@ -93,46 +93,41 @@ def forecast_widths(
     return rows
 
 
-def silent_loss(plan: BatchedPlan, steps: int) -> float | None:
+def silent_loss(plan: Plan, steps: int) -> float | None:
     """What the best constant of each moment loses per value; None for losses of whole batches."""
-    if isinstance(plan.model, PatternLibrary) or plan.loss.each is None:
+    loss = plan.value_loss
+    if isinstance(plan.model, PatternLibrary) or loss is None:
         return None
     belief, cost = plan.model.first(), 0.0
     for _ in range(steps):
-        cost += float(plan.loss.each.means(belief.marginal).min())
+        cost += float(loss.means(belief.marginal).min())
         belief = plan.model.following(belief)
     return cost / steps
 
 
 def _forecast(
-    plan: BatchedPlan, width: int, size: tuple[int, int], seed: int, progress: Progress | None
+    plan: Plan, width: int, size: tuple[int, int], seed: int, progress: Progress | None
 ) -> WidthForecast:
-    simulation = replace(
-        plan, width=width, purpose=Purpose.SIMULATION, on_exhausted=Fallback.SUPPRESS
-    )
-    assert not isinstance(plan.model, PatternLibrary)
+    rule = as_simulation(plan, width=width)
+    assert isinstance(plan.model, MarkovChain)
     steps, streams = size
-    paths = draw_paths(plan.model, steps, streams, seed)
-    coins, labels, times = seeded(seed), plan.model.alphabet.labels, list[float]()
-    gap, parts, exact = 0.0, 1, True
+    coins, times = seeded(seed), list[float]()
+    gap, cells, exact = 0.0, 1, True
     # Loss, both leakages and values of each stream.
     sums = np.zeros((4, streams))
-    for number, path in enumerate(paths):
-        state = simulation.begin(f"stream {number}")
-        for start in range(0, steps, width):
-            batch = [labels[place] for place in path[start : start + width]]
-            began = time.perf_counter()
-            found = simulation.prepare(state, len(batch))
-            if found is None:
-                break
-            _, state = simulation.step(state, batch, coins)
-            times.append(time.perf_counter() - began)
-            sums[0, number] += found.design.cost
-            gap += found.design.gap or 0.0
-            parts, exact = max(parts, found.parts.masses.size), exact and found.exact
+    for number, path in enumerate(draw_paths(plan.model, steps, streams, seed)):
+        for step in simulated(rule, f"stream {number}", path, coins):
+            if step.found is None:
+                break  # the budget is gone: what was released so far is compared
+            design, ledger = step.found.design, step.following.ledger
+            times.append(step.seconds)
+            sums[0, number] += design.cost
+            sums[1:, number] = ledger.sip, ledger.ldp, step.following.sequence
+            gap += design.gap or 0.0
+            cells = max(cells, step.found.partition.masses.size)
+            exact = exact and step.found.exact
             if progress:
-                progress(number * steps + state.sequence)
-        sums[1:, number] = state.ledger.sip, state.ledger.ldp, state.sequence
+                progress(number * steps + step.following.sequence)
     done = max(float(sums[3].sum()), 1.0)
     loss, error = mean_and_error(sums[0], np.maximum(sums[3], 1.0))
     return WidthForecast(
@@ -146,6 +141,6 @@ def _forecast(
         longest_delay=width - 1,
         seconds=sum(times) / max(len(times), 1),
         slowest=max(times, default=0.0),
-        parts=parts,
+        parts=cells,
         exact=exact,
     )

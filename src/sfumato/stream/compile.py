@@ -34,7 +34,7 @@ from sfumato.solver.policy import (
     tabulated,
 )
 from sfumato.stream import stepping
-from sfumato.stream.fleet_arrays import MISSED, Crowd, Prepared
+from sfumato.stream.fleet_arrays import MISSED, Prepared, StreamArrays
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 
@@ -207,12 +207,12 @@ class _Problem:
         told: Callable[[int], None],
     ) -> PolicyReport:
         """What a policy loses in a simulation of its own."""
-        crowd = Crowd(self.chain, tables, repair_limit, _WALKS)
+        arrays = StreamArrays(self.chain, tables, repair_limit, _WALKS)
         everyone, allowed = np.arange(_WALKS), np.tile(self.allowed, (_WALKS, 1))
         lost = floor = missed = repair = 0.0
         for done in range(rounds):
-            beliefs = crowd.marginals()
-            prepared = crowd.prepare(everyone, allowed)
+            beliefs = arrays.marginals()
+            prepared = arrays.prepare(everyone, allowed)
             optima = [self.solved(belief) for belief in beliefs]
             for place, (belief, best) in enumerate(zip(beliefs, optima, strict=True)):
                 floor += best.lower_bound if best.lower_bound is not None else best.cost
@@ -226,13 +226,13 @@ class _Problem:
                 integer_weights(beliefs).cumsum(axis=1), everyone, coins.words(_WALKS)
             )
             words, kept = coins.words(_WALKS), prepared.status != MISSED
-            crowd.release(prepared[kept], truths[kept], words[kept])
+            arrays.release(prepared[kept], truths[kept], words[kept])
             for place in np.flatnonzero(~kept).tolist():
                 channel = optima[place].channel
                 output = int(channel.draw(truths[place], words[place : place + 1])[0])
-                informed = crowd.belief(place).update(channel.likelihood(output))
-                crowd.put(place, int(crowd.moments[place]), informed)
-            crowd.advance(everyone)
+                informed = arrays.belief(place).update(channel.likelihood(output))
+                arrays.put(place, int(arrays.moments[place]), informed)
+            arrays.advance(everyone)
             told(before + done + 1)
         steps = rounds * _WALKS
         extra = max(0.0, float(lost / floor - 1)) if floor > 0 else 0.0

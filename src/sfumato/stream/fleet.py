@@ -8,7 +8,7 @@ stream would get alone with the same coins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,31 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core import checks
-from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
-from sfumato.core.errors import InsecureRandomness, InterruptedStep, InvalidParameter
+from sfumato.core.errors import InterruptedStep, InvalidParameter
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
-from sfumato.core.guard import Guarded
+from sfumato.core.guard import Guarded, guarded
 from sfumato.core.ledger import Ledgers
-from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, secure
 from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
-from sfumato.stream.batched_plan import BatchedPlan
-from sfumato.stream.fleet_arrays import PREPARED, Crowd, Prepared
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.fleet_arrays import PREPARED, Prepared, StreamArrays
+from sfumato.stream.plan import Plan
+
+Values = Sequence[Any] | NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FleetStep:
-    """What left at one moment of many streams.
+class Step:
+    """What left in one step of many streams.
 
     Attributes:
         streams: Names of the streams.
-        sequences: The moment of each.
-        released: Place in the alphabet of the symbol that left; -1 where none did.
+        sequences: The moment of each, or at which its batch began.
+        released: Places in the alphabet of the symbols that left, -1 for none; in the shape of the
+            values: one place per stream or, in batches, a row.
         outcomes: What left.
         charges: Both certificates of each: under the model, and whatever the model.
         alphabet: The symbols.
@@ -53,108 +54,207 @@ class FleetStep:
     charges: Floats
     alphabet: Alphabet
 
-    def labels(self) -> list[Label | None]:
-        """The symbols that left; None where none did."""
-        known = self.alphabet.labels
-        return [known[place] if place >= 0 else None for place in self.released.tolist()]
+    def labels(self) -> list[Any]:
+        """The symbols that left, a list per stream in batches; None where none did."""
+        symbols = self.alphabet.labels
+        found = [symbols[place] if place >= 0 else None for place in self.released.ravel().tolist()]
+        if self.released.ndim == 1:
+            return found
+        width = self.released.shape[1]
+        return [found[row : row + width] for row in range(0, len(found), width)]
 
     def __len__(self) -> int:
         return len(self.streams)
 
-    def __iter__(self) -> Iterator[Event]:
-        """One event per stream."""
-        for stream, sequence, label, outcome, (sip, ldp) in zip(
+    def __iter__(self) -> Iterator[tuple[Event, ...]]:
+        """The events of each stream; the leakage of a batch stands at its last value."""
+        in_batches = self.released.ndim > 1
+        rows = zip(
             self.streams,
             self.sequences.tolist(),
             self.labels(),
             self.outcomes,
             self.charges.tolist(),
             strict=True,
-        ):
-            yield Event(stream, sequence, outcome, label, SIP(sip), LDP(ldp))
+        )
+        for stream, began, left, outcome, (sip, ldp) in rows:
+            if not in_batches:
+                yield (Event(stream, began, outcome, left, SIP(sip), LDP(ldp)),)
+                continue
+            costs = [(0.0, 0.0)] * (len(left) - 1) + [(sip, ldp)]
+            yield tuple(
+                Event(stream, began + offset, outcome, label, SIP(cost), LDP(cap), began)
+                for offset, (label, (cost, cap)) in enumerate(zip(left, costs, strict=True))
+            )
 
 
 class Fleet(Guarded):
-    """What fleets of values and of batches share: a crowd, ledgers, and steps that happen or not.
+    """Streams that are released together under one plan with a compiled policy.
 
-    A batch is a value of the chain of batches; `values` says how many moments it takes.
+    A batch is a value of the chain of batches, so that one set of loops serves every width.
+
+    Args:
+        plan: The rule; with a policy.
+        streams: Names of new streams; or
+        states: where streams stand that were begun before.
+        randomness: Coins; fresh ones from `secure()` unless given.
+        threads: How many threads share the work of a step.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> loss = sf.loss.hamming(chain.alphabet)
+        >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
+        >>> fleet = sf.Fleet(plan, ["ann", "bob", "eve"])
+        >>> step = fleet.step([0, 1, 1])
+        >>> len(step.labels()), bool((step.charges[:, 0] <= 0.5).all())
+        (3, True)
+
+        In batches of three values:
+
+        >>> policy = sf.compile_policy(chain, loss, 1.5, width=3, steps=500)
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, 3, policy=policy)
+        >>> step = sf.Fleet(plan, ["ann", "bob"]).step([[0, 0, 1], [1, 1, 1]])
+        >>> step.released.shape, bool((step.charges[:, 0] <= 1.5).all())
+        ((2, 3), True)
     """
 
     def __init__(
         self,
-        plan: InstantPlan | BatchedPlan,
-        chain: MarkovChain,
-        values: int,
-        streams: Sequence[str],
-        states: Sequence[StreamState],
-        randomness: Randomness | None,
-        threads: int,
+        plan: Plan,
+        streams: Sequence[str] = (),
+        *,
+        states: Sequence[StreamState] = (),
+        randomness: Randomness | None = None,
+        threads: int = 1,
     ) -> None:
         if plan.policy is None:
             rule = "have a policy: make one with `compile_policy`"
             raise InvalidParameter("plan", "one without", rule)
+        chain = plan.space.chain
+        assert isinstance(chain, MarkovChain)  # no other model has a policy
         self._randomness = secure() if randomness is None else randomness
-        if self._randomness.simulated and plan.purpose is not Purpose.SIMULATION:
-            raise InsecureRandomness("a release")
+        plan.check_coins(self._randomness)
         self.streams = (*(state.stream for state in states), *streams)
         count = checks.count("streams", len(self.streams))
         if len(set(self.streams)) != count:
             raise InvalidParameter("streams", "a name twice", "be different")
-        self._rule, self._policy, self._values = plan, plan.policy, values
+        self.plan, self._policy = plan, plan.policy
         workers = checks.count("threads", threads)
-        self._crowd = Crowd(chain, self._policy.tables, self._policy.repair_limit, count, workers)
-        self._crowd.drifts[:] = plan.begin("").belief.drift
+        tables, limit = self._policy.tables, self._policy.repair_limit
+        self._arrays = StreamArrays(chain, tables, limit, count, workers)
+        self._arrays.drifts[:] = plan.begin("").belief.drift
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
         self._torn = False
         alphabet = plan.model.alphabet
         self._numbered = alphabet.labels == tuple(range(len(alphabet)))
+        # A batch is numbered with its first value most significant, as everywhere else.
+        self._powers = len(alphabet) ** np.arange(plan.width - 1, -1, -1)
         for place, state in enumerate(states):
             self._put(place, state)
 
     def __len__(self) -> int:
         return len(self.streams)
 
-    def _prepared(self, streams: Ints, places: Ints) -> tuple[Prepared, Bools]:
+    @guarded
+    def step(self, values: Values, which: Ints | None = None) -> Step:
+        """Release one value, or batch, of every stream, or of some; all of them or none.
+
+        Args:
+            values: The true symbols: one for each stream or, in batches, a row of `plan.width`.
+            which: Places of the streams that they belong to, each at most once; all in order if
+                not given.
+
+        Raises:
+            BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
+            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
+            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
+        """
+        self._check_whole()
+        streams = self._chosen(which, len(values))
+        cells = self._cells(values)
+        prepared, quick = self._prepared(streams, cells)
+        step = self._blank(streams, whole=which is None)
+        slow = [
+            (row, *self._alone(int(streams[row]), values[row]))
+            for row in np.flatnonzero(~quick).tolist()
+        ]
+        # Nothing has changed so far: an error above leaves every stream where it was.
+        self._torn = True
+        rows = slice(None) if not slow else quick
+        some = prepared[rows]
+        step.charges[rows] = some.charges
+        outputs = self._released(streams[rows], some, cells[rows])
+        if self.plan.in_batches:
+            step.released[rows] = outputs[:, None] // self._powers % len(step.alphabet)
+            self._last[streams[rows]] = step.released[rows, -1]
+        else:
+            step.released[rows] = outputs
+            self._last[streams[rows]] = outputs
+        for row, events, state in slow:
+            self._put(int(streams[row]), state)
+            self._enter(step, row, events)
+        self._torn = False
+        return step
+
+    def _alone(self, stream: int, values: Any) -> tuple[tuple[Event, ...], StreamState]:
+        """The step of one stream, by the plan."""
+        batch = values if self.plan.in_batches else [values]
+        return self.plan.step(self._state(stream), batch, self._randomness)
+
+    def _prepared(self, streams: Ints, cells: Ints) -> tuple[Prepared, Bools]:
         """The channels of the next step, and which rows they cover."""
         allowed = self._allowed(streams)
-        prepared = self._crowd.prepare(streams, allowed)
-        quick = (prepared.status == PREPARED) & (places >= 0)
+        prepared = self._arrays.prepare(streams, allowed)
+        quick = (prepared.status == PREPARED) & (cells >= 0)
         quick &= (allowed[:, 0] >= USELESS_BELOW) & (allowed[:, 1] >= USELESS_BELOW)
         return prepared, quick
 
-    def _released(self, streams: Ints, some: Prepared, places: Ints) -> Ints:
-        """Draw for some streams, charge them and move them on; the places that leave."""
-        told = self._crowd.release(some, places, self._words(streams)).copy()
-        self._ledgers.charge(streams, some.charges, self._values)
-        self._crowd.advance(streams)
-        self._crowd.moments[streams] += self._values - 1
-        return told
+    def _released(self, streams: Ints, some: Prepared, cells: Ints) -> Ints:
+        """Draw for some streams, charge them and move them on; the numbers of what leaves."""
+        outputs = self._arrays.release(some, cells, self._words(streams)).copy()
+        self._ledgers.charge(streams, some.charges, self.plan.width)
+        self._arrays.advance(streams)
+        self._arrays.moments[streams] += self.plan.width - 1
+        return outputs
 
+    @guarded
+    def flush(self, stream: int, values: Sequence[object]) -> tuple[Event, ...]:
+        """Release a shorter batch of one stream, at its end or when time is up."""
+        if checks.count("stream", stream, at_least=0) >= len(self):
+            raise InvalidParameter("stream", stream, f"be the place of one of {len(self)}")
+        events, state = self.plan.step(self._state(stream), values, self._randomness)
+        self._torn = True
+        self._put(stream, state)
+        self._torn = False
+        return events
+
+    @guarded
     def skip(self, which: Ints | None = None) -> None:
         """Let a moment of every stream, or of some, or a whole batch, pass without a release."""
-        with self._lock:
-            self._check_whole()
-            streams = self._chosen(which, None)
-            self._torn = True
-            self._crowd.advance(streams)
-            self._crowd.moments[streams] += self._values - 1
-            self._ledgers.charge(streams, np.zeros((len(streams), 2)), self._values)
-            self._torn = False
+        self._check_whole()
+        streams = self._chosen(which, None)
+        self._torn = True
+        self._arrays.advance(streams)
+        self._arrays.moments[streams] += self.plan.width - 1
+        self._ledgers.charge(streams, np.zeros((len(streams), 2)), self.plan.width)
+        self._torn = False
 
+    @guarded
     def state(self, stream: int) -> StreamState:
         """Where a stream stands: store it, and go on from it later."""
-        with self._lock:
-            return self._state(stream)
+        return self._state(stream)
 
     def _state(self, stream: int) -> StreamState:
         self._check_whole()
         last = int(self._last[stream])
         return StreamState(
-            plan=self._rule.fingerprint,
+            plan=self.plan.fingerprint,
             stream=self.streams[stream],
-            sequence=int(self._crowd.moments[stream]),
-            belief=self._crowd.belief(stream),
+            sequence=int(self._arrays.moments[stream]),
+            belief=self._arrays.belief(stream),
             ledger=self._ledgers[stream],
             last=None if last < 0 else last,
         )
@@ -168,8 +268,8 @@ class Fleet(Guarded):
     @property
     def bytes_per_stream(self) -> int:
         """Memory that the state of one stream takes; it does not grow with time."""
-        crowd, ledgers = self._crowd, self._ledgers
-        held = crowd.joints.nbytes + crowd.moments.nbytes + crowd.drifts.nbytes
+        arrays, ledgers = self._arrays, self._ledgers
+        held = arrays.joints.nbytes + arrays.moments.nbytes + arrays.drifts.nbytes
         spent = ledgers.counts.nbytes + ledgers.spent.nbytes + ledgers.recent.nbytes
         return (held + spent + self._last.nbytes) // len(self)
 
@@ -183,8 +283,8 @@ class Fleet(Guarded):
             raise InterruptedStep
 
     def _put(self, place: int, state: StreamState) -> None:
-        self._rule.check_own(state)
-        self._crowd.put(place, state.sequence, state.belief)
+        self.plan.check_own(state)
+        self._arrays.put(place, state.sequence, state.belief)
         self._ledgers[place] = state.ledger
         self._last[place] = -1 if state.last is None else state.last
 
@@ -206,7 +306,7 @@ class Fleet(Guarded):
         return streams
 
     def _allowed(self, streams: Ints) -> Floats:
-        due = self._rule.budget.allowances(self._ledgers, streams, self._values)
+        due = self.plan.budget.allowances(self._ledgers, streams, self.plan.width)
         return np.minimum(due, self._policy.allowed)
 
     def _words(self, streams: Ints) -> NDArray[np.uint64]:
@@ -214,13 +314,28 @@ class Fleet(Guarded):
             return self._randomness.words(len(streams))
         words = np.empty(len(streams), dtype=np.uint64)
         for row, stream in enumerate(streams.tolist()):
-            here = self._rule.address(self.streams[stream], int(self._crowd.moments[stream]))
+            here = self.plan.address(self.streams[stream], int(self._arrays.moments[stream]))
             words[row] = self._randomness.at(here).word()
         return words
 
-    def _numbers(self, values: Sequence[Any] | NDArray[Any]) -> Ints:
+    def _cells(self, values: Values) -> Ints:
+        """Number of each value, or batch; -1 where a value is outside the alphabet."""
+        width = self.plan.width
+        if not self.plan.in_batches:
+            places = self._places(values)
+            if places.ndim != 1:
+                raise InvalidParameter("values", places.shape, "be one row")
+            return places
+        table = values if isinstance(values, np.ndarray) else _rows(values, width)
+        if table.ndim != 2 or table.shape[1] != width:
+            rule = f"have {width} values for each stream; flush shorter batches"
+            raise InvalidParameter("values", table.shape, rule)
+        places = self._places(table)
+        return np.where((places >= 0).all(axis=1), places @ self._powers, -1)
+
+    def _places(self, values: Values) -> Ints:
         """Places of symbols, in the shape of the values; -1 for those outside the alphabet."""
-        alphabet = self._rule.model.alphabet
+        alphabet = self.plan.model.alphabet
         if not isinstance(values, np.ndarray):
             return np.array([alphabet.place(value) for value in values], dtype=np.int64)
         if self._numbered and values.dtype.kind in "iu":
@@ -229,98 +344,33 @@ class Fleet(Guarded):
         flat = [alphabet.place(value) for value in values.ravel().tolist()]
         return np.array(flat, dtype=np.int64).reshape(values.shape)
 
-
-class InstantFleet(Fleet):
-    """Streams that are released together under one plan with a compiled policy.
-
-    Args:
-        plan: The rule; with a policy.
-        streams: Names of new streams; or
-        states: where streams stand that were begun before.
-        randomness: Coins; fresh ones from `secure()` unless given.
-        threads: How many threads share the work of a step.
-
-    Examples:
-        >>> import sfumato as sf
-        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
-        >>> loss = sf.loss.hamming(chain.alphabet)
-        >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
-        >>> plan = sf.InstantPlan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
-        >>> fleet = sf.InstantFleet(plan, ["ann", "bob", "eve"])
-        >>> step = fleet.step([0, 1, 1])
-        >>> len(step.labels()), bool((step.charges[:, 0] <= 0.5).all())
-        (3, True)
-    """
-
-    def __init__(
-        self,
-        plan: InstantPlan,
-        streams: Sequence[str] = (),
-        *,
-        states: Sequence[StreamState] = (),
-        randomness: Randomness | None = None,
-        threads: int = 1,
-    ) -> None:
-        if not isinstance(plan.model, MarkovChain):
-            raise InvalidParameter("plan", "one without a chain", "have a compiled policy")
-        super().__init__(plan, plan.model, 1, streams, states, randomness, threads)
-        self.plan = plan
-
-    def step(self, values: Sequence[object] | Ints, which: Ints | None = None) -> FleetStep:
-        """Release one value of every stream, or of some; all of them or, on an error, none.
-
-        Args:
-            values: The true symbols.
-            which: Places of the streams that they belong to, each at most once; all in order if
-                not given.
-
-        Raises:
-            BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
-            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
-            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
-        """
-        with self._lock:
-            return self._step(values, which)
-
-    def _step(self, values: Sequence[object] | Ints, which: Ints | None) -> FleetStep:
-        self._check_whole()
-        streams = self._chosen(which, len(values))
-        places = self._numbers(values)
-        if places.ndim != 1:
-            raise InvalidParameter("values", places.shape, "be one row")
-        prepared, quick = self._prepared(streams, places)
-        step = self._blank(streams, whole=which is None)
-        slow = [
-            (row, *self.plan.step(self._state(int(streams[row])), values[row], self._randomness))
-            for row in np.flatnonzero(~quick).tolist()
-        ]
-        # Nothing has changed so far: an error above leaves every stream where it was.
-        self._torn = True
-        rows = slice(None) if not slow else quick
-        some = prepared[rows]
-        step.charges[rows] = some.charges
-        step.released[rows] = self._released(streams[rows], some, places[rows])
-        self._last[streams[rows]] = step.released[rows]
-        for row, event, state in slow:
-            self._put(int(streams[row]), state)
-            self._tell(step, row, event)
-        self._torn = False
-        return step
-
-    def _blank(self, streams: Ints, *, whole: bool) -> FleetStep:
+    def _blank(self, streams: Ints, *, whole: bool) -> Step:
         names = self.streams if whole else [self.streams[place] for place in streams.tolist()]
-        return FleetStep(
+        count, in_batches = len(streams), self.plan.in_batches
+        shape = (count, self.plan.width) if in_batches else (count,)
+        return Step(
             streams=names,
-            sequences=self._crowd.moments[streams],
-            released=np.empty(len(streams), dtype=np.int64),
-            outcomes=[Outcome.RELEASED] * len(streams),
-            charges=np.zeros((len(streams), 2)),
+            sequences=self._arrays.moments[streams],
+            released=np.empty(shape, dtype=np.int64),
+            outcomes=[Outcome.RELEASED] * count,
+            charges=np.zeros((count, 2)),
             alphabet=self.plan.model.alphabet,
         )
 
-    def _tell(self, step: FleetStep, row: int, event: Event) -> None:
-        alphabet = step.alphabet
-        known = event.released is not None
-        step.released[row] = alphabet.index(event.released) if known else -1
-        step.outcomes[row] = event.outcome  # type: ignore[index]
-        step.charges[row] = event.sip.epsilon, event.ldp.epsilon
+    def _enter(self, step: Step, row: int, events: Sequence[Event]) -> None:
+        """Put what the plan did into a row of a step."""
+        places = [step.alphabet.place(event.released) for event in events]
+        step.released[row] = places if self.plan.in_batches else places[0]
+        step.outcomes[row] = events[-1].outcome  # type: ignore[index]
+        step.charges[row] = events[-1].sip.epsilon, events[-1].ldp.epsilon
+
+
+def _rows(values: Sequence[Any], width: int) -> NDArray[Any]:
+    """Batches as a table, whatever the symbols are."""
+    if any(not isinstance(row, Sized) or len(row) != width for row in values):
+        rule = f"have {width} values for each stream; flush shorter batches"
+        raise InvalidParameter("values", "rows of other lengths", rule)
+    table = np.empty((len(values), width), dtype=object)
+    for place, row in enumerate(values):
+        table[place] = list(row)
+    return table

@@ -1,6 +1,6 @@
 """Many streams under one policy: their beliefs as arrays, and the compiled step on them.
 
-A crowd knows no budget and no names; `streaming` adds those. One stream is a crowd of one, so a
+The arrays know no budget and no names; `Fleet` adds those. One stream is an array of one, so a
 stream gets the same answers alone and among others.
 """
 
@@ -19,9 +19,15 @@ from numpy.typing import NDArray
 from sfumato.core import checks
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.belief import Belief
+from sfumato.core.budgets import Allowance
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.ledger import FREE, Charge
+from sfumato.core.loss import Loss
+from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
-from sfumato.solver.policy import Tables
+from sfumato.solver.design_result import Design
+from sfumato.solver.policy import Policy, Tables
 from sfumato.stream import stepping
 
 PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MISSED
@@ -64,7 +70,7 @@ class Prepared:
         )
 
 
-class Crowd:
+class StreamArrays:
     """Beliefs of `count` streams, all at their first value.
 
     Args:
@@ -308,3 +314,22 @@ class Crowd:
         if self._pool is None or self._process != os.getpid():
             self._pool, self._process = ThreadPoolExecutor(self._threads - 1), os.getpid()
         return self._pool
+
+
+def compiled_channel(
+    chain: MarkovChain, loss: Loss, policy: Policy, state: StreamState, allowance: Allowance
+) -> tuple[Design, Charge] | None:
+    """A policy's channel for a belief, repaired and certified; None where none will do.
+
+    By the same loops as a fleet's, so that a stream gets the same answers alone.
+    """
+    alone = StreamArrays(chain, policy.tables, policy.repair_limit, 1)
+    alone.put(0, state.sequence, state.belief)
+    ldp = math.inf if allowance.ldp is None else allowance.ldp
+    step = alone.prepare(np.zeros(1, dtype=np.int64), np.array([[allowance.sip, ldp]]))
+    if step.status[0] in (MISSED, EXHAUSTED):
+        return None
+    channel = policy.channel(int(step.chosen[0]), int(step.parts[0]), step.blends[0])
+    charge = FREE if channel.is_constant else Charge(*step.charges[0].tolist())
+    cost = channel.expected_loss(alone.marginals()[0], loss)
+    return Design(channel, cost, None, SIP(charge.sip), LDP(charge.ldp)), charge

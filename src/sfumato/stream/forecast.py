@@ -11,20 +11,22 @@ import numpy as np
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Bools, Floats
 from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
+from sfumato.core.loss import Loss
 from sfumato.core.progress import Progress
-from sfumato.core.purpose import Fallback, Purpose
-from sfumato.core.randomness import Randomness, seeded
-from sfumato.core.state import StreamState
+from sfumato.core.randomness import seeded
+from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.design_result import Design
 from sfumato.stream.history_paths import TruePath, draw_paths, mean_and_error
-from sfumato.stream.instant import InstantPlan
 from sfumato.stream.lifetime import one_value_bound
 from sfumato.stream.one_value import one_value_leakage
-from sfumato.stream.remap import remapped
+from sfumato.stream.plan import Plan
+from sfumato.stream.remap import Guesser
+from sfumato.stream.simulated_stream import SimulatedStep, as_simulation, simulated
 
 RIVALS = (Method.OPTIMAL, Method.CALIBRATED, Method.RANDOMIZED_RESPONSE)
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -104,7 +106,7 @@ class CurvePoint:
 
 
 def forecast(
-    plan: InstantPlan,
+    plan: Plan,
     *,
     length: int,
     streams: int = 20,
@@ -129,12 +131,10 @@ def forecast(
         walks = draw_paths(plan.model, length, streams, seed)
     else:
         walks = list(paths)
-    told: list[_Told] = []
-    for method in RIVALS:
-        rule = _simulation(plan, method)
-        told.append(_Told.of(rule, walks, seed, paths is not None, progress, len(told)))
-    silence = _silence(plan, walks, paths is not None)
-    rows = [*(one.forecast(silence) for one in told), _nothing_hidden(), silence.forecast(silence)]
+    trials = _Trials(plan, walks, paths is not None)
+    tried = [trials.of(method, seed, progress, done) for done, method in enumerate(RIVALS)]
+    silence = trials.silence()
+    rows = [*(one.forecast(silence) for one in tried), _nothing_hidden(), silence.forecast(silence)]
     values = sum(map(len, walks))
     longest = max(map(len, walks))
     chain = plan.model if isinstance(plan.model, MarkovChain) else None
@@ -149,11 +149,11 @@ def forecast(
         one_value_rule=bound.rule,
         remarks=(),
     )
-    return replace(report, remarks=remarks(report, differences([*told, silence])))
+    return replace(report, remarks=remarks(report, differences([*tried, silence])))
 
 
 def curve(
-    plan: InstantPlan,
+    plan: Plan,
     *,
     length: int,
     streams: int = 4,
@@ -165,8 +165,8 @@ def curve(
     each = len(RIVALS) * length * streams
     for done, factor in enumerate(FACTORS):
         scaled = replace(plan, budget=_scaled(plan.budget, factor))
-        told = (lambda n, base=done * each: progress(base + n)) if progress else None
-        rows = forecast(scaled, length=length, streams=streams, seed=seed, progress=told).methods
+        show = (lambda n, base=done * each: progress(base + n)) if progress else None
+        rows = forecast(scaled, length=length, streams=streams, seed=seed, progress=show).methods
         losses = {row.method: row.loss for row in rows}
         losses |= {
             f"{row.method}, best guess": row.remapped_loss
@@ -193,11 +193,11 @@ class Difference:
         return self.by > max(_SURE * self.error, 1e-9)
 
 
-def differences(told: Sequence[_Told]) -> list[Difference]:
+def differences(tried: Sequence[_Trial]) -> list[Difference]:
     """Every pair of methods, the better one first."""
     found = []
-    for place, one in enumerate(told):
-        for other in told[place + 1 :]:
+    for place, one in enumerate(tried):
+        for other in tried[place + 1 :]:
             by, error = mean_and_error(other.losses - one.losses, one.counts)
             names = (one.method, other.method) if by >= 0 else (other.method, one.method)
             found.append(Difference(*names, abs(by), error))
@@ -205,7 +205,7 @@ def differences(told: Sequence[_Told]) -> list[Difference]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
+class _Trial:
     """What a method did on each stream: sums over its values."""
 
     method: str
@@ -218,38 +218,7 @@ class _Told:
     one_value: float | None
     never: tuple[Label, ...]
 
-    @classmethod
-    def of(
-        cls,
-        plan: InstantPlan,
-        walks: Sequence[TruePath],
-        seed: int,
-        given: bool,
-        progress: Progress | None,
-        before: int,
-    ) -> _Told:
-        """Release every stream in a simulation."""
-        coins, sums, worst = seeded(seed), np.zeros((len(walks), 5)), 0.0
-        released = np.zeros(len(plan.model.alphabet), dtype=np.bool_)
-        done = before * sum(map(len, walks))
-        for place, walk in enumerate(walks):
-            run = _Run(plan, plan.begin(f"stream {place}"), given, released)
-            for value in walk:
-                run.step(value, coins)
-                done += 1
-                if progress:
-                    progress(done)
-            sums[place] = run.sums
-            worst = max(worst, run.about_one_value())
-        labels = plan.model.alphabet.labels
-        never = tuple(labels[y] for y in np.flatnonzero(~released))
-        counts = np.array([len(walk) for walk in walks], dtype=np.float64)
-        known = None if math.isinf(worst) else worst
-        loss, guessed, sip, ldp, constant = sums.T
-        name = plan.method.value
-        return cls(name, counts, loss, guessed, sip, ldp, constant, known, never)
-
-    def forecast(self, silence: _Told) -> Forecast:
+    def forecast(self, silence: _Trial) -> Forecast:
         """The same per value, with standard errors."""
         loss, error = mean_and_error(self.losses, self.counts)
         nothing, _ = mean_and_error(silence.losses, self.counts)
@@ -271,83 +240,109 @@ class _Told:
         )
 
 
-class _Run:
-    """One simulated stream."""
+class _Trials:
+    """Streams on which methods are tried.
 
-    def __init__(self, plan: InstantPlan, state: StreamState, given: bool, released: Bools) -> None:
-        self._plan, self._state, self._given, self._released = plan, state, given, released
-        self._told: list[Floats | None] = []
-        self.sums = np.zeros(5)
+    Args:
+        plan: The rule of the release, value by value.
+        walks: True streams.
+        given: Whether they were given, so that losses are those of the truth; else they were drawn
+            from the model, and expected losses under the belief have less variance.
+    """
 
-    def step(self, place: int, coins: Randomness) -> None:
-        """One value; a moment at which nothing may leave costs what the receiver's guess does."""
-        plan, state = self._plan, self._state
-        design = plan.prepare(state)
-        if design is None or place < 0:
-            guess = plan.loss.means(state.belief.marginal)
+    def __init__(self, plan: Plan, walks: Sequence[TruePath], given: bool) -> None:
+        if not isinstance(plan.loss, Loss) or isinstance(plan.model, PatternLibrary):
+            raise InvalidParameter("plan", "one in batches", "release value by value")
+        self._plan, self._model, self._loss = plan, plan.model, plan.loss
+        self._walks, self._given = walks, given
+        self._counts = np.array([len(walk) for walk in walks], dtype=np.float64)
+        # A tree of the symbols' places is grown once, not at every step.
+        self._guesser = Guesser(plan.loss)
+
+    def of(self, method: Method, seed: int, progress: Progress | None, before: int) -> _Trial:
+        """Release every stream in a simulation."""
+        budget = self._plan.budget
+        budget = budget if method is Method.OPTIMAL else replace(budget, ldp=None)
+        plan = as_simulation(self._plan, method=method, budget=budget)
+        coins, sums, worst = seeded(seed), np.zeros((len(self._walks), 5)), 0.0
+        released = np.zeros(len(self._loss), dtype=np.bool_)
+        done = before * int(self._counts.sum())
+        for place, walk in enumerate(self._walks):
+            likelihoods: list[Floats | None] = []
+            for step in simulated(plan, f"stream {place}", walk, coins):
+                sums[place] += self._costs(step)
+                likelihoods.append(None)
+                if step.found is not None and step.events[0].released is not None:
+                    channel = step.found.design.channel
+                    released[channel.outputs] = True
+                    if not channel.is_constant:
+                        output = self._model.alphabet.index(step.events[0].released)
+                        likelihoods[-1] = channel.likelihood(output)
+                done += 1
+                if progress:
+                    progress(done)
+            worst = max(worst, self._about_one_value(likelihoods))
+        known = None if math.isinf(worst) else worst
+        loss, guessed, sip, ldp, constant = sums.T
+        never = self._never(released)
+        return _Trial(method.value, self._counts, loss, guessed, sip, ldp, constant, known, never)
+
+    def _costs(self, step: SimulatedStep) -> tuple[float, ...]:
+        """Loss, loss after a best guess, both leakages, and whether the output is constant.
+
+        A moment at which nothing may leave costs what the receiver's guess does.
+        """
+        place, belief = step.places[0], step.state.belief.marginal
+        if step.found is None:
+            guess = self._loss.means(belief)
             cost = float(guess.min()) if place < 0 else self._cost(int(guess.argmin()), place)
-            self.sums += (cost, cost, 0.0, 0.0, 1.0)
-            self._told.append(None)
-            _, self._state = plan.skip(state)
-            return
-        event, self._state = plan.step(state, plan.model.alphabet.labels[place], coins)
-        guessed = remapped(design, state.belief.marginal, plan.loss)
+            return cost, cost, 0.0, 0.0, 1.0
+        design, event = step.found.design, step.events[0]
+        guessed = self._guesser.remapped(design, belief)
         costs = [self._mean_cost(one, place) for one in (design, guessed)]
-        self._released[design.channel.outputs] = True
-        constant = design.channel.is_constant
-        output = plan.model.alphabet.index(event.released)
-        self._told.append(None if constant else design.channel.likelihood(output))
-        self.sums += (*costs, event.sip.epsilon, event.ldp.epsilon, float(constant))
+        return *costs, event.sip.epsilon, event.ldp.epsilon, float(design.channel.is_constant)
 
     def _mean_cost(self, design: Design, place: int) -> float:
         """Expected loss: under the belief where the truth is drawn from it, else given it."""
         if not self._given:
             return design.cost
-        truth = np.zeros(len(self._plan.loss))
+        truth = np.zeros(len(self._loss))
         truth[place] = 1.0
-        return design.channel.mean_loss(truth, self._plan.loss)
+        return design.channel.mean_loss(truth, self._loss)
 
     def _cost(self, output: int, place: int) -> float:
-        return float(self._plan.loss.rows([place])[0, output])
+        return float(self._loss.rows([place])[0, output])
 
-    def about_one_value(self) -> float:
+    def _about_one_value(self, likelihoods: Sequence[Floats | None]) -> float:
         """What all outputs told about one value; infinite where it was not computed."""
-        model = self._plan.model
-        if not isinstance(model, MarkovChain) or len(self._told) * model.size > _KEPT_CELLS:
+        model = self._model
+        if not isinstance(model, MarkovChain) or len(likelihoods) * model.size > _KEPT_CELLS:
             return math.inf
-        return one_value_leakage(model, self._told)
+        return one_value_leakage(model, likelihoods)
 
+    def silence(self) -> _Trial:
+        """The best output of each moment for somebody who is told nothing; it leaks nothing."""
+        belief, guesses, costs = self._model.first(), list[int](), list[float]()
+        released = np.zeros(len(self._loss), dtype=np.bool_)
+        for _ in range(max(map(len, self._walks))):
+            means = self._loss.means(belief.marginal)
+            guesses.append(int(means.argmin()))
+            costs.append(float(means.min()))
+            released[guesses[-1]] = True
+            belief = self._model.following(belief)
+        losses = np.zeros(len(self._walks))
+        for place, walk in enumerate(self._walks):
+            losses[place] = math.fsum(
+                self._cost(guesses[t], truth) if self._given and truth >= 0 else costs[t]
+                for t, truth in enumerate(walk)
+            )
+        nothing, never = np.zeros(len(self._walks)), self._never(released)
+        counts = self._counts
+        return _Trial(SILENCE, counts, losses, None, nothing, nothing, counts, 0.0, never)
 
-def _simulation(plan: InstantPlan, method: Method) -> InstantPlan:
-    return replace(
-        plan,
-        method=method,
-        budget=plan.budget if method is Method.OPTIMAL else replace(plan.budget, ldp=None),
-        purpose=Purpose.SIMULATION,
-        on_exhausted=Fallback.SUPPRESS,
-    )
-
-
-def _silence(plan: InstantPlan, walks: Sequence[TruePath], given: bool) -> _Told:
-    """The best output of each moment for somebody who is told nothing; it leaks nothing."""
-    longest, counts = max(map(len, walks)), np.array([len(w) for w in walks], dtype=np.float64)
-    belief, guesses, costs = plan.model.first(), [], []
-    released = np.zeros(len(plan.loss), dtype=np.bool_)
-    for _ in range(longest):
-        means = plan.loss.means(belief.marginal)
-        guesses.append(int(means.argmin()))
-        costs.append(float(means.min()))
-        released[guesses[-1]] = True
-        belief = plan.model.following(belief)
-    losses = np.zeros(len(walks))
-    for place, walk in enumerate(walks):
-        losses[place] = math.fsum(
-            float(plan.loss.rows([truth])[0, guesses[t]]) if given and truth >= 0 else costs[t]
-            for t, truth in enumerate(walk)
-        )
-    nothing, labels = np.zeros(len(walks)), plan.model.alphabet.labels
-    never = tuple(labels[y] for y in np.flatnonzero(~released))
-    return _Told(SILENCE, counts, losses, None, nothing, nothing, counts, 0.0, never)
+    def _never(self, released: Bools) -> tuple[Label, ...]:
+        labels = self._model.alphabet.labels
+        return tuple(labels[place] for place in np.flatnonzero(~released))
 
 
 def _nothing_hidden() -> Forecast:

@@ -14,9 +14,8 @@ from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.protocol import Again
 from sfumato.store.sqlite import SqliteStore
-from sfumato.stream.batched_plan import BatchedPlan
 from sfumato.stream.input_rows import Reading
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import beside
 from sfumato.stream.row_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
 from sfumato.tables.input_groups import groups, until_stopped, with_ticks
@@ -32,7 +31,7 @@ def release_table(
     source: Table,
     output: Table,
     model: StreamModel,
-    plan: InstantPlan | BatchedPlan,
+    plan: Plan,
     *,
     document: bytes | None = None,
     wait: float | None = None,
@@ -86,7 +85,7 @@ def release_table(
     coins = secure() if randomness is None else randomness
     if ledger is None and again is not Again.REFUSE:
         raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
-    batched = isinstance(plan, BatchedPlan)
+    batched = plan.in_batches
     columns = output_columns(model, reading, in_batches=batched)
     rules = None if document is None else document.decode()
     with SqliteStore(ledger, plan.fingerprint, rules=rules) as store, Interruptible() as stop:

@@ -18,9 +18,8 @@ from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
-from sfumato.stream.batched_plan import BatchedPlan
-from sfumato.stream.instant import InstantPlan
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
+from sfumato.stream.plan import Plan
 from sfumato.tables.documents import read_document
 from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
 
@@ -85,7 +84,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 rule = "be --epsilon E, or --budget B --horizon T, or --budget B --window W"
                 raise InvalidParameter("budget", "another combination", rule)
 
-    def plan(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan | BatchedPlan:
+    def plan(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release with this model, and with the policy it names."""
         if self.width(model) is not None:
             return self.batched(model, policy)
@@ -100,12 +99,12 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise InvalidParameter("--batch", self.batch, f"be that of the library, {own}")
         return self.batch
 
-    def instant(self, model: StreamModel, policy: Policy | None = None) -> InstantPlan:
+    def instant(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release value by value."""
         if self.batch is not None:
             raise InvalidParameter("batch", self.batch, "not be given here: values leave at once")
         self._check_made_with(model, policy)
-        return InstantPlan(
+        return Plan(
             model=model.value_by_value,
             budget=self.schedule(),
             loss=named_loss(self.loss_for(model), model.alphabet),
@@ -116,13 +115,13 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             policy=policy,
         )
 
-    def batched(self, model: StreamModel, policy: Policy | None = None) -> BatchedPlan:
+    def batched(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release batch by batch."""
         self._check_made_with(model, policy)
         width = self.width(model)
         if width is None:
             raise InvalidParameter("batch", None, "be given for a release in batches")
-        return BatchedPlan(
+        return Plan(
             model=model.chain if isinstance(model.chain, PatternLibrary) else model.single_values,
             budget=self.schedule(),
             loss=named_batch_loss(self.loss_for(model), model.alphabet),

@@ -21,10 +21,9 @@ from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
 from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
 from sfumato.store.protocol import Answer, Input, LedgerMismatch, Store
-from sfumato.stream.batched_plan import BatchedPlan
-from sfumato.stream.fleet import InstantFleet
+from sfumato.stream.fleet import Fleet
 from sfumato.stream.input_rows import Reading, Row, RowReader
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.plan import Plan
 from sfumato.stream.retries import RowChecks
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
@@ -81,7 +80,7 @@ class Run(ABC):
         path: str,
         source: Input,
         model: StreamModel,
-        plan: InstantPlan | BatchedPlan,
+        plan: Plan,
         store: Store,
         randomness: Randomness,
         reading: Reading,
@@ -205,8 +204,6 @@ def _spent(state: StreamState) -> tuple[float, float]:
 class InstantRun(Run):
     """Every value at once."""
 
-    _plan: InstantPlan
-
     def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
         if self._plan.policy is None or len(rows) < _FEW:
             for row in rows.values():
@@ -217,7 +214,7 @@ class InstantRun(Run):
         streams = list(dict.fromkeys(row.stream for row in rows.values()))
         places = {stream: place for place, stream in enumerate(streams)}
         states = [group.state(stream) for stream in streams]
-        fleet = InstantFleet(self._plan, states=states, randomness=self._randomness)
+        fleet = Fleet(self._plan, states=states, randomness=self._randomness)
         try:
             for wave in _waves(rows.values()):
                 which = np.array([places[row.stream] for row in wave])
@@ -232,7 +229,7 @@ class InstantRun(Run):
                 if (after := fleet.state(place)).sequence > before.sequence:
                     group.add(by_stream[before.stream], before.stream, after)
 
-    def _wave(self, fleet: InstantFleet, wave: list[Row], which: Ints) -> list[Event]:
+    def _wave(self, fleet: Fleet, wave: list[Row], which: Ints) -> list[Event]:
         """One value of each of some streams; all of them or, on an error, none."""
         speaking = np.array([not row.silent for row in wave])
         told = [row for row in wave if not row.silent]
@@ -243,24 +240,25 @@ class InstantRun(Run):
             for row, place in zip(wave, which.tolist(), strict=True):
                 self._step(fleet.state(place), row)
             raise
-        stepped = iter(step)
+        stepped = (event for (event,) in step)
         passed = iter([_passed(fleet.state(place)) for place in which[~speaking].tolist()])
         fleet.skip(which[~speaking])
         return [next(passed) if row.silent else next(stepped) for row in wave]
 
     def _step(self, state: StreamState, row: Row) -> tuple[Event, StreamState]:
-        if row.silent:
-            return self._plan.skip(state)
         try:
-            return self._plan.step(state, row.symbol, self._randomness)
+            (event,), following = (
+                self._plan.skip(state)
+                if row.silent
+                else self._plan.step(state, [row.symbol], self._randomness)
+            )
+            return event, following
         except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
             raise BadTable(self._path, row.place, str(problem)) from problem
 
 
 class BatchedRun(Run):
     """A row waits until its batch is complete, or is flushed."""
-
-    _plan: BatchedPlan
 
     def __init__(self, *run: Any) -> None:
         super().__init__(*run)

@@ -12,62 +12,64 @@ from sfumato.core.numerics import add_up
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
-from sfumato.stream.fleet_arrays import Crowd
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.fleet_arrays import StreamArrays
+from sfumato.stream.plan import Plan
 
 _Account = tuple[Ledger | None, int, float, float, int]
 """Ledger (if the budget looks at it), steps, both sums, and the place released last."""
 
 
-class Solo:
+class SingleStream:
     """The state of one stream, changed in place by compiled loops.
 
-    It releases what the loops cover and declines the rest, which `InstantPlan.step` then does. An
+    It releases what the loops cover and declines the rest, which `Plan.step` then does. An
     exception in the middle of a release (Ctrl-C, a timer) leaves a torn state behind: the next
     call sets it back to what it was before, since that release never left.
     """
 
-    def __init__(self, plan: InstantPlan, state: StreamState) -> None:
-        assert plan.policy is not None and isinstance(plan.model, MarkovChain)
+    def __init__(self, plan: Plan, state: StreamState) -> None:
+        assert plan.policy is not None and isinstance(plan.space.chain, MarkovChain)
         self._plan = plan
         self._stream = state.stream
-        self._crowd = Crowd(plan.model, plan.policy.tables, plan.policy.repair_limit, 1)
-        self._release = self._crowd.alone()
+        self._arrays = StreamArrays(
+            plan.space.chain, plan.policy.tables, plan.policy.repair_limit, 1
+        )
+        self._release = self._arrays.alone()
         self._fixed = isinstance(plan.budget, PerStep)
         self.put(state)
 
     def put(self, state: StreamState) -> None:
         """Set where the stream stands."""
-        crowd, ledger = self._crowd, state.ledger
-        crowd.check(state.belief)
-        if crowd.torn[0]:
+        arrays, ledger = self._arrays, state.ledger
+        arrays.check(state.belief)
+        if arrays.torn[0]:
             self._mend()
         last = -1 if state.last is None else state.last
         known = None if self._fixed else ledger
         self._before = (known, ledger.count, ledger.sip, ledger.ldp, last)
-        crowd.backup[:-2] = state.belief.joint.ravel()
-        crowd.backup[-2:] = state.sequence, state.belief.drift
-        crowd.torn[0] = 1
+        arrays.backup[:-2] = state.belief.joint.ravel()
+        arrays.backup[-2:] = state.sequence, state.belief.drift
+        arrays.torn[0] = 1
         self._mend()
 
     def _mend(self) -> None:
         """Go back to what was there before a release that did not come to its end."""
-        crowd = self._crowd
-        crowd.joints[0] = crowd.backup[:-2]
-        crowd.moments[0], crowd.drifts[0] = crowd.backup[-2:]
+        arrays = self._arrays
+        arrays.joints[0] = arrays.backup[:-2]
+        arrays.moments[0], arrays.drifts[0] = arrays.backup[-2:]
         self._account: _Account = self._before
         self._open = self._allow()
-        crowd.torn[0] = 0
+        arrays.torn[0] = 0
 
     def release(self, place: int, randomness: Randomness) -> int:
         """The released place; -1 if the stream must go another way, and nothing has changed."""
-        crowd = self._crowd
-        if crowd.torn[0]:
+        arrays = self._arrays
+        if arrays.torn[0]:
             self._mend()
         if not self._open:
             return -1
         if randomness.addressed:
-            randomness = randomness.at(self._plan.address(self._stream, crowd.moments.item(0)))
+            randomness = randomness.at(self._plan.address(self._stream, arrays.moments.item(0)))
         self._before = self._account
         output = self._release(place, randomness.word())
         if output >= 0:
@@ -78,32 +80,32 @@ class Solo:
             self._account = (ledger, count + 1, add_up(summed, sip), add_up(local, ldp), output)
             if ledger is not None:
                 self._open = self._allow()
-            crowd.torn[0] = 0
+            arrays.torn[0] = 0
         return output
 
     @property
     def charges(self) -> tuple[float, float]:
         """What the last release leaked: under the model, and whatever the model."""
-        charged = self._crowd.charged
+        charged = self._arrays.charged
         return charged.item(0), charged.item(1)
 
     def event(self, output: int) -> Event:
         """What the last release was, as a value."""
         sip, ldp = self.charges
         label = self._plan.model.alphabet.labels[output]
-        moment = int(self._crowd.moments[0]) - 1
+        moment = int(self._arrays.moments[0]) - 1
         return Event(self._stream, moment, Outcome.RELEASED, label, SIP(sip), LDP(ldp))
 
     def state(self) -> StreamState:
         """Where the stream stands, as a value."""
-        if self._crowd.torn[0]:
+        if self._arrays.torn[0]:
             self._mend()
         last = self._account[-1]
         return StreamState(
             plan=self._plan.fingerprint,
             stream=self._stream,
-            sequence=int(self._crowd.moments[0]),
-            belief=self._crowd.belief(0),
+            sequence=int(self._arrays.moments[0]),
+            belief=self._arrays.belief(0),
             ledger=self._ledger(),
             last=None if last < 0 else last,
         )
@@ -114,7 +116,7 @@ class Solo:
 
     def _allow(self) -> bool:
         """Set what the next step may leak; whether that is anything useful."""
-        allowance = self._plan.allowance(self._ledger())
-        self._crowd.allowed[0, 0] = allowance.sip
-        self._crowd.allowed[0, 1] = math.inf if allowance.ldp is None else allowance.ldp
+        allowance = self._plan.allowance(self._ledger(), 1)
+        self._arrays.allowed[0, 0] = allowance.sip
+        self._arrays.allowed[0, 1] = math.inf if allowance.ldp is None else allowance.ldp
         return allowance.useful

@@ -22,7 +22,7 @@ from sfumato.stream.audit import audit_table
 from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.fit_model import fit_table
 from sfumato.stream.forecast import CurvePoint, curve
-from sfumato.stream.instant import InstantPlan
+from sfumato.stream.plan import Plan
 from sfumato.stream.release_run import release_table
 from sfumato.stream.release_spec import ReleaseSpec, document
 from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
@@ -90,16 +90,15 @@ def run_demo(
     return summary
 
 
-def published_walk(
-    chain: MarkovChain, plan: InstantPlan, claimed: float, steps: int
-) -> list[float]:
+def published_walk(chain: MarkovChain, plan: Plan, claimed: float, steps: int) -> list[float]:
     """True leakage of each step when the published rule is followed along a simulated stream."""
     coins = seeded(3)
     path = chain.sample(steps, coins)
     belief = chain.first()
     leakages = []
+    assert plan.value_loss is not None
     for place in path:
-        rule = published(belief.marginal, plan.loss, claimed)
+        rule = published(belief.marginal, plan.value_loss, claimed)
         leakages.append(rule.sip.epsilon)
         output = int(rule.channel.draw([place], coins.words(1))[0])
         belief = chain.following(belief.update(rule.channel.likelihood(output)))

@@ -56,7 +56,8 @@ from sfumato.solver.design_methods import Method
 from sfumato.solver.design_result import measured
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive, listed
-from sfumato.stream.partition.patterns import BatchDesign, Patterns
+from sfumato.stream.partition.cells import StepDesign
+from sfumato.stream.partition.patterns import Patterns
 
 EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 HORIZON, BRANCHES = 30, 48
@@ -279,38 +280,38 @@ def _grow(
     return _Tree(loss, guessed, leakage, exact)
 
 
-def _designed(chain: MarkovChain, belief: Belief, curve: Curve, budget: float) -> BatchDesign:
+def _designed(chain: MarkovChain, belief: Belief, curve: Curve, budget: float) -> StepDesign:
     if curve.method is Method.CALIBRATED and curve.width == 1:
         return _calibrated(chain, belief, budget)
     each = additive(hamming(chain.alphabet))
     return design_batch(chain, belief, curve.width, each, budget, method=curve.method)
 
 
-def _calibrated(chain: MarkovChain, belief: Belief, budget: float) -> BatchDesign:
+def _calibrated(chain: MarkovChain, belief: Belief, budget: float) -> StepDesign:
     """Calibrated randomised response on a bit, by formula: a search for each belief takes long.
 
     With the rarer bit believed in with probability `rare`, its output has the largest ratio
     `keep / P(y)`, the other output the smallest, `(1 - keep) / P(y)`.
     """
-    parts = Patterns(chain, belief, 1)
-    k, rare = math.exp(budget), float(parts.masses.min() / parts.masses.sum())
+    partition = Patterns(chain, belief, 1)
+    k, rare = math.exp(budget), float(partition.masses.min() / partition.masses.sum())
     keep = min(k * (1 - rare) / (1 + k * (1 - 2 * rare)), (k - rare) / (k + 1 - 2 * rare))
     rows = np.array([[keep, 1 - keep], [1 - keep, keep]])
-    channel = certified(rows, parts.masses, budget)
-    told = measured(channel, parts.masses, 1 - np.eye(2))
-    return BatchDesign(parts, told, listed(2, 1), exact=True)
+    channel = certified(rows, partition.masses, budget)
+    told = measured(channel, partition.masses, 1 - np.eye(2))
+    return StepDesign(partition, told, listed(2, 1), exact=True)
 
 
-def _joint(found: BatchDesign) -> Floats:
+def _joint(found: StepDesign) -> Floats:
     """Probability of each true batch together with each output."""
-    masses = found.parts.masses / found.parts.masses.sum()
+    masses = found.partition.masses / found.partition.masses.sum()
     return np.asarray(masses[:, None] * found.design.channel.probabilities)
 
 
-def _followers(branch: _Branch, found: BatchDesign, told: Floats) -> Iterable[_Branch]:
+def _followers(branch: _Branch, found: StepDesign, told: Floats) -> Iterable[_Branch]:
     channel = found.design.channel
     for output, probability in zip(channel.outputs.tolist(), told.tolist(), strict=True):
-        after = found.parts.after(channel.likelihood(output))
+        after = found.partition.after(channel.likelihood(output))
         yield _Branch(branch.weight * probability, after)
 
 

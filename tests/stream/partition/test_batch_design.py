@@ -15,7 +15,7 @@ from sfumato import batch_loss as batch_losses
 from sfumato.core.errors import InvalidParameter
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
-from sfumato.stream.partition.patterns import BatchDesign
+from sfumato.stream.partition.cells import StepDesign
 from tests.oracles.batches import (
     Distance,
     Floats,
@@ -85,11 +85,11 @@ def setting(
 
 
 def expanded(
-    found: BatchDesign, batches: Sequence[Symbols]
+    found: StepDesign, batches: Sequence[Symbols]
 ) -> tuple[list[list[int]], list[Symbols]]:
     """The channel as it acts on batches: a row of weights each, and the batch of each column."""
     channel = found.design.channel
-    rows = [channel.weights[found.parts.part(batch)].tolist() for batch in batches]
+    rows = [channel.weights[found.partition.cell(batch)].tolist() for batch in batches]
     return rows, [tuple(row) for row in found.patterns[channel.outputs].tolist()]
 
 
@@ -116,8 +116,8 @@ def test_cost_is_that_of_the_textbook_program_over_all_batches(
         cost = mean_loss(chances, np.array(rows) / 2.0**62, table(distance, batches, told))
         assert cost == pytest.approx(found.design.cost, rel=1e-9, abs=1e-12)
         sip, ldp = exact_leakages(rows, chances)
-        assert sip <= epsilon + 2 * found.parts.error
-        assert sip <= found.design.sip.epsilon + 2 * found.parts.error
+        assert sip <= epsilon + 2 * found.partition.error
+        assert sip <= found.design.sip.epsilon + 2 * found.partition.error
         assert ldp <= found.design.ldp.epsilon
 
 
@@ -141,7 +141,7 @@ def test_cost_is_that_of_the_textbook_program_for_longer_memories_of_the_chain(
     best = textbook_optimum(share, table(distance, batches, batches), epsilon)
     assert found.design.cost == pytest.approx(best, abs=1e-7 * 4)
     sip, _ = exact_leakages(expanded(found, batches)[0], chances)
-    assert sip <= epsilon + 2 * found.parts.error
+    assert sip <= epsilon + 2 * found.partition.error
 
 
 @pytest.mark.parametrize("name", ["hamming", "absolute", "histogram"])
@@ -156,7 +156,7 @@ def test_a_cap_on_the_model_free_leakage_is_kept_at_the_textbook_cost(name: str)
         best = textbook_optimum(share, table(distance, batches, batches), 1.0, 1.2)
         sip, ldp = exact_leakages(expanded(found, batches)[0], chances)
         assert ldp <= 1.2
-        assert sip <= 1.0 + 2 * found.parts.error
+        assert sip <= 1.0 + 2 * found.partition.error
         assert found.design.cost == pytest.approx(best, abs=1e-7 * 4)
 
 
@@ -175,17 +175,17 @@ def test_what_a_channel_looks_at_has_the_masses_and_followers_of_its_batches(
             made = batch_losses.histogram(chain.alphabet, bar)
         else:
             made = LOSSES[name][0](chain.alphabet)
-        parts = design_batch(chain, belief, width, made, 0.8).parts
+        parts = design_batch(chain, belief, width, made, 0.8).partition
         batches = every(size, width)
         exact: dict[int, Fraction] = defaultdict(Fraction)
         for batch, chance in zip(batches, batch_chances(process, axis, width), strict=True):
-            exact[parts.part(batch)] += chance
+            exact[parts.cell(batch)] += chance
         assert sorted(exact) == list(range(len(parts.masses)))
         ordered = [exact[part] for part in sorted(exact)]
         assert furthest(parts.masses.tolist(), ordered) <= parts.error * (1 + 1e-9)
         likelihood = rng.uniform(0.05, 1.0, len(parts.masses))
         after = parts.after(likelihood)
-        told = {batch: Fraction(float(likelihood[parts.part(batch)])) for batch in batches}
+        told = {batch: Fraction(float(likelihood[parts.cell(batch)])) for batch in batches}
         following = belief_after(process, axis, width, told)
         contexts = every(size, order)
         found = [float(after.joint[context]) for context in contexts]
@@ -218,7 +218,7 @@ def test_looking_back_cannot_lower_the_loss_of_a_batch(
         long = design_batch(chain, belief, width, made, epsilon, recalled=recalled)
         assert long.design.cost == pytest.approx(short.design.cost, abs=1e-7)
         longer = every(size, recalled + width)
-        share = np.array([float(b) for b in long.parts.masses])
+        share = np.array([float(b) for b in long.partition.masses])
         best = textbook_optimum(
             share, table(lambda o, r: distance(o[-width:], r[-width:]), longer, longer), epsilon
         )
@@ -274,4 +274,4 @@ def test_every_method_reports_its_exact_leakage(method: Method) -> None:
     sip, ldp = exact_leakages(expanded(found, batches)[0], chances)
     assert found.design.sip.epsilon == pytest.approx(sip, abs=1e-9)
     assert found.design.ldp.epsilon == pytest.approx(ldp, abs=1e-9)
-    assert method is Method.PUBLISHED or sip <= 0.8 + 2 * found.parts.error
+    assert method is Method.PUBLISHED or sip <= 0.8 + 2 * found.partition.error

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato import Alphabet, BatchedPlan, PatternLibrary, PerStep, loss
+from sfumato import Alphabet, PatternLibrary, PerStep, Plan, loss
 from sfumato import batch_loss as batch_losses
 from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.core.guarantees import SIP
@@ -210,7 +210,7 @@ def test_a_query_over_a_library_is_asked_about_kept_patterns_alone() -> None:
     paths = [[int(value) for value in draw.integers(0, 16, 13)] for _ in range(20)]
     library = PatternLibrary.fit(paths, width=4, most=20, alphabet=alphabet)
     query = batch_losses.query(alphabet, answer)
-    plan = BatchedPlan(library, PerStep(SIP(0.5)), query, 4)
+    plan = Plan(library, PerStep(SIP(0.5)), query, 4)
     assert plan.prepare(plan.begin("s")) is not None
 
 
@@ -227,5 +227,5 @@ def test_a_query_with_too_many_batches_is_refused_before_they_are_listed() -> No
 
     chain = MarkovChain.from_matrix(np.full((16, 16), 1 / 16))
     with pytest.raises(SfumatoError, match="at most 4096 batches"):
-        plan = BatchedPlan(chain, PerStep(SIP(0.5)), batch_losses.query(chain.alphabet, answer), 4)
+        plan = Plan(chain, PerStep(SIP(0.5)), batch_losses.query(chain.alphabet, answer), 4)
         plan.prepare(plan.begin("s"))

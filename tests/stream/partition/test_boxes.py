@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato import Alphabet, Belief, MarkovChain, loss
+from sfumato.core.arrays import Bools
 from sfumato.core.loss import Loss
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive
-from sfumato.stream.partition.boxes import Boxes, Mask
-from sfumato.stream.partition.patterns import BatchDesign
+from sfumato.stream.partition.boxes import Boxes
+from sfumato.stream.partition.cells import StepDesign
 from tests.oracles.batches import (
     Distance,
     Floats,
@@ -58,7 +59,7 @@ def setting(order: int, axis: int, seed: int, size: int = 4) -> tuple[Process, B
 
 
 def in_parts(boxes: Boxes, batches: Sequence[Symbols]) -> list[int]:
-    return [boxes.part(batch) for batch in batches]
+    return [boxes.cell(batch) for batch in batches]
 
 
 def check_masses(boxes: Boxes, process: Process, axis: int, width: int) -> None:
@@ -66,7 +67,7 @@ def check_masses(boxes: Boxes, process: Process, axis: int, width: int) -> None:
     size = process.size
     exact: dict[int, Fraction] = defaultdict(Fraction)
     for batch, chance in zip(every(size, width), batch_chances(process, axis, width), strict=True):
-        exact[boxes.part(batch)] += chance
+        exact[boxes.cell(batch)] += chance
     assert sorted(exact) == list(range(len(boxes.masses)))
     found = boxes.masses.tolist()
     assert furthest(found, [exact[part] for part in range(len(found))]) <= (
@@ -111,7 +112,7 @@ def test_belief_after_a_box_is_bayes_over_all_sequences(
     process, belief = setting(order, axis, 11)
     boxes = Boxes(chain_of(process, thin=thin), belief, width, EACH["squared"][0], 25)
     likelihood = np.random.default_rng(1).uniform(0.05, 1.0, len(boxes.masses))
-    told = {batch: Fraction(float(likelihood[boxes.part(batch)])) for batch in every(4, width)}
+    told = {batch: Fraction(float(likelihood[boxes.cell(batch)])) for batch in every(4, width)}
     after = boxes.after(likelihood)
     exact = belief_after(process, axis, width, told)
     contexts = every(4, order)
@@ -146,20 +147,20 @@ def test_costs_are_expected_losses_inside_each_box(
 # Channels ----------------------------------------------------------------------------------------
 
 
-def expanded(found: BatchDesign, batches: Sequence[Symbols]) -> list[list[int]]:
+def expanded(found: StepDesign, batches: Sequence[Symbols]) -> list[list[int]]:
     """The channel as it acts on batches: one row of integer weights each."""
     weights = found.design.channel.weights.tolist()
-    return [weights[found.parts.part(batch)] for batch in batches]
+    return [weights[found.partition.cell(batch)] for batch in batches]
 
 
 def check_design(
-    found: BatchDesign, process: Process, axis: int, width: int, distance: Distance
+    found: StepDesign, process: Process, axis: int, width: int, distance: Distance
 ) -> tuple[float, float]:
     """Both leakages by brute force; the reported ones and the cost must agree."""
     batches, chances = every(process.size, width), batch_chances(process, axis, width)
     rows = expanded(found, batches)
     sip, ldp = exact_leakages(rows, chances)
-    assert sip <= found.design.sip.epsilon + 2 * found.parts.error
+    assert sip <= found.design.sip.epsilon + 2 * found.partition.error
     assert found.design.sip.epsilon <= sip + 1e-9
     assert ldp <= found.design.ldp.epsilon <= ldp + 1e-9
     channel = found.design.channel
@@ -188,7 +189,7 @@ def test_a_channel_on_boxes_keeps_its_budget_over_all_batches(
     found = design_batch(chain, belief, width, additive(each), epsilon, most=1, boxes=count)
     assert not found.exact
     sip, ldp = check_design(found, process, axis, width, distance)
-    assert sip <= epsilon + 2 * found.parts.error
+    assert sip <= epsilon + 2 * found.partition.error
     assert ldp <= 2 * epsilon + 1e-9
 
 
@@ -201,7 +202,7 @@ def test_a_channel_on_boxes_keeps_a_cap_on_its_model_free_leakage(name: str, ldp
     process, belief = setting(1, 0, 5)
     found = design_batch(chain_of(process), belief, 3, additive(each), 1.0, ldp=ldp, most=1)
     sip, local = check_design(found, process, 0, 3, distance)
-    assert sip <= 1.0 + 2 * found.parts.error
+    assert sip <= 1.0 + 2 * found.partition.error
     assert local <= ldp
     if 0.1 <= ldp < 2:
         assert local >= 0.5 * ldp or found.design.channel.is_constant
@@ -258,8 +259,8 @@ def test_a_batch_with_more_patterns_than_atoms_keeps_its_budget() -> None:
     constant = min_constant_cost(chain, width)
     assert 0 < found.design.cost < 0.9 * constant
     drawn = np.random.default_rng(3).integers(0, size, (50, width))
-    parts = [found.parts.part(batch) for batch in drawn.tolist()]
-    assert all(0 <= part < len(found.parts.masses) for part in parts)
+    parts = [found.partition.cell(batch) for batch in drawn.tolist()]
+    assert all(0 <= part < len(found.partition.masses) for part in parts)
 
 
 def min_constant_cost(chain: MarkovChain, width: int) -> float:
@@ -278,7 +279,7 @@ def min_constant_cost(chain: MarkovChain, width: int) -> float:
 def test_masses_that_ignore_a_cut_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Boxes._forward
 
-    def forgetful(self: Boxes, allowed: tuple[Mask | None, ...]) -> list[Floats]:
+    def forgetful(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[Floats]:
         return honest(self, (*allowed[:-1], None))
 
     process, belief = setting(1, 0, 2)
@@ -289,7 +290,7 @@ def test_masses_that_ignore_a_cut_are_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_masses_of_positions_taken_one_by_one_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def product_of_marginals(self: Boxes, allowed: tuple[Mask | None, ...]) -> list[Floats]:
+    def product_of_marginals(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[Floats]:
         weights, found, kept = np.array(self._belief.joint.ravel()), [], 1.0
         for position, mask in enumerate(allowed):
             weights = self._chain.spread(weights) if position else weights

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import SIP, Alphabet, BatchedPlan, Belief, PerStep, batch_loss
+from sfumato import SIP, Alphabet, Belief, PerStep, Plan, batch_loss
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss
-from sfumato.stream.partition.histograms import Tallies, design_tallies, histograms
+from sfumato.stream.partition.histograms import Histograms, design_histograms, histogram_count
 from tests.oracles.batches import (
     Process,
     Symbols,
@@ -66,12 +66,14 @@ def counted(batch: Symbols, group: Sequence[int]) -> tuple[int, ...]:
     return tuple(counts[bar] for bar in range(max(group) + 1))
 
 
-def tallies_of(shape: tuple[int, int, int, int], seed: int) -> tuple[Process, Tallies, list[int]]:
+def tallies_of(
+    shape: tuple[int, int, int, int], seed: int
+) -> tuple[Process, Histograms, list[int]]:
     size, order, axis, width = shape
     process, belief = setting(size, order, axis, seed)
     group = groups_of(size, seed)
     chain = chain_of(process, thin=seed % 2 == 0)
-    return process, Tallies(chain, belief, width, np.array(group)), group
+    return process, Histograms(chain, belief, width, np.array(group)), group
 
 
 def histogram(size: int, group: Sequence[int]) -> BatchLoss:
@@ -93,10 +95,10 @@ def test_every_batch_is_in_the_part_of_its_histogram(
     _, tallies, group = tallies_of(shape, seed)
     members = defaultdict(set)
     for batch in every(size, width):
-        members[tallies.part(batch)].add(counted(batch, group))
+        members[tallies.cell(batch)].add(counted(batch, group))
     assert sorted(members) == list(range(len(tallies.masses)))
     assert [{counts} for counts in tallies.counts] == [members[part] for part in sorted(members)]
-    assert len(tallies.counts) == len(set(tallies.counts)) == histograms(max(group) + 1, width)
+    assert len(tallies.counts) == len(set(tallies.counts)) == histogram_count(max(group) + 1, width)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -107,7 +109,7 @@ def test_the_batch_that_stands_for_a_histogram_has_it(
     _, tallies, _ = tallies_of(shape, seed)
     patterns = tallies.patterns()
     assert patterns.shape == (len(tallies.masses), shape[3])
-    assert [tallies.part(row) for row in patterns.tolist()] == list(range(len(patterns)))
+    assert [tallies.cell(row) for row in patterns.tolist()] == list(range(len(patterns)))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -133,7 +135,7 @@ def test_belief_after_a_histogram_is_bayes_over_all_sequences(
     size, order, axis, width = shape
     process, tallies, _ = tallies_of(shape, seed)
     likelihood = np.random.default_rng(1).uniform(0.05, 1.0, len(tallies.masses))
-    told = {b: Fraction(float(likelihood[tallies.part(b)])) for b in every(size, width)}
+    told = {b: Fraction(float(likelihood[tallies.cell(b)])) for b in every(size, width)}
     after = tallies.after(likelihood)
     exact = belief_after(process, axis, width, told)
     contexts = every(size, order)
@@ -160,12 +162,12 @@ def check_optimum(shape: tuple[int, int, int, int], seed: int, epsilon: float, l
     assert found.exact
     assert found.design.cost == pytest.approx(best, abs=1e-7 * max(1.0, apart.max()))
     channel = found.design.channel
-    rows = [channel.weights[found.parts.part(batch)].tolist() for batch in batches]
+    rows = [channel.weights[found.partition.cell(batch)].tolist() for batch in batches]
     told = [tuple(row) for row in found.patterns[channel.outputs].tolist()]
     cost = mean_loss(chances, np.array(rows) / 2.0**62, table(bars(group), batches, told))
     assert cost == pytest.approx(found.design.cost, rel=1e-9, abs=1e-12)
     sip, local = exact_leakages(rows, chances)
-    assert sip <= min(epsilon, found.design.sip.epsilon) + 2 * found.parts.error
+    assert sip <= min(epsilon, found.design.sip.epsilon) + 2 * found.partition.error
     assert local <= found.design.ldp.epsilon <= (math.inf if cap is None else cap)
 
 
@@ -255,7 +257,7 @@ def test_convolution_counts_short_batches_as_brute_force_does() -> None:
 def test_masses_of_long_batches_are_those_of_a_convolution(seed: int) -> None:
     process = bits(seed)
     chain, width = chain_of(process), LONG
-    tallies = Tallies(chain, chain.first(), width, np.array([0, 1]))
+    tallies = Histograms(chain, chain.first(), width, np.array([0, 1]))
     rows = by_convolution(process, [process.initial[x,] for x in range(2)], width)
     exact = plus(*rows)
     assert [counts[1] for counts in tallies.counts] == list(range(width, -1, -1))
@@ -268,11 +270,11 @@ def test_masses_of_long_batches_are_those_of_a_convolution(seed: int) -> None:
 def test_long_batches_are_certified_exactly(seed: int, epsilon: float, ldp: float | None) -> None:
     process = bits(seed)
     chain, losses = chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
-    found = design_tallies(chain, chain.first(), LONG, losses, epsilon, ldp=ldp)
+    found = design_histograms(chain, chain.first(), LONG, losses, epsilon, ldp=ldp)
     exact = plus(*by_convolution(process, [process.initial[x,] for x in range(2)], LONG))
     sip, local = exact_leakages(found.design.channel.weights.tolist(), exact[::-1])
     assert max(sip / epsilon, 0.0 if ldp is None else local / ldp) > 0.9
-    assert sip <= min(epsilon, found.design.sip.epsilon) + 2 * found.parts.error
+    assert sip <= min(epsilon, found.design.sip.epsilon) + 2 * found.partition.error
     assert local <= found.design.ldp.epsilon <= (math.inf if ldp is None else ldp)
 
 
@@ -280,7 +282,7 @@ def test_a_stream_of_long_batches_is_charged_at_least_what_each_leaks() -> None:
     """Two whole batches and a shorter one; no rounding is forgiven."""
     process = bits(4)
     chain, losses = chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
-    plan = BatchedPlan(chain, PerStep(SIP(0.05)), losses, LONG)
+    plan = Plan(chain, PerStep(SIP(0.05)), losses, LONG)
     state, first = plan.begin("s"), [process.initial[x,] for x in range(2)]
     for width, kept in ((LONG, 0.3), (LONG, 0.8), (20, 0.5)):
         prepared = plan.prepare(state, width)

@@ -106,7 +106,7 @@ class Fast(SeriesMethod["Filtering"]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Fast.at(sensitivity=1.0, epsilon=2.0, length=6, process_variance=4.0)
         >>> method.guarantee <= PureDP(2.0), method.measurements
         (True, 6)

@@ -58,7 +58,7 @@ class Fourier(SeriesMethod[Releasing]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Fourier.at(sensitivity=1.0, epsilon=2.0, length=6, coefficients=2)
         >>> method.guarantee <= PureDP(2.0), method.numbers
         (True, 3)
@@ -180,7 +180,7 @@ class DelayedFourier(SeriesMethod[Releasing]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = DelayedFourier.at(1.0, epsilon=4.0, length=7, delay=3, coefficients=1)
         >>> method.guarantee <= PureDP(4.0), method.blocks
         (True, 3)

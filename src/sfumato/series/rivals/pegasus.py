@@ -111,7 +111,7 @@ class Pegasus(SeriesMethod[Releasing]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Pegasus.at(sensitivity=1.0, epsilon=1.0)
         >>> method.guarantee <= PureDP(1.0), method.grouper.threshold
         (True, 25.0)

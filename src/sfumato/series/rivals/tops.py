@@ -138,7 +138,7 @@ class Tops(SeriesMethod[Releasing]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Tops.at(ceiling=100.0, epsilon=1.0, warmup=200)
         >>> method.guarantee <= PureDP(1.0), method.choice.leakage <= PureDP(0.5)
         (True, True)
@@ -296,7 +296,7 @@ class Topl(SeriesMethod[Releasing]):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Topl.at(ceiling=100.0, epsilon=1.0, warmup=500, span=100)
         >>> method.guarantee <= PureDP(1.0), method.local <= LDP(1.0)
         (True, True)

@@ -83,7 +83,7 @@ class BinaryTree(_Sums):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> tree = BinaryTree.at(sensitivity=1.0, epsilon=2.0, length=100)
         >>> tree.levels, tree.guarantee <= PureDP(2.0)
         (7, True)
@@ -215,7 +215,7 @@ class SquareRootTree(_Sums):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> tree = SquareRootTree.at(1.0, epsilon=1.0, delta=1e-6, length=100)
         >>> tree.guarantee <= ApproxDP(1.0, 1e-6), round(tree.column, 2)
         (True, 1.59)

@@ -120,7 +120,7 @@ class BudgetDistribution(Windowed):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = BudgetDistribution.at(sensitivity=1.0, epsilon=2.0, window=4)
         >>> method.guarantee <= PureDP(2.0)
         True
@@ -148,7 +148,7 @@ class BudgetAbsorption(Windowed):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.stream.instant import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = BudgetAbsorption.at(sensitivity=1.0, epsilon=2.0, window=4)
         >>> method.guarantee <= PureDP(2.0)
         True

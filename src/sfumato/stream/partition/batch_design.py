@@ -1,4 +1,4 @@
-"""The channel of a batch: exact where its parts can be listed, on boxes of batches beyond."""
+"""The channel of a batch: exact where its cells can be listed, on boxes of batches beyond."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from sfumato.solver.grouped import Balance, balanced
 from sfumato.solver.linear_programs import solve_capped
 from sfumato.stream.partition.batch_loss import BatchLoss, Form
 from sfumato.stream.partition.boxes import Boxes
-from sfumato.stream.partition.histograms import design_tallies, histograms
-from sfumato.stream.partition.patterns import BatchDesign, design_patterns
+from sfumato.stream.partition.cells import StepDesign
+from sfumato.stream.partition.histograms import design_histograms, histogram_count
+from sfumato.stream.partition.patterns import design_patterns
 
 LISTED = 4096
-"""Batches up to which each is a part of its own."""
+"""Batches up to which each is a cell of its own."""
 _BOXES, _MOST_BOXES, _CAPPED = 192, 1024, 32
 """Boxes for small and for large budgets, and where the model-free leakage is capped."""
 _QUICK = 20_000
@@ -50,7 +51,7 @@ def design_batch(
     recalled: int = 0,
     most: int = LISTED,
     boxes: int | None = None,
-) -> BatchDesign:
+) -> StepDesign:
     """A certified channel for the next `width` values.
 
     Args:
@@ -62,7 +63,7 @@ def design_batch(
         ldp: Cap on its model-free leakage.
         method: How the channel is found, where batches are listed.
         recalled: Past values that the channel looks at, too.
-        most: Batches up to which each is a part of its own.
+        most: Batches up to which each is a cell of its own.
         boxes: How many boxes to make beyond that; more for larger budgets, if not given.
 
     Examples:
@@ -78,7 +79,7 @@ def design_batch(
     """
     check_design(chain.size, width, loss, method=method, recalled=recalled, most=most)
     if _by_histogram(loss, width, most) and method is Method.OPTIMAL and not recalled:
-        return design_tallies(chain, belief, width, loss, epsilon, ldp=ldp)
+        return design_histograms(chain, belief, width, loss, epsilon, ldp=ldp)
     if chain.size ** (recalled + width) <= most:
         return design_patterns(
             chain, belief, width, loss, epsilon, ldp=ldp, method=method, recalled=recalled
@@ -102,7 +103,7 @@ def check_design(
 
 def _by_histogram(loss: BatchLoss, width: int, most: int) -> bool:
     """Whether histograms are all that counts, and can be listed."""
-    return loss.groups is not None and histograms(int(loss.groups.max()) + 1, width) <= most
+    return loss.groups is not None and histogram_count(int(loss.groups.max()) + 1, width) <= most
 
 
 def _on_boxes(
@@ -113,7 +114,7 @@ def _on_boxes(
     epsilon: float,
     ldp: float | None,
     count: int | None,
-) -> BatchDesign:
+) -> StepDesign:
     # A model-free leakage of twice the budget holds anyway.
     active = ldp if ldp is not None and ldp < 2 * epsilon else None
     k = math.exp(min(epsilon, 10.0))
@@ -177,7 +178,7 @@ def _best(boxes: Boxes, rows: Floats) -> Ints:
 
 def _finished(
     boxes: Boxes, rows: Floats, told: Ints, epsilon: float, ldp: float | None
-) -> BatchDesign:
+) -> StepDesign:
     share = boxes.masses / boxes.masses.sum()
     merged, kept = without_dust(rows, share, _losses(boxes, told), np.arange(len(told)))
     channel = certified(merged, boxes.masses, epsilon, ldp=ldp, outputs=kept)
@@ -187,4 +188,4 @@ def _finished(
     channel = channel.merged(names.ravel().tolist())
     released = np.take_along_axis(boxes.symbols, patterns.T, axis=1).T
     found = measured(channel, boxes.masses, _losses(boxes, patterns))
-    return BatchDesign(boxes, found, released, exact=False)
+    return StepDesign(boxes, found, released, exact=False)

@@ -25,9 +25,7 @@ from sfumato.core.loss import Loss, Measure
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.medium_alphabets import centres_of
-from sfumato.stream.partition.pattern_beliefs import Forward
-
-Mask = Bools
+from sfumato.stream.partition.forward import Forward
 
 _SYMBOLS = 96
 """Symbols per position that released batches are made of."""
@@ -48,17 +46,17 @@ class _Box:
         spans: At each position, what the best symbol still costs.
         cuts: How each position would be cut: the symbols that go to the first child.
         position: Where it was cut; its children are then places of nodes.
-        part: Number of the box among the leaves.
+        cell: Number of the box among the leaves.
     """
 
-    allowed: tuple[Mask | None, ...]
+    allowed: tuple[Bools | None, ...]
     tail: Floats
     mass: float
     spans: Floats
-    cuts: list[Mask]
+    cuts: list[Bools]
     position: int = -1
     children: tuple[int, int] | None = None
-    part: int = -1
+    cell: int = -1
 
 
 class Boxes(Forward):
@@ -93,20 +91,20 @@ class Boxes(Forward):
         self._nodes: list[_Box] = []
         self._grow(count)
         leaves = [node for node in self._nodes if node.children is None]
-        for part, leaf in enumerate(leaves):
-            leaf.part = part
+        for cell, leaf in enumerate(leaves):
+            leaf.cell = cell
         self.masses = np.array([leaf.mass for leaf in leaves])
         self.symbols, self.costs = self._priced([leaf.allowed for leaf in leaves])
         self._tails = [leaf.tail for leaf in leaves]
         self.error: float = self._drift + belief.joint.size * UNIT
 
-    def part(self, places: Sequence[int]) -> int:
+    def cell(self, places: Sequence[int]) -> int:
         """The box that a batch lies in."""
         node = self._nodes[0]
         while node.children is not None:
             first = bool(node.cuts[node.position][places[node.position]])
             node = self._nodes[node.children[0 if first else 1]]
-        return node.part
+        return node.cell
 
     def typical(self) -> Ints:
         """The best batch of every node of the tree, as places in `symbols`, the root first."""
@@ -114,7 +112,7 @@ class Boxes(Forward):
         for place in reversed(range(len(self._nodes))):
             node = self._nodes[place]
             if node.children is None:
-                costs[place] = self.costs[node.part]
+                costs[place] = self.costs[node.cell]
             else:
                 costs[place] = costs[node.children[0]] + costs[node.children[1]]
         return np.stack([cost.argmin(axis=1) for cost in costs])
@@ -130,9 +128,9 @@ class Boxes(Forward):
         for place in reversed(range(len(self._nodes))):
             node = self._nodes[place]
             if node.children is None:
-                inside_of[place] = [node.part]
+                inside_of[place] = [node.cell]
             else:
-                inside_of[place] = [part for child in node.children for part in inside_of[child]]
+                inside_of[place] = [cell for child in node.children for cell in inside_of[child]]
         groups = np.empty(len(self.masses), dtype=np.int64)
         best: list[Ints] = []
         pending = [0]
@@ -186,17 +184,17 @@ class Boxes(Forward):
         self._nodes.extend(boxes)
         return True
 
-    def _box(self, allowed: tuple[Mask | None, ...]) -> _Box:
+    def _box(self, allowed: tuple[Bools | None, ...]) -> _Box:
         forward = self._forward(allowed)
         looked = [_span(p, self._loss) for p in self._marginals(allowed, forward)]
         spans, cuts = np.array([span for span, _ in looked]), [cut for _, cut in looked]
         return _Box(allowed, forward[-1], float(forward[-1].sum()), spans, cuts)
 
-    def _priced(self, boxes: list[tuple[Mask | None, ...]]) -> tuple[Ints, Floats]:
+    def _priced(self, boxes: list[tuple[Bools | None, ...]]) -> tuple[Ints, Floats]:
         """Symbols to release at each position, and what each costs in each box."""
         from sfumato.solver.group_loops import weighted_sum
 
-        everywhere: tuple[Mask | None, ...] = (None,) * self._width
+        everywhere: tuple[Bools | None, ...] = (None,) * self._width
         whole = self._marginals(everywhere, self._forward(everywhere))
         symbols = np.stack([_candidates(marginal, self._loss) for marginal in whole])
         columns = [self._loss.columns(told) for told in symbols]
@@ -206,7 +204,7 @@ class Boxes(Forward):
                 costs[place, position] = weighted_sum(marginal, columns[position])
         return symbols, costs
 
-    def _forward(self, allowed: tuple[Mask | None, ...]) -> list[Floats]:
+    def _forward(self, allowed: tuple[Bools | None, ...]) -> list[Floats]:
         """Weights of contexts at each position, of the batches inside so far."""
         weights, found = self._belief.joint.ravel(), []
         for position, mask in enumerate(allowed):
@@ -217,7 +215,7 @@ class Boxes(Forward):
             found.append(weights)
         return found
 
-    def _marginals(self, allowed: tuple[Mask | None, ...], forward: list[Floats]) -> list[Floats]:
+    def _marginals(self, allowed: tuple[Bools | None, ...], forward: list[Floats]) -> list[Floats]:
         """Probability of each symbol at each position, and of being in the box."""
         size, later = self._chain.size, np.ones(self._belief.joint.size)
         found: list[Floats] = []
@@ -241,7 +239,7 @@ def _candidates(marginal: Floats, loss: Loss) -> Ints:
     return np.asarray(np.resize(chosen, _SYMBOLS))
 
 
-def _span(marginal: Floats, loss: Loss) -> tuple[float, Mask]:
+def _span(marginal: Floats, loss: Loss) -> tuple[float, Bools]:
     """What the best symbol costs, about, and the symbols that a cut would set apart."""
     if loss.measure in (None, Measure.HAMMING) or loss.places is None:
         return _span_of_table(marginal, loss)
@@ -255,7 +253,7 @@ def _span(marginal: Floats, loss: Loss) -> tuple[float, Mask]:
     return float(total), loss.places[:, axis] <= middle[axis]
 
 
-def _span_of_table(marginal: Floats, loss: Loss) -> tuple[float, Mask]:
+def _span_of_table(marginal: Floats, loss: Loss) -> tuple[float, Bools]:
     apart = np.zeros(len(loss), dtype=np.bool_)
     if loss.all_alike:
         likely = int(marginal.argmax())

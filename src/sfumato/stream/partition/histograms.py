@@ -1,4 +1,4 @@
-r"""Batches of which only the histogram counts: the parts are the histograms.
+r"""Batches of which only the histogram counts: the cells are the histograms.
 
 If the loss looks at histograms alone, a channel that looks at more is no better: averaged over
 the batches of each histogram it has the same expected loss and no larger ratio. So the optimum
@@ -19,16 +19,16 @@ from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method, design
 from sfumato.stream.partition.batch_loss import BatchLoss
-from sfumato.stream.partition.pattern_beliefs import Forward
-from sfumato.stream.partition.patterns import BatchDesign
+from sfumato.stream.partition.cells import StepDesign
+from sfumato.stream.partition.forward import Forward
 
 Counts = tuple[int, ...]
 
 _LEAST_MASS = 1e-30
-"""Histograms of less than this part of the likeliest one share the part of a neighbour."""
+"""Histograms of less than this part of the likeliest one share the cell of a neighbour."""
 
 
-class Tallies(Forward):
+class Histograms(Forward):
     """Histograms of a batch, with exact masses.
 
     Args:
@@ -38,14 +38,14 @@ class Tallies(Forward):
         bars: The bar that each symbol is counted in.
 
     Attributes:
-        counts: The histogram of each part; those that hardly ever occur belong to a neighbour's.
+        counts: The histogram of each cell; those that hardly ever occur belong to a neighbour's.
         masses: Its probability.
         error: Bound on the log ratio of `masses` to the exact ones, up to a common factor.
 
     Examples:
         >>> fair = MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
-        >>> tallies = Tallies(fair, fair.first(), 2, np.array([0, 1]))
-        >>> tallies.counts, tallies.masses
+        >>> histograms = Histograms(fair, fair.first(), 2, np.array([0, 1]))
+        >>> histograms.counts, histograms.masses
         ([(0, 2), (1, 1), (2, 0)], array([0.25, 0.5 , 0.25]))
     """
 
@@ -57,17 +57,17 @@ class Tallies(Forward):
             if self._carried(position):
                 told = {counts: chain.spread(weights) for counts, weights in told.items()}
             told = self._counted(told, bars[self._at[position]])
-        self.counts, self._places = _kept(told)
+        self.counts, self._places = _cells(told)
         tails = [np.zeros(belief.joint.size) for _ in self.counts]
-        for counts, part in self._places.items():
-            tails[part] += told[counts]
+        for counts, cell in self._places.items():
+            tails[cell] += told[counts]
         self._tails = tails
         self.masses: Floats = np.array([tail.sum() for tail in tails])
         # Batches with the same counts are added up at each position, a bar at a time.
         self._drift += (width * len(self.counts[0]) + len(told)) * UNIT
         self.error: float = self._drift + belief.joint.size * UNIT
 
-    def part(self, places: Sequence[int]) -> int:
+    def cell(self, places: Sequence[int]) -> int:
         """The histogram of a batch."""
         bars = np.bincount(self._bars[np.array(places)], minlength=len(self.counts[0]))
         return self._places[tuple(bars.tolist())]
@@ -90,29 +90,29 @@ class Tallies(Forward):
         return found
 
 
-def _kept(told: dict[Counts, Floats]) -> tuple[list[Counts], dict[Counts, int]]:
-    """Histograms that are parts, and the part of every one: next to nothing goes to a neighbour."""
+def _cells(told: dict[Counts, Floats]) -> tuple[list[Counts], dict[Counts, int]]:
+    """Histograms that are cells, and the cell of every one: next to nothing goes to a neighbour."""
     masses = {counts: float(weights.sum()) for counts, weights in told.items()}
     least = _LEAST_MASS * max(masses.values())
     kept = sorted(counts for counts, mass in masses.items() if mass >= least)
     table = np.array(kept)
-    places = {counts: part for part, counts in enumerate(kept)}
+    places = {counts: cell for cell, counts in enumerate(kept)}
     for counts in told.keys() - places.keys():
         places[counts] = int(np.abs(table - np.array(counts)).sum(axis=1).argmin())
     return kept, places
 
 
-def histograms(bars: int, width: int) -> int:
+def histogram_count(bars: int, width: int) -> int:
     """How many histograms a batch can have.
 
     Examples:
-        >>> histograms(2, 50)
+        >>> histogram_count(2, 50)
         51
     """
     return math.comb(width + bars - 1, bars - 1)
 
 
-def design_tallies(
+def design_histograms(
     chain: MarkovChain,
     belief: Belief,
     width: int,
@@ -120,10 +120,10 @@ def design_tallies(
     epsilon: float,
     *,
     ldp: float | None = None,
-) -> BatchDesign:
+) -> StepDesign:
     """The optimal channel for a loss of histograms."""
     assert loss.groups is not None
-    parts = Tallies(chain, belief, width, loss.groups)
-    patterns = parts.patterns()
-    found = design(Method.OPTIMAL, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
-    return BatchDesign(parts, found, patterns, exact=True)
+    partition = Histograms(chain, belief, width, loss.groups)
+    patterns = partition.patterns()
+    found = design(Method.OPTIMAL, partition.masses, loss.between(patterns), epsilon, ldp=ldp)
+    return StepDesign(partition, found, patterns, exact=True)

@@ -11,10 +11,10 @@ from sfumato.core.belief import Belief
 from sfumato.models.library import PatternLibrary
 from sfumato.solver.design_methods import Method, design
 from sfumato.stream.partition.batch_loss import BatchLoss
-from sfumato.stream.partition.patterns import BatchDesign
+from sfumato.stream.partition.cells import StepDesign
 
 
-class KeptPatterns:
+class LibraryPatterns:
     """Every batch belongs to the kept pattern that is nearest to it.
 
     Args:
@@ -30,7 +30,7 @@ class KeptPatterns:
         self.error: float
         self.masses, self.error = library.ahead(belief, length)
 
-    def part(self, places: Sequence[int]) -> int:
+    def cell(self, places: Sequence[int]) -> int:
         """The kept pattern nearest to a batch."""
         return int(np.searchsorted(self._kept, self._library.nearest(places)))
 
@@ -39,7 +39,7 @@ class KeptPatterns:
         return self._library.after(self.masses, self._length, likelihood, self.error)
 
 
-def design_kept(
+def design_library(
     library: PatternLibrary,
     belief: Belief,
     length: int,
@@ -48,9 +48,9 @@ def design_kept(
     *,
     ldp: float | None = None,
     method: Method = Method.OPTIMAL,
-) -> BatchDesign:
+) -> StepDesign:
     """A certified channel for the next batch; its loss is that of the kept patterns."""
-    parts = KeptPatterns(library, belief, length)
+    partition = LibraryPatterns(library, belief, length)
     patterns = library.patterns[library.of_length(length), :length]
-    found = design(method, parts.masses, loss.between(patterns), epsilon, ldp=ldp)
-    return BatchDesign(parts, found, patterns, exact=False)
+    found = design(method, partition.masses, loss.between(patterns), epsilon, ldp=ldp)
+    return StepDesign(partition, found, patterns, exact=False)

@@ -1,4 +1,4 @@
-"""What parts of batches share that are found by the forward algorithm, one position at a time."""
+"""What partitions share whose masses are found by the forward algorithm, one position at a time."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Forward:
     def __init__(self, chain: MarkovChain, belief: Belief, width: int) -> None:
         self._chain, self._belief, self._width = chain, belief, width
         self._tails: Sequence[Floats] = ()
-        """For each part, the probability of being in it and in each context at its end."""
+        """For each cell, the probability of being in it and in each context at its end."""
         self._at = [self._symbol_at(position) for position in range(width)]
         moves = sum(map(self._carried, range(width)))
         self._drift = belief.drift + moves * (6 * chain.size + 16) * UNIT
 
     def after(self, likelihood: Floats) -> Belief:
-        """Belief about the value after the batch, given the likelihood of each part."""
+        """Belief about the value after the batch, given the likelihood of each cell."""
         joint = np.zeros(self._belief.joint.size)
         for weight, tail in zip(likelihood, self._tails, strict=True):
             joint += weight * tail

@@ -1,0 +1,322 @@
+"""What the belief of a stream is about, and how the channel of a step follows from it.
+
+Usually it is about the next value: of a release value by value (`NextValue`), or of one in batches
+(`NextValues`). Under a library it is about the pattern of the last batch (`LastPattern`); under a
+policy for batches, about the next whole batch (`NextBatch`). A `Plan` treats all alike.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.belief import Belief, Model
+from sfumato.core.budgets import USELESS_BELOW
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.loss import Loss
+from sfumato.core.numerics import UNIT
+from sfumato.models.library import PatternLibrary
+from sfumato.models.markov import MarkovChain
+from sfumato.solver.design_methods import Method, design
+from sfumato.solver.design_result import Design, silent
+from sfumato.stream.partition.batch_beliefs import chain_of_batches
+from sfumato.stream.partition.batch_design import check_design, design_batch
+from sfumato.stream.partition.batch_loss import BatchLoss, listed
+from sfumato.stream.partition.cells import Partition, StepDesign, muted
+from sfumato.stream.partition.library_patterns import design_library
+from sfumato.stream.partition.patterns import ShortBatches, WholeBatches
+
+_VALUE_CELLS, _BATCH_CELLS = 4_000_000, 8_000_000
+"""How many numbers the designs may hold that are shared by streams that stand alike: some 32 and 64
+MB, enough for the beliefs that a chain of a few symbols visits again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a step asks for: hashable, so that equal ones are solved once.
+
+    Attributes:
+        joint: The belief's numbers, as bytes; its drift is charged apart.
+        axis: Its current axis.
+        length: Values of the batch.
+        recalled: Past values that the channel looks at, too.
+        epsilon: Budget for the leakage under the belief.
+        ldp: Cap on the model-free leakage.
+    """
+
+    joint: bytes
+    axis: int
+    length: int
+    recalled: int
+    epsilon: float
+    ldp: float | None
+
+    @property
+    def numbers(self) -> Floats:
+        """The belief's numbers."""
+        return np.frombuffer(self.joint, dtype=np.float64)
+
+
+class BeliefSpace(ABC):
+    """What beliefs are about.
+
+    Attributes:
+        chain: How what they are about moves on.
+    """
+
+    chain: Model
+
+    @abstractmethod
+    def first(self) -> Belief:
+        """Belief before the first value."""
+
+    @abstractmethod
+    def passed(self, belief: Belief, length: int) -> Belief:
+        """Belief after a batch that told nothing."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[Ints]:
+        """The batches of each length that can be released."""
+
+    @abstractmethod
+    def error(self, belief: Belief, length: int) -> float:
+        """A bound on rounding errors of the partition that is known before the partition is."""
+
+    @abstractmethod
+    def design(
+        self, belief: Belief, length: int, recalled: int, epsilon: float, ldp: float | None
+    ) -> StepDesign:
+        """The channel of a step; shared by streams that stand alike."""
+
+    @abstractmethod
+    def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
+        """The constant that leaves where the budget is too small to tell anything with."""
+
+
+class NextValue(BeliefSpace):
+    """Beliefs about the next value, which leaves alone."""
+
+    def __init__(self, model: Model, loss: Loss, method: Method) -> None:
+        self.chain, self.loss, self._method = model, loss, method
+        self.patterns: Ints = np.arange(len(loss))[:, None]
+        kept = max(64, _VALUE_CELLS // len(loss) ** 2)
+        self._designs = lru_cache(maxsize=kept)(self._solve)
+
+    def partition(self, belief: Belief) -> WholeBatches:
+        """Every value is a cell."""
+        return WholeBatches(self.chain, belief, len(self.loss))
+
+    def first(self) -> Belief:
+        """Belief before the first value."""
+        return self.chain.first()
+
+    def passed(self, belief: Belief, length: int) -> Belief:
+        """Belief after a batch that told nothing."""
+        return self.chain.following(belief)
+
+    def batches(self) -> Iterator[Ints]:
+        """The batches of each length that can be released."""
+        return iter([self.patterns])
+
+    def error(self, belief: Belief, length: int) -> float:
+        """A bound on rounding errors."""
+        return belief.error
+
+    def design(
+        self, belief: Belief, length: int, recalled: int, epsilon: float, ldp: float | None
+    ) -> StepDesign:
+        """The channel of a step."""
+        # Contexts with the same marginal share a channel; what they do to the belief is their own.
+        partition = self.partition(belief)
+        found = self._designs(partition.masses.tobytes(), epsilon, ldp)
+        return StepDesign(partition, found, self.patterns, exact=True)
+
+    def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
+        """A constant."""
+        found = silent(belief.marginal, self.loss)
+        return StepDesign(self.partition(belief), found, self.patterns, exact=True)
+
+    def _solve(self, belief: bytes, epsilon: float, ldp: float | None) -> Design:
+        marginal = np.frombuffer(belief, dtype=np.float64)
+        return design(self._method, marginal, self.loss, epsilon, ldp=ldp)
+
+
+class _Batches(BeliefSpace):
+    """What the spaces of batches share: tasks that are solved once.
+
+    Args:
+        chain: How what beliefs are about moves on.
+        symbols: How many symbols a value can take.
+        width: Most values of a batch.
+        most: Batches up to which they are listed.
+    """
+
+    chain: MarkovChain
+
+    def __init__(self, chain: MarkovChain, symbols: int, width: int, most: int) -> None:
+        self.chain = chain
+        # A listed batch takes some 64 numbers of a design; boxes take tails of every context, too.
+        held = min(most, symbols ** min(width, 40))
+        contexts = chain.size**chain.order
+        held = held * 64 + contexts * 200 * (held == most)
+        most_kept = max(4, _BATCH_CELLS // held)
+        self._designs: Callable[[Task], StepDesign] = lru_cache(maxsize=most_kept)(self._solve)
+
+    @abstractmethod
+    def _solve(self, task: Task) -> StepDesign:
+        """The channel of a batch."""
+
+    def error(self, belief: Belief, length: int) -> float:
+        """A bound on rounding errors."""
+        moves = length * (6 * self.chain.size + 32) + 2 * belief.joint.size
+        return belief.drift + (moves + 64) * UNIT
+
+    def design(
+        self, belief: Belief, length: int, recalled: int, epsilon: float, ldp: float | None
+    ) -> StepDesign:
+        """The channel of a step."""
+        # A design is shared by beliefs with other histories: their drift is charged on top.
+        task = Task(belief.joint.tobytes(), belief.axis, length, recalled, epsilon, ldp)
+        return replace(self._designs(task), drift=belief.drift)
+
+    def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
+        """A constant."""
+        return muted(self.design(belief, length, recalled, USELESS_BELOW, None))
+
+
+class NextValues(_Batches):
+    """Beliefs about the next value, and about as many before it as channels look back on."""
+
+    def __init__(
+        self,
+        model: MarkovChain,
+        loss: BatchLoss,
+        width: int,
+        memory: int,
+        method: Method,
+        most: int,
+    ) -> None:
+        back = (memory - 1) * width
+        check_design(model.size, width, loss, method=method, recalled=back, most=most)
+        chain = model.lifted(max(model.order, back + 1)) if back else model
+        super().__init__(chain, model.size, width, most)
+        self._more = chain.order - model.order
+        self._loss, self._width, self._method, self._most = loss, width, method, most
+
+    def first(self) -> Belief:
+        """Belief before the first value."""
+        # Probabilities of more values than the model has are products, each off by some roundings.
+        return replace(self.chain.first(), drift=self._more * (4 * self.chain.size + 8) * UNIT)
+
+    def passed(self, belief: Belief, length: int) -> Belief:
+        """Belief after a batch that told nothing."""
+        for _ in range(length):
+            belief = self.chain.following(belief)
+        return belief
+
+    def batches(self) -> Iterator[Ints]:
+        """The batches of each length that can be released."""
+        if self.chain.size**self._width > self._most:
+            rule = f"have at most {self._most} batches for a loss of this form"
+            raise InvalidParameter("width", self._width, rule)
+        return (listed(self.chain.size, length) for length in range(1, self._width + 1))
+
+    def _solve(self, task: Task) -> StepDesign:
+        shape = (self.chain.size,) * self.chain.order
+        return design_batch(
+            self.chain,
+            Belief(task.numbers.reshape(shape), task.axis),
+            task.length,
+            self._loss,
+            task.epsilon,
+            ldp=task.ldp,
+            method=self._method,
+            recalled=task.recalled,
+            most=self._most,
+        )
+
+
+class LastPattern(_Batches):
+    """Beliefs about the library's pattern of the last batch."""
+
+    def __init__(
+        self, library: PatternLibrary, loss: BatchLoss, width: int, method: Method, most: int
+    ) -> None:
+        if width != library.width:
+            raise InvalidParameter("width", width, f"be that of the library, {library.width}")
+        super().__init__(library.chain, len(library.alphabet), width, most)
+        self._library, self._loss, self._method = library, loss, method
+
+    def first(self) -> Belief:
+        """Belief before the first value."""
+        return self._library.first()
+
+    def passed(self, belief: Belief, length: int) -> Belief:
+        """Belief after a batch that told nothing."""
+        masses, error = self._library.ahead(belief, length)
+        return self._library.after(masses, length, np.ones(masses.size), error)
+
+    def batches(self) -> Iterator[Ints]:
+        """The batches of each length that can be released."""
+        library = self._library
+        lengths = range(1, library.width + 1)
+        return (library.patterns[library.of_length(length), :length] for length in lengths)
+
+    def _solve(self, task: Task) -> StepDesign:
+        return design_library(
+            self._library,
+            Belief(task.numbers),
+            task.length,
+            self._loss,
+            task.epsilon,
+            ldp=task.ldp,
+            method=self._method,
+        )
+
+
+class NextBatch(_Batches):
+    """Beliefs about the next whole batch, for a compiled policy."""
+
+    def __init__(
+        self, model: MarkovChain, loss: BatchLoss, width: int, method: Method, most: int
+    ) -> None:
+        super().__init__(chain_of_batches(model, width), model.size, width, most)
+        self._model, self._loss, self._width, self._method = model, loss, width, method
+        self.patterns = listed(model.size, width)
+        self.loss = loss.between(self.patterns)
+
+    def partition(self, belief: Belief) -> WholeBatches:
+        """Every whole batch is a cell."""
+        return WholeBatches(self.chain, belief, self._model.size)
+
+    def first(self) -> Belief:
+        """Belief before the first value."""
+        # Probabilities of batches are products, each off by some roundings.
+        return replace(self.chain.first(), drift=self._width * (4 * self._model.size + 8) * UNIT)
+
+    def passed(self, belief: Belief, length: int) -> Belief:
+        """Belief after a batch that told nothing."""
+        if length == self._width:
+            return self.chain.following(belief)
+        begun = ShortBatches(self._model, belief, self._width, length)
+        return begun.after(np.ones(begun.masses.size))
+
+    def batches(self) -> Iterator[Ints]:
+        """The batches of each length that can be released."""
+        return (listed(self._model.size, length) for length in range(1, self._width + 1))
+
+    def _solve(self, task: Task) -> StepDesign:
+        belief = Belief(task.numbers)
+        partition: Partition = self.partition(belief)
+        patterns, loss = self.patterns, self.loss
+        if task.length < self._width:
+            partition = ShortBatches(self._model, belief, self._width, task.length)
+            patterns = listed(self._model.size, task.length)
+            loss = self._loss.between(patterns)
+        found = design(self._method, partition.masses, loss, task.epsilon, ldp=task.ldp)
+        return StepDesign(partition, found, patterns, exact=True)

@@ -1,0 +1,478 @@
+"""The rule of a release: frozen, public, a pure function of state, values and coins.
+
+A step releases a batch of values; a batch of one is the instantaneous release. What differs between
+values, patterns, histograms, boxes and patterns of a library is a `Partition`, and what a belief is
+about is a `BeliefSpace`: the rule itself knows neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
+
+import numpy as np
+
+from sfumato.core import checks, limits
+from sfumato.core.alphabet import Label
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Belief, Model
+from sfumato.core.budgets import USELESS_BELOW, Allowance, Budget
+from sfumato.core.digest import digest
+from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
+from sfumato.core.events import Event, Outcome
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.ledger import FREE, Charge, Ledger
+from sfumato.core.loss import Loss, as_loss
+from sfumato.core.numerics import UNIT
+from sfumato.core.purpose import Fallback, Purpose
+from sfumato.core.randomness import Address, Domain, Randomness, categorical, integer_weights
+from sfumato.core.state import StreamState
+from sfumato.models.library import PatternLibrary
+from sfumato.models.markov import MarkovChain
+from sfumato.solver.design_methods import Method
+from sfumato.solver.policy import Policy
+from sfumato.stream.fleet_arrays import compiled_channel
+from sfumato.stream.partition.batch_design import LISTED
+from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
+from sfumato.stream.partition.belief_spaces import (
+    BeliefSpace,
+    LastPattern,
+    NextBatch,
+    NextValue,
+    NextValues,
+)
+from sfumato.stream.partition.cells import StepDesign
+
+_LEAST_MASS = 1e-200
+"""Below this a product with a 62-bit weight may be subnormal, and its error unknown."""
+
+Events = tuple[Event, ...]
+
+
+class PlanOptions(TypedDict, total=False):
+    """Fields of a `Plan` beyond model, budget, loss and width; words stand for enums."""
+
+    memory: int
+    method: Method | str
+    on_exhausted: Fallback | str
+    on_unknown: Fallback | str
+    purpose: Purpose | str
+    listed: int
+    policy: Policy | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The rule of a release: what each step does, as a pure function.
+
+    Attributes:
+        model: What the adversary is assumed to know; full support.
+        budget: What may leak; its steps are values, so a batch of 5 may leak what 5 values may.
+        loss: What it costs to release one symbol when another is true, value by value; or one
+            batch when another is true. In batches a loss of single values adds up.
+        width: Most values of a batch.
+        memory: How many batches the channel looks at, the current one included. More than
+            one cannot lower the loss of a batch (docs/design/stream.md); the paper allows it.
+        method: How the channel of a step is found.
+        on_exhausted: What leaves when the budget is gone.
+        on_unknown: What leaves for a batch with a value outside the alphabet.
+        purpose: `SIMULATION` admits `seeded()` coins; its states are no use to a real release.
+        listed: Batches up to which each is a cell of its own; beyond, boxes of batches are.
+        policy: Channels compiled for this chain, loss, method and width; a step then leaks at most
+            what the policy was compiled for, and only beliefs it does not cover are solved.
+        space: What the belief of a state is about: the next value; under a library, the pattern of
+            the last batch; under a policy for batches, the next whole batch.
+        fingerprint: Identifies the plan; states carry it.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> plan = Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
+        >>> (event,), state = plan.step(plan.begin("ann"), [1], sf.secure())
+        >>> event.sip <= sf.SIP(0.5), state.sequence
+        (True, 1)
+    """
+
+    model: Model | PatternLibrary
+    budget: Budget
+    loss: Loss | BatchLoss
+    width: int = 1
+    memory: int = 1
+    method: Method = Method.OPTIMAL
+    on_exhausted: Fallback = Fallback.REFUSE
+    on_unknown: Fallback = Fallback.REFUSE
+    purpose: Purpose = Purpose.RELEASE
+    listed: int = LISTED
+    policy: Policy | None = None
+    space: BeliefSpace = field(init=False, repr=False)
+    fingerprint: str = field(init=False)
+    _first: Belief = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.model.full_support:
+            raise InvalidParameter(
+                "model", "zeros", "give every value some probability: fit it with a floor"
+            )
+        checks.count("width", self.width, at_most=limits.BATCH)
+        checks.count("memory", self.memory)
+        if self.on_exhausted is Fallback.SUBSTITUTE:
+            raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
+        object.__setattr__(self, "loss", self._own_loss())
+        object.__setattr__(self, "space", self._own_space())
+        object.__setattr__(self, "_first", self.space.first())
+        object.__setattr__(self, "fingerprint", self._digest())
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | PatternLibrary,
+        budget: Budget,
+        loss: Loss | BatchLoss,
+        width: int,
+        options: PlanOptions,
+    ) -> Plan:
+        """A plan from options whose enums may be words.
+
+        Examples:
+            >>> import sfumato as sf
+            >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+            >>> losses, budget = sf.loss.hamming(chain.alphabet), sf.PerStep(sf.SIP(0.5))
+            >>> Plan.of(chain, budget, losses, 3, {"on_unknown": "suppress"}).on_unknown.value
+            'suppress'
+        """
+        enums = {
+            "method": Method,
+            "on_exhausted": Fallback,
+            "on_unknown": Fallback,
+            "purpose": Purpose,
+        }
+        given: dict[str, Any] = dict(options)
+        given |= {name: kind(given[name]) for name, kind in enums.items() if name in given}
+        return cls(model, budget, loss, width, **given)
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether values wait for each other; else each leaves alone, and its event says so."""
+        return isinstance(self.loss, BatchLoss)
+
+    @property
+    def value_loss(self) -> Loss | None:
+        """What an error in one value costs; None where a loss looks at whole batches."""
+        return self.loss.each if isinstance(self.loss, BatchLoss) else self.loss
+
+    def _own_loss(self) -> Loss | BatchLoss:
+        symbols = len(self.model.alphabet)
+        alone = self.width == 1 and self.memory == 1 and not isinstance(self.model, PatternLibrary)
+        if alone and not isinstance(self.loss, BatchLoss):
+            return as_loss(self.loss, symbols)
+        return as_batch_loss(self.loss, symbols)
+
+    def _own_space(self) -> BeliefSpace:
+        model, method, most = self.model, self.method, self.listed
+        special = (self.memory > 1) + (self.policy is not None)
+        if special > 1 or (special and isinstance(model, PatternLibrary)):
+            name = "memory" if self.memory > 1 else "policy"
+            rule = "be 1 with a library or a policy" if name == "memory" else "be one of a chain"
+            raise InvalidParameter(name, self.memory if name == "memory" else "one", rule)
+        if isinstance(model, PatternLibrary):
+            return LastPattern(
+                model, as_batch_loss(self.loss, len(model.alphabet)), self.width, method, most
+            )
+        if isinstance(self.loss, Loss):
+            value = NextValue(model, self.loss, method)
+            if self.policy is not None:
+                check_policy(self.policy, model, self.loss, method)
+            return value
+        if not isinstance(model, MarkovChain):
+            raise InvalidParameter("model", "another", "be a chain or a library, for batches")
+        if self.policy is None:
+            return NextValues(model, self.loss, self.width, self.memory, method, most)
+        batch = NextBatch(model, self.loss, self.width, method, most)
+        check_policy(self.policy, batch.chain, batch.loss, method)
+        return batch
+
+    def _digest(self) -> str:
+        # Coins are addressed by this: two kinds of plan, so that equal ones stay what they were.
+        common = (
+            self.method.value,
+            self.on_exhausted.value,
+            self.on_unknown.value,
+            self.purpose.value,
+        )
+        policy = None if self.policy is None else self.policy.fingerprint
+        model, budget = self.model.fingerprint, repr(self.budget)
+        if isinstance(self.loss, Loss):
+            loss = self.loss.fingerprint
+            return digest("instant plan", 2, model, budget, loss, *common, policy)
+        loss = self.loss.fingerprint(self.space.batches)
+        shape = (self.width, self.memory)
+        return digest("batched plan", 2, model, budget, loss, *shape, *common, self.listed, policy)
+
+    def address(self, stream: str, sequence: int) -> Address:
+        """Where the coins of a step are; another plan has others."""
+        return Address(Domain.STREAM, self.fingerprint, stream, sequence)
+
+    def begin(self, stream: str) -> StreamState:
+        """The state before the first value of a stream."""
+        return StreamState(self.fingerprint, stream, 0, self._first, Ledger())
+
+    def recalled(self, state: StreamState) -> int:
+        """How many past values the channel of the next step looks at."""
+        return min((self.memory - 1) * self.width, state.sequence)
+
+    def prepare(self, state: StreamState, values: int | None = None) -> StepDesign | None:
+        """The channel of the next step; None when the budget is gone. Public: needs no value."""
+        self.check_own(state)
+        length = self._length(self.width if values is None else values)
+        ready = self._ready(state, length, self.allowance(state.ledger, length))
+        return ready.found if ready and ready.covered else None
+
+    def allowance(self, ledger: Ledger, values: int) -> Allowance:
+        """What the next step may leak: what the budget says, and at most the policy's part."""
+        due = self.budget.allowance(ledger, values, self.width)
+        if self.policy is None:
+            return due
+        sip, ldp = self.policy.allowed
+        cap = ldp if due.ldp is None else min(due.ldp, ldp)
+        return Allowance(min(due.sip, sip), None if math.isinf(cap) else cap)
+
+    def step(
+        self,
+        state: StreamState,
+        values: Sequence[object],
+        randomness: Randomness,
+        recalled: Sequence[object] = (),
+    ) -> tuple[Events, StreamState]:
+        """Release one batch.
+
+        Args:
+            state: Where the stream stands.
+            values: The true symbols of the batch, at most `width` of them.
+            randomness: Coins; `seeded()` ones only in a simulation.
+            recalled: The true symbols before them that the channel looks at, with a memory of
+                more than one batch.
+
+        Raises:
+            BudgetExceeded: If the budget is gone and the plan says to refuse.
+            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
+            InsecureRandomness: If the coins can be guessed and this is no simulation.
+        """
+        self.check_own(state)
+        length = self._length(len(values))
+        if len(recalled) != self.recalled(state):
+            rule = f"be the {self.recalled(state)} true values before the batch"
+            raise InvalidParameter("recalled", f"{len(recalled)} values", rule)
+        self.check_coins(randomness)
+        allowance = self.allowance(state.ledger, length)
+        ready = self._ready(state, length, allowance)
+        if ready is None or not ready.covered:
+            return self._exhausted(state, length, allowance, ready)
+        coins = randomness.at(self.address(state.stream, state.sequence))
+        places = [self.model.alphabet.place(value) for value in (*recalled, *values)]
+        partition = ready.found.partition
+        if min(places) >= 0:
+            cell = partition.cell(places)
+        elif self.on_unknown is Fallback.REFUSE:
+            raise UnknownSymbol(len(self.model.alphabet))
+        elif self.on_unknown is Fallback.SUBSTITUTE:
+            cell = _drawn_from(partition.masses / partition.masses.sum(), coins)
+        else:
+            return self._withheld(state, length, self.on_unknown)
+        output = int(ready.found.design.channel.draw(cell, coins.words(1))[0])
+        return self._released(state, length, ready, output)
+
+    def skip(self, state: StreamState, values: int = 1) -> tuple[Events, StreamState]:
+        """Let some moments pass without a release; the belief moves on, nothing is spent."""
+        self.check_own(state)
+        return self._silent(state, self._length(values), Outcome.SKIPPED, None)
+
+    def observe(
+        self,
+        state: StreamState,
+        outputs: Sequence[Label | None],
+        outcome: Outcome = Outcome.RELEASED,
+    ) -> tuple[Events, StreamState]:
+        """What anybody can compute who sees a released batch: certificates and the belief after it.
+
+        Raises:
+            InvalidParameter: If this plan could not have produced the batch here.
+        """
+        self.check_own(state)
+        length = self._length(len(outputs))
+        if outcome is not Outcome.RELEASED:
+            return self._observed_silence(state, outputs, outcome)
+        ready = self._ready(state, length, self.allowance(state.ledger, length))
+        if ready is None or not ready.covered:
+            raise InvalidParameter("output", "a release", "not occur: the budget was gone")
+        output = ready.found.output(self.model.alphabet.indices(outputs))
+        if output is None:
+            raise InvalidParameter("output", "another", "be one that the channel can release")
+        return self._released(state, length, ready, output)
+
+    def _observed_silence(
+        self, state: StreamState, outputs: Sequence[Label | None], outcome: Outcome
+    ) -> tuple[Events, StreamState]:
+        """Moments at which nothing new left, if the plan has such moments here."""
+        due, following = self.skip(state, len(outputs))
+        if outcome is not Outcome.SKIPPED:
+            gone = self.prepare(state, len(outputs)) is None
+            fallback = self.on_exhausted if gone else self.on_unknown
+            if fallback not in (Fallback.SUPPRESS, Fallback.REPEAT):
+                raise InvalidParameter("outcome", outcome.value, "be one that the plan allows here")
+            due, following = self._withheld(state, len(outputs), fallback)
+        if [(label, outcome) for label in outputs] != [(e.released, e.outcome) for e in due]:
+            raise InvalidParameter("output", outcome.value, "be what the plan lets leave here")
+        return due, following
+
+    def check_coins(self, randomness: Randomness) -> None:
+        """Refuse coins that can be guessed, unless this is a simulation."""
+        if randomness.simulated and self.purpose is not Purpose.SIMULATION:
+            raise InsecureRandomness("a release")
+
+    def check_own(self, state: StreamState) -> None:
+        """Refuse a state that another plan made."""
+        if state.plan != self.fingerprint:
+            rule = "come from this model, budget, loss, method and length of batch"
+            raise InvalidParameter("state", "that of another plan", rule)
+        joint, drift, first = state.belief.joint, state.belief.drift, self._first.joint
+        if joint.shape != first.shape or not 0 <= drift < math.inf:
+            raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
+        if not self.in_batches:
+            return  # the design of a single value checks its belief, and is found in microseconds
+        checks.probabilities("belief", joint.ravel())
+        if first.min() > 0 and joint.min() < checks.MIN_PROBABILITY:
+            rule = f"be at least {checks.MIN_PROBABILITY:g}: every value has a floor"
+            raise InvalidParameter("belief", "less", rule)
+
+    def _length(self, values: int) -> int:
+        if checks.count("values", values) > self.width:
+            raise InvalidParameter("values", values, f"be at most a batch of {self.width}")
+        return values
+
+    def _ready(self, state: StreamState, length: int, allowance: Allowance) -> _Ready | None:
+        """The channel of the next step and its price; None when the budget is gone."""
+        if allowance.exhausted:
+            return None
+        if self.policy is not None and length == self.width and allowance.useful:
+            assert isinstance(self.space, NextValue | NextBatch)
+            assert isinstance(self.space.chain, MarkovChain)
+            chain, loss = self.space.chain, self.space.loss
+            compiled = compiled_channel(chain, loss, self.policy, state, allowance)
+            if compiled is not None:
+                partition = self.space.partition(state.belief)
+                found = StepDesign(partition, compiled[0], self.space.patterns, exact=True)
+                return _Ready(found, compiled[1], covered=True)
+        found = self._design(state, length, allowance)
+        charge = found.charge
+        return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
+
+    def _design(self, state: StreamState, length: int, allowance: Allowance) -> StepDesign:
+        # What rounding does to beliefs and to masses of cells is paid for out of the allowance; in
+        # powers of two, so that successive steps ask for the same epsilon.
+        error = self.space.error(state.belief, length)
+        spare = 4 * error + 8 * UNIT * allowance.sip if error else 0.0
+        spare = 2.0 ** math.ceil(math.log2(spare)) if spare else 0.0
+        epsilon = min(allowance.sip - spare, checks.MAX_EPSILON)
+        batch = (state.belief, length, self.recalled(state))
+        if not allowance.useful or epsilon < USELESS_BELOW / 2:
+            # Too little to tell anything with: a constant costs nothing, and the stream goes on.
+            return self.space.silent(*batch)
+        cap = None if allowance.ldp is None else min(allowance.ldp, checks.MAX_EPSILON)
+        return self.space.design(*batch, epsilon, cap)
+
+    def _exhausted(
+        self, state: StreamState, length: int, allowance: Allowance, refused: _Ready | None
+    ) -> tuple[Events, StreamState]:
+        if self.on_exhausted is not Fallback.REFUSE:
+            return self._withheld(state, length, self.on_exhausted)
+        wanted: object = "something"
+        if refused is not None:
+            wanted = f"{SIP(refused.charge.sip)} and {LDP(refused.charge.ldp)}"
+        raise BudgetExceeded(state.stream, state.sequence, wanted, allowance)
+
+    def _withheld(
+        self, state: StreamState, length: int, fallback: Fallback
+    ) -> tuple[Events, StreamState]:
+        if fallback is Fallback.REPEAT and state.last is not None:
+            return self._silent(state, length, Outcome.REPEATED, state.last)
+        return self._silent(state, length, Outcome.SUPPRESSED, None)
+
+    def _silent(
+        self, state: StreamState, length: int, outcome: Outcome, output: int | None
+    ) -> tuple[Events, StreamState]:
+        """A batch that tells nothing."""
+        belief = self.space.passed(state.belief, length)
+        return self._moved(state, outcome, [output] * length, FREE, belief, state.last)
+
+    def _released(
+        self, state: StreamState, length: int, ready: _Ready, output: int
+    ) -> tuple[Events, StreamState]:
+        places = ready.found.patterns[output].tolist()
+        if ready.found.design.channel.is_constant:
+            passed = self.space.passed(state.belief, length)
+            return self._moved(state, Outcome.RELEASED, places, FREE, passed, places[-1])
+        belief = ready.found.after(output)
+        return self._moved(state, Outcome.RELEASED, places, ready.charge, belief, places[-1])
+
+    def _moved(
+        self,
+        state: StreamState,
+        outcome: Outcome,
+        outputs: Sequence[int | None],
+        charge: Charge,
+        belief: Belief,
+        last: int | None,
+    ) -> tuple[Events, StreamState]:
+        labels, final = self.model.alphabet.labels, len(outputs) - 1
+        events = tuple(
+            Event(
+                stream=state.stream,
+                sequence=state.sequence + offset,
+                outcome=outcome,
+                released=None if place is None else labels[place],
+                sip=SIP(charge.sip if offset == final else 0.0),
+                ldp=LDP(charge.ldp if offset == final else 0.0),
+                batch=state.sequence if self.in_batches else None,
+            )
+            for offset, place in enumerate(outputs)
+        )
+        following = replace(
+            state,
+            sequence=state.sequence + len(outputs),
+            belief=belief,
+            ledger=state.ledger.charged(charge, self.budget.memory, len(outputs)),
+            last=last,
+        )
+        return events, following
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """The channel of a step, its price, and whether the allowance covers that."""
+
+    found: StepDesign
+    charge: Charge
+    covered: bool
+
+
+def check_policy(policy: Policy, model: Model, loss: Loss, method: Method) -> None:
+    """Refuse a policy that was compiled for something else, or cannot be used with this model."""
+    asked = (model.fingerprint, loss.fingerprint, method.value)
+    compiled_for = (policy.chain, policy.loss, policy.method)
+    if not isinstance(model, MarkovChain) or asked != compiled_for:
+        rule = "be compiled for this chain, loss and method, and this length of batch"
+        raise InvalidParameter("policy", "one made for something else", rule)
+    if policy.size != model.size:
+        raise InvalidParameter("policy", policy.size, f"be for {model.size} symbols")
+    least = min(model.floor**model.order, float(model.initial.min()))
+    if least < _LEAST_MASS:
+        rule = f"keep every belief above {_LEAST_MASS:g} to be used with a policy; raise its floor"
+        raise InvalidParameter("model", f"{least:g}", rule)
+
+
+def _drawn_from(masses: Floats, coins: Randomness) -> int:
+    """A cell as the adversary expects it: one that tells him nothing."""
+    cumulative = integer_weights(masses[None, :]).cumsum(axis=1)
+    return int(categorical(cumulative, np.zeros(1, dtype=np.int64), coins.words(1))[0])
