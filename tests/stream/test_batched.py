@@ -385,7 +385,7 @@ def test_what_rounding_did_to_the_belief_is_paid_for() -> None:
     state = replace(fresh, belief=replace(fresh.belief, drift=drift))
     found = plan.prepare(state)
     assert found is not None
-    weights, masses = found.design.channel.weights.tolist(), found.parts.masses
+    weights, masses = found.design.channel.weights.tolist(), found.partition.masses
     told = found.patterns[found.design.channel.outputs[0]].tolist()
     events, _ = plan.observe(state, [LETTERS.alphabet.labels[place] for place in told])
     charged = events[-1].sip.epsilon
