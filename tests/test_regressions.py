@@ -40,7 +40,7 @@ from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
 from sfumato.core.ledger import FREE, Charge
 from sfumato.core.numerics import shown_down, shown_up
 from sfumato.core.randomness import Randomness
-from sfumato.store.codec import decode
+from sfumato.store.codec import from_bytes
 from sfumato.store.files import write_whole
 from sfumato.stream.composition import chernoff_tail
 
@@ -83,7 +83,7 @@ def test_every_flipped_byte_is_refused() -> None:
             damaged = bytearray(data)
             damaged[place] ^= mask
             with pytest.raises(CorruptData):
-                decode(bytes(damaged))
+                from_bytes(bytes(damaged), Prior)
 
 
 @pytest.mark.parametrize("count", [1, 2, 50])

@@ -12,7 +12,7 @@ import pytest
 from sfumato import Prior
 from sfumato.core.errors import CorruptData
 from sfumato.models.encoding import Bins, Symbols, Unreadable
-from sfumato.store.codec import decode, to_bytes
+from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.tables.writers import Output
@@ -133,9 +133,9 @@ def test_symbols_are_text_or_numbers_and_nothing_else() -> None:
 
 def test_a_damaged_kind_is_refused() -> None:
     data = bytearray(to_bytes(Prior([0.5, 0.5])))
-    data[data.index(b"prior")] ^= 0x80
+    data[data.index(b"Prior")] ^= 0x80
     with pytest.raises(CorruptData):
-        decode(bytes(data))
+        from_bytes(bytes(data), Prior)
 
 
 # test_store / test_release -----------------------------------------------------------------------

@@ -121,12 +121,15 @@ def test_a_file_that_is_no_model_is_refused_by_name(content: bytes, tmp_path: Pa
 def test_an_event_is_no_model(tmp_path: Path) -> None:
     event = Event("u4", 0, Outcome.SKIPPED, None, SIP(0.0), LDP(0.0))
     (tmp_path / "e").write_bytes(to_bytes(event))
-    with pytest.raises(CorruptData, match="stored data must be a model or a policy; got Event"):
+    with pytest.raises(
+        CorruptData,
+        match="StreamModel or Policy; got Event",
+    ):
         load(tmp_path / "e")
 
 
 def test_what_is_no_model_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="thing must be a model"):
+    with pytest.raises(InvalidParameter, match="thing must be a dataclass"):
         save(ROWS, tmp_path / "m")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 

@@ -46,6 +46,8 @@ class Belief:
     runs: Ints | None = None
 
     def __post_init__(self) -> None:
+        if self.runs is not None and not np.all(self.runs[1:] > self.runs[:-1]):
+            raise InvalidParameter("runs", "others", "list hidden states in rising order")
         if self.runs is not None and self.joint.shape != (int(self.runs[-1]),):
             raise InvalidParameter("joint", self.joint.shape, "be one number per hidden state")
         if not 0 <= self.axis < self.joint.ndim:

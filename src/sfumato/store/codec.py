@@ -1,65 +1,42 @@
-"""Models, policies, states and events as versioned bytes.
+"""Models, policies and states as versioned bytes: any frozen dataclass of plain fields.
 
-An envelope names the kind and the version of what is inside and carries a checksum. Anything
-damaged, unknown or of another version is refused: no guessing, no pickle, no code in data.
+What is stored of a value are the arguments of its constructor, each by the type that the class
+declares; what is read goes through the constructor, which checks it. So a class of any room can be
+stored without a word here: numbers, text, enumerations, arrays, sparse matrices, tuples, lists,
+dictionaries and other such classes.
+
+An envelope names the kind, the version and the layout of what is inside and carries a checksum.
+Anything damaged, of another kind, version or layout is refused: no guessing, no pickle, no code in
+data, and no class that the reader did not ask for.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import lru_cache
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sfumato.core.alphabet import Alphabet, Label
-from sfumato.core.arrays import Floats, Ints
-from sfumato.core.belief import Belief
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.core.events import Event, Outcome
-from sfumato.core.guarantees import LDP, SIP
-from sfumato.core.ledger import Charge, Ledger
-from sfumato.core.state import RealtimeState, StreamState
-from sfumato.models.encoding import Bins, Encoding, Grid, StreamModel, Symbols
-from sfumato.models.fitting import context_count
-from sfumato.models.library import PatternLibrary
-from sfumato.models.markov import MarkovChain
-from sfumato.models.pair_chain import PairChain
-from sfumato.models.prior import Prior
-from sfumato.solver.policy import Policy, PolicyReport
-
-Storable = (
-    Prior
-    | MarkovChain
-    | PairChain
-    | PatternLibrary
-    | StreamModel
-    | Policy
-    | StreamState
-    | RealtimeState
-    | Event
-)
-Kind = TypeVar(
-    "Kind",
-    Prior,
-    MarkovChain,
-    PairChain,
-    PatternLibrary,
-    StreamModel,
-    Policy,
-    StreamState,
-    RealtimeState,
-    Event,
-)
-
-AnyChain = MarkovChain | PairChain | PatternLibrary
 
 MAGIC = b"sfumato\n"
-VERSION = 1
-_DTYPES = {"<f8", "<i8", "<i4", "<u2"}
+VERSION = 2
+Kind = TypeVar("Kind")
+
+_PLAIN = (str, int, float, bool, bytes, NoneType)
+_INDEX_TYPES = ("<i4", "<i8")  # scipy chooses the indices of sparse matrices by their size
+_LAYOUT_BYTES = 8
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -67,424 +44,263 @@ class _Envelope(msgspec.Struct, frozen=True):
     version: int
     body: bytes
     checksum: bytes
+    layout: bytes = b""
 
 
-class _Array(msgspec.Struct, frozen=True):
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
+_read_envelope = msgspec.msgpack.Decoder(_Envelope).decode
+_encode = msgspec.msgpack.Encoder().encode
 
 
-class _Alphabet(msgspec.Struct, frozen=True):
-    labels: list[str | int]
-    coordinates: _Array | None
+class _Form(NamedTuple):
+    """How values of one type are written as plain ones, and read again."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    layout: str
 
 
-class _Prior(msgspec.Struct, frozen=True, tag="prior"):
-    alphabet: _Alphabet
-    probabilities: _Array
-
-
-class _Chain(msgspec.Struct, frozen=True, tag="markov-chain"):
-    alphabet: _Alphabet
-    order: int
-    initial: _Array
-    known: list[_Array]
-    backoff: _Array
-    background: _Array
-
-
-class _Pairs(msgspec.Struct, frozen=True, tag="pairs"):
-    single: _Chain
-    rows: list[_Array]
-    forgets: _Array
-    reset: float
-
-
-class _Library(msgspec.Struct, frozen=True, tag="library"):
-    alphabet: _Alphabet
-    patterns: _Array
-    chain: _Chain
-
-
-class _StreamModel(msgspec.Struct, frozen=True, tag="stream-model"):
-    chain: _Chain | _Pairs | _Library
-    edges: list[_Array]
-    stream: str
-    values: tuple[str, ...]
-    transitions: int
-    unit: str = ""
-    clip: bool = False
-
-
-class _Policy(msgspec.Struct, frozen=True, tag="policy"):
-    chain: str
-    loss: str
-    method: str
-    epsilon: float
-    ldp: float | None
-    repair_limit: float
-    tables: list[_Array]
-    report: tuple[int, float, float, float]
-
-
-class _State(msgspec.Struct, frozen=True, tag="instant-state"):
-    plan: str
-    stream: str
-    sequence: int
-    joint: _Array
-    axis: int
-    drift: float
-    last: int | None
-    count: int
-    sip: float
-    ldp: float
-    recent: list[tuple[float, float]]
-    runs: _Array | None = None
-
-
-class _Event(msgspec.Struct, frozen=True, tag="event"):
-    stream: str
-    sequence: int
-    outcome: str
-    released: str | int | None
-    sip: float
-    ldp: float
-    batch: int | None = None
-
-
-class _Realtime(msgspec.Struct, frozen=True, tag="realtime-state"):
-    method: str
-    time: int
-    arrays: dict[str, _Array]
-
-
-_Body = _Prior | _Chain | _Pairs | _Library | _StreamModel | _Policy | _State | _Realtime | _Event
-_decoder = msgspec.msgpack.Decoder(_Body)
-_envelope = msgspec.msgpack.Decoder(_Envelope)
-
-
-def to_bytes(thing: Storable) -> bytes:
-    """Encode a model, a policy, a state or an event.
+def to_bytes(thing: object) -> bytes:
+    """Encode a model, a policy, a state or any other frozen dataclass of plain fields.
 
     Examples:
+        >>> from sfumato.models.prior import Prior
         >>> back = from_bytes(to_bytes(Prior([0.7, 0.3])), Prior)
         >>> back.probabilities
         array([0.7, 0.3])
     """
-    content = _packed(thing)
-    body = msgspec.msgpack.encode(content)
-    kind = str(type(content).__struct_config__.tag)
-    envelope = _Envelope(kind, VERSION, body, _checksum(kind, VERSION, body))
-    return MAGIC + msgspec.msgpack.encode(envelope)
+    kind: Any = type(thing)
+    form, layout = _sealed_form(kind)
+    body = _encode(form.write(thing))
+    checksum = _checksum(kind.__name__, VERSION, layout, body)
+    return MAGIC + _encode(_Envelope(kind.__name__, VERSION, body, checksum, layout))
+
+
+@lru_cache
+def _sealed_form(kind: type) -> tuple[_Form, bytes]:
+    """The form of a kind, and a digest of its layout."""
+    if not is_dataclass(kind):
+        raise InvalidParameter("thing", kind.__name__, "be a dataclass of plain fields")
+    form = _form(kind)
+    return form, hashlib.sha256(form.layout.encode()).digest()[:_LAYOUT_BYTES]
 
 
 def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
-    """Decode what `to_bytes` made, if it is of the expected kind.
+    """Decode what `to_bytes` made, if it is of the expected kind, or of one of a union of kinds.
 
     Raises:
-        CorruptData: If the bytes are damaged, of another kind or of another version.
+        CorruptData: If the bytes are damaged, of another kind, version or layout.
     """
-    thing = decode(data)
-    if not isinstance(thing, kind):
+    kinds = {one.__name__: one for one in _options(kind)}
+    envelope = _opened(data)
+    if envelope.kind not in kinds:
+        raise CorruptData(f"stored data must be of kind {' or '.join(kinds)}; got {envelope.kind}")
+    form, layout = _sealed_form(kinds[envelope.kind])
+    if envelope.layout != layout:
         raise CorruptData(
-            f"stored data must be of kind {kind.__name__}; got {type(thing).__name__}"
+            f"stored data of kind {envelope.kind!r} has other fields than in this version"
         )
-    return thing
-
-
-def decode(data: bytes) -> Storable:
-    """Decode anything that `to_bytes` made."""
-    if not data.startswith(MAGIC):
-        raise CorruptData("stored data must begin with the mark of Sfumato; it does not")
     try:
-        envelope = _envelope.decode(data[len(MAGIC) :])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise CorruptData(f"stored data is damaged: {problem}") from problem
-    if envelope.version != VERSION:
-        raise CorruptData(
-            f"stored data of kind {envelope.kind!r} must have version {VERSION}; "
-            f"got {envelope.version}"
-        )
-    if envelope.checksum != _checksum(envelope.kind, envelope.version, envelope.body):
-        raise CorruptData(f"stored data of kind {envelope.kind!r} is damaged: checksum differs")
-    try:
-        return _unpacked(_decoder.decode(envelope.body))
-    except (
-        msgspec.MsgspecError,
-        UnicodeDecodeError,
-        InvalidParameter,
-        RecursionError,
-        OverflowError,
-    ) as problem:
+        read: Kind = form.read(msgspec.msgpack.decode(envelope.body))
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as problem:
         raise CorruptData(
             f"stored data of kind {envelope.kind!r} is refused: {problem}"
         ) from problem
+    return read
 
 
-def _checksum(kind: str, version: int, body: bytes) -> bytes:
-    return hashlib.sha256(f"{kind} {version} ".encode() + body).digest()
-
-
-def _packed(thing: Storable) -> _Body:
-    match thing:
-        case Prior():
-            return _Prior(_alphabet(thing.alphabet), _array(thing.probabilities))
-        case MarkovChain() | PairChain() | PatternLibrary():
-            return _packed_model(thing)
-        case StreamModel():
-            return _StreamModel(
-                _packed_model(thing.chain),
-                _packed_edges(thing.encoding),
-                thing.stream,
-                thing.values,
-                thing.transitions,
-                thing.unit,
-                isinstance(thing.encoding, Bins | Grid) and thing.encoding.clip,
-            )
-        case Policy():
-            return _packed_policy(thing)
-        case StreamState():
-            return _packed_state(thing)
-        case RealtimeState():
-            arrays = {name: _array(array) for name, array in thing.arrays.items()}
-            return _Realtime(thing.method, thing.time, arrays)
-        case Event():
-            outcome, costs = thing.outcome.value, (thing.sip.epsilon, thing.ldp.epsilon)
-            return _Event(
-                thing.stream, thing.sequence, outcome, thing.released, *costs, thing.batch
-            )
-        case _:
-            raise InvalidParameter(
-                "thing", type(thing).__name__, "be a model, policy, state or event"
-            )
-
-
-def _unpacked(body: _Body) -> Storable:
-    match body:
-        case _Prior():
-            return Prior(_float_array(body.probabilities), _read_alphabet(body.alphabet))
-        case _Chain() | _Pairs() | _Library():
-            return _read_model(body)
-        case _StreamModel():
-            chain = _read_model(body.chain)
-            encoding = _read_encoding(body.edges, chain.alphabet, body.clip)
-            columns = (body.stream, body.values)
-            return StreamModel(chain, encoding, *columns, body.transitions, body.unit)
-        case _Policy():
-            return _read_policy(body)
-        case _State():
-            return _read_state(body)
-        case _Realtime():
-            kept = {name: _float_array(array) for name, array in body.arrays.items()}
-            return RealtimeState(body.method, body.time, kept)
-        case _Event():
-            return Event(
-                body.stream,
-                body.sequence,
-                _outcome(body.outcome),
-                body.released,
-                SIP(body.sip),
-                LDP(body.ldp),
-                body.batch,
-            )
-
-
-def _packed_model(model: AnyChain) -> _Chain | _Pairs | _Library:
-    if isinstance(model, MarkovChain):
-        return _packed_chain(model)
-    if isinstance(model, PairChain):
-        rows = model.rows
-        parts = [_array(part) for part in (rows.data, rows.indices, rows.indptr)]
-        return _Pairs(_packed_chain(model.single), parts, _array(model.forgets), model.reset)
-    chain = _packed_chain(model.chain)
-    return _Library(_alphabet(model.alphabet), _array(model.patterns), chain)
-
-
-def _read_model(body: _Chain | _Pairs | _Library) -> AnyChain:
-    if isinstance(body, _Chain):
-        return _read_chain(body)
-    if isinstance(body, _Pairs):
-        single, forgets = _read_chain(body.single), _float_array(body.forgets)
-        if len(body.rows) != 3:
-            raise CorruptData("a stored chain of pairs must hold 3 arrays of known rows")
-        data, indices, indptr = (_read_array(part) for part in body.rows)
-        rows = _csr(data, indices, indptr, (forgets.size, single.size))
-        return PairChain(single, rows, forgets, body.reset)
-    patterns = _read_array(body.patterns)
-    return PatternLibrary(_read_alphabet(body.alphabet), patterns, _read_chain(body.chain))
-
-
-def _packed_chain(chain: MarkovChain) -> _Chain:
-    return _Chain(
-        _alphabet(chain.alphabet),
-        chain.order,
-        _array(chain.initial),
-        _known(chain),
-        _array(chain.backoff),
-        _array(chain.background),
-    )
-
-
-def _packed_edges(encoding: Encoding) -> list[_Array]:
-    """No edges: symbols. One list: bins. Two: a grid."""
-    match encoding:
-        case Symbols():
-            return []
-        case Bins():
-            return [_array(encoding.edges)]
-        case Grid():
-            return [_array(encoding.x_edges), _array(encoding.y_edges)]
-
-
-def _read_encoding(edges: list[_Array], alphabet: Alphabet, clip: bool) -> Encoding:
-    match [_float_array(part) for part in edges]:
-        case []:
-            return Symbols(alphabet)
-        case [bins]:
-            return Bins(bins, clip=clip)
-        case [xs, ys]:
-            return Grid(xs, ys, clip=clip)
-        case _:
-            raise CorruptData("a stored encoding must hold at most 2 lists of edges")
-
-
-def _packed_policy(policy: Policy) -> _Policy:
-    report = policy.report
-    return _Policy(
-        chain=policy.chain,
-        loss=policy.loss,
-        method=policy.method,
-        epsilon=policy.epsilon,
-        ldp=policy.ldp,
-        repair_limit=policy.repair_limit,
-        tables=[_array(table) for table in policy.tables],
-        report=(report.steps, report.extra_loss, report.missed, report.repair),
-    )
-
-
-def _read_policy(body: _Policy) -> Policy:
-    tables: Any = tuple(_read_array(table) for table in body.tables)
-    return Policy(
-        body.chain,
-        body.loss,
-        body.method,
-        body.epsilon,
-        body.ldp,
-        body.repair_limit,
-        tables,
-        PolicyReport(*body.report),
-    )
-
-
-def _packed_state(state: StreamState) -> _State:
-    ledger, belief = state.ledger, state.belief
-    return _State(
-        plan=state.plan,
-        stream=state.stream,
-        sequence=state.sequence,
-        joint=_array(belief.joint),
-        axis=belief.axis,
-        drift=belief.drift,
-        last=state.last,
-        count=ledger.count,
-        sip=ledger.sip,
-        ldp=ledger.ldp,
-        recent=[(charge.sip, charge.ldp) for charge in ledger.recent],
-        runs=None if belief.runs is None else _array(belief.runs),
-    )
-
-
-def _read_state(body: _State) -> StreamState:
-    recent = tuple(Charge(sip, ldp) for sip, ldp in body.recent)
-    ledger = Ledger(body.count, body.sip, body.ldp, recent)
-    runs = None if body.runs is None else _read_runs(body.runs)
-    belief = Belief(_float_array(body.joint), body.axis, body.drift, runs)
-    return StreamState(body.plan, body.stream, body.sequence, belief, ledger, body.last)
-
-
-def _read_runs(body: _Array) -> Ints:
-    runs = _read_array(body)
-    if runs.dtype != np.int64 or runs.ndim != 1 or runs.size < 2 or not np.all(np.diff(runs) > 0):
-        raise CorruptData("stored hidden states must be listed in rising order")
-    return runs
-
-
-def _known(chain: MarkovChain) -> list[_Array]:
-    known = chain.known
-    if isinstance(known, np.ndarray):
-        return [_array(known)]
-    return [_array(part) for part in (known.data, known.indices, known.indptr)]
-
-
-def _read_chain(body: _Chain) -> MarkovChain:
-    alphabet = _read_alphabet(body.alphabet)
-    shape = (context_count(len(alphabet), body.order), len(alphabet))
-    parts = [_read_array(part) for part in body.known]
-    match parts:
-        case [dense]:
-            known: Any = dense
-        case [data, indices, indptr]:
-            known = _csr(data, indices, indptr, shape)
-        case _:
-            raise CorruptData("a stored chain must hold 1 or 3 arrays of known rows")
-    return MarkovChain(
-        alphabet,
-        body.order,
-        _float_array(body.initial),
-        known,
-        _float_array(body.backoff),
-        _float_array(body.background),
-    )
-
-
-def _csr(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
-) -> sparse.csr_array:
+def _opened(data: bytes) -> _Envelope:
+    if not data.startswith(MAGIC):
+        raise CorruptData("stored data must begin with the mark of Sfumato; it does not")
     try:
-        rows = sparse.csr_array((data, indices, indptr), shape=shape)
-        rows.check_format(full_check=True)
-    except ValueError as problem:
-        raise CorruptData(f"a stored chain holds a broken sparse matrix: {problem}") from problem
+        envelope = _read_envelope(data[len(MAGIC) :])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        raise CorruptData(f"stored data is damaged: {problem}") from problem
+    kind, version = envelope.kind, envelope.version
+    if version != VERSION:
+        raise CorruptData(
+            f"stored data of kind {kind!r} must have version {VERSION}; got {version}"
+        )
+    if envelope.checksum != _checksum(kind, version, envelope.layout, envelope.body):
+        raise CorruptData(f"stored data of kind {kind!r} is damaged: checksum differs")
+    return envelope
+
+
+def _checksum(kind: str, version: int, layout: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(f"{kind} {version} ".encode() + layout + body).digest()
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    """The kinds of a union; a kind by itself."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+@lru_cache
+def _form(hint: Any) -> _Form:
+    """The form of a declared type."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return _plain((hint,))
+    if origin in (Union, UnionType):
+        return _union(inner)
+    if origin is np.ndarray:
+        return _array(get_args(inner[1])[0])
+    if hint is sparse.csr_array:
+        return _Form(_write_sparse, _read_sparse, "csr")
+    if origin in (tuple, list):
+        return _sequence(origin, inner)
+    if origin is dict:
+        each = _form(inner[1])
+        return _Form(
+            lambda stored: {name: each.write(one) for name, one in stored.items()},
+            lambda found: {_text(name): each.read(one) for name, one in _of(dict, found).items()},
+            f"{{{each.layout}}}",
+        )
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _Form(lambda one: one.value, hint, f"{hint.__name__}")
+    if is_dataclass(hint):
+        return _record(hint)
+    raise InvalidParameter("thing", str(hint), "have plain fields, each of a type that is known")
+
+
+def _plain(kinds: tuple[Any, ...]) -> _Form:
+    """Text, numbers and nothing."""
+
+    def read(found: Any) -> Any:
+        if type(found) is int and int not in kinds and float in kinds:
+            return float(found)
+        if type(found) not in kinds:
+            raise CorruptData(f"a stored field must be {layout}; got {type(found).__name__}")
+        return found
+
+    layout = "|".join(sorted(kind.__name__ for kind in kinds))
+    return _Form(_as_it_is, read, layout)
+
+
+def _as_it_is(one: Any) -> Any:
+    return one
+
+
+def _union(kinds: tuple[Any, ...]) -> _Form:
+    """One of some types; those that are not plain are told apart by their names."""
+    others = [kind for kind in kinds if kind not in _PLAIN]
+    if not others:
+        return _plain(kinds)
+    if len(others) == 1 and len(kinds) == 2 and NoneType in kinds:
+        form = _form(others[0])
+        return _Form(
+            lambda one: None if one is None else form.write(one),
+            lambda found: None if found is None else form.read(found),
+            f"{form.layout}?",
+        )
+    if len(others) < len(kinds):
+        raise InvalidParameter("thing", str(kinds), "have fields of one sort of type")
+    forms = {(get_origin(kind) or kind): _form(kind) for kind in others}
+    by_name = {kind.__name__: form for kind, form in forms.items()}
+
+    def read(found: Any) -> Any:
+        name, content = _of(list, found, 2)
+        if name not in by_name:
+            raise CorruptData(f"a stored part must be one of {', '.join(by_name)}; got {name!r}")
+        return by_name[name].read(content)
+
+    return _Form(
+        lambda one: [type(one).__name__, forms[type(one)].write(one)],
+        read,
+        "|".join(form.layout for form in forms.values()),
+    )
+
+
+def _sequence(kind: type, inner: tuple[Any, ...]) -> _Form:
+    if kind is list or inner[-1] is Ellipsis:
+        each = _form(inner[0])
+        return _Form(
+            lambda stored: [each.write(one) for one in stored],
+            lambda found: kind([each.read(one) for one in _of(list, found)]),
+            f"[{each.layout}]",
+        )
+    forms = [_form(one) for one in inner]
+    return _Form(
+        lambda stored: [form.write(one) for form, one in zip(forms, stored, strict=True)],
+        lambda found: tuple(
+            form.read(one) for form, one in zip(forms, _of(list, found, len(forms)), strict=True)
+        ),
+        f"({', '.join(form.layout for form in forms)})",
+    )
+
+
+def _record(kind: Any) -> _Form:
+    """A dataclass: the arguments of its constructor, in order."""
+    names = list(inspect.signature(kind).parameters)
+    hints = get_type_hints(kind)
+    forms = [_form(hints[name]) for name in names]
+    fields = attrgetter(*names) if len(names) > 1 else lambda one: (getattr(one, names[0]),)
+    # Most fields are plain: they are written as they are, without a call.
+    others = [(place, one.write) for place, one in enumerate(forms) if one.write is not _as_it_is]
+
+    def write(thing: Any) -> Any:
+        parts = list(fields(thing))
+        for place, each in others:
+            parts[place] = each(parts[place])
+        return parts
+
+    def read(found: Any) -> Any:
+        content = _of(list, found, len(names))
+        given = {
+            name: form.read(one) for name, form, one in zip(names, forms, content, strict=True)
+        }
+        return kind(**given)
+
+    parts = ", ".join(f"{name}: {form.layout}" for name, form in zip(names, forms, strict=True))
+    return _Form(write if others else fields, read, f"{kind.__name__}({parts})")
+
+
+def _array(kind: Any) -> _Form:
+    little = np.dtype(kind).newbyteorder("<")
+    expected = little.str
+
+    def write(array: NDArray[Any]) -> Any:
+        if array.dtype != little:
+            raise InvalidParameter("thing", str(array.dtype), f"have arrays of {expected}")
+        return [expected, array.shape, array.tobytes()]
+
+    return _Form(write, lambda found: _read_array(found, (expected,)), f"array {expected}")
+
+
+def _read_array(found: Any, expected: tuple[str, ...]) -> NDArray[Any]:
+    kind, shape, data = _of(list, found, 3)
+    if kind not in expected:
+        raise CorruptData(f"a stored array must be of type {' or '.join(expected)}; got {kind!r}")
+    lengths = [_of(int, length) for length in _of(list, shape)]
+    # A shape of no elements, or of -1, would be free to declare anything.
+    size = math.prod(lengths) * np.dtype(kind).itemsize
+    if min(lengths, default=0) < 0 or size != len(_of(bytes, data)):
+        raise CorruptData("a stored array must have the shape that its content has")
+    array = np.frombuffer(data, dtype=kind).reshape(lengths).copy()
+    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+        raise CorruptData("stored numbers must be finite")
+    return array
+
+
+def _write_sparse(rows: sparse.csr_array) -> list[Any]:
+    parts = (rows.data, rows.indices, rows.indptr)
+    return [rows.shape, *(_array(part.dtype).write(part) for part in parts)]
+
+
+def _read_sparse(found: Any) -> sparse.csr_array:
+    shape, data, indices, indptr = _of(list, found, 4)
+    lengths = tuple(_of(int, length) for length in _of(list, shape, 2))
+    parts = [_read_array(part, _INDEX_TYPES) for part in (indices, indptr)]
+    rows = sparse.csr_array((_read_array(data, ("<f8",)), *parts), shape=lengths)
+    rows.check_format(full_check=True)
     return rows
 
 
-def _outcome(name: str) -> Outcome:
-    try:
-        return Outcome(name)
-    except ValueError as problem:
-        raise CorruptData(f"outcome {name!r} is not known to this version") from problem
+def _of(kind: type[Kind], found: Any, length: int | None = None) -> Kind:
+    """A decoded part, if it is of the kind, and the length, that it must have."""
+    if type(found) is not kind or (length is not None and len(found) != length):  # type: ignore[arg-type]
+        raise CorruptData("a stored part has another form than its kind")
+    return found
 
 
-def _alphabet(alphabet: Alphabet) -> _Alphabet:
-    places = alphabet.coordinates
-    return _Alphabet(list(alphabet.labels), None if places is None else _array(places))
-
-
-def _read_alphabet(body: _Alphabet) -> Alphabet:
-    labels: list[Label] = list(body.labels)
-    return Alphabet(labels, None if body.coordinates is None else _float_array(body.coordinates))
-
-
-def _array(array: NDArray[Any]) -> _Array:
-    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return _Array(little.dtype.str, array.shape, little.tobytes())
-
-
-def _read_array(body: _Array) -> NDArray[Any]:
-    if body.dtype not in _DTYPES:
-        raise CorruptData(f"stored arrays must have one of the types {sorted(_DTYPES)}")
-    if math.prod(body.shape) * np.dtype(body.dtype).itemsize != len(body.data):
-        # A shape of no elements, or of -1, would be free to declare anything.
-        raise CorruptData("a stored array must have the shape that its content has")
-    try:
-        return np.frombuffer(body.data, dtype=body.dtype).reshape(body.shape).copy()
-    except ValueError as problem:
-        raise CorruptData(f"a stored array is damaged: {problem}") from problem
-
-
-def _float_array(body: _Array) -> Floats:
-    array = _read_array(body)
-    if array.dtype != np.float64 or not np.all(np.isfinite(array)):
-        raise CorruptData("stored probabilities must be finite floats")
-    return array
+def _text(name: object) -> str:
+    return _of(str, name)

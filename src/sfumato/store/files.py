@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar
+from typing import Any
 
 from sfumato.core.errors import CorruptData
 from sfumato.core.state import RealtimeState
@@ -12,13 +11,12 @@ from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.solver.policy import Policy
-from sfumato.store.codec import MAGIC, decode, to_bytes
+from sfumato.store.codec import MAGIC, from_bytes, to_bytes
 from sfumato.store.outputs import locked, together, whole, write_whole
 
 __all__ = ["AnyModel", "load", "load_state", "locked", "save", "together", "whole", "write_whole"]
 
 AnyModel = Prior | MarkovChain | StreamModel | Policy
-Stored = TypeVar("Stored")
 
 
 def save(model: AnyModel, path: str | Path) -> None:
@@ -39,7 +37,8 @@ def load(path: str | Path) -> AnyModel:
     Raises:
         CorruptData: If the file is neither, is damaged or comes from another version.
     """
-    return _checked(path, AnyModel, "a model or a policy")
+    model: AnyModel = _checked(path, AnyModel)
+    return model
 
 
 def load_state(path: str | Path) -> RealtimeState:
@@ -48,17 +47,15 @@ def load_state(path: str | Path) -> RealtimeState:
     Raises:
         CorruptData: If the file is none, is damaged or comes from another version.
     """
-    return _checked(path, RealtimeState, "the state of a series")
+    state: RealtimeState = _checked(path, RealtimeState)
+    return state
 
 
-def _checked(path: str | Path, kind: type[Stored] | UnionType, words: str) -> Stored:
+def _checked(path: str | Path, kind: Any) -> Any:
     try:
         with Path(path).open("rb") as file:
             # A file of another kind, which may be long, is known by its first bytes.
             start = file.read(len(MAGIC))
-            stored: Any = decode(start + file.read() if start == MAGIC else start)
+            return from_bytes(start + file.read() if start == MAGIC else start, kind)
     except CorruptData as problem:
         raise CorruptData(f"{path}: {problem}") from problem
-    if not isinstance(stored, kind):
-        raise CorruptData(f"{path}: stored data must be {words}; got {type(stored).__name__}")
-    return stored

@@ -128,7 +128,7 @@ class LedgeredRun(Generic[State]):
         position = self._store.position(stream)
         if position is None:
             return self._kind.begin(stream)
-        state = from_bytes(position.state, self._kind.type)  # type: ignore[type-var]
+        state = from_bytes(position.state, self._kind.type)
         told = (position.sequence, (position.leakage, position.model_free))
         if told != (self._kind.sequence(state), self._kind.spent(state)):
             raise CorruptData(
@@ -152,8 +152,7 @@ class LedgeredRun(Generic[State]):
         positions = []
         for stream, state in group.states.items():
             sequence, spent = self._kind.sequence(state), self._kind.spent(state)
-            stored = to_bytes(state)  # type: ignore[arg-type]
-            positions.append(Position(stream, sequence, *spent, stored))
+            positions.append(Position(stream, sequence, *spent, to_bytes(state)))
             self._largest = max(self._largest[0], spent[0]), max(self._largest[1], spent[1])
         self._store.commit(group.answers, positions)
         for answer in group.answers:
