@@ -145,12 +145,15 @@ def sealed(body: bytes) -> bytes:
 
 
 CHAIN = MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
-FIELDS = ("alphabet", "order", "initial", "known", "backoff", "background")
 
 
 def altered(**changes: object) -> bytes:
-    stored = dict(zip(FIELDS, codec._form(MarkovChain).write(CHAIN), strict=True))
-    return sealed(msgspec.msgpack.encode(list((stored | changes).values())))
+    stored = codec._form(MarkovChain).write(CHAIN)
+    return sealed(msgspec.msgpack.encode(stored | changes))
+
+
+def array(shape: list[int], data: bytes = b"") -> dict[str, object]:
+    return {"dtype": "<f8", "shape": shape, "data": data}
 
 
 NESTED = b"\x91" * 1_000_000
@@ -161,12 +164,12 @@ BOMBS = {
     ),
     "negative order": altered(order=-3),
     "nested envelope": codec.MAGIC + b"\x81\xa1z" + NESTED,
-    "nested body": sealed(b"\x96" + NESTED),
-    "labels declared": sealed(b"\x96\x92\xdd\xff\xff\xff\xff"),
+    "nested body": sealed(b"\x81\xa8alphabet" + NESTED),
+    "labels declared": sealed(b"\x81\xa8alphabet\x81\xa6labels\xdd\xff\xff\xff\xff"),
     "bytes declared": codec.MAGIC + b"\x81\xa4body\xc6\xff\xff\xff\xff",
-    "shape declared": altered(backoff=["<f8", [2**62], b""]),
-    "shape of nothing": altered(backoff=["<f8", [0, 2**40], b""]),
-    "shape left open": altered(initial=["<f8", [-1], CHAIN.initial.tobytes()]),
+    "shape declared": altered(backoff=array([2**62])),
+    "shape of nothing": altered(backoff=array([0, 2**40])),
+    "shape left open": altered(initial=array([-1], CHAIN.initial.tobytes())),
 }
 
 

@@ -229,29 +229,29 @@ def _sequence(kind: type, inner: tuple[Any, ...]) -> _Form:
 
 
 def _record(kind: Any) -> _Form:
-    """A dataclass: the arguments of its constructor, in order."""
+    """A dataclass: the arguments of its constructor by name; a row of them if all are plain."""
     names = list(inspect.signature(kind).parameters)
     hints = get_type_hints(kind)
-    forms = [_form(hints[name]) for name in names]
+    forms = {name: _form(hints[name]) for name in names}
+    layout = ", ".join(f"{name}: {form.layout}" for name, form in forms.items())
     fields = attrgetter(*names) if len(names) > 1 else lambda one: (getattr(one, names[0]),)
     # Most fields are plain: they are written as they are, without a call.
-    others = [(place, one.write) for place, one in enumerate(forms) if one.write is not _as_it_is]
+    others = [(name, one.write) for name, one in forms.items() if one.write is not _as_it_is]
 
     def write(thing: Any) -> Any:
-        parts = list(fields(thing))
-        for place, each in others:
-            parts[place] = each(parts[place])
+        parts = dict(zip(names, fields(thing), strict=True))
+        for name, each in others:
+            parts[name] = each(parts[name])
         return parts
 
     def read(found: Any) -> Any:
-        content = _of(list, found, len(names))
-        given = {
-            name: form.read(one) for name, form, one in zip(names, forms, content, strict=True)
-        }
-        return kind(**given)
+        if not others:
+            found = dict(zip(names, _of(list, found, len(names)), strict=True))
+        if list(_of(dict, found)) != names:
+            raise CorruptData(f"a stored {kind.__name__} must have the fields {', '.join(names)}")
+        return kind(**{name: form.read(found[name]) for name, form in forms.items()})
 
-    parts = ", ".join(f"{name}: {form.layout}" for name, form in zip(names, forms, strict=True))
-    return _Form(write if others else fields, read, f"{kind.__name__}({parts})")
+    return _Form(write if others else fields, read, f"{kind.__name__}({layout})")
 
 
 def _array(kind: Any) -> _Form:
@@ -261,13 +261,15 @@ def _array(kind: Any) -> _Form:
     def write(array: NDArray[Any]) -> Any:
         if array.dtype != little:
             raise InvalidParameter("thing", str(array.dtype), f"have arrays of {expected}")
-        return [expected, array.shape, array.tobytes()]
+        return {"dtype": expected, "shape": array.shape, "data": array.tobytes()}
 
     return _Form(write, lambda found: _read_array(found, (expected,)), f"array {expected}")
 
 
 def _read_array(found: Any, expected: tuple[str, ...]) -> NDArray[Any]:
-    kind, shape, data = _of(list, found, 3)
+    if list(_of(dict, found)) != ["dtype", "shape", "data"]:
+        raise CorruptData("a stored array must have a type, a shape and its content")
+    kind, shape, data = found.values()
     if kind not in expected:
         raise CorruptData(f"a stored array must be of type {' or '.join(expected)}; got {kind!r}")
     lengths = [_of(int, length) for length in _of(list, shape)]
