@@ -20,7 +20,8 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LIP
 from sfumato.models.mixture import GaussianMixture
 from sfumato.tables.problems import BadTable
-from tests.column.test_privatize import FRAMES, LEARNT, cells, release, sampled, simulate, watched
+from tests.column.test_privatize import FRAMES, LEARNT, cells, release, sampled, simulate
+from tests.contracts.mechanism_laws import watched
 from tests.oracles.exact_leakage import exact_information_leakage
 
 Floats = NDArray[np.float64]

@@ -2,16 +2,13 @@ import itertools
 import json
 import math
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import date
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import mpmath
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -30,11 +27,10 @@ from sfumato.core.errors import InsecureRandomness, InvalidParameter, SfumatoErr
 from sfumato.core.guarantees import LIP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness
-from sfumato.core.response_channel import ResponseChannel
 from sfumato.models.mixture import GaussianMixture
-from sfumato.noise.frequency import KaryResponse, Reporting
+from sfumato.noise.frequency import Reporting
 from sfumato.tables.problems import BadTable
-from tests.noise.test_frequency import exact_log, table
+from tests.contracts.mechanism_laws import watched
 from tests.oracles.exact_leakage import exact_information_leakage, exact_local_leakage
 
 Floats = NDArray[np.float64]
@@ -48,11 +44,6 @@ FRAMES: dict[str, Make] = {
 }
 CHANNELS = ("optimal", "calibrated", "context-free")
 REPORTS = ("randomized-response", "unary-encoding", "subset-selection")
-PURE_NUMBERS = ("optimal", "laplace", "gaussian", "laplace-each", "sampling", "laplace-local")
-LOOSE_NUMBERS = (
-    *("laplace", "gaussian", "laplace-each", "gaussian-each", "sampling"),
-    *("laplace-local", "gaussian-local"),
-)
 SKEWED = {"a": 0.55, "b": 0.3, "c": 0.1, "d": 0.05}
 PEOPLE: dict[str, list[Any]] = {
     "x": list("aabacaabdabbcaba") * 5,
@@ -61,7 +52,6 @@ PEOPLE: dict[str, list[Any]] = {
 }
 TOKEN = "raw-value-that-nobody-may-read"
 LEARNT = "learnt from this very column"
-WHOLE = 2**62
 
 
 def coins() -> Randomness:
@@ -91,32 +81,6 @@ def names(frame: Any) -> list[str]:
     return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
 
 
-@contextmanager
-def watched() -> Iterator[list[Any]]:
-    """Whatever is sampled meanwhile: channels, or mechanisms that report."""
-    seen: list[Any] = []
-    draw, respond, report = Channel.draw, ResponseChannel.draw, Reporting.simulate
-
-    def noted_draw(self: Channel, *arguments: Any) -> Any:
-        seen.append(self)
-        return draw(self, *arguments)
-
-    def noted_response(self: ResponseChannel, *arguments: Any) -> Any:
-        seen.append(self)
-        return respond(self, *arguments)
-
-    def noted_report(self: Reporting, *arguments: Any) -> Any:
-        seen.append(self)
-        return report(self, *arguments)
-
-    with (
-        mock.patch.object(Channel, "draw", noted_draw),
-        mock.patch.object(ResponseChannel, "draw", noted_response),
-        mock.patch.object(Reporting, "simulate", noted_report),
-    ):
-        yield seen
-
-
 def sampled(frame: Any, **options: Any) -> tuple[Privatized, Any]:
     """A release, and what it was sampled from."""
     with watched() as seen:
@@ -127,43 +91,6 @@ def sampled(frame: Any, **options: Any) -> tuple[Privatized, Any]:
 # Oracles -----------------------------------------------------------------------------------------
 
 
-def report_leakages(mechanism: Reporting, prior: Sequence[float]) -> tuple[float, float]:
-    """Under the prior and without one, over all reports there are."""
-    parts = [Fraction(float(mass)) for mass in prior]
-    told, free = mpmath.mpf(0), mpmath.mpf(0)
-    for row in table(mechanism).values():
-        mean = sum((p * a for p, a in zip(parts, row, strict=True)), Fraction(0)) / sum(parts)
-        told = max(told, *(exact_log(a / mean) for a in row))
-        free = max(free, exact_log(max(row) / min(row)))
-    return float(told), float(free)
-
-
-def excess(p: Sequence[Fraction], q: Sequence[Fraction], factor: Fraction) -> Fraction:
-    """The least delta with p(S) <= factor q(S) + delta for every set of outputs."""
-    return sum((max(a - factor * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0))
-
-
-def exact_deltas(channel: Channel, prior: Floats, lip: float, ldp: float) -> tuple[float, float]:
-    """The deltas that a channel needs at two levels: under a prior, and whatever the prior."""
-    rows = [[Fraction(weight, WHOLE) for weight in row] for row in channel.weights.tolist()]
-    share = [Fraction(float(mass)) for mass in prior]
-    whole = sum(share)
-    columns = zip(*rows, strict=True)
-    mean = [sum(b * a for b, a in zip(share, c, strict=True)) / whole for c in columns]
-    factor, free = Fraction(math.exp(lip)), Fraction(math.exp(ldp))
-    told = max(max(excess(row, mean, factor), excess(mean, row, factor)) for row in rows)
-    pairs = max(excess(p, q, free) for p, q in itertools.permutations(rows, 2))
-    return float(told), float(pairs)
-
-
-def on_points(values: Sequence[float], low: float, high: float, count: int) -> Floats:
-    """Smoothed shares of the points nearest to values."""
-    step = (high - low) / (count - 1)
-    near = [min(count - 1, max(0, round((value - low) / step))) for value in values]
-    counts = np.bincount(near, minlength=count) + min(0.5, math.sqrt(len(values)) / count)
-    return np.asarray(counts / counts.sum())
-
-
 def worst_leakage(channel: Channel, corners: Sequence[Floats]) -> float:
     """Over a polytope of priors: ratios are monotone along edges, so corners decide."""
     return max(float(exact_information_leakage(channel.weights, list(p))) for p in corners)
@@ -172,57 +99,8 @@ def worst_leakage(channel: Channel, corners: Sequence[Floats]) -> float:
 # Certificates ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
-@pytest.mark.parametrize("mechanism", CHANNELS)
-def test_a_channel_of_symbols_leaks_what_its_certificate_says(
-    mechanism: str, epsilon: float
-) -> None:
-    done, channel = sampled(PEOPLE, prior=SKEWED, mechanism=mechanism, epsilon=epsilon)
-    told = float(exact_information_leakage(channel.weights, [*SKEWED.values()]))
-    free = float(exact_local_leakage(channel.weights))
-    assert told <= done.certificate.lip.epsilon + 1e-13
-    assert done.certificate.lip.epsilon == pytest.approx(told, abs=1e-9)
-    assert free <= done.certificate.ldp.epsilon == pytest.approx(free, abs=1e-9)
-    assert done.certificate.lip <= LIP(epsilon)
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
-@pytest.mark.parametrize("mechanism", REPORTS)
-def test_reports_leak_what_their_certificate_says(mechanism: str, epsilon: float) -> None:
-    done, made = sampled(PEOPLE, prior=SKEWED, mechanism=mechanism, epsilon=epsilon)
-    told, free = report_leakages(made, [*SKEWED.values()])
-    assert told <= done.certificate.lip.epsilon + 1e-13
-    assert done.certificate.lip.epsilon == pytest.approx(told, abs=1e-9)
-    assert free <= done.certificate.ldp.epsilon == pytest.approx(free, abs=1e-9)
-    assert done.certificate.lip <= LIP(epsilon)
-    assert done.certificate.ldp.epsilon <= epsilon
-
-
 NUMBERS = [4.1, 4.6, 5.2, 5.3, 4.9, 6.1, 3.3, 5.1, 7.7, 4.4, 9.2, 0.7] * 4
 POINTS: dict[str, Any] = {"interval": (0.0, 10.0), "points": 21}
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "delta"),
-    [*((name, 0.0) for name in PURE_NUMBERS), *((name, 1e-3) for name in LOOSE_NUMBERS)],
-)
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_numbers_leak_what_their_certificate_says(
-    mechanism: str, delta: float, epsilon: float
-) -> None:
-    frame = {"x": NUMBERS}
-    done, channel = sampled(frame, mechanism=mechanism, epsilon=epsilon, delta=delta, **POINTS)
-    prior = on_points(NUMBERS, 0.0, 10.0, 21)
-    lip, ldp = done.certificate.lip, done.certificate.ldp
-    assert lip <= LIP(epsilon, delta)
-    assert lip.delta == ldp.delta == delta
-    slack = 1e-12
-    told, free = exact_deltas(channel, prior, lip.epsilon + slack, ldp.epsilon + slack)
-    assert told <= delta
-    assert free <= delta
-    # Three digits, rounded up: it was learnt from these very rows.
-    less = exact_deltas(channel, prior, lip.epsilon * 0.99, ldp.epsilon * 0.99)
-    assert channel.is_constant or (less[0] > delta and less[1] > delta)
 
 
 def test_a_delta_is_not_claimed_by_a_pure_mechanism() -> None:
@@ -252,25 +130,6 @@ def test_the_published_form_is_refused_just_where_it_breaks_its_budget(
     with watched() as seen, pytest.raises(InvalidParameter, match="nothing was released"):
         release(frame, epsilon=epsilon, **options)
     assert seen == []
-
-
-@pytest.mark.parametrize("cap", [0.8, 1.3])
-@pytest.mark.parametrize("column", ["symbols", "numbers"])
-def test_a_cap_on_the_model_free_leakage_is_kept(column: str, cap: float) -> None:
-    frame, options = ({"x": NUMBERS}, POINTS) if column == "numbers" else (PEOPLE, {})
-    done, channel = sampled(frame, ldp=cap, **options)
-    assert float(exact_local_leakage(channel.weights)) <= done.certificate.ldp.epsilon <= cap
-
-
-def test_the_cost_is_that_of_what_is_sampled() -> None:
-    done, channel = sampled(PEOPLE, prior=SKEWED)
-    prior = np.array([*SKEWED.values()])
-    kept = (channel.probabilities * (channel.outputs == np.arange(4)[:, None])).sum(axis=1)
-    assert done.certificate.cost == pytest.approx(float(prior @ (1 - kept)), abs=1e-9)
-    assert done.certificate.silence == pytest.approx(1 - float(prior.max()), abs=1e-9)
-    assert done.certificate.cost is not None
-    assert done.certificate.silence is not None
-    assert done.certificate.cost < done.certificate.silence
 
 
 @pytest.mark.parametrize("mechanism", REPORTS)
@@ -381,15 +240,6 @@ def test_a_certificate_for_a_set_holds_at_every_corner(prior: Any, corners: list
     worst = worst_leakage(channel, corners)
     assert worst <= done.certificate.lip.epsilon + 1e-13 <= 0.7 + 1e-12
     assert done.certificate.lip.epsilon == pytest.approx(worst, abs=1e-6)
-
-
-def test_a_radius_makes_a_ball_around_the_estimate() -> None:
-    centre = np.array([15.5, 10.5, 5.5]) / 31.5
-    done, channel = sampled(THREE, radius=0.08)
-    worst = worst_leakage(channel, moved(centre, 0.08))
-    assert done.certificate.lip.epsilon == pytest.approx(worst, abs=1e-6)
-    assert worst <= done.certificate.lip.epsilon + 1e-13 <= 1 + 1e-12
-    assert worst_leakage(channel, [centre]) < worst - 0.01
 
 
 @pytest.mark.parametrize(
@@ -668,68 +518,6 @@ def test_names_of_rows_are_unique_and_need_keyed_coins() -> None:
 # Sampler -----------------------------------------------------------------------------------------
 
 
-def expected_shares(made: Any, true: int) -> dict[Any, float]:
-    """Probability of each cell for one true symbol of `abcd`, from the integers."""
-    if isinstance(made, Channel):
-        row = made.weights[true].tolist()
-        told = ["abcd"[place] for place in made.outputs]
-        return {cell: weight / WHOLE for cell, weight in zip(told, row, strict=True)}
-    single, found = isinstance(made, KaryResponse), {}
-    for bits, row in table(made).items():
-        told = [symbol for symbol, bit in zip("abcd", bits, strict=True) if bit]
-        cell = told[0] if single else json.dumps(told, separators=(",", ":"))
-        found[cell] = float(row[true])
-    return found
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", ["optimal", "calibrated", *REPORTS])
-def test_answers_follow_what_was_certified_and_no_other_budget(mechanism: str) -> None:
-    true = np.random.default_rng(3).choice(4, size=12_000, p=list(SKEWED.values()))
-    frame = {"x": ["abcd"[place] for place in true]}
-    options = {"mechanism": mechanism, "prior": SKEWED}
-    told = np.array(cells(simulate(frame, **options).frame))
-
-    def fits(epsilon: float) -> bool:
-        _, made = sampled({"x": ["a"]}, epsilon=epsilon, **options)
-        statistic, freedom = 0.0, 0
-        for symbol in range(4):
-            shares = expected_shares(made, symbol)
-            mine = told[true == symbol]
-            counted = np.array([np.count_nonzero(mine == cell) for cell in shares])
-            assert counted.sum() == mine.size
-            wanted = mine.size * np.array(list(shares.values()))
-            statistic += float(((counted - wanted) ** 2 / wanted).sum())
-            freedom += len(shares) - 1
-        return bool(stats.chi2.sf(statistic, freedom) > 1e-4)
-
-    assert fits(1.0)
-    assert not fits(1.3)
-    assert not fits(0.7)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(("mechanism", "delta"), [("laplace", 0.0), ("gaussian-each", 1e-3)])
-def test_numbers_follow_what_was_certified_and_no_other_budget(
-    mechanism: str, delta: float
-) -> None:
-    density = GaussianMixture([1.0], [5.0], [2.0])
-    given = {"mechanism": mechanism, "delta": delta, "prior": density}
-    options = given | {"interval": (0.0, 10.0), "points": 11}
-    told = cells(simulate({"x": [4.0] * 12_000}, **options).frame)
-    counted = np.bincount(np.array(told).astype(int), minlength=11)
-
-    def fits(epsilon: float) -> bool:
-        _, channel = sampled({"x": [4.0]}, epsilon=epsilon, **options)
-        assert channel.outputs.tolist() == list(range(11))
-        shares = channel.weights[4].astype(float) / WHOLE
-        return bool(stats.chisquare(counted, shares / shares.sum() * 12_000).pvalue > 1e-4)
-
-    assert fits(1.0)
-    assert not fits(1.3)
-    assert not fits(0.7)
-
-
 # Fit and transform -------------------------------------------------------------------------------
 
 
@@ -897,16 +685,6 @@ def test_numbers_that_are_clamped_are_quoted_nowhere() -> None:
         done = release(frame, mechanism=mechanism, history={"x": NUMBERS}, **POINTS)
         said = repr(done) + repr(done.spread.places) + str(cells(done.frame))
         assert "918273" not in said
-
-
-@pytest.mark.parametrize("mechanism", [*CHANNELS, *REPORTS])
-def test_a_certificate_from_public_knowledge_is_the_same_whatever_is_true(mechanism: str) -> None:
-    found = []
-    for values in (["a"] * 6, ["d"] * 6):
-        done = release({"x": values}, history=PUBLIC, mechanism=mechanism)
-        # Frequencies are a function of what is released, and only for those who are to see it.
-        found.append(replace(done.certificate, frequencies=None))
-    assert found[0] == found[1]
 
 
 # What once slipped through -----------------------------------------------------------------------

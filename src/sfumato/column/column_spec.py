@@ -114,6 +114,7 @@ class ColumnSpec:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        checks.fraction("delta", self.delta)
         if self.missing is Missing.SKIP:
             rule = "be refuse, drop or symbol: skip is for values over time"
             raise InvalidParameter("missing", self.missing, rule)
