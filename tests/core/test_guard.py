@@ -93,7 +93,7 @@ HELD = {
     "series.rivals.pegasus._Deviations": "held by a _Grouping",
     "series.rivals.windowed._Halves": "held by a Publishing",
     "series.rivals.windowed._Absorbed": "held by a Publishing",
-    "store.anchor.Anchor": "held by a SqliteStore, under its lock",
+    "store.chain.Anchor": "held by a SqliteStore, under its lock",
     "store.ledger_check._Stream": "one call's own",
     "store.ledger_check.LedgerReport": "one call's own",
     "store.ledger_reader.LedgerReader": "spends nothing, and has a lock",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.store.anchor import key_file
+from sfumato.store.keys import key_file
 from sfumato.store.ledger_reader import LedgerReader
 from tests.contracts.store_laws import answers_of
 from tests.shell.releasing import COLUMNS, RULE, ledger_of

@@ -3,7 +3,8 @@
 import struct
 from pathlib import Path
 
-from sfumato.store.anchor import head_file, key_file, value_tag
+from sfumato.store.chain import head_file, value_tag
+from sfumato.store.keys import key_file
 from sfumato.store.ledger_reader import LedgerReader
 from tests.shell.releasing import RULE
 from tests.shell.running import call, done, piped, refused, rows

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.store.anchor import head_file
+from sfumato.store.chain import head_file
 from sfumato.store.ledger_check import backup_ledger, check_ledger
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Head, LedgerMismatch

@@ -14,7 +14,7 @@ from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
 from sfumato.store.files import load, save
 from sfumato.stream.fit_model import Cut, fit_table
 from sfumato.stream.release_spec import ReleaseSpec, default_loss, unit_of
-from sfumato.tables.missing import Missing
+from sfumato.tables.cells import Missing
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 

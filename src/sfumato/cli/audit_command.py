@@ -85,7 +85,7 @@ def audit(
     from sfumato.stream.audit_ledger import Coverage
     from sfumato.stream.policy_files import beside_model, load_policy
     from sfumato.stream.release_spec import unit_of
-    from sfumato.tables.missing import Missing
+    from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
 
     read = options.load_model(model)

@@ -83,7 +83,7 @@ def fit(
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
     from sfumato.stream.fit_model import fit_table
-    from sfumato.tables.missing import Missing
+    from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table, same_file
 
     table = Table.at(history, separator=separator)

@@ -138,9 +138,8 @@ def release(
     from sfumato.stream.release_run import release_table
     from sfumato.stream.release_spec import ReleaseSpec, beside, document
     from sfumato.stream.remarks import large_total
-    from sfumato.tables.missing import Missing
+    from sfumato.tables.cells import Late, Missing
     from sfumato.tables.readers import Table, same_file
-    from sfumato.tables.times import Late
 
     read = _renamed(options.load_model(model), stream, value)
     kept = None if policy is None else load_policy(policy)

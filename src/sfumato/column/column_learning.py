@@ -28,9 +28,8 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, Symbols, text
 from sfumato.models.mixture import GaussianMixture
 from sfumato.models.numerals import PLAIN, Numerals
-from sfumato.tables.cells import read_each
+from sfumato.tables.cells import MISSING_SYMBOL, Missing, read_each
 from sfumato.tables.kept_columns import FEWEST_ROWS, Groups
-from sfumato.tables.missing import MISSING_SYMBOL, Missing
 from sfumato.tables.problems import BadTable
 
 _LEARNT_PRIORS = ("estimate", "mixture")

@@ -25,9 +25,9 @@ from sfumato.core.randomness import Address, Domain, Randomness
 from sfumato.models.encoding import Raw
 from sfumato.models.numerals import Numerals
 from sfumato.noise.lattice import Lattice
+from sfumato.tables.cells import Missing, missing_rows
 from sfumato.tables.frames import columns_of, framed_columns, has_index, written_columns
 from sfumato.tables.kept_columns import check_spellings
-from sfumato.tables.missing import Missing, missing_rows
 from sfumato.tables.named_loss import named_loss
 from sfumato.tables.problems import BadTable
 from sfumato.tables.row_coins import RowCoins, release_coins, row_addresses

@@ -15,10 +15,9 @@ from sfumato.core.guarantees import LIP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness
 from sfumato.models.encoding import Raw, Symbols, text
-from sfumato.tables.cells import read_each
+from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, read_each
 from sfumato.tables.frames import column_list
 from sfumato.tables.kept_columns import Beside
-from sfumato.tables.missing import MISSING_SYMBOL, Missing, is_missing
 from sfumato.tables.row_order import Order
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from sfumato.record.noise_choice import (
 from sfumato.record.people import Asked, Group, People, known_people
 from sfumato.record.published_noise import Shape, lattice_steps, noise_of
 from sfumato.record.vector_noise import VectorNoise, axis_scales
-from sfumato.tables.missing import Missing
+from sfumato.tables.cells import Missing
 
 _SAMPLED_ROWS = 5_000
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

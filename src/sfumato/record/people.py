@@ -29,9 +29,9 @@ from sfumato.record.coupling.coupling import Interval
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import Shape
 from sfumato.record.vector_noise import axis_scales
+from sfumato.tables.cells import Missing, missing_rows
 from sfumato.tables.frames import column_list, columns_of, written_columns
 from sfumato.tables.kept_columns import FEWEST_ROWS, Beside, Groups
-from sfumato.tables.missing import Missing, missing_rows
 from sfumato.tables.problems import BadTable
 
 Cells = Mapping[str, Sequence[Raw]]

@@ -38,8 +38,8 @@ from sfumato.record.noise_choice import (
 from sfumato.record.people import FRAME, Asked, People, known_people
 from sfumato.record.published_noise import Shape, lattice_steps, published, published_box
 from sfumato.record.vector_noise import VectorNoise
+from sfumato.tables.cells import Missing
 from sfumato.tables.frames import framed_columns
-from sfumato.tables.missing import Missing
 from sfumato.tables.problems import BadTable
 from sfumato.tables.row_coins import RowCoins, release_coins, row_addresses
 from sfumato.tables.row_order import ORDER_TESTED, Order, order_tells

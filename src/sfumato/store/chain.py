@@ -3,18 +3,28 @@
 Every row holds the hash of itself and of the row before it in its stream, so a row that is changed,
 taken out or moved shows. The head runs over all rows in the order in which they were committed: one
 number that stands for everything, and can be written down elsewhere.
+
+The head file, `LEDGER.head`, is held by the one process that writes the ledger, and says after
+every commit, before an answer leaves, how many rows there are and what their head is. A ledger that
+has fewer rows, or others, was rolled back, or lost its write-ahead log.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import hmac
+import os
+import re
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
-from sfumato.store.protocol import Answer, Head, Position
+from sfumato.core.errors import CorruptData
+from sfumato.store.protocol import Answer, Head, LedgerMismatch, Position, Released
 
 Row: TypeAlias = tuple[Any, ...]
 """A row as it is stored: number, answer, digest of the state, hash, head."""
@@ -22,6 +32,9 @@ Row: TypeAlias = tuple[Any, ...]
 ANSWER_FIELDS = tuple(field.name for field in fields(Answer))
 _content = attrgetter(*ANSWER_FIELDS)
 _encode = msgspec.msgpack.Encoder().encode
+_LINE = re.compile(rb"(\d{20}) ([0-9a-f]{64})\n")
+_HEAD = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_TAG_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +119,72 @@ def state_digest(after: Position) -> bytes:
 
 def _hash(kind: bytes, content: bytes) -> bytes:
     return hashlib.sha256(b"sfumato ledger 4 " + kind + b"\0" + content).digest()
+
+
+def value_tag(secret: bytes, id_: str, stream: str, value: Released) -> bytes:
+    """Keyed digest of the value of one event; the same value of two events has two digests."""
+    content = _encode((id_, stream, value))
+    return hmac.digest(secret, b"sfumato value 1 " + content, "sha256")[:_TAG_BYTES]
+
+
+def head_file(ledger: Path) -> Path:
+    """Where the head of a ledger is kept."""
+    return ledger.with_name(f"{ledger.name}.head")
+
+
+class Anchor:
+    """The head file of a ledger, held by one process.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "city.ledger"
+        >>> with Anchor(path) as anchor:
+        ...     anchor.write(Head(2, bytes(32)))
+        >>> written_head(path).entries
+        2
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._path = head_file(ledger)
+        self._handle = os.open(self._path, _HEAD, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._handle)
+            raise LedgerMismatch(f"{ledger}: the ledger is in use by another release") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, head: Head) -> None:
+        """Say that so many rows are on disk; a power cut may lose this, and is no harm.
+
+        What is lost then is how new the ledger is, and it may be newer than its head says.
+        """
+        os.pwrite(self._handle, b"%020d %s\n" % (head.entries, head.hash.hex().encode()), 0)
+
+    def close(self) -> None:
+        """Let others hold it; what was written stays."""
+        if self._handle >= 0:
+            if os.fstat(self._handle).st_size == 0:
+                self._path.unlink(missing_ok=True)  # nothing was begun
+            os.fsync(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+
+def written_head(ledger: Path) -> Head | None:
+    """The head that was written last; None if there is none."""
+    path = head_file(ledger)
+    try:
+        line = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if not line:
+        return None
+    found = _LINE.fullmatch(line)
+    if found is None:
+        raise CorruptData(f"{path}: the head of a ledger is damaged")
+    return Head(int(found[1]), bytes.fromhex(found[2].decode()))

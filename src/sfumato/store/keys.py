@@ -1,17 +1,27 @@
-"""Keys from files: secret, strong, and nobody else's to read."""
+"""Keys from files: secret, strong, and nobody else's to read.
+
+The key file of a ledger, `LEDGER.key`, holds the secret of the digests that tell a retry from other
+data. It is as secret as the input: whoever has it and the ledger can test guesses at the true
+values. The ledger alone tells nothing of them; without the key file retries are answered, but no
+longer compared.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from sfumato.core.errors import InvalidParameter
+from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.randomness import check_secret
+from sfumato.store.protocol import LedgerMismatch
 
 _MOST_BYTES = 1 << 20
 """More is no key, but a file that was named by mistake, or a device without an end."""
+_SECRET_BYTES, _NAME_BYTES = 32, 16
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -65,3 +75,45 @@ def _holds(path: Path, secret: bytes) -> bool:
         return path.read_bytes() == secret
     except OSError:
         return False  # one that cannot be read is refused by whoever needs it
+
+
+def key_file(ledger: Path) -> Path:
+    """Where the secret of the digests of a ledger is kept."""
+    return ledger.with_name(f"{ledger.name}.key")
+
+
+def secret_of(ledger: Path | None) -> bytes:
+    """The secret of a ledger's digests; made where there is none, for its owner's eyes only."""
+    if ledger is None:
+        return os.urandom(_SECRET_BYTES)
+    path = key_file(ledger)
+    try:
+        handle = os.open(path, _NEW, 0o600)
+    except FileExistsError:
+        return _read_secret(path)
+    try:
+        secret = os.urandom(_SECRET_BYTES)
+        os.write(handle, secret)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return secret
+
+
+def _read_secret(path: Path) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(handle).st_mode & 0o077:
+            raise LedgerMismatch(f"{path}: nobody but its owner may read it (chmod 600)")
+        secret = os.read(handle, _SECRET_BYTES + 1)
+    finally:
+        os.close(handle)
+    if len(secret) != _SECRET_BYTES:
+        rule = f"it must hold {_SECRET_BYTES} bytes; without the file, retries are not compared"
+        raise CorruptData(f"{path}: {rule}")
+    return secret
+
+
+def secret_name(secret: bytes) -> bytes:
+    """Tells secrets apart, and nothing else of them."""
+    return hashlib.sha256(b"sfumato ledger key " + secret).digest()[:_NAME_BYTES]

@@ -19,7 +19,6 @@ from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.core.errors import CorruptData
-from sfumato.store.anchor import written_head
 from sfumato.store.chain import (
     ANSWER_FIELDS,
     Entry,
@@ -29,6 +28,7 @@ from sfumato.store.chain import (
     next_head,
     row_hash,
     state_digest,
+    written_head,
 )
 from sfumato.store.protocol import Answer, Front, Head, LedgerMismatch, Position, other_plan
 

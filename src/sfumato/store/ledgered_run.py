@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sfumato.core.errors import CorruptData
-from sfumato.store.anchor import value_tag
+from sfumato.store.chain import value_tag
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.store.protocol import (
     Answer,

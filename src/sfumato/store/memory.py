@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.anchor import secret_of
 from sfumato.store.chain import Entry, chained_rows, first_hash, first_head
+from sfumato.store.keys import secret_of
 from sfumato.store.protocol import (
     Again,
     Answer,

@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.anchor import Anchor, key_file, secret_name, secret_of, written_head
-from sfumato.store.chain import chained_rows, first_hash, first_head
+from sfumato.store.chain import Anchor, chained_rows, first_hash, first_head, written_head
+from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_reader import COLUMNS, VERSION, LedgerReader
 from sfumato.store.protocol import (
     Again,

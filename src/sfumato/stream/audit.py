@@ -27,7 +27,7 @@ from sfumato.stream.plan import Plan
 from sfumato.stream.realised_loss import Truth
 from sfumato.stream.true_values import Truths
 from sfumato.stream.value_exposure import ToldBatches, ToldValues
-from sfumato.tables.missing import Missing
+from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table
 
 _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)

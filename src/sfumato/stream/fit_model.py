@@ -31,8 +31,7 @@ from sfumato.models.fitting import count_transitions, smoothed_parts
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
-from sfumato.tables.cells import read_each, stream_name
-from sfumato.tables.missing import MISSING_SYMBOL, Missing, missing_rows
+from sfumato.tables.cells import MISSING_SYMBOL, Missing, missing_rows, read_each, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 

@@ -11,8 +11,7 @@ from sfumato.core.randomness import Address, Domain, seeded
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
-from sfumato.tables.cells import stream_name
-from sfumato.tables.missing import is_missing
+from sfumato.tables.cells import is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 

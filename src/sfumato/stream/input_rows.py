@@ -10,14 +10,12 @@ from datetime import date
 from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
-from sfumato.store.anchor import value_tag
+from sfumato.store.chain import value_tag
 from sfumato.store.protocol import Identity, Input
-from sfumato.tables.cells import stream_name
+from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time, is_missing, stream_name
 from sfumato.tables.kept_columns import Beside
-from sfumato.tables.missing import MISSING_SYMBOL, Missing, is_missing
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
-from sfumato.tables.times import Late, Time
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from sfumato.stream.input_rows import Reading
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import beside
 from sfumato.stream.row_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
-from sfumato.tables.input_groups import groups, until_stopped, with_ticks
-from sfumato.tables.interrupt import Interruptible
+from sfumato.tables.input_groups import Interruptible, groups, until_stopped, with_ticks
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table, same_file
 from sfumato.tables.writers import Columns, Output, Record

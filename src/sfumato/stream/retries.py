@@ -9,9 +9,9 @@ from sfumato.models.encoding import Unreadable
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Answer, Identity, LedgerMismatch
 from sfumato.stream.input_rows import Reading, Row
+from sfumato.tables.cells import Late, Time
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import STANDARD
-from sfumato.tables.times import Late, Time
 
 
 class RowChecks:

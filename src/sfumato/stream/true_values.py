@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.realised_loss import Truth
-from sfumato.tables.cells import stream_name
-from sfumato.tables.missing import MISSING_SYMBOL, Missing, is_missing
+from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
 

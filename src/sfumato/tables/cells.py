@@ -1,14 +1,26 @@
-"""Cells of a table, read one by one; what breaks a rule is named by its row, never by its value."""
+"""Cells of a table: names, missing values and times. What breaks a rule is named, never quoted.
+
+One rule for every command: the same cell means the same in every format and every job.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
 from typing import TypeVar
 
+from sfumato.core.alphabet import MISSING_SYMBOL as MISSING_SYMBOL
 from sfumato.models.encoding import Raw, Unreadable, text
 from sfumato.tables.problems import BadTable
 
 Value = TypeVar("Value")
+_DIGITS = 28
+"""What a decimal keeps; nanoseconds since 1970 have 19."""
+_RULE = "must be a number or a time as in 2024-05-01T08:00:00"
 
 
 def stream_name(owner: Raw, column: str, source: str, row: int) -> str:
@@ -28,3 +40,136 @@ def read_each(column: Sequence[Raw], read: Callable[[Raw], Value], source: str) 
     except Unreadable as problem:
         raise BadTable(source, len(found) + 1, f"the value {problem}") from None
     return found
+
+
+class Missing(StrEnum):
+    """What becomes of a missing value.
+
+    Attributes:
+        REFUSE: Nothing is released, and the row is named.
+        DROP: The row leaves out; how many rows are left shows.
+        SYMBOL: It is a symbol of its own, `(missing)`, as private as any other.
+        SKIP: Nothing leaves for it, but its moment passes: for values over time.
+
+    Examples:
+        >>> Missing("drop"), ", ".join(Missing)
+        (<Missing.DROP: 'drop'>, 'refuse, drop, symbol, skip')
+    """
+
+    REFUSE = "refuse"
+    DROP = "drop"
+    SYMBOL = "symbol"
+    SKIP = "skip"
+
+
+def is_missing(value: Raw) -> bool:
+    """Whether a cell holds no value: empty, blank, or no number (NaN).
+
+    Examples:
+        >>> [is_missing(cell) for cell in (None, "", " ", "NaN", math.nan)], is_missing("none")
+        ([True, True, True, True, True], False)
+        >>> is_missing(0), is_missing(False)
+        (False, False)
+    """
+    if value is None:
+        return True
+    if isinstance(value, str):
+        word = value.strip()
+        return not word or word.lower() == "nan"
+    return isinstance(value, float) and math.isnan(value)
+
+
+def missing_rows(*columns: Sequence[Raw]) -> list[int]:
+    """The rows, counted from 0, in which a cell of any of the columns is missing.
+
+    Examples:
+        >>> missing_rows([1, None, 3, 4], ["a", "b", "", "d"])
+        [1, 2]
+    """
+    rows = zip(*columns, strict=True)
+    return [row for row, cells in enumerate(rows) if any(is_missing(cell) for cell in cells)]
+
+
+class Late(StrEnum):
+    """What becomes of a row whose time lies before that of the last row of its stream.
+
+    Attributes:
+        REFUSE: Nothing is released for it, and the row is named.
+        ACCEPT: It is released as the next value of its stream, as it came.
+    """
+
+    REFUSE = "refuse"
+    ACCEPT = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A moment, written in one way only: the same time is the same event.
+
+    Attributes:
+        text: The one way to write it.
+        value: To compare it with others of its kind.
+
+    Examples:
+        >>> Time.of("2024-05-01 08:00").text, Time.of(7.0).text, Time.of("7").text
+        ('2024-05-01T08:00:00', '7', '7')
+        >>> Time.of("2024-05-01T10:00+02:00").text
+        '2024-05-01T08:00:00+00:00'
+    """
+
+    text: str
+    value: Decimal | datetime
+
+    @classmethod
+    def of(cls, raw: object) -> Time:
+        """The time in a cell, or the rule that was broken."""
+        if isinstance(raw, bool) or raw is None or raw == "":
+            raise Unreadable("must not be empty" if not isinstance(raw, bool) else _RULE)
+        if isinstance(raw, datetime):
+            return cls._of_calendar(raw)
+        if isinstance(raw, date):
+            return cls._of_calendar(datetime(raw.year, raw.month, raw.day))
+        if isinstance(raw, int | float):
+            return cls._of_number(repr(raw))
+        if not isinstance(raw, str):
+            raise Unreadable(_RULE)
+        try:
+            return cls._of_number(raw.strip())
+        except InvalidOperation:
+            return cls._of_text(raw.strip())
+
+    @classmethod
+    def _of_number(cls, word: str) -> Time:
+        number = Decimal(word)
+        finite = number.is_finite() and abs(number.adjusted()) < _DIGITS
+        if not finite or len(number.as_tuple().digits) > _DIGITS:
+            raise Unreadable(f"must be a finite number of at most {_DIGITS} digits")
+        # Adding 0 takes the sign off -0.
+        return cls(f"{(number + 0).normalize():f}", number)
+
+    @classmethod
+    def _of_text(cls, word: str) -> Time:
+        try:
+            return cls._of_calendar(datetime.fromisoformat(word))
+        except ValueError:
+            raise Unreadable(_RULE) from None
+
+    @classmethod
+    def _of_calendar(cls, time: datetime) -> Time:
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC)
+        return cls(time.isoformat(), time)
+
+    def before(self, other: Time) -> bool:
+        """Whether it is earlier; a number and a calendar, or clocks with and without zone, clash.
+
+        Examples:
+            >>> Time.of("2").before(Time.of("10"))
+            True
+        """
+        try:
+            return bool(self.value < other.value)  # type: ignore[operator]
+        except TypeError:
+            raise Unreadable(
+                "must be of one kind throughout: numbers, or times all with or all without a zone"
+            ) from None

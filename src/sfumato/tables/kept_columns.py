@@ -17,8 +17,8 @@ import numpy as np
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw
+from sfumato.tables.cells import is_missing
 from sfumato.tables.frames import Written, column_list, exactly
-from sfumato.tables.missing import is_missing
 from sfumato.tables.problems import BadTable
 
 Ints: TypeAlias = Ints

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, number
-from sfumato.tables.cells import read_each
-from sfumato.tables.missing import Missing, is_missing, missing_rows
+from sfumato.tables.cells import Missing, is_missing, missing_rows, read_each
 from sfumato.tables.problems import BadTable
 
 

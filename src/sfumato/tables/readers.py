@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import msgspec
 
+from sfumato.core import limits
 from sfumato.core.errors import InvalidParameter
 from sfumato.tables.columnar import batches
 from sfumato.tables.headers import (
@@ -25,10 +28,9 @@ from sfumato.tables.headers import (
     no_column,
     separator_of,
 )
-from sfumato.tables.lines import STANDARD as STANDARD
-from sfumato.tables.lines import Lines, opened
 from sfumato.tables.problems import BadTable
 
+STANDARD = "-"
 CHUNK_ROWS = 4096
 _PEEKED = 100
 
@@ -137,8 +139,8 @@ class Table:
             raise BadTable(self.path, None, rule) from None
 
     def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
-        with opened(self.path) as file:
-            decoded = Lines(file, self.path)
+        with _opened(self.path) as file:
+            decoded = _Lines(file, self.path)
             first = next(decoded, "")
             decoded.hold(first)
             mark = self.separator or separator_of(first, wanted, self.path)
@@ -156,7 +158,7 @@ class Table:
             places = {name: header.index(name) for name in (*wanted, *optional) if name in header}
             yield from self._csv_rows(lines, decoded, len(header), places, size)
 
-    def _missing(self, name: str, header: list[str], lines: Any, decoded: Lines) -> BadTable:
+    def _missing(self, name: str, header: list[str], lines: Any, decoded: _Lines) -> BadTable:
         """Without a header line the names would be somebody's values: those are not repeated."""
         following: list[list[str]] = []
         with suppress(csv.Error, BadTable):
@@ -172,7 +174,7 @@ class Table:
         return BadTable(self.path, None, f"the table must have a column {name!r}; {rule}")
 
     def _csv_rows(
-        self, lines: Any, decoded: Lines, width: int, places: dict[str, int], size: int
+        self, lines: Any, decoded: _Lines, width: int, places: dict[str, int], size: int
     ) -> Iterator[Chunk]:
         columns: dict[str, list[Any]] = {name: [] for name in places}
         first, number = 1, 0
@@ -191,7 +193,7 @@ class Table:
         if number >= first:
             yield Chunk(first, columns)
 
-    def _filled(self, lines: Any, decoded: Lines, width: int) -> Iterator[list[str]]:
+    def _filled(self, lines: Any, decoded: _Lines, width: int) -> Iterator[list[str]]:
         """The rows; blank lines after the last one are none.
 
         A blank line between rows is how a table of one column writes a missing value: skipped, it
@@ -222,8 +224,8 @@ class Table:
         decoder = msgspec.json.Decoder(dict[str, Any])
         columns: dict[str, list[Any]] = {}
         first, number = 1, 0
-        with opened(self.path) as file:
-            decoded = Lines(file, self.path)
+        with _opened(self.path) as file:
+            decoded = _Lines(file, self.path)
             for line in decoded:
                 decoded.begin_row(number + 2)
                 if not line.strip():
@@ -306,3 +308,60 @@ def _separator(given: str) -> str:
 def same_file(left: str, right: str) -> bool:
     """Whether two names mean one file, however they are written."""
     return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file, a compressed one, or standard input."""
+    if path == STANDARD:
+        if sys.stdin is None:
+            raise BadTable(STANDARD, None, "standard input must be readable; it is closed")
+        return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+    if path.endswith(".gz"):
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return Path(path).open("rb")
+
+
+class _Lines:
+    """Lines of UTF-8 text, with limits: no NUL, no line and no row without an end.
+
+    Attributes:
+        row: The data row that the next line belongs to, for messages.
+    """
+
+    def __init__(self, file: IO[bytes], path: str) -> None:
+        self._file = file
+        self._path = path
+        self._encoding = "utf-8-sig"
+        self._held: list[str] = []
+        self.row = 1
+        self._length = 0
+
+    def begin_row(self, row: int) -> None:
+        """The next line is the first of a row; a quoted field may take more than one."""
+        self.row, self._length = row, 0
+
+    def hold(self, line: str) -> None:
+        """Give a line back: it comes again next."""
+        self._held.append(line)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if self._held:
+            return self._held.pop()
+        line = self._file.readline(limits.LINE + 1)
+        if not line:
+            raise StopIteration
+        self._length += len(line)
+        if self._length > limits.LINE:
+            rule = f"a row must have at most {limits.LINE:,} bytes, or a quote is never closed"
+            raise BadTable(self._path, self.row, rule)
+        try:
+            text = line.decode(self._encoding)
+        except UnicodeDecodeError:
+            raise BadTable(self._path, self.row, "the text must be UTF-8") from None
+        self._encoding = "utf-8"
+        if "\0" in text:
+            raise BadTable(self._path, self.row, "the text must not hold NUL characters")
+        return text
