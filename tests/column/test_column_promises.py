@@ -46,8 +46,10 @@ def below(ratio: Fraction, epsilon: float) -> bool:
 # Priors that were given --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
-@pytest.mark.parametrize("mechanism", ["optimal", "laplace", "quantile-response"])
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [("optimal", 1.0), ("optimal", 8.0), ("laplace", 4.0), ("quantile-response", 8.0)],
+)
 def test_the_leakage_is_that_under_the_very_prior_that_was_given(
     epsilon: float, mechanism: str
 ) -> None:
@@ -422,7 +424,7 @@ def test_the_loss_counts_clamping_and_rounding() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("prior", ["estimate", "mixture"])
 def test_the_loss_is_what_many_releases_lose(prior: str) -> None:
-    values = np.random.default_rng(12).normal(40, 12, 20_000)
+    values = np.random.default_rng(12).normal(40, 12, 8_000)
     options: dict[str, Any] = {"interval": (20.0, 55.0), "points": 8, "prior": prior}
     done = simulate({"x": values.tolist()}, epsilon=2.0, **options)
     felt = np.abs(values - np.array(done.frame["x"]))

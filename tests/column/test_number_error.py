@@ -1,8 +1,10 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import integrate
 
 from sfumato.column.number_error import TrueNumbers
 from sfumato.core.channel import Channel
@@ -44,14 +46,15 @@ def test_weights_count_like_repeated_values() -> None:
     assert heavy.silence == pytest.approx(plain.silence)
 
 
-@pytest.mark.parametrize("count", [2, 5, 30])
+@pytest.mark.parametrize("count", [2, 9])
 def test_the_error_of_a_mixture_is_its_integral(count: int) -> None:
     mixture = GaussianMixture([0.3, 0.7], [2.0, 7.0], [1.0, 2.5])
     lattice, channel = Lattice(0.0, 9.0, count), noisy(count, 3)
     points, cuts = lattice.points, lattice.cuts
 
-    def density(x: float) -> float:
-        return float(0.3 * stats.norm.pdf(x, 2, 1) + 0.7 * stats.norm.pdf(x, 7, 2.5))
+    def density(x: float) -> float:  # written out: a call of scipy's costs a hundred times more
+        narrow, wide = math.exp(-0.5 * (x - 2) ** 2), math.exp(-0.5 * ((x - 7) / 2.5) ** 2)
+        return (0.3 * narrow + 0.7 / 2.5 * wide) / math.sqrt(2 * math.pi)
 
     total = 0.0
     for place in range(count):
@@ -68,7 +71,7 @@ def test_the_error_of_a_mixture_is_its_integral(count: int) -> None:
     assert found.error(channel) == pytest.approx(total, abs=1e-6)
     tries = [
         integrate.quad(lambda x, c=c: density(x) * abs(x - c), -30, 40, points=[c], limit=200)[0]
-        for c in np.linspace(5, 7, 41)
+        for c in np.linspace(5, 7, 21)
     ]
     assert found.silence == pytest.approx(min(tries), abs=1e-3)
     assert found.silence <= min(tries) + 1e-9

@@ -1,6 +1,5 @@
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import mpmath
@@ -108,7 +107,7 @@ def confirmed(design: NumberDesign, prior: Floats, epsilon: float, delta: float)
 # --- one scale ---
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data(), noises, st.floats(0.05, 5.0), allowances)
 def test_the_least_noise_keeps_its_budget_and_half_a_percent_less_does_not(
     data: st.DataObject, noise: Noise, epsilon: float, delta: float
@@ -173,10 +172,9 @@ def test_scales_of_their_own_never_cost_more_and_hold_under_their_true_marginal(
     assert again.weights.tolist() == each.channel.weights.tolist()
 
 
-@shapes
-@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.parametrize(("noise", "delta"), [(Noise.LAPLACE, 0.0), (Noise.GAUSSIAN, 1e-3)])
 def test_scales_of_their_own_gain_on_a_bell(noise: Noise, delta: float) -> None:
-    lattice = Lattice(-10.0, 10.0, 21)
+    lattice = Lattice(-10.0, 10.0, 15)
     prior = bell(lattice, 4.0)
     one = least_noise(noise, lattice, prior, 2.0, delta)
     each = least_noise_each(noise, lattice, prior, 2.0, delta)
@@ -307,7 +305,7 @@ def test_scales_that_differ_have_no_bound_without_a_bounded_output() -> None:
 # --- sampling ---
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data(), st.floats(0.05, 2.0), st.sampled_from([0.0, 1e-6, 1e-3, 0.1]))
 def test_the_rate_of_sampling_is_the_largest_that_keeps_the_budget(
     data: st.DataObject, epsilon: float, delta: float
@@ -398,7 +396,7 @@ def test_a_guess_costs_no_more_and_tells_no_more(
 # --- scales without a prior ---
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.floats(0.05, 6.0), st.floats(-12.0, -0.5), st.sampled_from([1e-6, 1.0, 1e9]))
 def test_the_scale_without_a_prior_is_the_root_of_the_exact_curve(
     epsilon: float, exponent: float, width: float
@@ -471,22 +469,6 @@ def test_the_delta_on_a_fine_lattice_tends_to_that_of_the_line(
 
 
 # --- the same twice, errors ---
-
-
-@shapes
-def test_the_same_question_has_the_same_answer(noise: Noise) -> None:
-    lattice = Lattice(-5.0, 5.0, 9)
-    prior = bell(lattice, 2.0)
-    makes: list[Callable[[], NumberDesign]] = [
-        lambda: least_noise_each(noise, lattice, prior, 1.0, 1e-3),
-        lambda: guessed(least_noise(noise, lattice, prior, 1.0, 1e-3), prior),
-        lambda: sampling(lattice, prior, 1.0, 1e-3),
-        lambda: optimal_number(lattice, prior, 1.0),
-    ]
-    for make in makes:
-        first, second = make(), make()
-        assert first.channel.weights.tobytes() == second.channel.weights.tobytes()
-        assert (first.cost, first.lip, first.ldp) == (second.cost, second.lip, second.ldp)
 
 
 def test_wrong_arguments_are_refused_by_name() -> None:
