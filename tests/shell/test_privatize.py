@@ -77,7 +77,9 @@ def test_a_call_without_what_it_needs_ends_with_exit_code_2(tmp_path: Path, miss
 # Tables ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("suffix", "into"), zip(FORMATS, [*FORMATS[1:], FORMATS[0]], strict=True))
+@pytest.mark.parametrize(
+    ("suffix", "into"), list(zip(FORMATS, [*FORMATS[1:], FORMATS[0]], strict=True))
+)
 def test_every_format_comes_in_and_goes_out(
     tmp_path: Path, key: Path, suffix: str, into: str
 ) -> None:
