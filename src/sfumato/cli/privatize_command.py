@@ -185,8 +185,7 @@ def privatize(
         )
     read = Table.at(source, separator=separator)
     with progress("reading", read.count(), quiet or as_json) as show:
-        named = [] if identity is None else [identity]
-        rows = read_columns(read, [*spec.learnt_columns, *spec.beside.kept, *named], show)
+        rows = read_columns(read, spec.released_columns, show)
     past = None if history is None else Table.at(history, separator=separator)
     records: Any = None if past is None else read_columns(past, spec.learnt_columns)
     if history is not None and same_file(source, history):

@@ -66,9 +66,9 @@ def bounded_prior(
     cap = None if ldp is None else checks.epsilon("ldp", ldp)
     rows = _solved(priors, table, min(budget, _SOLVABLE), cap)
     channel = _within(rows, priors, budget, cap)
-    found = measured(channel, priors.nominal, table)
+    nominal = measured(channel, priors.nominal, table)
     worst = SIP(bounded_leakage(channel, priors).epsilon)
-    return Design(channel, found.cost, None, worst, found.ldp)
+    return Design(channel, nominal.cost, None, worst, nominal.ldp)
 
 
 def bounded_leakage(channel: Channel, priors: PriorSet) -> LIP:
@@ -105,8 +105,8 @@ def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -
     for part in (0.0, *np.logspace(-15, 0, 61)):
         mixed = (1 - part) * rows + part * blend
         channel = Channel.from_probabilities(mixed / mixed.sum(axis=1, keepdims=True))
-        kept = bounded_leakage(channel, priors).epsilon <= epsilon
-        if kept and (ldp is None or local_leakage(channel).epsilon <= ldp):
+        within = bounded_leakage(channel, priors).epsilon <= epsilon
+        if within and (ldp is None or local_leakage(channel).epsilon <= ldp):
             return channel
     raise SolverFailed(f"no channel within epsilon={shown_up(epsilon)} was found by mixing")
 
@@ -128,8 +128,8 @@ def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) 
     unit, middle = block(1.0), block(shape.offset)
     limits, targets = block(shape.limits), block(shape.targets)
     multipliers, free = block(-shape.above.T), block(shape.equal.T)
-    told, pull = block(shape.spread.T), None
-    nothing = sparse.csr_array((told.shape[0], outputs))
+    moved, pull = block(shape.spread.T), None
+    nothing = sparse.csr_array((moved.shape[0], outputs))
     below = [
         [one, -k * ones, pull, pull, pull, pull, pull],
         [-k * one, pull, ones, pull, pull, pull, pull],
@@ -137,8 +137,8 @@ def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) 
         [middle, pull, -unit, pull, pull, limits, -targets],
     ]
     equal = [
-        [-told, nothing, nothing, multipliers, free, pull, pull],
-        [told, pull, pull, pull, pull, multipliers, free],
+        [-moved, nothing, nothing, multipliers, free, pull, pull],
+        [moved, pull, pull, pull, pull, multipliers, free],
         [sparse.hstack([sparse.eye_array(size)] * outputs), *[pull] * 6],
     ]
     cells, constraints = size * outputs, shape.limits.size * outputs
@@ -158,6 +158,6 @@ def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) 
     upper = sparse.block_array(below, format="csr")
     balance = sparse.block_array(equal, format="csr")
     target = np.concatenate([np.zeros(balance.shape[0] - size), np.ones(size)])
-    found, _ = minimum(cost, upper, np.zeros(upper.shape[0]), balance, target, bounds)
-    rows = np.maximum(found[:cells].reshape(outputs, size).T, 0.0)
+    solution, _ = minimum(cost, upper, np.zeros(upper.shape[0]), balance, target, bounds)
+    rows = np.maximum(solution[:cells].reshape(outputs, size).T, 0.0)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))

@@ -134,7 +134,7 @@ def column_certificate(
     worth, gain = _worth(sampler), saved(sampler.cost, sampler.silence)
     private = knowledge.records is Records.PRIVATE
     shown = _shortened(sampler, spec) if private else sampler
-    beside, remarks = spec.beside, _ORDER_REMARKS[Order(spec.order)]
+    columns, order = spec.pass_through, _ORDER_REMARKS[Order(spec.order)]
     outputs = None if shown.expected is None or private else int((shown.expected > 0).sum())
     return ColumnCertificate(
         guarantees=(shown.lip, shown.ldp),
@@ -143,10 +143,10 @@ def column_certificate(
         cost=shown.cost,
         silence=shown.silence,
         gain=gain,
-        kept=beside.linked,
-        independent=beside.independent,
+        kept=columns.linked,
+        independent=columns.independent,
         purpose=spec.purpose,
-        remarks=(*worth, *_unheard(never), *knowledge.remarks, *beside.remarks, *remarks),
+        remarks=(*worth, *_unheard(never), *knowledge.remarks, *columns.remarks, *order),
         column=spec.column,
         kind=knowledge.kind.value,
         mechanism=spec.mechanism,

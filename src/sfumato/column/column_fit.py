@@ -125,8 +125,8 @@ def _cells(knowledge: Knowledge) -> Ints:
     mean = knowledge.mean
     if isinstance(knowledge.where, Lattice):
         middle = (np.cumsum(mean) - mean / 2) / mean.sum()
-        found = np.minimum(_CELLS - 1, (_CELLS * middle).astype(np.int64))
-        return np.asarray(np.unique(found, return_inverse=True)[1].ravel(), np.int64)
+        cells = np.minimum(_CELLS - 1, (_CELLS * middle).astype(np.int64))
+        return np.asarray(np.unique(cells, return_inverse=True)[1].ravel(), np.int64)
     cells = np.empty(mean.size, np.int64)
     cells[np.argsort(-mean, kind="stable")] = np.minimum(np.arange(mean.size), _CELLS - 1)
     return cells

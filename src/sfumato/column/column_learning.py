@@ -29,7 +29,7 @@ from sfumato.models.encoding import Raw, Symbols, text
 from sfumato.models.mixture import GaussianMixture
 from sfumato.models.numerals import PLAIN, Numerals
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, read_each
-from sfumato.tables.kept_columns import FEWEST_ROWS, Groups
+from sfumato.tables.pass_through import FEWEST_ROWS, Groups
 from sfumato.tables.problems import BadTable
 
 _LEARNT_PRIORS = ("estimate", "mixture")
@@ -52,9 +52,9 @@ def learn(spec: ColumnSpec, columns: Columns, records: Records) -> Knowledge:
     if isinstance(prior, str) and prior not in _LEARNT_PRIORS:
         prior = read_prior(prior)
     given = not isinstance(prior, str)
-    if given and spec.beside.linked:
+    if given and spec.pass_through.linked:
         rule = "be declared independent: a prior that was given holds for everybody"
-        raise InvalidParameter("keep", list(spec.beside.linked), rule)
+        raise InvalidParameter("keep", list(spec.pass_through.linked), rule)
     if records is Records.PRIVATE and not given:
         _check_rows(len(values))
     groups = _groups(spec, columns, records)
@@ -111,7 +111,7 @@ def _for_features(
     """The symbols, the features of people and their true values."""
     names, source = spec.features, records.source
     values = spec.cells(column_cells(columns, spec.column, source))
-    if others := [name for name in spec.beside.linked if name not in names]:
+    if others := [name for name in spec.pass_through.linked if name not in names]:
         rule = "be among the features of the prior, or declared independent"
         raise InvalidParameter("keep", others, rule)
     if not names or spec.column in names:
@@ -129,9 +129,9 @@ def _for_features(
 
 
 def _groups(spec: ColumnSpec, columns: Columns, records: Records) -> Groups | None:
-    if not spec.beside.linked:
+    if not spec.pass_through.linked:
         return None
-    groups = Groups.of(columns, spec.beside.linked)
+    groups = Groups.of(columns, spec.pass_through.linked)
     groups.check_sizes(records.source)
     return groups
 

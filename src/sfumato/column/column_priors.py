@@ -28,10 +28,10 @@ from sfumato.models.prior import Prior
 from sfumato.noise.lattice import Lattice
 from sfumato.store.files import load
 from sfumato.tables.documents import read_rows
-from sfumato.tables.kept_columns import Groups
+from sfumato.tables.pass_through import Groups
 from sfumato.tables.problems import BadTable
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 AnyPrior: TypeAlias = "str | Prior | PriorSet | GaussianMixture | Mapping[str | int, float]"
 """`estimate`, `mixture`, `features:a,b`, the name of a file, or the knowledge itself."""
 
@@ -53,8 +53,8 @@ def symbol_priors(
             where = spec.symbols(values, source)
             places = symbol_places(where, values, source)
             priors, floor = _counted(places, len(where.alphabet), groups)
-            told = (_spread(floor),)
-            return Knowledge(where, priors, "estimated frequencies", floor=floor, remarks=told)
+            remarks = (_spread(floor),)
+            return Knowledge(where, priors, "estimated frequencies", floor=floor, remarks=remarks)
         case Prior():
             return Knowledge(Symbols(prior.alphabet), _given(prior.probabilities), "given")
         case PriorSet():
@@ -85,13 +85,13 @@ def number_priors(
         case GaussianMixture():
             masses = _given(density.masses(lattice.cuts))
             true = TrueNumbers.of_mixture(lattice, density)
-            said = f"given, a mixture of {density.weights.size} normals"
-            return Knowledge(lattice, masses, said, numbers=(true,), remarks=remarks)
+            source = f"given, a mixture of {density.weights.size} normals"
+            return Knowledge(lattice, masses, source, numbers=(true,), remarks=remarks)
         case "estimate":
             priors, floor = _counted(lattice.places(values), lattice.count, groups)
             true_of = _each(groups, values, lambda own: TrueNumbers.of_values(lattice, own))
-            said, told = "estimated frequencies", (*remarks, _spread(floor))
-            return Knowledge(lattice, priors, said, numbers=true_of, floor=floor, remarks=told)
+            source, remarks = "estimated frequencies", (*remarks, _spread(floor))
+            return Knowledge(lattice, priors, source, numbers=true_of, floor=floor, remarks=remarks)
         case Prior() if density.alphabet.coordinates is not None:
             points = density.alphabet.coordinates[:, 0]
             where = lattice.places(points)
@@ -109,13 +109,13 @@ def _spread(floor: float) -> str:
 
 def _fitted(
     values: Sequence[float],
-    whole: GaussianMixture,
+    overall: GaussianMixture,
     lattice: Lattice,
     groups: Groups | None,
     remarks: tuple[str, ...],
 ) -> Knowledge:
     """Mixtures that were fitted: floored, and that is said."""
-    mixtures = [whole] if groups is None else _each(groups, values, GaussianMixture.fit)
+    mixtures = [overall] if groups is None else _each(groups, values, GaussianMixture.fit)
     masses = np.stack([mixture.masses(lattice.cuts) for mixture in mixtures])
     most = max(mixture.weights.size for mixture in mixtures)
     return Knowledge(
@@ -139,12 +139,12 @@ def _counted(places: Ints, size: int, groups: Groups | None) -> tuple[Floats, fl
 
 
 def _each(
-    groups: Groups | None, values: Sequence[float] | Ints, make: Callable[[Floats], Made]
-) -> tuple[Made, ...]:
-    whole = np.asarray(values)
+    groups: Groups | None, values: Sequence[float] | Ints, make: Callable[[Floats], Result]
+) -> tuple[Result, ...]:
+    everybody = np.asarray(values)
     if groups is None:
-        return (make(whole),)
-    return tuple(make(whole[groups.rows(group)]) for group in range(len(groups.keys)))
+        return (make(everybody),)
+    return tuple(make(everybody[groups.rows(group)]) for group in range(len(groups.keys)))
 
 
 def _given(masses: Floats) -> Floats:
@@ -214,13 +214,13 @@ def _prior_rows(path: str) -> list[tuple[str, float]]:
     rows = read_rows("prior", path)
     if not rows or [cell.strip() for cell in rows[0]] != ["value", "probability"]:
         raise BadTable(path, None, "the header must be value,probability")
-    found = []
+    pairs = []
     for place, row in enumerate(rows[1:], start=1):
         try:
             label, mass = row
-            found.append((text(label), number(mass)))
+            pairs.append((text(label), number(mass)))
         except (Unreadable, ValueError):
             raise BadTable(path, place, "a row must hold a value and a probability") from None
-    if not found:
+    if not pairs:
         raise BadTable(path, None, "the table must not be empty")
-    return found
+    return pairs

@@ -27,8 +27,8 @@ from sfumato.models.numerals import Numerals
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.cells import Missing, missing_rows
 from sfumato.tables.frames import columns_of, framed_columns, has_index, written_columns
-from sfumato.tables.kept_columns import check_spellings
 from sfumato.tables.named_loss import named_loss
+from sfumato.tables.pass_through import check_spellings
 from sfumato.tables.problems import BadTable
 from sfumato.tables.row_coins import RowCoins, release_coins, row_addresses
 from sfumato.tables.row_order import Order, order_tells
@@ -59,22 +59,22 @@ class _Cells:
     def of(cls, spec: ColumnSpec, frame: Any, names: Sequence[str], source: str) -> _Cells:
         """The cells of a frame, without the rows that are to be dropped."""
         columns = columns_of(frame, names, source)
-        leaving = written_columns(frame, spec.beside.linked, source)
+        leaving = written_columns(frame, spec.pass_through.linked, source)
         if spec.features:  # predicted from what cells mean
-            check_spellings(leaving, spec.beside.linked, source)
+            check_spellings(leaving, spec.pass_through.linked, source)
         else:
             columns |= leaving
-        gone = missing_rows(columns[spec.column])
-        if gone and spec.missing is Missing.REFUSE:
-            rule = f"the value must not be missing; {len(gone):,} are (missing: drop or symbol)"
-            raise BadTable(source, gone[0] + 1, rule)
-        if not gone or spec.missing is Missing.SYMBOL:
-            return cls(columns, None, len(gone))
-        left = sorted(set(range(len(columns[spec.column]))) - set(gone))
+        missing = missing_rows(columns[spec.column])
+        if missing and spec.missing is Missing.REFUSE:
+            rule = f"the value must not be missing; {len(missing):,} are (missing: drop or symbol)"
+            raise BadTable(source, missing[0] + 1, rule)
+        if not missing or spec.missing is Missing.SYMBOL:
+            return cls(columns, None, len(missing))
+        left = sorted(set(range(len(columns[spec.column]))) - set(missing))
         if not left:
             raise BadTable(source, None, "at least one value must not be missing")
         rest = {name: [cells[row] for row in left] for name, cells in columns.items()}
-        return cls(rest, left, len(gone))
+        return cls(rest, left, len(missing))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +100,7 @@ class FittedColumn:
 
     def release(self, frame: Any, progress: Progress | None = None) -> Privatized:
         """Release the column of a frame, with its certificate."""
-        cells = _released_cells(self.spec, frame)
+        cells = _Cells.of(self.spec, frame, self.spec.released_columns, _FRAME)
         knowledge = self.knowledge.of_people(cells.columns, _FRAME)
         sampler = self.sampler or _within_budget(self.spec, knowledge, progress)
         return _released(self.spec, frame, cells, knowledge, sampler)
@@ -110,15 +110,10 @@ def learn_and_release(spec: ColumnSpec, frame: Any, progress: Progress | None = 
     """Learn from the very rows that are released, which the certificate says."""
     if not spec.features:
         return FittedColumn.learnt(spec, frame, Records.PRIVATE).release(frame, progress)
-    cells = _released_cells(spec, frame)
+    cells = _Cells.of(spec, frame, spec.released_columns, _FRAME)
     knowledge = learn_each(spec, cells.columns)
     sampler = _within_budget(spec, knowledge, progress)
     return _released(spec, frame, cells, knowledge, sampler)
-
-
-def _released_cells(spec: ColumnSpec, frame: Any) -> _Cells:
-    names = [] if spec.identity is None else [spec.identity]
-    return _Cells.of(spec, frame, [*spec.learnt_columns, *spec.beside.kept, *names], _FRAME)
 
 
 def _within_budget(
@@ -210,7 +205,7 @@ def _private_notes(
         raise BadTable(_FRAME, None, _ORDERED)
     notes = [
         f"the values look tied to {name!r}, which was declared to tell nothing of them"
-        for name in spec.beside.independent
+        for name in spec.pass_through.independent
         if order_tells(rest[_sorted_by(cells.columns[name])])
     ]
     rare = single_occurrences(places.tolist()) if knowledge.kind is Kind.SYMBOLS else 0
@@ -254,4 +249,4 @@ def _framed(
     if turn is not None:
         values = [values[row] for row in turn]
         rows = turn if rows is None else [rows[row] for row in turn]
-    return framed_columns(frame, spec.beside.kept, {spec.column: values}, rows)
+    return framed_columns(frame, spec.pass_through.columns, {spec.column: values}, rows)

@@ -53,10 +53,10 @@ def rivals(spec: ColumnSpec, knowledge: Knowledge) -> tuple[Rival, ...]:
         'a constant'
     """
     if isinstance(knowledge.where, Lattice):
-        found = list(_for_numbers(spec, knowledge, knowledge.where))
+        ways = list(_for_numbers(spec, knowledge, knowledge.where))
     else:
-        found = list(_for_symbols(spec, knowledge))
-    return tuple(sorted(found, key=lambda rival: rival.cost))
+        ways = list(_for_symbols(spec, knowledge))
+    return tuple(sorted(ways, key=lambda rival: rival.cost))
 
 
 def _for_symbols(spec: ColumnSpec, knowledge: Knowledge) -> Iterator[Rival]:

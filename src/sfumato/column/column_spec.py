@@ -17,7 +17,7 @@ from sfumato.core.randomness import Randomness
 from sfumato.models.encoding import Raw, Symbols, text
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, read_each
 from sfumato.tables.frames import column_list
-from sfumato.tables.kept_columns import Beside
+from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.row_order import Order
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class ColumnSpec:
             tell nothing of the values.
         randomness: Source of coins; secure if not given.
         purpose: A simulation may use seeded coins; a release may not.
-        beside: The columns that leave beside the released one; follows from the others.
+        pass_through: The columns that leave beside the released one; follows from the others.
 
     Examples:
         >>> asked = ColumnSpec("salary", epsilon=1, keep=["town"], order="shuffled")
-        >>> asked.budget, asked.beside.linked
+        >>> asked.budget, asked.pass_through.linked
         (LIP(epsilon=1.0, delta=0.0), ('town',))
     """
 
@@ -94,7 +94,7 @@ class ColumnSpec:
     identity: str | None = None
     randomness: Randomness | None = None
     purpose: Purpose = Purpose.RELEASE
-    beside: Beside = field(init=False, repr=False)
+    pass_through: PassThrough = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.features and (self.radius is not None or self.ratio is not None):
@@ -108,7 +108,7 @@ class ColumnSpec:
             "delta": float(self.delta),
             "ldp": None if self.ldp is None else float(self.ldp),
             "interval": _interval(self.interval),
-            "beside": _beside(self),
+            "pass_through": _pass_through(self),
             "order": choice("order", Order, self.order),
         }
         for name, value in checked.items():
@@ -141,7 +141,13 @@ class ColumnSpec:
     @property
     def learnt_columns(self) -> list[str]:
         """The columns that records must have."""
-        return [self.column, *self.features, *self.beside.linked]
+        return [self.column, *self.features, *self.pass_through.linked]
+
+    @property
+    def released_columns(self) -> list[str]:
+        """The columns that a table to be released must have."""
+        names = [] if self.identity is None else [self.identity]
+        return [*self.learnt_columns, *self.pass_through.columns, *names]
 
     def cells(self, values: Sequence[Raw]) -> Sequence[Raw]:
         """The values with missing ones as the symbol that stands for them, if one does."""
@@ -159,11 +165,11 @@ class ColumnSpec:
 
 def options_with_defaults(column: str, options: dict[str, Any]) -> dict[str, Any]:
     """Every field of a spec, as given or by default; what is no field is refused by its name."""
-    known = {part.name: part.default for part in fields(ColumnSpec) if part.init}
+    defaults = {part.name: part.default for part in fields(ColumnSpec) if part.init}
     for name in options:
-        if name not in known:
-            raise InvalidParameter("option", name, f"be one of {', '.join(known)}")
-    given = known | {"column": column} | options
+        if name not in defaults:
+            raise InvalidParameter("option", name, f"be one of {', '.join(defaults)}")
+    given = defaults | {"column": column} | options
     if given["epsilon"] is MISSING:
         raise InvalidParameter("epsilon", None, "be given")
     return given
@@ -182,12 +188,12 @@ def feature_names(prior: object) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-def _beside(spec: ColumnSpec) -> Beside:
+def _pass_through(spec: ColumnSpec) -> PassThrough:
     """Kept columns; one that names the rows does only that, by declaration."""
     declared = list(column_list("independent", spec.independent))
     if spec.identity in column_list("keep", spec.keep) and spec.identity not in declared:
         declared.append(spec.identity)
-    return Beside.of(spec.keep, declared, [spec.column])
+    return PassThrough.of(spec.keep, declared, [spec.column])
 
 
 def _interval(ends: Any) -> tuple[float, float] | None:

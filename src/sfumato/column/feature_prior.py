@@ -147,9 +147,9 @@ class FeaturePrior:
         """
         columns = _Columns.of(features)
         cells = _rows_for(columns, features, values)
-        known = _alphabet_of(values) if alphabet is None else alphabet
-        places = known.indices(list(values))
-        return cls._fitted(columns, cells, places, known, _classifier(classifier), floor, folds)
+        symbols = _alphabet_of(values) if alphabet is None else alphabet
+        places = symbols.indices(list(values))
+        return cls._fitted(columns, cells, places, symbols, _classifier(classifier), floor, folds)
 
     @classmethod
     def cross_fitted(
@@ -199,8 +199,8 @@ class FeaturePrior:
         copied = _classifier(classifier)
         priors = np.empty((places.size, len(alphabet)))
         for out in _left_out(places.size, folds):
-            kept = ~out
-            others = cls._fitted(columns, cells[kept], places[kept], alphabet, copied, floor, folds)
+            rest = ~out
+            others = cls._fitted(columns, cells[rest], places[rest], alphabet, copied, floor, folds)
             priors[out] = others._priors(cells[out])
         return checks.read_only(priors)
 
@@ -233,8 +233,8 @@ class FeaturePrior:
         temperature = 1.0
         if places.size > 1:
             for out in _left_out(places.size, folds):
-                kept = ~out
-                without = _Model.trained(columns, cells[kept], places[kept], classifier)
+                rest = ~out
+                without = _Model.trained(columns, cells[rest], places[rest], classifier)
                 unseen[out] = without.predicted(cells[out], size)
             temperature = _temperature(unseen, places, part)
         return cls(alphabet, part, temperature, columns, model)
@@ -270,16 +270,16 @@ class _Model:
         if self.classifier is None:
             table[:, self.seen] = 1.0
             return table
-        told = self.classifier.predict_proba(self.encoder.transform(cells))
-        found = np.asarray(told, dtype=np.float64)
-        if found.shape != (len(cells), self.seen.size):
+        predicted = self.classifier.predict_proba(self.encoder.transform(cells))
+        shares = np.asarray(predicted, dtype=np.float64)
+        if shares.shape != (len(cells), self.seen.size):
             rule = "predict one probability for each person and class"
-            raise InvalidParameter("classifier", found.shape, rule)
-        sums = found.sum(axis=1, keepdims=True)
-        if not (np.all(found >= 0) and np.all((sums > 0) & np.isfinite(sums))):
+            raise InvalidParameter("classifier", shares.shape, rule)
+        sums = shares.sum(axis=1, keepdims=True)
+        if not (np.all(shares >= 0) and np.all((sums > 0) & np.isfinite(sums))):
             rule = "predict probabilities: finite, nowhere negative, not all 0"
             raise InvalidParameter("classifier", "others", rule)
-        table[:, self.seen] = found / sums
+        table[:, self.seen] = shares / sums
         return table
 
 

@@ -21,7 +21,7 @@ from sfumato.models.numerals import PLAIN, Numerals
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.cells import read_each
 from sfumato.tables.headers import no_column
-from sfumato.tables.kept_columns import Groups
+from sfumato.tables.pass_through import Groups
 from sfumato.tables.problems import BadTable
 
 Columns: TypeAlias = Mapping[str, Sequence[Raw]]

@@ -78,8 +78,8 @@ def paper_laplace_scale(width: float, epsilon: float, least: float) -> float:
         [LIP, Thm. 6]
     """
     mass = checks.proper_fraction("least", least)
-    told = math.log1p(math.expm1(checks.epsilon("epsilon", epsilon)) / (1 - mass))
-    return checks.positive("width", width) / told * (1 + 16 * UNIT)
+    level = math.log1p(math.expm1(checks.epsilon("epsilon", epsilon)) / (1 - mass))
+    return checks.positive("width", width) / level * (1 + 16 * UNIT)
 
 
 def paper_sampling_rate(epsilon: float, delta: float) -> float:

@@ -261,7 +261,7 @@ def _lifted(masses: Floats, added: float) -> float:
 def _evenest_mixture(rows: Floats) -> Floats:
     """The mixture of rows whose least entry is largest: the value of a matrix game."""
     count, size = rows.shape
-    found = linprog(
+    solution = linprog(
         np.append(np.zeros(count), -1.0),
         np.column_stack([-rows.T, np.ones(size)]),
         np.zeros(size),
@@ -270,7 +270,7 @@ def _evenest_mixture(rows: Floats) -> Floats:
         method="highs",
     )
     candidates = [*rows]
-    if found.x is not None and (weights := np.clip(found.x[:count], 0.0, None)).sum() > 0:
+    if solution.x is not None and (weights := np.clip(solution.x[:count], 0.0, None)).sum() > 0:
         # Clipped, the weights are those of a mixture, whatever the solver's tolerance was.
         candidates.append(weights @ rows / weights.sum())
     return max(candidates, key=lambda row: float(row.min()))

@@ -97,8 +97,8 @@ def sampling(
     share, size = belief / belief.sum(), lattice.count
 
     def rows(hidden: float) -> Channel:
-        kept = 1 - min(hidden, 1.0)
-        return Channel.from_probabilities(kept * np.eye(size) + (1 - kept) * share)
+        honest = 1 - min(hidden, 1.0)
+        return Channel.from_probabilities(honest * np.eye(size) + (1 - honest) * share)
 
     hidden = least_factor(rows, (UNIT, 1.0), belief, budget)
     return number_design(rows(hidden), lattice, None, belief, budget)
@@ -133,8 +133,8 @@ def number_design(
     lip = leakage_within(channel, belief, budget.delta)
     # Halving ends a hair above the least level; a budget that is kept is none the less kept.
     if lip.epsilon > budget.epsilon:
-        kept = approximate_leakage(channel, belief, budget.epsilon).delta <= budget.delta
-        lip = budget if kept else lip
+        within = approximate_leakage(channel, belief, budget.epsilon).delta <= budget.delta
+        lip = budget if within else lip
     per_point = (channel.probabilities * distances(lattice)[:, channel.outputs]).sum(axis=1)
     return NumberDesign(
         channel=channel,

@@ -67,15 +67,15 @@ def _expected_error(points: Floats, belief: Floats, owner: Ints, budget: float) 
     before, after = others * mass[starts] >= half, others * mass[ends] + more * own < half
     within = (half + more * mass[starts]) / (others + more)
     reached = np.where(before, half / others, np.where(after, (half - more * own) / others, within))
-    told = np.clip(np.searchsorted(mass[1:], reached), 0, points.size - 1)
+    guess = np.clip(np.searchsorted(mass[1:], reached), 0, points.size - 1)
 
     def distance(first: Ints, last: Ints) -> Floats:
-        middle = np.clip(told + 1, first, last)
-        left = points[told] * (2 * mass[middle] - mass[first] - mass[last])
+        middle = np.clip(guess + 1, first, last)
+        left = points[guess] * (2 * mass[middle] - mass[first] - mass[last])
         return np.asarray(left + moment[last] + moment[first] - 2 * moment[middle])
 
-    whole = np.zeros_like(ends), np.full_like(ends, points.size)
-    return float((others * distance(*whole) + more * distance(starts, ends)).sum())
+    everything = np.zeros_like(ends), np.full_like(ends, points.size)
+    return float((others * distance(*everything) + more * distance(starts, ends)).sum())
 
 
 def _quantile_cells(belief: Floats, cells: int) -> Ints:
@@ -113,9 +113,9 @@ def _level(masses: Floats, budget: float) -> float:
 
     def within(level: float) -> bool:
         others = 1 / (masses.size - 1 + math.exp(level))
-        told = others + (1 - masses.size * others) * masses
-        kept = 1 - (masses.size - 1) * others
-        ratio = max(kept / float(told.min()), float(told.max()) / others)
+        marginal = others + (1 - masses.size * others) * masses
+        own = 1 - (masses.size - 1) * others
+        ratio = max(own / float(marginal.min()), float(marginal.max()) / others)
         return math.log(ratio) <= budget
 
     return boundary(within, budget, min(2 * budget, _LARGEST), steps=_HALVINGS)

@@ -107,9 +107,9 @@ def least_noise_each(
         if chosen.tobytes() in tried:
             break
         tried.add(chosen.tobytes())
-        found = _stretched(noise, lattice, sizes[chosen], belief, budget)
-        if found is not None and found.cost < best.cost:
-            best = found
+        tried_design = _stretched(noise, lattice, sizes[chosen], belief, budget)
+        if tried_design is not None and tried_design.cost < best.cost:
+            best = tried_design
     return best
 
 

@@ -31,7 +31,7 @@ from sfumato.record.published_noise import Shape
 from sfumato.record.vector_noise import axis_scales
 from sfumato.tables.cells import Missing, missing_rows
 from sfumato.tables.frames import column_list, columns_of, written_columns
-from sfumato.tables.kept_columns import FEWEST_ROWS, Beside, Groups
+from sfumato.tables.pass_through import FEWEST_ROWS, Groups, PassThrough
 from sfumato.tables.problems import BadTable
 
 Cells = Mapping[str, Sequence[Raw]]
@@ -101,7 +101,7 @@ class People:
             knows other records.
     """
 
-    beside: Beside
+    beside: PassThrough
     groups: tuple[Group, ...]
     columns: Numbers
     others: dict[str, list[Raw]]
@@ -191,7 +191,7 @@ def known_people(
             "or declare them independent (independent)"
         )
         raise InvalidParameter("coupling", "a joint density", rule)
-    more = [*beside.kept, *([] if identity is None else [identity])]
+    more = [*beside.columns, *([] if identity is None else [identity])]
     rows, numbers, others, dropped = _present(frame, names, more, beside, asked.missing, FRAME)
     half = axis_scales("accuracy", asked.accuracy, len(names))
     past, owner, learnt = numbers, None, Groups.of(others, beside.linked) if beside.linked else None
@@ -223,12 +223,12 @@ def _check_rows(rows: int) -> None:
         raise BadTable(FRAME, None, rule)
 
 
-def _beside(asked: Asked, names: Sequence[str], identity: str | None) -> Beside:
+def _beside(asked: Asked, names: Sequence[str], identity: str | None) -> PassThrough:
     """Kept columns; one that names the rows does only that, by declaration."""
     declared = list(column_list("independent", asked.independent))
     if identity in column_list("keep", asked.keep) and identity not in declared:
         declared.append(str(identity))
-    return Beside.of(asked.keep, declared, names)
+    return PassThrough.of(asked.keep, declared, names)
 
 
 def _groups(
@@ -265,7 +265,7 @@ def _present(
     frame: Any,
     names: Sequence[str],
     others: Sequence[str],
-    beside: Beside,
+    beside: PassThrough,
     missing: str,
     source: str,
 ) -> tuple[Ints, Numbers, dict[str, list[Raw]], int]:

@@ -228,7 +228,7 @@ def publish(
     released = dict(zip(people.names, values.T.tolist(), strict=True))
     certificate = _certificate(people, added, best, asked, steps, turned)
     return Published(
-        framed_columns(frame, people.beside.kept, released, people.rows[turn].tolist()),
+        framed_columns(frame, people.beside.columns, released, people.rows[turn].tolist()),
         replace(certificate, fingerprint=_fingerprint(certificate, asked, plan, coins)),
         values,
         Silence.of(people, added, steps),

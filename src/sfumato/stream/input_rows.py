@@ -13,7 +13,7 @@ from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
 from sfumato.store.chain import value_tag
 from sfumato.store.protocol import Identity, Input
 from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time, is_missing, stream_name
-from sfumato.tables.kept_columns import Beside
+from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
 
@@ -68,8 +68,8 @@ class Reading:
             raise InvalidParameter("missing", "symbol", rule)
 
     def _check_kept(self, model: StreamModel) -> None:
-        beside = Beside.of(self.keep, self.independent, model.values)
-        for name in beside.kept:
+        beside = PassThrough.of(self.keep, self.independent, model.values)
+        for name in beside.columns:
             if name in (model.stream, self.event):
                 rule = "not name streams or events: they leave anyway"
                 raise InvalidParameter("keep", name, rule)

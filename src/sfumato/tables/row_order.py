@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from sfumato.core.arrays import Floats
-from sfumato.tables.kept_columns import FEWEST_ROWS
+from sfumato.tables.pass_through import FEWEST_ROWS
 
 _CHANCE = 1e-7
 """Of each test, that a table in no order is found to be in one; there are 13 tests."""

@@ -9,23 +9,23 @@ import pytest
 from sfumato.column.privatize import privatize
 from sfumato.core.errors import InvalidParameter
 from sfumato.tables.frames import written_columns
-from sfumato.tables.kept_columns import FEWEST_ROWS, Beside, Groups
+from sfumato.tables.pass_through import FEWEST_ROWS, Groups, PassThrough
 from sfumato.tables.problems import BadTable
 
 
 def test_a_kept_column_is_knowledge_unless_it_is_declared() -> None:
-    found = Beside.of(["a", "b", "c"], ["b"], ["x"])
+    found = PassThrough.of(["a", "b", "c"], ["b"], ["x"])
     assert (found.linked, found.independent) == (("a", "c"), ("b",))
     assert any("'a', 'c'" in remark for remark in found.remarks)
     assert any("'b'" in remark and "declared" in remark for remark in found.remarks)
-    assert Beside.of([], [], ["x"]).remarks == ()
+    assert PassThrough.of([], [], ["x"]).remarks == ()
 
 
 def test_only_what_is_kept_can_be_declared_and_what_is_released_is_not_kept() -> None:
     with pytest.raises(InvalidParameter, match="independent must name columns that are kept"):
-        Beside.of(["a"], ["b"], ["x"])
+        PassThrough.of(["a"], ["b"], ["x"])
     with pytest.raises(InvalidParameter, match="keep must not name a column that is released"):
-        Beside.of(["a", "x"], [], ["x"])
+        PassThrough.of(["a", "x"], [], ["x"])
 
 
 def test_a_group_is_the_same_however_another_file_wrote_its_values() -> None:

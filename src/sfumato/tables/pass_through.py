@@ -21,7 +21,6 @@ from sfumato.tables.cells import is_missing
 from sfumato.tables.frames import Written, column_list, exactly
 from sfumato.tables.problems import BadTable
 
-Ints: TypeAlias = Ints
 Columns: TypeAlias = Mapping[str, Sequence[Raw]]
 Cell: TypeAlias = tuple[str, str]
 Key: TypeAlias = tuple[Cell, ...]
@@ -31,51 +30,53 @@ FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class PassThrough:
     """The columns that leave as they are.
 
     Attributes:
-        kept: All of them, in their order.
+        columns: All of them, in their order.
         linked: Those that may tell of what is released: the rows are grouped by them.
         independent: Those that were declared to tell nothing of it.
 
     Examples:
-        >>> Beside.of(["home", "id"], ["id"], ["income"])
-        Beside(kept=('home', 'id'), linked=('home',), independent=('id',))
+        >>> PassThrough.of(["home", "id"], ["id"], ["income"])
+        PassThrough(columns=('home', 'id'), linked=('home',), independent=('id',))
     """
 
-    kept: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, keep: Sequence[str], independent: Sequence[str], released: Sequence[str]) -> Beside:
+    def of(
+        cls, keep: Sequence[str], independent: Sequence[str], released: Sequence[str]
+    ) -> PassThrough:
         """The columns to keep, those among them that tell nothing, and those that are released."""
-        kept, declared = column_list("keep", keep), column_list("independent", independent)
-        for name in kept:
+        columns, declared = column_list("keep", keep), column_list("independent", independent)
+        for name in columns:
             if name in released:
                 raise InvalidParameter("keep", name, "not name a column that is released")
         for name in declared:
-            if name not in kept:
+            if name not in columns:
                 raise InvalidParameter("independent", name, "name columns that are kept")
-        linked = tuple(name for name in kept if name not in declared)
-        return cls(tuple(kept), linked, tuple(declared))
+        linked = tuple(name for name in columns if name not in declared)
+        return cls(tuple(columns), linked, tuple(declared))
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a certificate says of them."""
-        told = []
+        remarks = []
         if self.linked:
-            told.append(
+            remarks.append(
                 f"{_listed(self.linked)} {_verbs(self.linked, 'are')} knowledge: what is promised "
                 f"holds within every group of equal values of {_them(self.linked)}"
             )
         if self.independent:
-            told.append(
+            remarks.append(
                 f"{_listed(self.independent)} {_verbs(self.independent, 'were')} declared to tell "
                 "nothing of it: otherwise more is told than this says"
             )
-        return tuple(told)
+        return tuple(remarks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,10 +102,10 @@ class Groups:
     @classmethod
     def of(cls, table: Columns, columns: Sequence[str]) -> Groups:
         """Group the rows of a table; a missing value is a value like any other."""
-        told = _keys(table, columns)
-        keys = tuple(sorted(set(told)))
+        of_row = _keys(table, columns)
+        keys = tuple(sorted(set(of_row)))
         place = {key: number for number, key in enumerate(keys)}
-        return cls(tuple(columns), keys, np.array([place[key] for key in told], dtype=np.int64))
+        return cls(tuple(columns), keys, np.array([place[key] for key in of_row], dtype=np.int64))
 
     @property
     def sizes(self) -> Ints:
@@ -136,15 +137,15 @@ class Groups:
             BadTable: If a row belongs to none; the row is named, its values are not.
         """
         place = {key: number for number, key in enumerate(self.keys)}
-        told = [
-            _translated(table[name], known)
-            for name, known in zip(self.columns, zip(*self.keys, strict=True), strict=True)
+        cells = [
+            _translated(table[name], recorded)
+            for name, recorded in zip(self.columns, zip(*self.keys, strict=True), strict=True)
         ]
-        found = [place.get(key, -1) for key in zip(*told, strict=True)]
-        if -1 in found:
+        owners = [place.get(key, -1) for key in zip(*cells, strict=True)]
+        if -1 in owners:
             rule = f"its values of {_listed(self.columns)} must occur in the records learnt from"
-            raise BadTable(source, found.index(-1) + 1, rule)
-        return np.array(found, dtype=np.int64)
+            raise BadTable(source, owners.index(-1) + 1, rule)
+        return np.array(owners, dtype=np.int64)
 
 
 def check_spellings(table: Columns, columns: Sequence[str], source: str) -> None:
@@ -162,18 +163,18 @@ def check_spellings(table: Columns, columns: Sequence[str], source: str) -> None
             raise BadTable(source, None, rule)
 
 
-def _translated(cells: Sequence[Raw], known: Iterable[Cell]) -> list[Cell | None]:
+def _translated(cells: Sequence[Raw], recorded: Iterable[Cell]) -> list[Cell | None]:
     """Cells as records wrote them; None for one that they do not know, or not without doubt."""
-    own, there = [_key(cell) for cell in cells], set(known)
+    own, there = [_key(cell) for cell in cells], set(recorded)
     here, ways = _ways(own), _ways(there)
 
-    def found(cell: Cell) -> Cell | None:
+    def translated(cell: Cell) -> Cell | None:
         if cell in there:
             return cell
         theirs = ways.get(cell[0], set())
         return next(iter(theirs)) if len(theirs) == len(here[cell[0]]) == 1 else None
 
-    return [found(cell) for cell in own]
+    return [translated(cell) for cell in own]
 
 
 def _ways(cells: Iterable[Cell]) -> dict[str, set[Cell]]:
