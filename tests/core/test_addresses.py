@@ -23,7 +23,8 @@ from sfumato.core.randomness import Address, Domain, Randomness, keyed, seeded
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
 from sfumato.record.publish import publish
-from sfumato.series.series_methods import METHODS, Setting
+from sfumato.series.series_methods import METHODS
+from sfumato.series.series_spec import SeriesSpec
 from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.partition.batch_loss import additive
@@ -131,7 +132,7 @@ def of_moments(coins: Randomness) -> None:
 def of_series(coins: Randomness) -> None:
     for way in METHODS.values():
         for epsilon in (1.0, 2.5):
-            setting = Setting(1.0, epsilon, 1e-6, LENGTH, 4, series=SERIES)
+            setting = SeriesSpec(1.0, epsilon, 1e-6, LENGTH, 4, truth=SERIES)
             try:
                 method = way.make(setting)
             except InvalidParameter:
@@ -304,7 +305,7 @@ def test_the_attack_proves_values_where_plans_share_their_coins() -> None:
 def test_a_simulation_has_other_coins_than_a_release() -> None:
     measure = loss.hamming(CHAIN.alphabet)
     chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
-    made = METHODS["realtime"].make(Setting(1.0, 1.0, 1e-6, LENGTH, 4, series=SERIES))
+    made = METHODS["realtime"].make(SeriesSpec(1.0, 1.0, 1e-6, LENGTH, 4, truth=SERIES))
     moments = TemporalPlan(chain, chain, 1.0), Answer.of(Alphabet("ab"))
     table = {"x": ["a", "b"] * 6, "y": [1.0, 2.0] * 6}
     coins = Recorder()
@@ -329,7 +330,7 @@ def test_the_same_plan_again_gives_the_same_answers() -> None:
         for epsilon in (1.0, 1.0, 1.001)
     ]
     assert told[0] == told[1]
-    method = METHODS["realtime"].make(Setting(1.0, 1.0, 1e-6, LENGTH, 4, series=SERIES))
+    method = METHODS["realtime"].make(SeriesSpec(1.0, 1.0, 1e-6, LENGTH, 4, truth=SERIES))
     once, again = (method.release(SERIES, keyed(SECRET), name="flights") for _ in range(2))
     assert once.tolist() == again.tolist()
 
@@ -368,6 +369,6 @@ def test_noise_of_two_plans_does_not_cancel() -> None:
     """Two budgets for one stream: the noises are no multiples of each other."""
     zero, noises = np.zeros(3000), []
     for epsilon in (1.0, 1.5):
-        method = METHODS["gaussian"].make(Setting(1.0, epsilon, 1e-6, 3000, 4, series=zero))
+        method = METHODS["gaussian"].make(SeriesSpec(1.0, epsilon, 1e-6, 3000, 4, series=zero))
         noises.append(method.release(zero, keyed(SECRET), name="flights"))
     assert abs(stats.pearsonr(*noises).statistic) < 0.1

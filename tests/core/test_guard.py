@@ -16,9 +16,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from inspect import isabstract, signature
+from inspect import isabstract
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +35,9 @@ from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Address, Randomness, secure
 from sfumato.models.markov import MarkovChain
-from sfumato.series.filters import Filter
-from sfumato.series.realtime import Realtime, RunningSeries
-from sfumato.series.rivals import pegasus, tops, tree, windowed
-from sfumato.series.rivals.fast import Fast, Filtering
+from sfumato.series.memory import Memory
+from sfumato.series.realtime import Realtime
+from sfumato.series.series_release import SeriesRelease
 from sfumato.store.memory import MemoryStore
 from sfumato.store.protocol import Answer as Stored
 from sfumato.store.protocol import Position
@@ -83,16 +81,12 @@ class Yielding:
 
 # What remembers, found in the source -----------------------------------------------------------
 
-FILTERED = set(signature(Filter.update).parameters)
 HELD = {
     "stream.partition.boxes.Boxes": "one call's own",
     "stream.compile._Garden": "one call's own",
     "record.best_round_noise._Game": "one call's own",
     "stream.fleet_arrays.StreamArrays": "held by a fleet, or by the one stream of a release",
     "stream.single_stream.SingleStream": "held by an InstantRelease, under its lock",
-    "series.rivals.pegasus._Deviations": "held by a _Grouping",
-    "series.rivals.windowed._Halves": "held by a Publishing",
-    "series.rivals.windowed._Absorbed": "held by a Publishing",
     "store.chain.Anchor": "held by a SqliteStore, under its lock",
     "store.ledger_check._Stream": "one call's own",
     "store.ledger_check.LedgerReport": "one call's own",
@@ -190,13 +184,9 @@ def test_whatever_remembers_is_guarded_or_held_by_what_is() -> None:
     known = kinds()
     loose = {name for name, active in classes() if active and name in known}
     loose -= {name for name in loose if issubclass(known[name], Guarded)}
-    loose -= {name for name in loose if is_filter(known[name])}  # held by a RunningSeries
+    # A memory is held by a SeriesRelease, under its lock.
+    loose -= {name for name in loose if issubclass(known[name], Memory)}
     assert loose == set(HELD)
-
-
-def is_filter(kind: type) -> bool:
-    update = getattr(kind, "update", None)
-    return update is not None and set(signature(update).parameters) == FILTERED
 
 
 def test_a_class_that_changes_is_recognised() -> None:
@@ -226,48 +216,6 @@ def running() -> Case:
     method = Realtime.laplace(1.0, epsilon=1.0, length=BUDGET)
     made = method.begin(Yielding())
     return Case(made, lambda _: made.step(1.0), BUDGET, lambda: made.time)
-
-
-def binary_tree() -> Case:
-    made: Any = tree.BinaryTree.at(1.0, 1.0, BUDGET).begin(Yielding())
-    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: int(made._time))
-
-
-def square_root_tree() -> Case:
-    made: Any = tree.SquareRootTree.at(1.0, 1.0, 1e-6, BUDGET).begin(Yielding())
-    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: int(made._time))
-
-
-def filtering() -> Case:
-    method = Fast.at(1.0, 5.0, BUDGET, process_variance=1.0)
-    made = method.begin(Yielding())
-    return Case(made, lambda _: made.step(1.0), BUDGET, lambda: made.measured)
-
-
-def grouping() -> Case:
-    made: Any = pegasus.Pegasus.at(1.0, 1.0).begin(Yielding())
-    made._limit = 2**60  # a group that is never closed
-    return Case(made, lambda _: made.step(1.0), THREADS * EACH, lambda: int(made._group._count))
-
-
-def publishing() -> Case:
-    made: Any = windowed.BudgetDistribution.at(1.0, 1.0, 10).begin(Yielding())
-    return Case(made, lambda _: made.step(1.0), THREADS * EACH, lambda: made._ledger._sequence + 1)
-
-
-def window_ledger() -> Case:
-    made = windowed.Ledger(width=5, limit=Fraction(BUDGET))
-    return Case(made, lambda _: made.charge(1.0), BUDGET, lambda: int(made.latest))
-
-
-def tops_running() -> Case:
-    made: Any = tops.Tops.at(100.0, 1.0, 40).begin(Yielding())
-    return Case(made, lambda _: made.step(9.0), THREADS * EACH, lambda: int(made._time))
-
-
-def topl_running() -> Case:
-    made: Any = tops.Topl.at(100.0, 1.0, 10**6).begin(Yielding())
-    return Case(made, lambda _: made.step(9.0), THREADS * EACH, lambda: int(made._reports.sum()))
 
 
 def moments() -> Case:
@@ -328,15 +276,7 @@ def stored(number: int) -> tuple[list[Stored], list[Position]]:
 
 
 CASES: dict[type, Callable[[], Case]] = {
-    RunningSeries: running,
-    tree._Tree: binary_tree,
-    tree._Root: square_root_tree,
-    Filtering: filtering,
-    pegasus._Grouping: grouping,
-    windowed.Publishing: publishing,
-    windowed.Ledger: window_ledger,
-    tops._Tops: tops_running,
-    tops._Topl: topl_running,
+    SeriesRelease: running,
     TemporalRelease: moments,
     LeakageHistory: account,
     Ledgers: ledgers,
@@ -395,7 +335,7 @@ def test_eight_threads_release_what_one_budget_allows(kind: type) -> None:
 def test_without_its_lock_a_release_is_caught_spending_twice() -> None:
     made = Realtime.laplace(1.0, epsilon=1.0, length=BUDGET).begin(Yielding(pause=1e-4))
     made._lock = nullcontext()
-    released, _ = hammered(Case(made, lambda _: made.step(1.0), BUDGET, lambda: 0))
+    released, _ = hammered(Case(made, lambda _: made.advance([1.0]), BUDGET, lambda: 0))
     assert released > BUDGET
 
 

@@ -15,14 +15,10 @@ from scipy import stats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.randomness import Address, Randomness, seeded
+from sfumato.noise.gaussian_noise import GaussianNoise
+from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.noise.long_weights import weight_limbs
-from sfumato.noise.series_noise import (
-    GaussianNoise,
-    LaplaceNoise,
-    TableNoise,
-    on_lattice,
-    series_lattice,
-)
+from sfumato.noise.number_noise import TableNoise, on_lattice, series_lattice
 
 Floats = NDArray[np.float64]
 
@@ -232,7 +228,7 @@ def test_gaussian_ratio_is_never_below_sensitivity_over_deviation(
 
 def exact_weights(noise: TableNoise) -> list[Fraction]:
     """Every weight in full, as a part of all."""
-    digits = weight_limbs(noise._shares()).astype(object)
+    digits = weight_limbs(noise.shares()).astype(object)
     whole = [sum(int(d) << 31 * p for p, d in enumerate(one[::-1])) for one in digits.T]
     return [Fraction(weight, 1 << 31 * len(digits)) for weight in whole]
 
@@ -296,7 +292,7 @@ def test_a_coin_that_the_first_digits_leave_open_is_settled_by_all_of_them(
     rng, table = np.random.default_rng(3), noise._cumulative
     sums = list(itertools.accumulate(exact_weights(noise)))
     coin = {"lowest": 0, "highest": WHOLE - 1, "boundary": int(table[noise.reach])}[first]
-    more = len(weight_limbs(noise._shares())) // 2 - 1
+    more = len(weight_limbs(noise.shares())) // 2 - 1
     for _ in range(20):
         # Small ones as well, which reach cells of a tiny mass.
         rest = [int(rng.integers(0, WHOLE)) >> int(rng.integers(0, 62)) for _ in range(more)]

@@ -10,8 +10,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
 from sfumato.series.filter_banks import CORRELATIONS, Bank, learned, seasonal
-from sfumato.series.filters import Estimate, filter_arrays, resume_filter
+from sfumato.series.filters import Estimate
 from sfumato.series.realtime import Realtime
+from tests.series.test_filters import resumed
 
 Floats = NDArray[np.float64]
 WEEK = np.array([0.0, 40.0, 60.0, 30.0, -20.0, -70.0, -40.0])
@@ -177,13 +178,13 @@ def test_a_seasonal_series_in_parts_is_the_series_at_once() -> None:
     whole = estimates(seasonal(7), measured, 25.0)
     running = seasonal(7).begin(1)
     first = running.update(measured[:23], np.ones(23), np.full(23, 25.0))
-    resumed = resume_filter(seasonal(7), 1, filter_arrays(running))
-    rest = resumed.update(measured[23:], np.ones(37), np.full(37, 25.0))
+    again = resumed(seasonal(7), 1, running.arrays())
+    rest = again.update(measured[23:], np.ones(37), np.full(37, 25.0))
     assert np.array_equal(np.concatenate([first, rest]), whole)
     with pytest.raises(InvalidParameter):
-        resume_filter(seasonal(8), 1, filter_arrays(running))
+        resumed(seasonal(8), 1, running.arrays())
     with pytest.raises(InvalidParameter):
-        resume_filter(learned(), 1, filter_arrays(running))
+        resumed(learned(), 1, running.arrays())
 
 
 @pytest.mark.parametrize(("deviation", "useless"), [(2.0, False), (8.0, False), (3000.0, True)])
@@ -207,7 +208,8 @@ def test_a_bank_knows_its_own_error_and_that_of_silence(deviation: float, useles
 def test_the_risk_is_that_of_what_was_released() -> None:
     method = Realtime.gaussian(1.0, epsilon=2.0, delta=1e-6, length=60, estimate=seasonal(7))
     running = method.begin(seeded(1), purpose=Purpose.SIMULATION)
-    assert running.risk is None
+    assert running.risk() is None
     for value in weekly(60, 0.0, 1):
         running.step(float(value))
-    assert running.risk is not None and running.risk.error > 0
+    risk = running.risk()
+    assert risk is not None and risk.error > 0

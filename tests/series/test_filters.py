@@ -1,6 +1,7 @@
 """Filters against joint Gaussian conditioning, direct formulas and the Kalman bound."""
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -13,12 +14,11 @@ from sfumato.series.autoregressive import Autoregressive, kalman_bound
 from sfumato.series.filter_banks import learned
 from sfumato.series.filters import (
     Estimate,
-    filter_arrays,
+    Filter,
     kalman,
-    known_lag,
+    model_lag,
     one_lag,
     plain,
-    resume_filter,
     several_lags,
 )
 from tests.oracles import kalman as oracle
@@ -33,12 +33,19 @@ MODELS = [
 ESTIMATES: dict[str, Estimate] = {
     "plain": plain(),
     "one lag": one_lag(),
-    "known lag": known_lag(MODELS[0]),
+    "known lag": model_lag(MODELS[0]),
     "lags": several_lags(MODELS[2], 4),
     "kalman": kalman(MODELS[2]),
     "learned": learned(),
     "forgetting": learned(forgetting=0.99),
 }
+
+
+def resumed(estimate: Estimate, series: int, arrays: Mapping[str, Floats]) -> Filter:
+    """A filter that goes on from what was stored."""
+    running = estimate.begin(series)
+    running.restore(arrays)
+    return running
 
 
 def estimates(
@@ -118,11 +125,11 @@ def test_kalman_is_the_posterior_mean_with_gaps_and_changing_noise(model: Autore
 
 @pytest.mark.parametrize("weight", [1.0, 0.3])
 @pytest.mark.parametrize("model", MODELS[:2])
-def test_known_lag_is_algorithm_2_with_true_parameters(
+def test_model_lag_is_algorithm_2_with_true_parameters(
     model: Autoregressive, weight: float
 ) -> None:
     measured, noise = noisy(30, 1, 5, model.mean), 2.5
-    told = estimates(known_lag(model), measured, noise, weight)[:, 0]
+    told = estimates(model_lag(model), measured, noise, weight)[:, 0]
     rho, own = model.coefficients[0], weight**2 * noise
     expected = [measured[0, 0]]
     for value in measured[1:, 0]:
@@ -325,8 +332,8 @@ def test_a_filter_goes_on_from_its_arrays_as_if_nothing_had_happened(name: str, 
         running.update(measured[t : t + 1], weights[t : t + 1], variances[t : t + 1])
         for t in range(stop)
     ]
-    kept = filter_arrays(running)
-    again = resume_filter(estimate, 3, kept)
+    kept = running.arrays()
+    again = resumed(estimate, 3, kept)
     # What was kept is a copy: the first filter goes its own way.
     running.update(measured[:5] + 100, weights[:5], variances[:5])
     told.append(again.update(measured[stop:], weights[stop:], variances[stop:]))
@@ -351,16 +358,16 @@ def test_memory_does_not_grow(name: str) -> None:
     sizes = []
     for length in (20, 500):
         running.update(noisy(length, 2), np.ones(length), np.ones(length))
-        sizes.append(sum(array.nbytes for array in filter_arrays(running).values()))
+        sizes.append(sum(array.nbytes for array in running.arrays().values()))
     assert sizes[0] == sizes[1]
 
 
 def test_the_arrays_of_another_filter_are_refused() -> None:
-    kept = filter_arrays(plain().begin(1))
+    kept = plain().begin(1).arrays()
     with pytest.raises(InvalidParameter):
-        resume_filter(learned(), 1, kept)
+        resumed(learned(), 1, kept)
     with pytest.raises(InvalidParameter):
-        resume_filter(kalman(MODELS[0]), 1, {})
+        resumed(kalman(MODELS[0]), 1, {})
 
 
 def test_names_tell_rules_with_other_parameters_apart() -> None:
@@ -369,6 +376,6 @@ def test_names_tell_rules_with_other_parameters_apart() -> None:
         *(kalman(model) for model in MODELS if model is not MODELS[2]),
         one_lag(positive=False),
         several_lags(MODELS[2], 5),
-        known_lag(MODELS[1]),
+        model_lag(MODELS[1]),
     ]
     assert len({estimate.name for estimate in every}) == len(every)

@@ -1,7 +1,8 @@
 """Released series: the certificate follows from what leaves, and nothing else."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,27 @@ from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
 from sfumato.series.filter_banks import seasonal
 from sfumato.series.realtime import Realtime
-from sfumato.series.realtime_run import ReleasedSeries, release_series, series_method
+from sfumato.series.realtime_run import ReleasedSeries, release_series
 from sfumato.series.rivals.windowed import Windowed
-from sfumato.series.series_methods import METHODS, Setting
+from sfumato.series.series_methods import METHODS, series_method
 from sfumato.series.series_release import Unit
+from sfumato.series.series_spec import SeriesSpec
 
-SETTING = Setting(1.0, 2.0, 1e-6, 200)
+SPEC = SeriesSpec(1.0, 2.0, 1e-6, 200)
 VALUES: list[float | None] = [100 + 30 * math.sin(moment / 5) for moment in range(200)]
 
 
 def released(values: list[float | None] | None = None, **options: Any) -> ReleasedSeries:
-    given: dict[str, Any] = {"setting": SETTING, "randomness": seeded(1)}
-    given |= {"purpose": Purpose.SIMULATION} | options
-    return release_series(VALUES if values is None else values, **given)
+    run = {name: options.pop(name) for name in ("state", "name") if name in options}
+    spec = SeriesSpec.of(SPEC, **options)
+    coins: Any = {"randomness": seeded(1), "purpose": Purpose.SIMULATION}
+    return release_series(VALUES if values is None else values, spec, **run, **coins)
 
 
 @pytest.mark.parametrize("method", ["gaussian", "laplace", "tree", "square-root-tree"])
 def test_the_error_of_plain_noise_is_its_deviation(method: str) -> None:
     done = released(method=method)
-    made: Any = METHODS[method].make(SETTING)
+    made: Any = METHODS[method].make(SPEC)
     variances = made.variances if isinstance(made, Realtime) else made.variances()
     assert done.certificate.cost == pytest.approx(math.sqrt(np.mean(variances)))
     told = np.array(done.values, dtype=float)
@@ -54,11 +57,11 @@ def test_a_unit_is_what_the_guarantee_is_for(method: str, unit: str) -> None:
     certificate = released(method=method, unit=unit).certificate
     assert certificate.unit == f"{unit} level"
     assert certificate.epsilon <= 2.0
-    made = series_method(method, unit, SETTING)
+    made = series_method(replace(SPEC, method=method, unit=unit))
     assert isinstance(made, Realtime)
     noise = float(made.variances[0])
     # Noise for one value does not grow with the series; noise for all of them does.
-    shorter = series_method(method, unit, Setting(1.0, 2.0, 1e-6, 50))
+    shorter = series_method(replace(SPEC, method=method, unit=unit, length=50))
     assert isinstance(shorter, Realtime)
     expected = 1.0 if unit == "event" else (16.0 if "laplace" in method else 4.0)
     assert noise / float(shorter.variances[0]) == pytest.approx(expected, rel=0.05)
@@ -82,21 +85,24 @@ def test_methods_and_units_that_do_not_go_together_are_refused(
     method: str, unit: str | None, word: str
 ) -> None:
     with pytest.raises(InvalidParameter, match=word):
-        series_method(method, unit, SETTING)
+        series_method(replace(SPEC, method=method, unit=unit))
 
 
 def test_a_published_rule_with_a_weight_may_be_released() -> None:
-    done = released(method="published", setting=Setting(1.0, 2.0, 1e-6, 200, weight=0.7))
+    done = released(method="published", weight=0.7)
     assert done.certificate.epsilon <= 2.0 and done.certificate.cost is None
 
 
 @pytest.mark.parametrize("method", ["bd", "gaussian", "tree"])
 def test_a_filter_is_given_to_methods_that_have_one(method: str) -> None:
     with pytest.raises(InvalidParameter, match="learn"):
-        series_method(method, None, SETTING, seasonal(7))
-    made = series_method("realtime", None, SETTING, seasonal(7))
+        series_method(replace(SPEC, method=method, estimate=seasonal(7)))
+    made = series_method(replace(SPEC, estimate=seasonal(7)))
     assert isinstance(made, Realtime) and made.estimate.name == "bank 1.0 of 7 phases"
-    assert series_method("event-realtime", None, SETTING, seasonal(7)).unit is Unit.EVENT
+    assert (
+        series_method(replace(SPEC, method="event-realtime", estimate=seasonal(7))).unit
+        is Unit.EVENT
+    )
 
 
 def test_what_leaves_lies_in_the_range() -> None:
@@ -113,7 +119,7 @@ def test_moments_without_a_value_pass_and_are_paid_for_by_nobody() -> None:
     assert done.certificate.values == 197
     with pytest.raises(InvalidParameter, match="missing"):
         released(gaps, method="bd")
-    made = series_method("realtime", None, Setting(1.0, 2.0, 1e-6, 2))
+    made = series_method(replace(SPEC, length=2))
     assert isinstance(made, Realtime)
     running = made.begin(seeded(1), purpose=Purpose.SIMULATION)
     running.skip()
@@ -127,22 +133,20 @@ def test_moments_without_a_value_pass_and_are_paid_for_by_nobody() -> None:
 def test_more_values_than_the_budget_is_for_are_refused_before_any_draw() -> None:
     for method in ("realtime", "tree", "bd", "ba", "pegasus"):
         with pytest.raises(InvalidParameter, match="199"):
-            released(method=method, setting=Setting(1.0, 2.0, 1e-6, 199))
+            released(method=method, length=199)
 
 
 @pytest.mark.parametrize("method", ["bd", "ba"])
 def test_a_window_longer_than_the_series_is_kept_as_it_was_asked_for(method: str) -> None:
     """The certificate says ten values: no ten of them may leak more, also of a short series."""
-    setting = Setting(1.0, 1.0, 1e-6, 3, 10)
-    made = series_method(method, None, setting)
+    spec = SeriesSpec(1.0, 1.0, 1e-6, 3, 10, method)
+    made = series_method(spec)
     assert isinstance(made, Windowed) and made.window == 10
     running = made.begin(seeded(1), purpose=Purpose.SIMULATION)
-    leaked = []
-    for moment in range(40):
-        running.step(1e6 * (moment % 2))
-        leaked.append(running.spent)
+    events = running.advance([1e6 * (moment % 2) for moment in range(40)])
+    leaked = [Fraction(event.charge) for event in events]
     assert 0 < max(sum(leaked[start : start + 10]) for start in range(31)) <= 1
-    certificate = released(VALUES[:3], method=method, setting=setting).certificate
+    certificate = released(VALUES[:3], method=method, epsilon=1.0, length=3).certificate
     assert "any 10 successive values" in certificate.protects and certificate.epsilon <= 1
 
 
@@ -155,8 +159,8 @@ def test_a_part_without_any_value_passes(tmp_path: Path, method: str) -> None:
     assert any("2 moments have no value" in remark for remark in done.certificate.remarks)
 
 
-def test_a_state_needs_a_filter_and_no_key(tmp_path: Path) -> None:
-    for method, name in (("bd", None), ("realtime", "flights")):
+def test_a_state_needs_a_public_memory_and_no_key(tmp_path: Path) -> None:
+    for method, name in (("pegasus", None), ("realtime", "flights")):
         with pytest.raises(InvalidParameter, match="state"):
             released(state=tmp_path / "s", method=method, name=name)
     assert not (tmp_path / "s").exists()

@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import ApproxDP
-from sfumato.noise.series_noise import GaussianNoise
-from sfumato.series.series_account import (
-    GaussianFilter,
+from sfumato.noise.curves import (
     composed_epsilon,
     concentrated_epsilon,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_ratio,
-    published_delta,
-    published_deviation,
-    published_epsilon,
+)
+from sfumato.noise.gaussian_noise import GaussianNoise
+from sfumato.series.series_account import (
+    GaussianFilter,
+    paper_delta,
+    paper_deviation,
+    paper_epsilon,
 )
 
 Floats = NDArray[np.float64]
@@ -137,20 +139,20 @@ def test_compositions_agree_with_the_privacy_loss_distribution(count: int, delta
     delta=st.sampled_from([1e-3, 1e-6, 1e-12]),
 )
 @settings(max_examples=40)
-def test_the_curve_lies_strictly_below_the_published_bound(squares: float, delta: float) -> None:
+def test_the_curve_lies_strictly_below_the_paper_bound(squares: float, delta: float) -> None:
     mine = gaussian_epsilon(math.sqrt(squares), delta)
-    assert mine < published_epsilon(squares, delta)
+    assert mine < paper_epsilon(squares, delta)
 
 
 @given(squares=st.floats(1e-3, 50.0), delta=st.sampled_from([1e-3, 1e-6, 1e-12]))
-def test_both_published_bounds_are_inverse_to_each_other(squares: float, delta: float) -> None:
-    epsilon = published_epsilon(squares, delta)
-    assert published_delta(squares, epsilon) == pytest.approx(delta, rel=1e-6)
+def test_both_paper_bounds_are_inverse_to_each_other(squares: float, delta: float) -> None:
+    epsilon = paper_epsilon(squares, delta)
+    assert paper_delta(squares, epsilon) == pytest.approx(delta, rel=1e-6)
     assert curve(math.sqrt(squares), epsilon) < delta
 
 
-def test_published_delta_is_1_where_the_theorem_says_nothing() -> None:
-    assert published_delta(4.0, 1.9) == 1.0
+def test_paper_delta_is_1_where_the_theorem_says_nothing() -> None:
+    assert paper_delta(4.0, 1.9) == 1.0
 
 
 @given(
@@ -158,12 +160,12 @@ def test_published_delta_is_1_where_the_theorem_says_nothing() -> None:
     sensitivity=st.sampled_from([0.1, 1.0, 30.0]),
     epsilon=st.floats(0.05, 20.0),
 )
-def test_published_deviation_spends_the_published_epsilon(
+def test_paper_deviation_spends_the_paper_epsilon(
     weights: list[float], sensitivity: float, epsilon: float
 ) -> None:
-    deviation = published_deviation(weights, sensitivity, epsilon, 1e-6)
+    deviation = paper_deviation(weights, sensitivity, epsilon, 1e-6)
     squares = sum((weight * sensitivity / deviation) ** 2 for weight in weights)
-    assert published_epsilon(squares, 1e-6) == pytest.approx(epsilon, rel=1e-6)
+    assert paper_epsilon(squares, 1e-6) == pytest.approx(epsilon, rel=1e-6)
     assert gaussian_ratio(epsilon, 1e-6) > math.sqrt(squares)
 
 

@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.noise.series_noise import LaplaceNoise
+from sfumato.noise.laplace_noise import LaplaceNoise
+from sfumato.noise.registry import Registry
+from sfumato.series.paper_rule import paper_weight
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_compare import Comparison, compare
-from sfumato.series.series_methods import METHODS, Setting, matched_epsilon, published_weight
+from sfumato.series.series_methods import METHODS
+from sfumato.series.series_spec import SeriesSpec, matched_epsilon
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +72,7 @@ def test_outcomes_stand_in_groups_by_unit_and_kind() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_keeps_its_budget_for_any_sensitivity(name: str, sensitivity: float) -> None:
     series = counts(30)
-    setting = Setting(sensitivity, 1.0, 1e-6, 30, series=series)
+    setting = SeriesSpec(sensitivity, 1.0, 1e-6, 30, truth=series)
     guarantee = METHODS[name].make(setting).guarantee
     assert guarantee.epsilon <= 1.0 and guarantee.delta <= 1e-6
 
@@ -177,12 +180,12 @@ def test_noise_for_one_value_at_a_time_is_that_of_one_value(
     assert errors["event-laplace-filtered"].rmse <= 1.02 * plain.rmse
 
 
-def test_the_published_weight_is_one_that_its_own_condition_allows() -> None:
+def test_the_paper_weight_is_one_that_its_own_condition_allows() -> None:
     series = counts(400)
     for noise in (0.1, 10.0, 400.0, 2e4):
         bound = (1 - noise / series.var()) / (1 + noise / series.var())
-        assert max(bound, 0) < published_weight(series, noise) <= 1
-    assert published_weight(series, 1e-6) > 0.999
+        assert max(bound, 0) < paper_weight(series, noise) <= 1
+    assert paper_weight(series, 1e-6) > 0.999
 
 
 def test_the_published_rule_is_compared_at_its_best() -> None:
@@ -214,7 +217,7 @@ def test_a_period_is_learnt_by_the_bank_alone() -> None:
 def test_what_cannot_be_made_is_named_and_the_others_are_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    few = {name: METHODS[name] for name in ("silence", "event-laplace", "bd")}
+    few = Registry("method", {name: METHODS[name] for name in ("silence", "event-laplace", "bd")})
     monkeypatch.setattr("sfumato.series.series_compare.METHODS", few)
     options = {"sensitivity": 1.0, "epsilon": 1e-4, "delta": 1e-6, "runs": 1, "window": 50}
     found = compare(counts(60), **options)  # type: ignore[arg-type]
@@ -315,10 +318,10 @@ def test_short_series_are_compared_by_every_method(length: int) -> None:
 @pytest.mark.parametrize("name", [name for name, way in METHODS.items() if way.tuned])
 def test_methods_that_are_tuned_need_the_true_series(name: str) -> None:
     with pytest.raises(InvalidParameter):
-        METHODS[name].make(Setting(1.0, 1.0, 1e-6, 50))
+        METHODS[name].make(SeriesSpec(1.0, 1.0, 1e-6, 50))
 
 
 @pytest.mark.parametrize("name", [name for name, way in METHODS.items() if not way.tuned])
 def test_methods_that_are_not_tuned_do_not(name: str) -> None:
-    method = METHODS[name].make(Setting(1.0, 1.0, 1e-6, 50))
+    method = METHODS[name].make(SeriesSpec(1.0, 1.0, 1e-6, 50))
     assert method.guarantee.epsilon <= 1.0

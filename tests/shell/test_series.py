@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sfumato.core.errors import SfumatoError
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import secure
-from sfumato.core.state import RealtimeState
+from sfumato.core.state import SeriesState
 from sfumato.series.realtime import Realtime
+from sfumato.series.realtime_run import continued
 from sfumato.series.series_compare import compare as python_compare
-from sfumato.series.series_compare import continued
 from sfumato.store.codec import from_bytes
 from sfumato.store.outputs import locked
 from tests.shell.running import Result, call, done, litter, rows, spawn
@@ -541,7 +541,7 @@ def test_threads_with_one_state_release_each_value_once(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    kept = from_bytes(state.read_bytes(), RealtimeState)
+    kept = from_bytes(state.read_bytes(), SeriesState)
     assert sum(released) == kept.time <= 60
 
 
@@ -559,7 +559,7 @@ def test_the_state_is_on_disk_before_a_value_leaves(
         names = [Path(path).name for path in seen]
         assert any("year.state" in name for name in names)
         assert seen[-1] == str(tmp_path)
-        assert from_bytes(state.read_bytes(), RealtimeState).time == 60
+        assert from_bytes(state.read_bytes(), SeriesState).time == 60
         raise OSError("the disk is full")
 
     monkeypatch.setattr(os, "fsync", noted)
@@ -585,8 +585,8 @@ def test_a_week_is_learnt_over_parts_with_gaps(tmp_path: Path) -> None:
         told_days += [row["day"] for row in rows(output)]
     assert told_days == [f"2011-01-{1 + moment:02d}" for moment in range(28)]
     assert rows(tmp_path / "10.csv")[9]["cnt"] == ""
-    kept = from_bytes(state.read_bytes(), RealtimeState)
-    assert kept.time == 28 and kept.arrays["clock"].tolist() == [28.0]
+    kept = from_bytes(state.read_bytes(), SeriesState)
+    assert kept.time == 28 and kept.arrays["clock"] == 28.0
 
 
 def test_a_state_goes_on_under_its_own_budget_only(series: Path, tmp_path: Path) -> None:
@@ -596,18 +596,18 @@ def test_a_state_goes_on_under_its_own_budget_only(series: Path, tmp_path: Path)
     other = [3 if option == 2 else option for option in PARTS]
     refused(
         call("realtime", series, *other, "--state", state, "-o", tmp_path / "second.csv"),
-        "state.method must be the one it was begun with",
+        "state.plan must be the one it was begun with",
     )
     state.write_bytes(before[:-3])
     refused(call("realtime", series, *PARTS, "--state", state, "-o", tmp_path / "second.csv"))
     assert not (tmp_path / "second.csv").exists()
 
 
-def test_parts_need_a_filter_and_no_key(series: Path, tmp_path: Path) -> None:
+def test_parts_need_a_public_memory_and_no_key(series: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(b"0123456789abcdef")
     key.chmod(0o600)
-    for extra in (("--method", "bd"), ("--key-file", key)):
+    for extra in (("--method", "pegasus"), ("--key-file", key)):
         result = call(
             *("realtime", series, *PARTS, "--state", tmp_path / "s", *extra),
             *("-o", tmp_path / "o.csv", "--quiet"),

@@ -16,7 +16,8 @@ from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, keyed, secure, seeded
 from sfumato.models.markov import MarkovChain
 from sfumato.series.realtime import Realtime
-from sfumato.series.series_methods import METHODS, Setting
+from sfumato.series.series_methods import METHODS
+from sfumato.series.series_spec import SeriesSpec
 from sfumato.stream.release import BatchedRelease, InstantRelease
 from sfumato.temporal.temporal_leakage import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
@@ -45,7 +46,7 @@ def realtime(state: Any, purpose: Purpose, coins: Randomness) -> Any:
     if state is None:
         running = SERIES.begin(coins, purpose=purpose)
     else:
-        running = SERIES.resume(state, coins, purpose=purpose)
+        running = SERIES.begin(coins, purpose=purpose, state=state)
     running.step(1.0)
     return running.state
 
@@ -69,7 +70,7 @@ def _coins(purpose: Purpose) -> Randomness:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_series_method_has_a_plan_for_each_purpose(name: str) -> None:
-    method = METHODS[name].make(Setting(1.0, 2.5, 1e-6, 12, 4, series=np.arange(12.0)))
+    method = METHODS[name].make(SeriesSpec(1.0, 2.5, 1e-6, 12, 4, truth=np.arange(12.0)))
     key = keyed(b"a secret of sixteen bytes or more")
     plans = {method.own_coins(key, "flights", purpose).plan for purpose in Purpose}
     assert len(plans) == len(Purpose)

@@ -115,7 +115,7 @@ def realtime(
     from sfumato.core.purpose import Purpose
     from sfumato.core.randomness import secure
     from sfumato.series.realtime_run import release_series
-    from sfumato.series.series_methods import Setting
+    from sfumato.series.series_spec import SeriesSpec
     from sfumato.tables.columns import read_columns
     from sfumato.tables.moments import kept_rows, values_of
     from sfumato.tables.readers import Table
@@ -141,13 +141,21 @@ def realtime(
         times, notes = _public(frame, value, time, kept, split_names(independent), source)
         series = values_of(table[value], rows, source)
         past = None if history is None else Table.at(history, separator=separator)
-        done = release_series(
-            series,
-            Setting(sensitivity, epsilon, delta, length or len(series), window, weight=weight),
+        spec = SeriesSpec(
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            delta=delta,
+            length=length or checks.count("length", len(series)),
+            window=window,
             method=method,
             unit=unit,
+            weight=weight,
             estimate=_estimate(period, times, source, past, value),
             interval=ends,
+        )
+        done = release_series(
+            series,
+            spec,
             state=None if state is None else Path(state),
             # With a key, the same series gets the same answers, and any other one its own coins.
             name=None if key_file is None else digest("realtime", value, repr(series)),
@@ -230,9 +238,9 @@ def _public(
 
 
 def _document(done: ReleasedSeries, kept: list[str], notes: list[str]) -> dict[str, Any]:
-    from dataclasses import asdict
+    from sfumato.core.certificate import certificate_document
 
-    document = asdict(done.certificate)
+    document = certificate_document(done.certificate)
     return document | {"kept": kept, "remarks": [*notes, *done.certificate.remarks]}
 
 

@@ -31,15 +31,16 @@ class StreamState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RealtimeState:
-    """All that the next step of a series needs: a function of what was released.
+class SeriesState:
+    """All that the next step of a series needs.
 
     Attributes:
-        method: Fingerprint of the method and the purpose.
-        time: Values released so far.
-        arrays: What the filter remembers.
+        plan: Fingerprint of the method and the purpose.
+        time: Moments that have passed.
+        arrays: What the method remembers; a function of what was released if its state may be
+            stored (`SeriesMethod.secret` is False).
     """
 
-    method: str
+    plan: str
     time: int
     arrays: dict[str, Floats]

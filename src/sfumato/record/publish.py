@@ -20,7 +20,7 @@ from sfumato.core.numerics import expected_error, shown_up, up
 from sfumato.core.progress import Progress
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
-from sfumato.noise.series_noise import on_lattice
+from sfumato.noise.number_noise import on_lattice
 from sfumato.record.attack.bayes_attack import Way
 from sfumato.record.attributes import LEARNT, AnyCoupling
 from sfumato.record.best_round_noise import BestRound

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.noise.series_noise import on_lattice
+from sfumato.noise.number_noise import on_lattice
 from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import Kind, ProductNoise, VectorNoise, Words, axis_scales
 

@@ -20,11 +20,8 @@ def bank_filter(
     phases: Ints,
     forgetting: float,
     grid: Floats,
-    means: Floats,
-    logs: Floats,
-    covariances: Floats,
-    offsets: Floats,
-    spreads: Floats,
+    shared: Floats,
+    own: Floats,
     sums: Floats,
 ) -> Floats:
     """Many first-order filters side by side, averaged by how well each has predicted so far.
@@ -42,71 +39,69 @@ def bank_filter(
         forgetting: Factor on the log weights at each step, near 1.
         grid: Filter by 3: correlation, variance of the signal, what an offset gains in variance
             from one visit to the next.
-        means: Series by filter by 2; updated in place.
-        logs: Log weights, series by filter; updated in place.
-        covariances: Filter by 3 (deviation, both, mean), shared by all series; updated in place.
-        offsets: Series by filter by phase; updated in place.
-        spreads: Variances of the offsets, filter by phase, shared; updated in place.
+        shared: By filter, the same for all series: variance of the deviation, covariance with the
+            mean, variance of the mean, and that of the offset of each phase; updated in place.
+        own: Series by filter: deviation, mean, log weight, offset of each phase; likewise.
         sums: Series by 7: times, squared errors that the filters expect of their estimates in all,
             and of measurements their number, the first, and about it their sum and sum of squares,
-            and the sum of the variances of their noise; updated in place.
+            and the sum of the variances of their noise; likewise.
 
     Returns:
         Estimates, time by series.
     """
     size = len(grid)
     found = np.empty_like(observed)
-    gains = np.zeros((size, 3))
-    curves = np.empty((size, 3))
+    gains = np.empty((size, 6))
     for time in range(len(observed)):
-        measured, phase = not math.isnan(observed[time, 0]), phases[time]
+        noise, phase = variances[time], 3 + phases[time]
+        measured = not math.isnan(observed[time, 0])
         for place in range(size):
             rho = grid[place, 0]
-            one = rho * rho * covariances[place, 0] + (1 - rho * rho) * grid[place, 1]
-            both, two = rho * covariances[place, 1], covariances[place, 2]
-            three = spreads[place, phase] + grid[place, 2]
-            spread = one + 2 * both + two + three + variances[time]
-            covariances[place, 0], covariances[place, 1] = one, both
-            spreads[place, phase] = three
+            one = rho * rho * shared[place, 0] + (1 - rho * rho) * grid[place, 1]
+            both, two = rho * shared[place, 1], shared[place, 2]
+            three = shared[place, phase] + grid[place, 2]
+            before = one + 2 * both + two + three
+            spread = before + noise
+            shared[place, 0], shared[place, 1] = one, both
+            shared[place, phase] = three
             if measured:
                 first, second = (one + both) / spread, (both + two) / spread
-                covariances[place, 0] = one - first * (one + both)
-                covariances[place, 1] = both - first * (both + two)
-                covariances[place, 2] = two - second * (both + two)
-                spreads[place, phase] = three - three * three / spread
+                shared[place, 0] = one - first * (one + both)
+                shared[place, 1] = both - first * (both + two)
+                shared[place, 2] = two - second * (both + two)
+                shared[place, phase] = three - three * three / spread
                 gains[place, 0], gains[place, 1], gains[place, 2] = first, second, three / spread
-            curves[place, 0], curves[place, 1] = 0.5 * math.log(spread), 0.5 / spread
+            gains[place, 3], gains[place, 4] = 0.5 * math.log(spread), 0.5 / spread
             # What is left of the variance of all that was predicted.
-            before = spread - variances[time]
-            curves[place, 2] = before * variances[time] / spread if measured else before
+            gains[place, 5] = before * noise / spread if measured else before
         for series in range(observed.shape[1]):
             highest = -math.inf
             for place in range(size):
-                means[series, place, 0] *= grid[place, 0]
+                own[series, place, 0] *= grid[place, 0]
                 if measured:
-                    surprise = observed[time, series] - means[series, place, 0]
-                    surprise -= means[series, place, 1] + offsets[series, place, phase]
-                    means[series, place, 0] += gains[place, 0] * surprise
-                    means[series, place, 1] += gains[place, 1] * surprise
-                    offsets[series, place, phase] += gains[place, 2] * surprise
-                    logs[series, place] = forgetting * logs[series, place] - (
-                        curves[place, 0] + curves[place, 1] * surprise * surprise
+                    surprise = observed[time, series] - own[series, place, 0]
+                    surprise -= own[series, place, 1] + own[series, place, phase]
+                    own[series, place, 0] += gains[place, 0] * surprise
+                    own[series, place, 1] += gains[place, 1] * surprise
+                    own[series, place, phase] += gains[place, 2] * surprise
+                    own[series, place, 2] = forgetting * own[series, place, 2] - (
+                        gains[place, 3] + gains[place, 4] * surprise * surprise
                     )
-                highest = max(highest, logs[series, place])
-            total, told, squares, errors = 0.0, 0.0, 0.0, 0.0
-            start = means[series, 0, 1]
+                highest = max(highest, own[series, place, 2])
+            total, level, squares, errors = 0.0, 0.0, 0.0, 0.0
+            start = own[series, 0, 1]
             for place in range(size):
-                behind = logs[series, place] - highest
-                logs[series, place] = behind
+                behind = own[series, place, 2] - highest
+                own[series, place, 2] = behind
                 if behind > _NEGLIGIBLE:
                     weight = math.exp(behind)
-                    level = means[series, place, 0] + means[series, place, 1]
-                    level += offsets[series, place, phase] - start
+                    away = own[series, place, 0] + own[series, place, 1]
+                    away += own[series, place, phase] - start
                     total += weight
-                    told += weight * level
-                    squares += weight * level * level
-                    errors += weight * curves[place, 2]
-            guess = told / total
+                    level += weight * away
+                    squares += weight * away * away
+                    errors += weight * gains[place, 5]
+            guess = level / total
             found[time, series] = start + guess
             sums[series, 0] += 1
             # Filters err, and they differ.
@@ -114,9 +109,27 @@ def bank_filter(
             if measured:
                 if sums[series, 2] == 0:
                     sums[series, 3] = observed[time, series]
-                away = observed[time, series] - sums[series, 3]
+                apart = observed[time, series] - sums[series, 3]
                 sums[series, 2] += 1
-                sums[series, 4] += away
-                sums[series, 5] += away * away
-                sums[series, 6] += variances[time]
+                sums[series, 4] += apart
+                sums[series, 5] += apart * apart
+                sums[series, 6] += noise
     return found
+
+
+@njit(cache=True)
+def bank_step(
+    value: float,
+    noise: float,
+    phase: int,
+    forgetting: float,
+    grid: Floats,
+    shared: Floats,
+    own: Floats,
+    sums: Floats,
+) -> float:
+    """One time of one series: numbers go in and come out, which costs a live series less."""
+    observed, variances = np.full((1, 1), value), np.full(1, noise)
+    phases = np.full(1, phase)
+    found = bank_filter(observed, variances, phases, forgetting, grid, shared, own, sums)
+    return float(found[0, 0])

@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
-from sfumato.series.bank_loops import bank_filter
-from sfumato.series.filters import Estimate
+from sfumato.series.bank_loops import bank_filter, bank_step
+from sfumato.series.filters import Estimate, Filter
+from sfumato.series.risk import Risk, risk_of_sums
 
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Those of the filters of a bank."""
@@ -33,103 +35,86 @@ _DRIFTS = (0.0, 0.01)
 """What an offset gains in variance from one visit to the next, as parts of its first one."""
 _DIFFUSE = 1e6
 """Variance of a mean of which nothing is known, against those of signal and noise."""
-MOST_PHASES = 2_000
+_MOST_PHASES = 2_000
 """More would take too much memory: a number for every filter and phase."""
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """What a filter expects of its own estimates; a function of what is released.
+@dataclass(slots=True)
+class Bank(Filter):
+    """A bank that runs: what its filters know of some series.
 
-    Attributes:
-        error: Root of the mean squared error that it expects of them.
-        silence: The same of the best constant: how far the series varies, from the variance of
-            the measurements less that of their noise.
-        least: The same less two standard errors; 0 where the series may be constant.
+    Until the first measurement nothing is known, not even the scale: then all arrays are empty.
     """
 
-    error: float
-    silence: float
-    least: float
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether a constant may be as near to the series as the estimates are."""
-        return self.error >= self.least
-
-
-@dataclass(slots=True)
-class Bank:
-    """A bank that runs: what its filters know of some series."""
+    parameters: ClassVar[frozenset[str]] = frozenset({"forgetting", "series", "phases"})
+    growing: ClassVar[frozenset[str]] = frozenset({"grid", "shared", "own", "sums"})
 
     forgetting: float
     series: int
-    phases: _Phases
+    phases: Phases
+    clock: int = 0
     grid: Floats = field(default_factory=lambda: np.empty(0))
-    means: Floats = field(default_factory=lambda: np.empty(0))
-    logs: Floats = field(default_factory=lambda: np.empty(0))
-    covariances: Floats = field(default_factory=lambda: np.empty(0))
-    offsets: Floats = field(default_factory=lambda: np.empty(0))
-    spreads: Floats = field(default_factory=lambda: np.empty(0))
+    shared: Floats = field(default_factory=lambda: np.empty(0))
+    own: Floats = field(default_factory=lambda: np.empty(0))
     sums: Floats = field(default_factory=lambda: np.empty(0))
-    clock: Floats = field(default_factory=lambda: np.zeros(1))
 
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
         """Estimates at some further times."""
-        if not self.grid.size:
-            self._begin(measured, variances)
-        start = int(self.clock[0])
-        found = bank_filter(
-            measured,
-            variances,
-            self.phases.between(start, start + len(measured)),
-            self.forgetting,
-            self.grid,
-            self.means,
-            self.logs,
-            self.covariances,
-            self.offsets,
-            self.spreads,
-            self.sums,
-        )
-        self.clock[0] += len(measured)
-        return np.asarray(found)
+        if not self.begun:
+            self._begin(measured[0], float(variances[0]))
+        phases = self.phases.between(self.clock, self.clock + len(measured))
+        self.clock += len(measured)
+        return bank_filter(measured, variances, phases, self.forgetting, *self._arrays)
 
-    def _begin(self, measured: Floats, variances: Floats) -> None:
+    def one(self, measured: float, weight: float, variance: float) -> float:
+        """The estimate at the next time, of one series."""
+        if not self.begun:
+            self._begin(np.array([measured]), variance)
+        phase = self.phases.at(self.clock)
+        self.clock += 1
+        return bank_step(
+            measured, variance, phase, self.forgetting, self.grid, self.shared, self.own, self.sums
+        )
+
+    def skip(self, weight: float) -> None:
+        """A time without a measurement; before the first one only the clock goes on."""
+        if self.begun:
+            self.one(math.nan, weight, 1.0)
+        else:
+            self.clock += 1
+
+    @property
+    def _arrays(self) -> tuple[Floats, Floats, Floats, Floats]:
+        return self.grid, self.shared, self.own, self.sums
+
+    def _begin(self, measured: Floats, noise: float) -> None:
         """The filters are spread around the variance of the noise, the only scale that is known."""
-        if np.isnan(measured[0]).any():
+        if np.isnan(measured).any():
             raise InvalidParameter("measured", "nothing", "begin with a measurement")
-        noise = float(variances[0])
         rows = noise * np.array(_rows(self.phases.period))
         rows[:, 0] /= noise
-        count = len(rows)
+        count, period = len(rows), self.phases.period
         self.grid = np.ascontiguousarray(rows[:, [0, 1, 3]])
-        self.means = np.zeros((self.series, count, 2))
-        self.means[:, :, 1] = measured[0][:, None]
-        self.logs = np.zeros((self.series, count))
         wide = _DIFFUSE * (rows[:, 1] + noise)
-        self.covariances = np.stack([rows[:, 1], np.zeros(count), wide], axis=1)
-        self.offsets = np.zeros((self.series, count, self.phases.period))
-        self.spreads = np.repeat(rows[:, 2:3], self.phases.period, axis=1)
+        offsets = np.repeat(rows[:, 2:3], period, axis=1)
+        self.shared = np.column_stack([rows[:, 1], np.zeros(count), wide, offsets])
+        self.own = np.zeros((self.series, count, 3 + period))
+        self.own[:, :, 1] = measured[:, None]
         self.sums = np.zeros((self.series, 7))
 
-    def consistent(self, series: int) -> bool:
+    def consistent(self) -> bool:
         """Whether restored arrays have the shapes that compiled loops rely on."""
-        size, period = len(_rows(self.phases.period)), self.phases.period
-        parts = (self.grid, self.means, self.logs, self.covariances)
-        found = [part.shape for part in (*parts, self.offsets, self.spreads, self.sums)]
-        begun: list[tuple[int, ...]] = [(size, 3), (series, size, 2), (series, size), (size, 3)]
-        begun += [(series, size, period), (size, period), (series, 7)]
-        timed = self.clock.shape == (1,) and math.isfinite(self.clock[0]) and self.clock[0] >= 0
-        return timed and found in (begun, [(0,)] * 7)
+        size, wide = len(_rows(self.phases.period)), 3 + self.phases.period
+        begun = [(size, 3), (size, wide), (self.series, size, wide), (self.series, 7)]
+        return self.clock >= 0 and [part.shape for part in self._arrays] in (begun, [(0,)] * 4)
 
     @property
     def risk(self) -> Risk | None:
         """What is expected of the estimates so far, of the first series; None before any."""
-        if not self.sums.size or not self.sums[0, 0]:
+        if not self.begun:
             return None
-        times, errors, count, _, total, squares, noises = self.sums[0]
-        return measured_risk(errors / times, count, total, squares, noises)
+        times, errors, count, _, total, squares, noises = self.sums[0].tolist()
+        return risk_of_sums(errors / times, count, total, squares, noises)
 
     @property
     def begun(self) -> bool:
@@ -137,39 +122,19 @@ class Bank:
         return bool(self.grid.size)
 
 
-def measured_risk(
-    squared: float, count: float, total: float, squares: float, noises: float
-) -> Risk:
-    """The risk of estimates, and of a constant as measurements show it.
-
-    Args:
-        squared: Mean squared error that is expected of the estimates.
-        count: Number of measurements.
-        total: Their sum, about any number.
-        squares: The sum of their squares, about the same.
-        noises: The sum of the variances of their noise.
-
-    Examples:
-        >>> measured_risk(1.0, 100, 0.0, 1000.0, 100.0)
-        Risk(error=1.0, silence=3.00..., least=2.8...)
-    """
-    noise = noises / count
-    around = squares / count - (total / count) ** 2 - noise * (1 - 1 / count)
-    varies = max(around, 0.0)
-    # Standard error of the sample variance of values that are fixed, with normal noise.
-    unsure = math.sqrt((2 * noise + 4 * varies) * noise / count)
-    least = math.sqrt(max(varies - 2 * unsure, 0.0))
-    return Risk(math.sqrt(squared), math.sqrt(varies), least)
-
-
 @dataclass(frozen=True, slots=True)
-class _Phases:
+class Phases:
     """Which phase of a period each time is: in turn, or as given."""
 
     period: int
     given: Ints | None = None
 
+    def at(self, time: int) -> int:
+        """The phase of one time."""
+        return time % self.period if self.given is None else int(self.between(time, time + 1)[0])
+
     def between(self, start: int, end: int) -> Ints:
+        """The phases of some successive times."""
         if self.given is None:
             return np.arange(start, end) % self.period
         if end > self.given.size:
@@ -191,7 +156,7 @@ def learned(*, forgetting: float = 1.0) -> Estimate:
         'bank 1.0'
     """
     factor = _forgetting(forgetting)
-    return Estimate(f"bank {factor}", lambda series: Bank(factor, series, _Phases(1)))
+    return Estimate(f"bank {factor}", lambda series: Bank(factor, series, Phases(1)))
 
 
 def seasonal(
@@ -217,8 +182,8 @@ def seasonal(
         'bank 1.0 of 7 phases'
     """
     count, factor = checks.count("period", period, at_least=2), _forgetting(forgetting)
-    if count > MOST_PHASES:
-        raise InvalidParameter("period", period, f"be at most {MOST_PHASES}")
+    if count > _MOST_PHASES:
+        raise InvalidParameter("period", period, f"be at most {_MOST_PHASES}")
     given = None
     if phases is not None:
         given = np.asarray(phases)
@@ -227,7 +192,7 @@ def seasonal(
         if given.size and given.min() < 0:
             raise InvalidParameter("phases", "negative ones", "be at least 0")
         given = given.astype(np.int64)
-    turns = _Phases(count, given)
+    turns = Phases(count, given)
     label = f"bank {factor} of {count} phases{' by ' if name else ''}{name}"
     return Estimate(label, lambda series: Bank(factor, series, turns))
 

@@ -11,7 +11,7 @@ from sfumato.core.compiled import njit
 
 
 @njit(cache=True)
-def known_filter(
+def kalman_filter(
     observed: Floats,
     variances: Floats,
     transition: Floats,

@@ -1,14 +1,16 @@
 r"""Estimates of a series from noisy measurements of it: functions of what is released anyway.
 
 Whatever is computed from private measurements costs no privacy. The best such estimate of a known
-process is the Kalman filter's; where the process is not known, `banks` comes near it.
+process is the Kalman filter's; where the process is not known, `filter_banks` comes near it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Protocol
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,12 +19,25 @@ from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.series.autoregressive import Autoregressive, lag_estimates
-from sfumato.series.filter_loops import known_filter, one_lag_filter
+from sfumato.series.filter_loops import kalman_filter, one_lag_filter
+from sfumato.series.memory import Memory
+from sfumato.series.risk import Risk
+
+_FIRST_GUESS = 0.9
+"""Correlation of neighbours before anything was learnt."""
+_LARGEST_ROOT, _LEAST_FRESH = 0.998, 1e-3
+"""A learnt process stays stationary, and something of every value is new."""
+_LEAST_VALUES, _EVERY = 20, 8
+"""Values for each coefficient before anything is fitted, and how often it is fitted again."""
 
 
-class Filter(Protocol):
+class Filter(Memory, ABC):
     """A running estimate of several series at once."""
 
+    __slots__ = ("_scratch",)  # no field: arrays that one value goes through
+    _scratch: tuple[Floats, Floats, Floats]
+
+    @abstractmethod
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
         """Estimates at some further times.
 
@@ -31,6 +46,24 @@ class Filter(Protocol):
             weights: Weight of the measurement at each time, for rules that use one.
             variances: Variance of the measurement's noise at each time.
         """
+
+    def one(self, measured: float, weight: float, variance: float) -> float:
+        """The estimate at the next time, of one series."""
+        try:
+            seen, weights, variances = self._scratch
+        except AttributeError:
+            seen, weights, variances = self._scratch = np.empty((1, 1)), np.empty(1), np.empty(1)
+        seen[0, 0], weights[0], variances[0] = measured, weight, variance
+        return self.update(seen, weights, variances).item(0)
+
+    def skip(self, weight: float) -> None:
+        """A time without a measurement."""
+        self.one(math.nan, weight, 1.0)
+
+    @property
+    def risk(self) -> Risk | None:
+        """What is expected of the estimates so far; None if that cannot be said."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +84,8 @@ class Estimate:
         return digest("estimate", self.name)
 
 
-def filter_arrays(running: Filter) -> dict[str, Floats]:
-    """All that a running filter remembers, by name."""
-    kept = (part.name for part in fields(running))  # type: ignore[arg-type]
-    found = {name: getattr(running, name) for name in kept}
-    return {name: value.copy() for name, value in found.items() if isinstance(value, np.ndarray)}
-
-
-def resume_filter(estimate: Estimate, series: int, arrays: Mapping[str, Floats]) -> Filter:
-    """A filter that goes on from what it remembered.
-
-    Raises:
-        InvalidParameter: If that was another kind of filter.
-    """
-    running = estimate.begin(series)
-    if set(arrays) != set(filter_arrays(running)):
-        raise InvalidParameter("arrays", sorted(arrays), "be those of this estimate")
-    for name, value in arrays.items():
-        setattr(running, name, np.array(value, dtype=np.float64))
-    if not _consistent(running, series):
-        raise InvalidParameter("arrays", "other shapes", "be those of this estimate")
-    return running
-
-
-def _consistent(running: Filter, series: int) -> bool:
-    """Whether restored arrays have the shapes that compiled loops rely on."""
-    match running:
-        case _Plain():
-            return running.last.shape == (series,)
-        case _OneLag():
-            return running.sums.shape == (series, 6)
-        case _KnownLag():
-            return running.last.shape in ((0,), (series,))
-        case _Lags():
-            count = len(running.noises)
-            return count <= running.lags and running.past.shape == (count, series)
-        case _Kalman():
-            order = running.model.order
-            shapes = (running.means.shape, running.covariance.shape)
-            return shapes == ((series, order), (order, order))
-        case _Recursive():
-            return running.states.shape == (series, running.order)
-        case _:
-            check = getattr(running, "consistent", None)
-            return check is None or bool(check(series))
-
-
 @dataclass(slots=True)
-class _Plain:
+class _Plain(Filter):
     """The measurements themselves; the last one where there is none."""
 
     last: Floats
@@ -110,6 +97,11 @@ class _Plain:
             found[time] = self.last
         return found
 
+    def one(self, measured: float, weight: float, variance: float) -> float:
+        if measured == measured:  # not NaN
+            self.last[0] = measured
+        return self.last.item(0)
+
 
 def plain() -> Estimate:
     """No estimate: what was measured."""
@@ -117,8 +109,10 @@ def plain() -> Estimate:
 
 
 @dataclass(slots=True)
-class _OneLag:
+class _OneLag(Filter):
     """The rule of the paper, from releases alone."""
+
+    parameters: ClassVar[frozenset[str]] = frozenset({"favoured"})
 
     favoured: float
     sums: Floats
@@ -144,28 +138,30 @@ def one_lag(*, positive: bool = True) -> Estimate:
 
 
 @dataclass(slots=True)
-class _KnownLag:
+class _ModelLag(Filter):
     """The same with the true parameters."""
+
+    parameters: ClassVar[frozenset[str]] = frozenset({"mean", "correlation", "variance"})
 
     mean: float
     correlation: float
     variance: float
-    last: Floats = field(default_factory=lambda: np.empty(0))
+    last: Floats
 
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
         _all_measured(measured)
         found = np.empty_like(measured)
         for time, row in enumerate(measured):
             weight, noise = float(weights[time]), float(weights[time] ** 2 * variances[time])
-            if self.last.size:
-                slope = self.correlation * self.variance / (self.variance + noise)
-                guess = self.mean + slope * (self.last - self.mean)
-                row = (1 - weight) * guess + weight * row
-            self.last = found[time] = np.array(row)
+            slope = self.correlation * self.variance / (self.variance + noise)
+            guess = self.mean + slope * (self.last - self.mean)
+            # Before the first release there is no guess, and the measurement leaves as it is.
+            row = np.where(np.isnan(guess), row, (1 - weight) * guess + weight * row)
+            self.last = found[time] = row
         return found
 
 
-def known_lag(model: Autoregressive) -> Estimate:
+def model_lag(model: Autoregressive) -> Estimate:
     """The published estimate from the last release, with known parameters.
 
     References:
@@ -173,17 +169,28 @@ def known_lag(model: Autoregressive) -> Estimate:
     """
     linked = float(model.autocovariances([1])[0])
     parts = (model.mean, linked / model.variance, model.variance)
-    return Estimate(f"known lag {parts}", lambda series: _KnownLag(*parts))
+    return Estimate(f"known lag {parts}", lambda series: _ModelLag(*parts, np.full(series, np.nan)))
 
 
 @dataclass(slots=True)
-class _Lags:
+class _Lags(Filter):
     """The best linear estimate from the last few measurements."""
 
+    parameters: ClassVar[frozenset[str]] = frozenset({"series", "model", "lags"})
+    growing: ClassVar[frozenset[str]] = frozenset({"past", "noises"})
+
+    series: int
     model: Autoregressive
     lags: int
-    past: Floats
-    noises: Floats
+    past: Floats = field(init=False)
+    noises: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        self.past = np.empty((0, self.series))
+
+    def consistent(self) -> bool:
+        count = self.noises.size
+        return count <= self.lags and self.past.shape == (count, self.series)
 
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
         _all_measured(measured)
@@ -200,29 +207,32 @@ def several_lags(model: Autoregressive, lags: int) -> Estimate:
     """The best linear estimate from the last so many measurements of a known process."""
     count = checks.count("lags", lags)
     name = f"{count} lags {_named(model)}"
-    return Estimate(name, lambda series: _Lags(model, count, np.empty((0, series)), np.empty(0)))
+    return Estimate(name, lambda series: _Lags(series, model, count))
 
 
 @dataclass(slots=True)
-class _Kalman:
-    model: Autoregressive
+class _Kalman(Filter):
+    parameters: ClassVar[frozenset[str]] = frozenset({"mean", "innovation", "transition"})
+
+    mean: float
+    innovation: float
+    transition: Floats
     means: Floats
     covariance: Floats
 
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
-        transition, _ = self.model.companion()
-        around = measured - self.model.mean
-        parts = (np.ascontiguousarray(transition), self.model.innovation)
-        found = known_filter(around, variances, *parts, self.means, self.covariance)
-        return np.asarray(found + self.model.mean)
+        parts = (self.transition, self.innovation, self.means, self.covariance)
+        return kalman_filter(measured - self.mean, variances, *parts) + self.mean
 
 
 def kalman(model: Autoregressive) -> Estimate:
     """The Kalman filter of a known process: no estimate has less mean squared error."""
-    return Estimate(
-        f"kalman {_named(model)}",
-        lambda series: _Kalman(model, np.zeros((series, model.order)), _stationary(model)),
-    )
+    parts = (model.mean, model.innovation, np.ascontiguousarray(model.companion()[0]))
+
+    def begin(series: int) -> Filter:
+        return _Kalman(*parts, np.zeros((series, model.order)), _stationary(model))
+
+    return Estimate(f"kalman {_named(model)}", begin)
 
 
 def _named(model: Autoregressive) -> str:
@@ -235,8 +245,10 @@ def _stationary(model: Autoregressive) -> Floats:
 
 
 @dataclass(slots=True)
-class _Recursive:
+class _Recursive(Filter):
     """Running moments of the measurements, and the filter of the process that they fit."""
+
+    parameters: ClassVar[frozenset[str]] = frozenset({"order"})
 
     order: int
     totals: Floats
@@ -307,11 +319,6 @@ class _Recursive:
         self.means[series] = mean
         self.coefficients[series] = found
         self.innovations[series] = max(fresh, _LEAST_FRESH * moments[0])
-
-
-_FIRST_GUESS, _LARGEST_ROOT, _LEAST_FRESH = 0.9, 0.998, 1e-3
-_LEAST_VALUES, _EVERY = 20, 8
-"""Values for each coefficient before anything is fitted, and how often it is fitted again."""
 
 
 def learned_order(order: int) -> Estimate:

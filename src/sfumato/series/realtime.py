@@ -1,4 +1,4 @@
-r"""Real-time release of a series: measure with noise, and tell the best estimate so far.
+r"""Real-time release of a series: measure with noise, and release the best estimate so far.
 
 The paper releases $x_t = (1 - w_t)\,\hat z_t + w_t z_t + n_t$ with an estimate $\hat z_t$ from
 earlier releases. Since the estimate is known to everybody, that is a function of the measurement
@@ -10,60 +10,69 @@ as one lag.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeVar
+from functools import lru_cache
+from typing import ClassVar, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
-from sfumato.core.errors import BudgetExceeded, InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
-from sfumato.core.guard import Guarded
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, StreamCoins
-from sfumato.core.state import RealtimeState
-from sfumato.noise.discrete_noise import BinomialNoise, DiscreteGaussianNoise
-from sfumato.noise.series_noise import GaussianNoise, LaplaceNoise
-from sfumato.series.filter_banks import Bank, Risk, learned
-from sfumato.series.filters import (
-    Estimate,
-    Filter,
-    filter_arrays,
-    resume_filter,
-)
-from sfumato.series.schedules import constant
-from sfumato.series.series_account import (
-    AnyNoise,
-    check_one_kind,
-    gaussian_ratio,
-    series_guarantee,
-)
-from sfumato.series.series_release import SeriesMethod, Unit, checked_series
+from sfumato.noise.number_noise import NumberNoise
+from sfumato.noise.registry import NOISES
+from sfumato.series.calibration import Noises, calibrated, for_each, promised, shares_of
+from sfumato.series.filter_banks import learned
+from sfumato.series.filters import Estimate, Filter
+from sfumato.series.risk import Risk
+from sfumato.series.series_account import check_one_kind
+from sfumato.series.series_release import SeriesEvent, SeriesMethod, Unit
 
-_CALIBRATIONS = 24
-_LEAST_SHARE, _MOST_SHARES, _STRIDE = 1e-4, 64, 0.05
-Noise = TypeVar("Noise")
 _BLOCK = 256
 """Times that many series go forward together, so that memory does not grow with their length."""
 
 
+class RealtimeOptions(TypedDict, total=False):
+    """What a release is made for, besides the sensitivity.
+
+    Attributes:
+        epsilon: Budget of the whole series.
+        delta: Budget of the whole series; none for pure noise.
+        length: Number of values; with a schedule it is that of the schedule.
+        schedule: How precisely each value is measured, relative to the others; 0 for not at
+            all. The same for all if not given.
+        weight: Weight of a measurement in the paper's rule, in (0, 1]; one, or one for each.
+        estimate: The filter; the learned bank if not given.
+        unit: Whether a person may be in every value, or in one of them.
+    """
+
+    epsilon: Required[float]
+    delta: float
+    length: int | None
+    schedule: ArrayLike | None
+    weight: float | ArrayLike
+    estimate: Estimate | None
+    unit: Unit
+
+
 @dataclass(frozen=True, slots=True)
-class Realtime(SeriesMethod["RunningSeries"]):
+class Realtime(SeriesMethod[Filter]):
     """Measurements with noise and an estimate from all of them.
 
     Attributes:
         noises: The noise of each measurement; None where nothing is measured.
         estimate: Begins the filter.
         weights: Weight of the measurement at each time, for rules that use one.
-        delta: That of the guarantee; 0 for Laplace noise.
+        delta: That of the guarantee; 0 for pure noise.
         unit: Whether a person may be in every value (user level) or in one of them (event level).
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.core.purpose import Purpose
         >>> method = Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=100)
         >>> method.guarantee <= ApproxDP(1.0, 1e-6)
         True
@@ -75,8 +84,9 @@ class Realtime(SeriesMethod["RunningSeries"]):
     """
 
     name: ClassVar[str] = "realtime"
+    skips: ClassVar[bool] = True
 
-    noises: tuple[AnyNoise | None, ...] = field(repr=False)
+    noises: Noises = field(repr=False)
     estimate: Estimate = field(default_factory=learned, repr=False)
     weights: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     delta: float = 0.0
@@ -91,166 +101,79 @@ class Realtime(SeriesMethod["RunningSeries"]):
             raise InvalidParameter("noises", len(self.noises), "have at least one measurement")
         if self.unit not in (Unit.USER, Unit.EVENT):
             raise InvalidParameter("unit", str(self.unit), f"be {Unit.USER} or {Unit.EVENT}")
-        if any(isinstance(noise, LaplaceNoise) for noise in self._measurements):
-            if self.delta != 0.0:
-                raise InvalidParameter("delta", self.delta, "be 0 for Laplace noise, which is pure")
-        else:
+        if not check_one_kind(self._measurements).pure:
             checks.proper_fraction("delta", self.delta)
-        check_one_kind(self._measurements)
+        elif self.delta != 0.0:
+            raise InvalidParameter("delta", self.delta, "be 0 for Laplace noise, which is pure")
         if self.noises[0] is None and self.estimate.name.startswith("bank"):
             raise InvalidParameter("schedule", 0.0, "begin with a measurement, to be learnt from")
 
     @classmethod
-    def gaussian(
-        cls,
-        sensitivity: float | ArrayLike,
-        *,
-        epsilon: float,
-        delta: float,
-        length: int | None = None,
-        schedule: ArrayLike | None = None,
-        weight: float | ArrayLike = 1.0,
-        estimate: Estimate | None = None,
-        unit: Unit = Unit.USER,
+    def at(
+        cls, noise: str, sensitivity: float | ArrayLike, **options: Unpack[RealtimeOptions]
     ) -> Realtime:
-        """Gaussian noise, as much as the exact curve of all measurements together asks for.
+        """The least noise of a kind that keeps a budget.
 
         Args:
+            noise: One of `NOISES`.
             sensitivity: The most that one person can change any value; one number, or one for each
                 value.
-            epsilon: Budget of the whole series.
-            delta: Budget of the whole series.
-            length: Number of values; with a schedule it is that of the schedule.
-            schedule: How precisely each value is measured, relative to the others; 0 for not at
-                all. The same for all if not given.
-            weight: Weight of a measurement in the published rule, in (0, 1]; one, or one for each.
-            estimate: The filter; the learned bank if not given.
-            unit: Whether a person may be in every value, or in one of them.
+            options: See `RealtimeOptions`.
         """
-        shares = _schedule(length, schedule)
-        allowed = checks.proper_fraction("delta", delta)
-        total = _together(shares, unit)
-        widths, scale = _widths(sensitivity, shares), total / gaussian_ratio(epsilon, allowed)
-        weights = _weights(weight, shares)
-        # Whole steps make sensitivities larger, by a hundredth as a rule.
-        for stretch in (1 + 2.0**-40, *np.linspace(1.001, 1.02, 20), 1.04, 1.12, 1.6):
-            noises = _noises(widths, shares, scale * float(stretch))
-            made = cls(noises, estimate or learned(), weights, allowed, unit)
-            if made.guarantee.epsilon <= epsilon:
-                return made
-        raise InvalidParameter("sensitivity", "such", "be held by the lattice of the noise")
+        kind, delta = NOISES.named(noise), options.get("delta", 0.0)
+        shares = shares_of(options.get("length"), options.get("schedule"))
+        if not kind.pure:
+            checks.proper_fraction("delta", delta)
+        widths = for_each("sensitivity", sensitivity, shares.size)
+        weights = for_each("weight", options.get("weight", 1.0), shares.size)
+        if weights.max() > 1:
+            raise InvalidParameter("weight", float(weights.max()), "lie in (0, 1]")
+        unit = options.get("unit", Unit.USER)
+        noises = calibrated(kind, widths, shares, options["epsilon"], delta, unit)
+        estimate = options.get("estimate") or learned()
+        return cls(noises, estimate, np.where(shares > 0, weights, 0.0), delta, unit)
+
+    @classmethod
+    def gaussian(
+        cls, sensitivity: float | ArrayLike, **options: Unpack[RealtimeOptions]
+    ) -> Realtime:
+        """Gaussian noise, as much as the exact curve of all measurements together asks for."""
+        return cls.at("gaussian", sensitivity, **options)
 
     @classmethod
     def laplace(
-        cls,
-        sensitivity: float | ArrayLike,
-        *,
-        epsilon: float,
-        length: int | None = None,
-        schedule: ArrayLike | None = None,
-        weight: float | ArrayLike = 1.0,
-        estimate: Estimate | None = None,
-        unit: Unit = Unit.USER,
+        cls, sensitivity: float | ArrayLike, **options: Unpack[RealtimeOptions]
     ) -> Realtime:
         """Laplace noise, pure: the budgets of the measurements add up."""
-        shares = _schedule(length, schedule)
-        whole = float(shares.max() if unit is Unit.EVENT else shares.sum())
-        each = checks.positive("epsilon", epsilon) * shares / whole * (1 - 2.0**-40)
-        widths = _widths(sensitivity, shares)
-        noises = _made(lambda width, part: LaplaceNoise.at(width, part), widths, each)
-        weights = _weights(weight, shares)
-        return cls(noises, estimate or learned(), weights, unit=unit)
+        return cls.at("laplace", sensitivity, **options)
 
     @classmethod
     def discrete_gaussian(
-        cls,
-        sensitivity: float | ArrayLike,
-        *,
-        epsilon: float,
-        delta: float,
-        length: int | None = None,
-        schedule: ArrayLike | None = None,
-        weight: float | ArrayLike = 1.0,
-        estimate: Estimate | None = None,
-        unit: Unit = Unit.USER,
+        cls, sensitivity: float | ArrayLike, **options: Unpack[RealtimeOptions]
     ) -> Realtime:
         """Discrete Gaussian noise, accounted by concentrated privacy."""
-        return cls._calibrated(
-            DiscreteGaussianNoise.at,
-            (sensitivity, epsilon, delta),
-            (length, schedule),
-            weight,
-            estimate,
-            unit,
-        )
+        return cls.at("discrete-gaussian", sensitivity, **options)
 
     @classmethod
     def binomial(
-        cls,
-        sensitivity: float | ArrayLike,
-        *,
-        epsilon: float,
-        delta: float,
-        length: int | None = None,
-        schedule: ArrayLike | None = None,
-        weight: float | ArrayLike = 1.0,
-        estimate: Estimate | None = None,
-        unit: Unit = Unit.USER,
+        cls, sensitivity: float | ArrayLike, **options: Unpack[RealtimeOptions]
     ) -> Realtime:
         """Binomial noise, the exact curve of each measurement composed as in the paper.
 
         References:
             [RTR, Thm. A.5]
         """
-
-        def make(width: float, deviation: float) -> BinomialNoise:
-            return BinomialNoise.at(width, deviation**2)
-
-        budget, times = (sensitivity, epsilon, delta), (length, schedule)
-        return cls._calibrated(make, budget, times, weight, estimate, unit)
-
-    @classmethod
-    def _calibrated(
-        cls,
-        make: Callable[[float, float], DiscreteGaussianNoise | BinomialNoise],
-        budget: tuple[float | ArrayLike, float, float],
-        times: tuple[int | None, ArrayLike | None],
-        weight: float | ArrayLike,
-        estimate: Estimate | None,
-        unit: Unit,
-    ) -> Realtime:
-        """The least noise that keeps the budget, by halving on its scale."""
-        sensitivity, epsilon, delta = budget
-        shares, allowed = _schedule(*times), checks.proper_fraction("delta", delta)
-        widths = _widths(sensitivity, shares)
-        wanted = checks.epsilon("epsilon", epsilon)
-
-        def noises(scale: float) -> tuple[AnyNoise | None, ...]:
-            return _made(lambda width, share: make(width, width * scale / share), widths, shares)
-
-        def kept(scale: float) -> bool:
-            used = [noise for noise in noises(scale) if noise is not None]
-            return _promised(used, allowed, unit).epsilon <= wanted
-
-        total = _together(shares, unit)
-        low, high = 0.0, total / gaussian_ratio(wanted, allowed)
-        while not kept(high):
-            low, high = high, 2 * high
-            if high > 1e9 * total:
-                raise InvalidParameter("epsilon", epsilon, "be larger for this noise")
-        for _ in range(_CALIBRATIONS):
-            middle = 0.5 * (low + high)
-            if kept(middle):
-                high = middle
-            else:
-                low = middle
-        weights = _weights(weight, shares)
-        return cls(noises(high), estimate or learned(), weights, allowed, unit)
+        return cls.at("binomial", sensitivity, **options)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
         """For a person who may be in every value, or in any one of them at event level."""
-        return _promised(self._measurements, self.delta, self.unit)
+        return promised(self._measurements, self.delta, self.unit)
+
+    @property
+    def most(self) -> int:
+        """As many values as there are noises."""
+        return len(self.noises)
 
     @property
     def sensitivity(self) -> float:
@@ -258,38 +181,54 @@ class Realtime(SeriesMethod["RunningSeries"]):
         return max(noise.sensitivity for noise in self._measurements)
 
     @property
-    def _measurements(self) -> list[AnyNoise]:
+    def _measurements(self) -> list[NumberNoise]:
         return [noise for noise in self.noises if noise is not None]
 
     @property
     def variances(self) -> Floats:
         """Variance of the noise of each measurement; infinite where there is none."""
-        return np.array([math.inf if n is None else n.variance for n in self.noises])
+        return np.array([math.inf if n is None else _facts(n)[0] for n in self.noises])
 
-    def _begin(self, coins: StreamCoins) -> RunningSeries:
-        """Begin one series."""
-        return RunningSeries(self, self.estimate.begin(1), coins)
+    @property
+    def error_variances(self) -> Floats | None:
+        """Those of the noise, if it leaves as it is."""
+        return self.variances if self.estimate.name == "plain" else None
 
-    def resume(
-        self,
-        state: RealtimeState,
-        randomness: Randomness,
-        *,
-        name: str | None = None,
-        purpose: Purpose = Purpose.RELEASE,
-    ) -> RunningSeries:
-        """Go on with a series from a stored state; the other arguments are those of `begin`.
+    def memory(self) -> Filter:
+        """The filter of one series."""
+        return self.estimate.begin(1)
 
-        Raises:
-            InvalidParameter: If the state was begun with another method or for another purpose.
-        """
-        coins = self.own_coins(randomness, name, purpose)
-        if state.method != coins.plan:
-            rule = "be the one it was begun with, and for the same purpose"
-            raise InvalidParameter("state.method", "another", rule)
-        checks.count("state.time", state.time, at_least=0)
-        running = resume_filter(self.estimate, 1, state.arrays)
-        return RunningSeries(self, running, coins, state.time)
+    def answer(
+        self, memory: Filter, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
+        """The estimate after one more measurement."""
+        noise = self.noises[time]
+        if noise is None:
+            return memory.one(math.nan, 0.0, 1.0), 0.0
+        variance, charge = _facts(noise)
+        measured = noise.perturb_one(value, coins)
+        return memory.one(measured, self.weights.item(time), variance), charge
+
+    def skip(self, memory: Filter, time: int) -> None:
+        """The filter goes on without a measurement."""
+        memory.skip(self.weights.item(time))
+
+    def answers(
+        self, memory: Filter, time: int, values: Sequence[float | None], coins: StreamCoins
+    ) -> list[SeriesEvent]:
+        """What leaves for some successive values; many of them go through arrays."""
+        if len(values) == 1 or None in values:
+            # Named, for a class with slots is made anew and has no cell for `super()`.
+            return SeriesMethod.answers(self, memory, time, values, coins)
+        estimates = self._together(memory, time, np.array(values)[:, None], [coins])[:, 0].tolist()
+        noises = self.noises[time : time + len(values)]
+        charges = (0.0 if noise is None else _facts(noise)[1] for noise in noises)
+        return [
+            SeriesEvent(moment, released, charge)
+            for moment, (released, charge) in enumerate(
+                zip(estimates, charges, strict=True), start=time
+            )
+        ]
 
     def release_many(
         self,
@@ -320,11 +259,13 @@ class Realtime(SeriesMethod["RunningSeries"]):
             True
         """
         values = checks.numbers("table", table)
-        if values.ndim != 2 or not values.shape[1]:
+        if values.ndim != 2 or 0 in values.shape:
             rule = "have rows of values, one for each time, of at least one series"
             raise InvalidParameter("table", values.shape, rule)
         given = None if names is None else _names(names, values.shape[1])
-        return self._many(values, self._coins_of(given, randomness, purpose))
+        coins = self._coins_of(given, randomness, purpose)
+        self.check(0, [0.0] * len(values))
+        return self._together(self.estimate.begin(values.shape[1]), 0, values, coins)
 
     def _coins_of(
         self, names: list[str] | None, randomness: Randomness, purpose: Purpose
@@ -339,21 +280,19 @@ class Realtime(SeriesMethod["RunningSeries"]):
             return [first]
         return [replace(first, stream=name) for name in names]
 
-    def _many(self, values: Floats, coins: Sequence[StreamCoins]) -> Floats:
-        """Answers with coins of each series, or with those of all of them together."""
-        if not 0 < len(values) <= len(self.noises):
-            rule = f"have 1 to {len(self.noises)} values, as many as the budget is for"
-            raise InvalidParameter("series", len(values), rule)
-        running = self.estimate.begin(values.shape[1])
-        variances = self.variances
-        parts = []
+    def _together(
+        self, running: Filter, time: int, values: Floats, coins: Sequence[StreamCoins]
+    ) -> Floats:
+        """Estimates, time by series, with coins of each series or of all of them together."""
+        variances, parts = self.variances, []
+        noise = np.where(np.isfinite(variances), variances, 1.0)
         for start in range(0, len(values), _BLOCK):
-            block = slice(start, min(start + _BLOCK, len(values)))
-            columns = np.split(values[block], len(coins), axis=1)
-            drawn = [self._measured(start, *own) for own in zip(columns, coins, strict=True)]
-            noise = np.where(np.isfinite(variances[block]), variances[block], 1.0)
+            rows = values[start : start + _BLOCK]
+            block = slice(time + start, time + start + len(rows))
+            columns = np.split(rows, len(coins), axis=1)
+            drawn = [self._measured(block.start, *own) for own in zip(columns, coins, strict=True)]
             measured = np.concatenate(drawn, axis=1)
-            parts.append(running.update(measured, self.weights[block], noise))
+            parts.append(running.update(measured, self.weights[block], noise[block]))
         return np.concatenate(parts)
 
     def _measured(self, start: int, values: Floats, coins: StreamCoins) -> Floats:
@@ -361,166 +300,21 @@ class Realtime(SeriesMethod["RunningSeries"]):
         used = self.noises[start : start + len(values)]
         if not coins.addressed and used[0] is not None and len(set(map(id, used))) == 1:
             return used[0].perturb(values, coins.at(start))
-        rows = []
-        for time, (noise, row) in enumerate(zip(used, values, strict=True), start=start):
-            if noise is None:
-                rows.append(np.full(row.shape, np.nan))
-            else:
-                rows.append(noise.perturb(row, coins.at(time)))
+        rows = [
+            np.full(row.shape, np.nan) if noise is None else noise.perturb(row, coins.at(time))
+            for time, (noise, row) in enumerate(zip(used, values, strict=True), start=start)
+        ]
         return np.stack(rows)
 
-    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
-        return self._many(values[:, None], [coins])[:, 0]
+    def risk(self, memory: Filter, released: Sequence[float | None]) -> Risk | None:
+        """What the filter expects of its estimates so far, or the noise if there is no filter."""
+        return memory.risk or SeriesMethod.risk(self, memory, released)
 
 
-class RunningSeries(Guarded):
-    """One series on its way.
-
-    Attributes:
-        method: How it is released.
-    """
-
-    def __init__(self, method: Realtime, filter: Filter, coins: StreamCoins, time: int = 0) -> None:
-        self.method = method
-        self._filter = filter
-        self._coins = coins
-        self._time = time
-        self._seen, self._variance = np.empty((1, 1)), np.empty(1)
-
-    @property
-    def time(self) -> int:
-        """Values released so far."""
-        return self._time
-
-    @property
-    def state(self) -> RealtimeState:
-        """Where it is, to be stored; its size does not grow."""
-        with self._lock:
-            return RealtimeState(self._coins.plan, self._time, filter_arrays(self._filter))
-
-    @property
-    def risk(self) -> Risk | None:
-        """What the filter expects of its estimates so far; None if it cannot say."""
-        with self._lock:
-            return self._filter.risk if isinstance(self._filter, Bank) else None
-
-    def step(self, value: float) -> float:
-        """Release one value.
-
-        Raises:
-            BudgetExceeded: If all values that the budget is for were released.
-        """
-        with self._lock:
-            return self._step(value)
-
-    def skip(self) -> None:
-        """Let a moment pass that has no value: nothing is measured, and nothing leaves.
-
-        Raises:
-            BudgetExceeded: If all moments that the budget is for have passed.
-        """
-        with self._lock:
-            method, time = self.method, self._time
-            if time >= len(method.noises):
-                raise BudgetExceeded("series", time, method.guarantee, PureDP(0.0))
-            if isinstance(self._filter, Bank) and not self._filter.begun:
-                self._filter.clock[0] += 1
-            else:
-                self._seen[0, 0], self._variance[0] = math.nan, 1.0
-                self._filter.update(self._seen, method.weights[time : time + 1], self._variance)
-            self._time = time + 1
-
-    def _step(self, value: float) -> float:
-        method, time = self.method, self._time
-        if time >= len(method.noises):
-            raise BudgetExceeded("series", time, method.guarantee, PureDP(0.0))
-        noise = method.noises[time]
-        coins = self._coins.at(time)
-        if isinstance(noise, GaussianNoise):
-            measured = noise.perturb_one(_number(value), coins)
-        else:
-            given = checked_series([value])
-            measured = math.nan if noise is None else float(noise.perturb(given, coins)[0])
-        self._time = time + 1
-        self._seen[0, 0] = measured
-        self._variance[0] = 1.0 if noise is None else noise.variance
-        weight = method.weights[time : time + 1]
-        return float(self._filter.update(self._seen, weight, self._variance)[0, 0])
-
-
-def _schedule(length: int | None, schedule: ArrayLike | None) -> Floats:
-    if schedule is None:
-        if length is None:
-            raise InvalidParameter("length", None, "be given, or a schedule")
-        return constant(length)
-    shares = checks.numbers("schedule", schedule)
-    if shares.ndim != 1 or shares.size == 0 or shares.min() < 0 or shares.max() <= 0:
-        raise InvalidParameter(
-            "schedule", shares.shape, "be numbers of at least 0, not all of them 0"
-        )
-    if length is not None and length != shares.size:
-        raise InvalidParameter("length", length, f"be {shares.size}, as long as the schedule")
-    return _snapped(shares)
-
-
-def _snapped(shares: Floats) -> Floats:
-    """The same with few different numbers, since each needs a table of its own.
-
-    Many are moved to a grid of a twentieth; less than a ten-thousandth of the largest is none.
-    """
-    kept = np.where(shares < _LEAST_SHARE * shares.max(), 0.0, shares)
-    if np.unique(kept).size <= _MOST_SHARES:
-        return kept
-    logs = np.log(np.where(kept > 0, kept, 1.0) / shares.max()) / _STRIDE
-    return np.where(kept > 0, shares.max() * np.exp(_STRIDE * np.round(logs)), 0.0)
-
-
-def _widths(sensitivity: float | ArrayLike, shares: Floats) -> Floats:
-    given = checks.numbers("sensitivity", sensitivity)
-    if given.shape not in ((), shares.shape):
-        raise InvalidParameter("sensitivity", given.shape, f"be one number or {shares.size}")
-    if float(given.min()) <= 0:
-        raise InvalidParameter("sensitivity", float(given.min()), "be greater than 0")
-    return np.broadcast_to(given, shares.shape)
-
-
-def _made(
-    make: Callable[[float, float], Noise], widths: Floats, shares: Floats
-) -> tuple[Noise | None, ...]:
-    """The noise of each measurement; equal ones are one."""
-    pairs = list(zip(widths.tolist(), shares.tolist(), strict=True))
-    made = {pair: make(*pair) for pair in set(pairs) if pair[1] > 0}
-    return tuple(made.get(pair) for pair in pairs)
-
-
-def _noises(widths: Floats, shares: Floats, scale: float) -> tuple[GaussianNoise | None, ...]:
-    return _made(
-        lambda width, share: GaussianNoise.at(width, width * scale / share), widths, shares
-    )
-
-
-def _together(shares: Floats, unit: Unit) -> float:
-    """What the shares of measurements that one person may be in amount to."""
-    if unit is Unit.EVENT:
-        return float(shares.max())
-    return math.sqrt(float(np.square(shares).sum()))
-
-
-def _promised(noises: Sequence[AnyNoise], delta: float, unit: Unit) -> PureDP | ApproxDP:
-    """The guarantee of all together, or of the worst one alone."""
-    if unit is Unit.USER:
-        return series_guarantee(noises, delta)
-    alone = [series_guarantee([noise], delta) for noise in dict.fromkeys(noises)]
-    return max(alone, key=lambda promised: promised.epsilon)
-
-
-def _weights(weight: float | ArrayLike, shares: Floats) -> Floats:
-    given = checks.numbers("weight", weight)
-    if given.shape not in ((), shares.shape):
-        raise InvalidParameter("weight", given.shape, f"be one number or {shares.size}")
-    if not (given.min() > 0 and given.max() <= 1):
-        raise InvalidParameter("weight", float(given.min()), "lie in (0, 1]")
-    return np.where(shares > 0, given, 0.0)
+@lru_cache(maxsize=256)
+def _facts(noise: NumberNoise) -> tuple[float, float]:
+    """Variance and charge of a noise, which a live series asks for at every value."""
+    return noise.variance, noise.charge
 
 
 def _names(names: Sequence[str], count: int) -> list[str]:
@@ -531,10 +325,3 @@ def _names(names: Sequence[str], count: int) -> list[str]:
     if len(set(given)) < count:
         raise InvalidParameter("names", len(set(given)), f"be {count} different ones")
     return given
-
-
-def _number(value: float) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidParameter("value", "something else", "be a finite number") from None

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core.certificate import Certificate
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.numerics import shown_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness
-from sfumato.series.filter_banks import Risk, measured_risk
-from sfumato.series.filters import Estimate
-from sfumato.series.realtime import Realtime, RunningSeries
-from sfumato.series.rivals.tree import BinaryTree, SquareRootTree
+from sfumato.series.realtime import Realtime
+from sfumato.series.risk import Risk
 from sfumato.series.rivals.windowed import Windowed
-from sfumato.series.series_compare import continued, stepped
-from sfumato.series.series_methods import BOTH_UNITS, METHODS, Setting
-from sfumato.series.series_release import Releasing, SeriesMethod, Unit, checked_series
+from sfumato.series.series_methods import AnyMethod, series_method
+from sfumato.series.series_release import SeriesEvent, SeriesRelease, Unit, checked_series
+from sfumato.series.series_spec import SeriesSpec
+from sfumato.store.codec import to_bytes
+from sfumato.store.files import load_state
+from sfumato.store.outputs import locked, write_whole
 
-UNITS = {"user": Unit.USER, "event": Unit.EVENT, "w-event": Unit.WINDOW}
-_BANKS = ("realtime", "laplace-filtered", "discrete-gaussian", "binomial")
-"""Methods whose filter may be another one."""
+Values = Sequence[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesCertificate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesCertificate(Certificate):
     """What a released series promises, and what it is worth; nothing of it depends on the truth.
 
     Attributes:
@@ -44,9 +44,6 @@ class SeriesCertificate:
         values: Values released.
         estimate: The filter after the noise; None if there is none.
         interval: What values were clamped to, before the noise and after it.
-        cost: Root mean squared error that is expected; None if the method cannot say.
-        silence: The same of a constant, as far as what was released shows.
-        remarks: What to know besides.
         fingerprint: Of the method and all its parameters.
     """
 
@@ -60,9 +57,6 @@ class SeriesCertificate:
     values: int
     estimate: str | None
     interval: tuple[float, float] | None
-    cost: float | None
-    silence: float | None
-    remarks: tuple[str, ...]
     fingerprint: str
 
 
@@ -86,13 +80,9 @@ class ReleasedSeries:
 
 
 def release_series(
-    series: Sequence[float | None],
-    setting: Setting,
+    series: Values,
+    spec: SeriesSpec,
     *,
-    method: str = "realtime",
-    unit: str | None = None,
-    estimate: Estimate | None = None,
-    interval: tuple[float, float] | None = None,
     state: Path | None = None,
     name: str | None = None,
     randomness: Randomness,
@@ -102,11 +92,7 @@ def release_series(
 
     Args:
         series: The values so far; None where a moment has none, which passes.
-        setting: What the method is made for.
-        method: One of `METHODS` that is not tuned on the true series.
-        unit: "user", "event" or "w-event"; what the method protects if not given.
-        estimate: The filter; a bank that learns if not given.
-        interval: Values are clamped to it before the noise, and what leaves is after it.
+        spec: How.
         state: File to go on from.
         name: Of the series, with keyed coins.
         randomness: Source of coins.
@@ -115,65 +101,82 @@ def release_series(
     Examples:
         >>> from sfumato.core.randomness import seeded
         >>> done = release_series(
-        ...     [50.0, 52.0, None, 51.0], Setting(1.0, 2.0, 1e-6, 4), interval=(0.0, 100.0),
+        ...     [50.0, 52.0, None, 51.0], SeriesSpec(1.0, 2.0, length=4, interval=(0.0, 100.0)),
         ...     randomness=seeded(1), purpose=Purpose.SIMULATION,
         ... )
         >>> done.certificate.unit, [value is None for value in done.values]
         ('user level', [False, False, True, False])
     """
-    made = series_method(method, unit, setting, estimate)
-    values, clamped = _clamped(series, interval)
-    running: Releasing
+    method = series_method(spec)
+    values, clamped = _clamped(series, spec.interval)
+    if len(values) > spec.length:
+        # Of every method: also of those that know no end.
+        rule = f"have at most {spec.length} values, as many as the budget is for"
+        raise InvalidParameter("series", len(values), rule)
     if state is None:
-        _check_length(values, setting)
-        told, running = _all(made, values, randomness, name, purpose)
-    elif isinstance(made, Realtime) and name is None:
-        told, running = continued(made, values, state, randomness, purpose)
+        running = method.begin(randomness, name=name, purpose=purpose)
+        events = running.advance(values)
     else:
-        rule = "come with noise and a filter, without a key"
-        raise InvalidParameter("state", str(state), rule)
-    risk = _risk(made, running, told)
-    told = [None if value is None else _within(value, interval) for value in told]
-    pairs = zip(values[len(values) - len(told) :], told, strict=True)
+        if name is not None or method.secret:
+            rule = "come without a key, and with a method whose memory tells nothing"
+            raise InvalidParameter("state", str(state), rule)
+        events, running = continued(method, values, state, randomness, purpose)
+    return _done(method, spec, values, clamped, events, running, purpose)
+
+
+def continued(
+    method: AnyMethod, series: Values, state: Path, randomness: Randomness, purpose: Purpose
+) -> tuple[list[SeriesEvent], SeriesRelease]:
+    """Release what a stored state has not seen of a series, and store the new state.
+
+    The state is on disk, and its folder too, before anything is returned: an answer that left is
+    always counted. Nobody else can use the state meanwhile.
+
+    Args:
+        method: How; the one that the state was begun with.
+        series: The whole series so far; None where a moment has no value.
+        state: The file; it is made if it does not exist.
+        randomness: Source of coins.
+        purpose: A simulation may use seeded coins; a release may not.
+
+    Raises:
+        FileInUse: If another run has the state; nothing was released.
+    """
+    checked_series([value for value in series if value is not None])
+    with locked(state):
+        before = load_state(state) if state.exists() else None
+        running = method.begin(randomness, purpose=purpose, state=before)
+        if running.time >= len(series):
+            rule = f"have values after the first {running.time}, which were released"
+            raise InvalidParameter("series", len(series), rule)
+        events = running.advance(series[running.time :])
+        write_whole(state, to_bytes(running.state))
+    return events, running
+
+
+def _done(
+    method: AnyMethod,
+    spec: SeriesSpec,
+    values: Values,
+    clamped: int,
+    events: list[SeriesEvent],
+    running: SeriesRelease,
+    purpose: Purpose,
+) -> ReleasedSeries:
+    released = [event.released for event in events]
+    risk = running.risk(released)
+    shown = [None if value is None else _within(value, spec.interval) for value in released]
+    pairs = zip(values[len(values) - len(shown) :], shown, strict=True)
     errors, truths = _errors([(t, x) for t, x in pairs if t is not None and x is not None])
-    certificate = _certificate(method, made, setting, interval, told, risk)
-    return ReleasedSeries(told, certificate, clamped, errors, truths)
+    certificate = _certificate(method, spec, shown, risk, purpose)
+    return ReleasedSeries(shown, certificate, clamped, errors, truths)
 
 
-def series_method(
-    method: str, unit: str | None, setting: Setting, estimate: Estimate | None = None
-) -> SeriesMethod[Releasing]:
-    """The method of a name, for a unit; refused if it is tuned on the truth or for another unit."""
-    if method not in METHODS:
-        raise InvalidParameter("method", method, f"be one of {', '.join(METHODS)}")
-    way = METHODS[method]
-    if way.helped(setting):
-        rule = (
-            "come with a weight (--weight)" if way.weighted else "not be tuned on the true series"
-        )
-        raise InvalidParameter("method", method, rule)
-    if unit is not None and unit not in UNITS:
-        raise InvalidParameter("unit", unit, f"be one of {', '.join(UNITS)}")
-    if estimate is not None and method.removeprefix("event-") not in _BANKS:
-        raise InvalidParameter("method", method, "learn, to be given a period or a history")
-    wanted = None if unit is None else UNITS[unit]
-    if method in BOTH_UNITS and wanted is not None:
-        setting = replace(setting, unit=wanted)
-    made = way.make(replace(setting, estimate=estimate))
-    if wanted not in (None, made.unit):
-        raise InvalidParameter("unit", unit, f"be that of {method}, which is {made.unit.value}")
-    return made
-
-
-def _clamped(
-    series: Sequence[float | None], interval: tuple[float, float] | None
-) -> tuple[list[float | None], int]:
-    known = [value for value in series if value is not None]
-    checked_series(known)
-    if interval is None:
-        return [None if value is None else float(value) for value in series], 0
-    low, high = interval
-    outside = sum(not low <= value <= high for value in known)
+def _clamped(series: Values, interval: tuple[float, float] | None) -> tuple[Values, int]:
+    given = [value for value in series if value is not None]
+    checked_series(given)
+    low, high = interval or (-math.inf, math.inf)
+    outside = sum(not low <= value <= high for value in given)
     return [None if value is None else _within(value, interval) for value in series], outside
 
 
@@ -181,101 +184,52 @@ def _within(value: float, interval: tuple[float, float] | None) -> float:
     return float(value) if interval is None else min(max(float(value), interval[0]), interval[1])
 
 
-def _check_length(values: Sequence[float | None], setting: Setting) -> None:
-    """As many values as were stated at most, of every method: also of those that know no end."""
-    checks.count("length", len(values))
-    if len(values) > setting.length:
-        rule = f"have at most {setting.length} values, as many as the budget is for"
-        raise InvalidParameter("series", len(values), rule)
-
-
-def _all(
-    made: SeriesMethod[Releasing],
-    values: Sequence[float | None],
-    randomness: Randomness,
-    name: str | None,
-    purpose: Purpose,
-) -> tuple[list[float | None], Releasing]:
-    running = made.begin(randomness, name=name, purpose=purpose)
-    if isinstance(running, RunningSeries):
-        return stepped(running, values), running
-    if any(value is None for value in values):
-        raise InvalidParameter("missing", "skip", "come with a method that measures and filters")
-    return [running.step(value) for value in values if value is not None], running
-
-
-def _risk(
-    made: SeriesMethod[Releasing], running: Releasing, told: Sequence[float | None]
-) -> Risk | None:
-    """What is expected of the error, from public things alone."""
-    if isinstance(running, RunningSeries) and running.risk is not None:
-        return running.risk
-    noises: Sequence[float]
-    if isinstance(made, BinaryTree | SquareRootTree):
-        noises = made.variances().tolist()
-    elif isinstance(made, Realtime) and made.estimate.name == "plain":
-        noises = made.variances.tolist()
-    else:
-        return None
-    used = [
-        (x, v) for x, v in zip(told, noises, strict=False) if x is not None and math.isfinite(v)
-    ]
-    if not used:
-        return None
-    values, variances = np.array([x for x, _ in used]), np.array([v for _, v in used])
-    away = values - values[0]
-    sums = (float(away.sum()), float(away @ away), float(variances.sum()))
-    return measured_risk(float(variances.mean()), len(used), *sums)
-
-
 def _errors(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Root mean squared errors of what leaves, and of the best constant."""
-    truth, told = np.array([t for t, _ in pairs]), np.array([x for _, x in pairs])
     if not pairs:
         return 0.0, 0.0
-    return math.sqrt(float(np.square(told - truth).mean())), float(truth.std())
+    truth, released = np.array(pairs).T
+    return math.sqrt(float(np.square(released - truth).mean())), float(truth.std())
 
 
 def _certificate(
-    method: str,
-    made: SeriesMethod[Releasing],
-    setting: Setting,
-    interval: tuple[float, float] | None,
-    told: Sequence[float | None],
-    risk: Risk | None,
+    method: AnyMethod, spec: SeriesSpec, released: Values, risk: Risk | None, purpose: Purpose
 ) -> SeriesCertificate:
-    guarantee = made.guarantee
+    guarantee: PureDP | ApproxDP = method.guarantee
     return SeriesCertificate(
-        method=method,
-        unit=made.unit.value,
-        protects=_protects(made, setting),
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
-        sensitivity=setting.sensitivity,
-        length=setting.length,
-        values=sum(value is not None for value in told),
-        estimate=made.estimate.name if isinstance(made, Realtime) else None,
-        interval=interval,
+        guarantees=(guarantee,),
+        scopes=(f"at {method.unit.value}",),
+        loss="root mean squared",
         cost=None if risk is None else risk.error,
         silence=None if risk is None else risk.silence,
-        remarks=tuple(_remarks(told, risk)),
-        fingerprint=digest("released series", made.fingerprint),
+        purpose=purpose,
+        remarks=tuple(_remarks(released, risk)),
+        method=spec.method,
+        unit=method.unit.value,
+        protects=_protects(method, spec),
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        sensitivity=spec.sensitivity,
+        length=spec.length,
+        values=sum(value is not None for value in released),
+        estimate=method.estimate.name if isinstance(method, Realtime) else None,
+        interval=spec.interval,
+        fingerprint=digest("released series", method.fingerprint),
     )
 
 
-def _protects(made: SeriesMethod[Releasing], setting: Setting) -> str:
-    by = f"by at most {shown_up(setting.sensitivity)}"
-    if isinstance(made, Windowed):
-        return f"a person in any {made.window} successive values, who may change each {by}"
-    if made.unit is Unit.USER:
+def _protects(method: AnyMethod, spec: SeriesSpec) -> str:
+    by = f"by at most {shown_up(spec.sensitivity)}"
+    if isinstance(method, Windowed):
+        return f"a person in any {method.window} successive values, who may change each {by}"
+    if method.unit is Unit.USER:
         return f"a person who may be in every value and change each {by}"
     return f"one value, which may change {by}; who is in several is protected in each alone"
 
 
-def _remarks(told: Sequence[float | None], risk: Risk | None) -> list[str]:
+def _remarks(released: Values, risk: Risk | None) -> list[str]:
     found = []
-    empty = sum(value is None for value in told)
-    if empty:
+    if empty := sum(value is None for value in released):
         found.append(f"{empty:,} moments have no value, and what leaves shows which")
     if risk is not None and risk.doubtful:
         found.append(

@@ -1,11 +1,11 @@
-"""Ways to release a series of numbers side by side at equal privacy, and one that goes on."""
+"""Ways to release a series of numbers side by side, at equal privacy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +16,11 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.progress import Progress
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Randomness, seeded
+from sfumato.core.randomness import seeded
 from sfumato.series.filter_banks import seasonal
-from sfumato.series.realtime import Realtime, RunningSeries
-from sfumato.series.series_methods import METHODS, Match, Setting, Way
-from sfumato.series.series_release import Releasing, SeriesMethod, Unit, checked_series
-from sfumato.store.codec import to_bytes
-from sfumato.store.files import load_state
-from sfumato.store.outputs import locked, write_whole
+from sfumato.series.series_methods import METHODS, AnyMethod, Entry
+from sfumato.series.series_release import Unit, checked_series
+from sfumato.series.series_spec import SeriesSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +84,28 @@ class Comparison:
 
 def compare(
     series: ArrayLike,
+    spec: SeriesSpec | None = None,
     *,
-    sensitivity: float,
-    epsilon: float,
-    delta: float,
     methods: Sequence[str] | None = None,
     runs: int = 10,
-    window: int = 10,
-    match: str = Match.EPSILON,
-    weight: float | None = None,
     period: int | None = None,
     phases: Sequence[int] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Comparison:
     """Simulate ways to release a series, and measure how near they come.
 
     Args:
         series: The true values.
-        sensitivity: The most that one person can change any value.
-        epsilon: Budget.
-        delta: Budget of approximate methods.
+        spec: What the methods are made for; or its fields as options.
         methods: Names of `METHODS`; all that can be made if not given.
         runs: Simulations of each.
-        window: Values protected together by w-event methods.
-        match: Give pure methods the same epsilon, or noise of the same variance.
-        weight: Of the true value in the published rule; by its own formulas if not given.
         period: Phases that the bank of filters learns, such as 7 for a week.
         phases: Which phase each value is, if they do not come in turn.
         seed: Of the simulations.
         progress: Told how many simulations are done.
+        options: Fields of `SeriesSpec`: sensitivity, epsilon, delta, window, match, weight.
 
     Examples:
         >>> walk = np.cumsum(np.tile([1.0, -1.0, 1.0, 0.0], 25))
@@ -131,41 +120,30 @@ def compare(
     """
     values = checked_series(series)
     for name in methods or ():
-        if name not in METHODS:
-            raise InvalidParameter("methods", name, f"be of {', '.join(METHODS)}")
-    if match not in list(Match):
-        raise InvalidParameter("match", match, f"be one of {', '.join(Match)}")
-    setting = Setting(
-        sensitivity=checks.positive("sensitivity", sensitivity),
-        epsilon=checks.epsilon("epsilon", epsilon),
-        delta=checks.proper_fraction("delta", delta),
-        length=values.size,
-        window=checks.count("window", window),
-        match=Match(match),
-        weight=weight,
-        estimate=None if period is None else seasonal(period, phases=phases),
-        series=values,
-    )
+        METHODS.named(name, "methods")
+    if period is not None:
+        options["estimate"] = seasonal(period, phases=phases)
+    setting = SeriesSpec.of(spec, **options, length=values.size, truth=values)
     made, refused = _made(setting, methods)
     outcomes, examples, done = [], {}, 0
     silence = float(values.std())
     for name, method in made.items():
-        told = []
+        released = []
         for run in range(checks.count("runs", runs)):
-            told.append(method.release(values, seeded(seed + run), Purpose.SIMULATION))
+            released.append(method.release(values, seeded(seed + run), Purpose.SIMULATION))
             done += 1
             if progress:
                 progress(done)
-        examples[name] = told[0]
-        outcomes.append(_outcome(name, method, setting, np.array(told)))
+        examples[name] = released[0]
+        outcomes.append(_outcome(name, method, setting, np.array(released)))
     return Comparison(sorted(outcomes, key=_place), examples, refused, silence)
 
 
 def _made(
-    setting: Setting, methods: Sequence[str] | None
-) -> tuple[dict[str, SeriesMethod[Releasing]], dict[str, str]]:
+    setting: SeriesSpec, methods: Sequence[str] | None
+) -> tuple[dict[str, AnyMethod], dict[str, str]]:
     """The methods, and those of all that the setting leaves no room for."""
-    made: dict[str, SeriesMethod[Releasing]] = {}
+    made: dict[str, AnyMethod] = {}
     refused: dict[str, str] = {}
     for name in METHODS if methods is None else methods:
         try:
@@ -185,22 +163,21 @@ def _place(outcome: Outcome) -> tuple[int, bool, float]:
     return _UNITS[outcome.unit], outcome.kind != "pure", outcome.rmse
 
 
-def _outcome(name: str, method: SeriesMethod[Releasing], setting: Setting, told: Floats) -> Outcome:
-    way: Way = METHODS[name]
-    values = told[0] if setting.series is None else setting.series
+def _outcome(name: str, method: AnyMethod, setting: SeriesSpec, released: Floats) -> Outcome:
+    entry, values = METHODS[name], setting.true_series
     guarantee: PureDP | ApproxDP = method.guarantee
-    errors = told - values
+    errors = released - values
     squares, sizes = np.square(errors).mean(axis=1), np.abs(errors).mean(axis=1)
     rmse = math.sqrt(float(squares.mean()))
     silence = float(values.std())
     spread = _standard_error(squares)
     return Outcome(
         method=name,
-        says=way.says,
-        unit=_unit(way, method),
+        says=entry.says,
+        unit=_unit(entry, method),
         kind="approximate" if guarantee.delta else "pure",
         online=method.online,
-        helped=way.helped(setting),
+        helped=entry.helped(setting),
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         rmse=rmse,
@@ -213,76 +190,13 @@ def _outcome(name: str, method: SeriesMethod[Releasing], setting: Setting, told:
     )
 
 
-def _unit(way: Way, method: SeriesMethod[Releasing]) -> str:
+def _unit(entry: Entry, method: AnyMethod) -> str:
     """Whose data are protected; methods for the whole value are no rivals of the others."""
     if not method.guarantee.epsilon:
         return "any"
-    return _WHOLE if way.whole else method.unit.value
+    return _WHOLE if entry.whole else method.unit.value
 
 
 def _standard_error(each: Floats) -> float | None:
     """Of a mean over runs."""
     return float(each.std(ddof=1) / math.sqrt(each.size)) if each.size > 1 else None
-
-
-def continued(
-    method: Realtime,
-    series: Sequence[float | None],
-    state: Path,
-    randomness: Randomness,
-    purpose: Purpose,
-) -> tuple[list[float | None], RunningSeries]:
-    """Release what a stored state has not seen of a series, and store the new state.
-
-    The state is on disk, and its folder too, before anything is returned: an answer that left is
-    always counted. Nobody else can use the state meanwhile.
-
-    Args:
-        method: How; the one that the state was begun with.
-        series: The whole series so far; None where a moment has no value.
-        state: The file; it is made if it does not exist.
-        randomness: Source of coins.
-        purpose: A simulation may use seeded coins; a release may not.
-
-    Returns:
-        What is new, and the series on its way.
-
-    Raises:
-        FileInUse: If another run has the state; nothing was released.
-    """
-    checked_series([value for value in series if value is not None])
-    with locked(state):
-        return _continued(method, series, state, randomness, purpose)
-
-
-def _continued(
-    method: Realtime,
-    series: Sequence[float | None],
-    state: Path,
-    randomness: Randomness,
-    purpose: Purpose,
-) -> tuple[list[float | None], RunningSeries]:
-    if state.exists():
-        known = load_state(state)
-        running = method.resume(known, randomness, purpose=purpose)
-    else:
-        running = method.begin(randomness, purpose=purpose)
-    if running.time >= len(series):
-        rule = f"have values after the first {running.time}, which were released"
-        raise InvalidParameter("series", len(series), rule)
-    if len(series) > len(method.noises):
-        rule = f"have at most {len(method.noises)} values, as many as the budget is for"
-        raise InvalidParameter("series", len(series), rule)
-    told = stepped(running, series[running.time :])
-    write_whole(state, to_bytes(running.state))
-    return told, running
-
-
-def stepped(running: RunningSeries, series: Sequence[float | None]) -> list[float | None]:
-    """The next values, released one after the other; None where a moment has none."""
-    told: list[float | None] = []
-    for value in series:
-        if value is None:
-            running.skip()
-        told.append(None if value is None else running.step(value))
-    return told

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from sfumato.core import checks
 from sfumato.core.guarantees import PureDP
-from sfumato.core.randomness import StreamCoins
-from sfumato.series.series_release import Releasing, SeriesMethod, checked_series
+from sfumato.core.randomness import Randomness, StreamCoins
+from sfumato.series.memory import Memory
+from sfumato.series.series_release import SeriesEvent, SeriesMethod
+
+
+@dataclass(slots=True)
+class Nothing(Memory):
+    """The memory of a method that has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Silence(SeriesMethod[Releasing]):
+class Silence(SeriesMethod[Nothing]):
     """One public number, whatever the series is.
 
     Attributes:
         value: The number.
 
     Examples:
-        >>> from sfumato.core.randomness import seeded
         >>> from sfumato.core.purpose import Purpose
+        >>> from sfumato.core.randomness import seeded
         >>> Silence(5.0).release([1.0, 9.0], seeded(1), Purpose.SIMULATION)
         array([5., 5.])
         >>> Silence(5.0).guarantee
@@ -39,16 +46,18 @@ class Silence(SeriesMethod[Releasing]):
         """Nothing is told."""
         return PureDP(0.0)
 
-    def _begin(self, coins: StreamCoins) -> Releasing:
-        """Begin a series."""
-        return _Silent(self.value)
+    def memory(self) -> Nothing:
+        """Nothing."""
+        return Nothing()
 
-
-@dataclass(frozen=True, slots=True)
-class _Silent:
-    value: float
-
-    def step(self, value: float) -> float:
+    def answer(
+        self, memory: Nothing, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
         """The constant; the true value is checked and not used."""
-        checked_series([value])
-        return self.value
+        return self.value, 0.0
+
+    def answers(
+        self, memory: Nothing, time: int, values: Sequence[float | None], coins: StreamCoins
+    ) -> list[SeriesEvent]:
+        """The constant for each value; no coin is asked for."""
+        return [SeriesEvent(time + place, self.value, 0.0) for place in range(len(values))]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.errors import CorruptData
-from sfumato.core.state import RealtimeState
+from sfumato.core.state import SeriesState
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.models.prior import Prior
@@ -41,13 +41,13 @@ def load(path: str | Path) -> AnyModel:
     return model
 
 
-def load_state(path: str | Path) -> RealtimeState:
+def load_state(path: str | Path) -> SeriesState:
     """Read a stored state of a series.
 
     Raises:
         CorruptData: If the file is none, is damaged or comes from another version.
     """
-    state: RealtimeState = _checked(path, RealtimeState)
+    state: SeriesState = _checked(path, SeriesState)
     return state
 
 

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.core.errors import InsecureRandomness, InvalidParameter
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import secure, seeded
+from sfumato.core.randomness import seeded
 from sfumato.noise.geometric import DiscreteLaplace
-from sfumato.noise.series_noise import LaplaceNoise
-from sfumato.series.rivals.pegasus import Grouper, Pegasus, Smoothing, _Deviations
-from sfumato.series.series_release import Unit
+from sfumato.noise.laplace_noise import LaplaceNoise
+from sfumato.series.rivals.pegasus import Grouper, Pegasus, Smoothing, deviation
 from tests.strategies import Floats
 
 SECRET = 9151.25
@@ -115,12 +114,9 @@ def test_deviation_is_exact_and_as_sensitive_as_said(
     places: list[int], which: int, moved: int
 ) -> None:
     def measured(numbers: list[int]) -> int:
-        group = _Deviations()
-        for number in numbers:
-            group.add(number)
         mean = Fraction(sum(numbers), len(numbers))
-        assert group.deviation == math.floor(sum(abs(each - mean) for each in numbers))
-        return group.deviation
+        assert deviation(numbers) == math.floor(sum(abs(each - mean) for each in numbers))
+        return deviation(numbers)
 
     other = list(places)
     other[which % len(places)] += moved
@@ -226,28 +222,6 @@ def test_lattices_that_do_not_fit_are_refused() -> None:
 
 
 # --- as a method ---
-
-
-def test_coins_that_can_be_guessed_are_refused() -> None:
-    method = Pegasus.at(1.0, 1.0)
-    with pytest.raises(InsecureRandomness):
-        method.release([1.0], seeded(1))
-    assert method.release([1.0], secure()).shape == (1,)
-    assert method.unit is Unit.EVENT
-
-
-def test_the_same_coins_give_the_same_series_and_the_future_does_not_matter() -> None:
-    method, series = Pegasus.at(1.0, 1.0), np.arange(60.0)
-    assert simulated(method, series).tolist() == simulated(method, series).tolist()
-    assert simulated(method, series)[:20].tolist() == simulated(method, series[:20]).tolist()
-    assert simulated(method, series).tolist() != simulated(method, series, 2).tolist()
-
-
-@pytest.mark.parametrize("bad", [[SECRET, math.nan], [SECRET, math.inf], [], [[SECRET]], [1e300]])
-def test_a_bad_series_is_refused_and_not_quoted(bad: list[float]) -> None:
-    with pytest.raises(InvalidParameter) as raised:
-        simulated(Pegasus.at(1.0, 1.0), np.array(bad))
-    assert "9151" not in str(raised.value) and "1e+300" not in str(raised.value)
 
 
 def test_a_value_too_far_away_is_refused_and_not_quoted() -> None:

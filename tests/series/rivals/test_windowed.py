@@ -10,21 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter
+from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Address, Randomness, secure, seeded
-from sfumato.noise.series_noise import LaplaceNoise
+from sfumato.core.randomness import Randomness, seeded
+from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.series.rivals.windowed import (
     LEAST_BUDGET,
     BudgetAbsorption,
     BudgetDistribution,
-    Ledger,
-    Publishing,
     Windowed,
     noise_within,
 )
-from sfumato.series.series_release import Unit
 
 METHODS = [BudgetDistribution, BudgetAbsorption]
 Step = tuple[float, Fraction, bool]
@@ -33,12 +30,9 @@ Floats = NDArray[np.float64]
 
 def run(method: Windowed, series: Sequence[float], randomness: Randomness) -> list[Step]:
     """Each step: what left, what it leaked, and whether it was published."""
-    releasing = method.begin(randomness, purpose=Purpose.SIMULATION)
-    steps = []
-    for value in series:
-        told = releasing.step(value)
-        steps.append((told, releasing.spent, releasing.published))
-    return steps
+    events = method.begin(randomness, purpose=Purpose.SIMULATION).advance(series)
+    asking = method.dissimilarity.leakage.epsilon
+    return [(e.released or 0.0, Fraction(e.charge), e.charge > asking) for e in events]
 
 
 def exact_leakage(noise: LaplaceNoise) -> float:
@@ -232,80 +226,15 @@ def test_a_forgotten_question_is_found_by_the_oracle() -> None:
         run(buggy, [1e6, -1e6] * 4, seeded(0))
 
 
-def test_the_ledger_refuses_the_least_excess() -> None:
-    ledger = Ledger(width=3, limit=Fraction(1))
+def test_a_window_refuses_the_least_excess() -> None:
+    memory = BudgetDistribution.at(1.0, 1.0, 3).memory()
     for _ in range(7):
-        ledger.advance()
-        ledger.charge(0.25)
-    ledger.charge(0.25)
+        memory.advance()
+        memory.charge(memory.asked, 0.25, Fraction(1), 0)
+    memory.charge(memory.told, 0.25, Fraction(1), 0)
     with pytest.raises(BudgetExceeded):
-        ledger.charge(5e-324)
-    assert ledger.latest == Fraction(1, 2)
-
-
-class Counting:
-    simulated = False
-    addressed = False
-
-    def __init__(self) -> None:
-        self.drawn = 0
-        self._coins = secure()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        self.drawn += count
-        return self._coins.words(count)
-
-    def word(self) -> int:
-        return int(self.words(1)[0])
-
-    def at(self, address: Address) -> Randomness:
-        return self
-
-
-@pytest.mark.parametrize("kind", METHODS)
-@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e300])
-def test_a_refused_value_draws_nothing_and_is_not_quoted(kind: type[Windowed], bad: float) -> None:
-    coins = Counting()
-    releasing = kind.at(1.0, 1.0, 3).begin(coins, purpose=Purpose.SIMULATION)
-    with pytest.raises(InvalidParameter) as caught:
-        releasing.step(bad)
-    assert coins.drawn == 0 and releasing.spent == 0
-    assert "nan" not in str(caught.value) and "inf;" not in str(caught.value)
-    assert "1e+300" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", METHODS)
-def test_no_raw_value_is_kept(kind: type[Windowed]) -> None:
-    releasing = kind.at(1.0, 1.0, 3).begin(seeded(0), purpose=Purpose.SIMULATION)
-    releasing.step(12345.678)
-    kept = vars(releasing)
-    assert isinstance(releasing, Publishing)
-    assert all(value != 12345.678 for value in kept.values())
-
-
-@pytest.mark.parametrize("kind", METHODS)
-def test_the_same_coins_give_the_same_series(kind: type[Windowed]) -> None:
-    method = kind.at(1.0, 2.0, 4)
-    series = np.cumsum(np.arange(30.0))
-    once, again, other = (
-        method.release(series, seeded(seed), Purpose.SIMULATION) for seed in (5, 5, 6)
-    )
-    assert once.tolist() == again.tolist() != other.tolist()
-    assert once.tolist() == [told for told, *_ in run(method, list(series), seeded(5))]
-
-
-@pytest.mark.parametrize("kind", METHODS)
-def test_guessable_coins_are_refused_for_a_release(kind: type[Windowed]) -> None:
-    method = kind.at(1.0, 2.0, 4)
-    with pytest.raises(InsecureRandomness):
-        method.release([1.0], seeded(0))
-    assert method.release([1.0], secure()).shape == (1,)
-
-
-@pytest.mark.parametrize("kind", METHODS)
-def test_it_is_online_and_protects_windows(kind: type[Windowed]) -> None:
-    assert kind.unit is Unit.WINDOW and kind.online
-    assert kind.at(1.0, 2.0, 4).window == 4
+        memory.charge(memory.told, 5e-324, Fraction(1), 0)
+    assert memory.leaked == Fraction(1)
 
 
 @pytest.mark.parametrize(

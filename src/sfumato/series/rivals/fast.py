@@ -8,9 +8,8 @@ and control see noisy measurements only, so what is paid for is their number, an
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -20,12 +19,13 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
-from sfumato.core.guard import Guarded, guarded
 from sfumato.core.numerics import up
-from sfumato.core.randomness import Randomness, StreamCoins
-from sfumato.noise.series_noise import LaplaceNoise
+from sfumato.core.randomness import Randomness
+from sfumato.noise.laplace_noise import LaplaceNoise
+from sfumato.series.memory import Memory
 from sfumato.series.rivals.windowed import noise_within
 from sfumato.series.series_release import SeriesMethod, checked_series
+from sfumato.series.series_spec import SeriesSpec
 
 _STEEPEST = 50.0
 """An exponent above this shortens any interval to 1."""
@@ -92,8 +92,31 @@ class Control:
         return max(1.0, interval + self.theta * (1 - math.exp(exponent)))
 
 
+@dataclass(slots=True)
+class Prediction(Memory):
+    """A series that is being filtered: noisy measurements only.
+
+    Attributes:
+        estimate: Of the next value.
+        variance: Of the estimate, over that of the noise; NaN while nothing is known.
+        interval: Distance to the next measurement, in steps; its whole part counts.
+        latest: Time of the last measurement.
+        measured: How many measurements were made.
+        errors: Of the last measurements, relative to the estimates.
+    """
+
+    growing: ClassVar[frozenset[str]] = frozenset({"errors"})
+
+    estimate: float = 0.0
+    variance: float = math.nan
+    interval: float = 1.0
+    latest: int = 0
+    measured: int = 0
+    errors: list[float] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
-class Fast(SeriesMethod["Filtering"]):
+class Fast(SeriesMethod[Prediction]):
     """A filtered series, measured at every step or at a few.
 
     Attributes:
@@ -111,7 +134,7 @@ class Fast(SeriesMethod["Filtering"]):
         >>> method.guarantee <= PureDP(2.0), method.measurements
         (True, 6)
         >>> method.release([50.0] * 6, seeded(2), Purpose.SIMULATION).round(1)
-        array([51.4, 48. , 47.4, 50. , 50.7, 49.4])
+        array([50.4, 51.5, 49.2, 51.5, 51.8, 52.6])
 
     References:
         [Fan2014, Alg. 1]
@@ -180,14 +203,56 @@ class Fast(SeriesMethod["Filtering"]):
         control = control if samples is None else control or Control()
         return cls(steps, allowed, noise, ratio, float(sensitivity), control)
 
+    @classmethod
+    def of(cls, spec: SeriesSpec, samples: int | None = None) -> Self:
+        """With the walk that is best for the true series; not private."""
+        each = (spec.sensitivity, spec.pure(spec.length))
+        variance = best_process_variance(spec.true_series, *each)
+        return cls.at(*each, spec.length, process_variance=variance, samples=samples)
+
+    @classmethod
+    def sampling(cls, spec: SeriesSpec) -> Self:
+        """The same, with a quarter of the values measured."""
+        return cls.of(spec, max(1, spec.length // 4))
+
     @property
     def guarantee(self) -> PureDP:
         """What all measurements leak together; no run makes more of them."""
         return PureDP(up(self.measurements * self.noise.leakage.epsilon))
 
-    def _begin(self, coins: StreamCoins) -> Filtering:
-        """Begin a series."""
-        return Filtering(self, coins.at(0))
+    def memory(self) -> Prediction:
+        """Nothing is known of the series."""
+        return Prediction()
+
+    def answer(
+        self, memory: Prediction, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
+        """The corrected prediction, or the prediction."""
+        due = math.isnan(memory.variance) or time - memory.latest + 1 > memory.interval
+        charge = 0.0
+        if due and memory.measured < self.measurements:
+            measurement = self.noise.perturb_one(value, coins)
+            memory.measured += 1
+            self.correct(memory, time, measurement)
+            charge = self.noise.charge
+        memory.variance += self.ratio
+        return memory.estimate, charge
+
+    def correct(self, memory: Prediction, time: int, measurement: float) -> None:
+        """Correct the prediction by a measurement that is noisy already."""
+        first = math.isnan(memory.variance)
+        gain = 1.0 if first else memory.variance / (memory.variance + 1)
+        change = gain * (measurement - memory.estimate)
+        memory.estimate += change
+        # In units of the noise, the variance that is left is the gain.
+        memory.variance = gain
+        if not first and self.control is not None:
+            relative = abs(change) / max(abs(memory.estimate), self.sanity)
+            # The derivative needs two errors, the integral as many as it remembers.
+            memory.errors = [*memory.errors, relative][-max(2, self.control.memory) :]
+            gap = time - memory.latest
+            memory.interval = self.control.interval(memory.interval, memory.errors, gap)
+        memory.latest = time
 
     def mean_squared_error(self, series: ArrayLike) -> float:
         """Expected squared error of a value, exactly. Not private: it depends on the series.
@@ -197,86 +262,9 @@ class Fast(SeriesMethod["Filtering"]):
         """
         if self.control is not None:
             raise InvalidParameter("samples", self.measurements, "be None for the error")
-        values = self.checked(series)
-        return float(_filter_errors(values, np.array([self.ratio]), self.noise.variance)[0])
-
-    def checked(self, series: ArrayLike) -> Floats:
-        """A series that is not too long."""
         values = checked_series(series)
-        if values.size > self.length:
-            raise InvalidParameter("series", values.size, f"have at most {self.length} values")
-        return values
-
-    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
-        series = self.checked(values)
-        if self.control is not None:
-            return SeriesMethod._released(self, series, coins)
-        # Every value is measured, whatever comes out: the noise may be drawn at once.
-        randomness = coins.at(0)
-        filtering = Filtering(self, randomness)
-        noisy = self.noise.perturb(series, randomness)
-        return np.array([filtering._follow(measurement) for measurement in noisy.tolist()])
-
-
-class Filtering(Guarded):
-    """A series that is being filtered. It holds noisy measurements only.
-
-    Attributes:
-        measured: How many measurements were made.
-        interval: Distance to the next one, in steps; its whole part counts.
-    """
-
-    def __init__(self, method: Fast, randomness: Randomness) -> None:
-        self._method = method
-        self._coins = randomness
-        self._errors: deque[float] = deque(maxlen=1)
-        if method.control is not None:
-            self._errors = deque(maxlen=max(2, method.control.memory))
-        self._time = 0
-        self._latest = 0
-        self._estimate = 0.0
-        self._variance = math.inf  # of the estimate, over that of the noise: nothing is known
-        self.measured = 0
-        self.interval = 1.0
-
-    @guarded
-    def step(self, value: float) -> float:
-        """Release one value: the corrected prediction, or the prediction.
-
-        Raises:
-            InvalidParameter: If the series is too long, or the value not finite or far too large;
-                it is not quoted.
-        """
-        exact = float(checked_series([value])[0])
-        if self._time >= self._method.length:
-            wanted = f"have at most {self._method.length} values"
-            raise InvalidParameter("series", self._time + 1, wanted)
-        due = math.isinf(self._variance) or self._time - self._latest + 1 > self.interval
-        if not due or self.measured >= self._method.measurements:
-            return self._predict()
-        # Counted before anything is drawn: an interrupted measurement is one that happened.
-        self.measured += 1
-        return self._follow(float(self._method.noise.perturb(exact, self._coins)))
-
-    def _follow(self, measurement: float) -> float:
-        """Correct the prediction by a measurement that is noisy already, and release it."""
-        first = math.isinf(self._variance)
-        gain = 1.0 if first else self._variance / (self._variance + 1)
-        change = gain * (measurement - self._estimate)
-        self._estimate += change
-        # In units of the noise, the variance that is left is the gain.
-        self._variance = gain
-        if not first and self._method.control is not None:
-            self._errors.append(abs(change) / max(abs(self._estimate), self._method.sanity))
-            gap = self._time - self._latest
-            self.interval = self._method.control.interval(self.interval, self._errors, gap)
-        self._latest = self._time
-        return self._predict()
-
-    def _predict(self) -> float:
-        self._time += 1
-        self._variance += self._method.ratio
-        return self._estimate
+        self.check(0, values.tolist())
+        return float(_filter_errors(values, np.array([self.ratio]), self.noise.variance)[0])
 
 
 def best_process_variance(series: ArrayLike, sensitivity: float, epsilon: float) -> float:

@@ -19,6 +19,7 @@ and the leakage computed, for a sum that is larger by two steps for each number.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NoReturn, Self
@@ -30,10 +31,12 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
-from sfumato.core.numerics import UNIT, add_up, up
+from sfumato.core.numerics import UNIT, up
 from sfumato.core.randomness import Randomness, StreamCoins
 from sfumato.noise.geometric import DiscreteLaplace
-from sfumato.series.series_release import Releasing, SeriesMethod, checked_series
+from sfumato.series.series_release import SeriesEvent, SeriesMethod, checked_series
+from sfumato.series.series_spec import SeriesSpec
+from sfumato.series.silence import Nothing
 
 _FINE = 64.0
 """Steps of the lattice in a deviation of the noise, at least."""
@@ -46,14 +49,14 @@ _TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Fourier(SeriesMethod[Releasing]):
+class Fourier(SeriesMethod[Nothing]):
     """A series from its first noisy Fourier coefficients; the whole series is needed first.
 
     Attributes:
         length: How many values the series has.
         coefficients: How many frequencies are kept, from 0 upwards.
         sensitivity: How far apart two values of a moment may be.
-        step: Distance of the points of the lattice.
+        spacing: Distance of the points of the lattice.
         noise: The noise of each number, in steps.
 
     Examples:
@@ -63,7 +66,7 @@ class Fourier(SeriesMethod[Releasing]):
         >>> method.guarantee <= PureDP(2.0), method.numbers
         (True, 3)
         >>> method.release([50.0] * 6, seeded(1), Purpose.SIMULATION).round(1)
-        array([49.8, 51. , 50.2, 48.2, 47. , 47.8])
+        array([48.3, 53. , 54.3, 51. , 46.3, 44.9])
 
     References:
         [Rastogi2010]
@@ -75,7 +78,7 @@ class Fourier(SeriesMethod[Releasing]):
     length: int
     coefficients: int
     sensitivity: float
-    step: float
+    spacing: float
     noise: DiscreteLaplace
 
     def __post_init__(self) -> None:
@@ -84,7 +87,7 @@ class Fourier(SeriesMethod[Releasing]):
             rule = f"be at most half the length, plus 1: {most}"
             raise InvalidParameter("coefficients", self.coefficients, rule)
         checks.positive("sensitivity", self.sensitivity)
-        checks.positive("step", self.step)
+        checks.positive("spacing", self.spacing)
 
     @classmethod
     def at(cls, sensitivity: float, epsilon: float, length: int, coefficients: int) -> Self:
@@ -102,8 +105,15 @@ class Fourier(SeriesMethod[Releasing]):
             enough = f"be larger for {numbers} numbers, or fewer coefficients kept"
             raise InvalidParameter("epsilon", epsilon, enough)
         noise = _noise(budget, int(across) + 2 * numbers)
-        step = up(_sensitivity(width, size, numbers) / across)
-        return cls(size, kept, width, step, noise)
+        spacing = up(_sensitivity(width, size, numbers) / across)
+        return cls(size, kept, width, spacing, noise)
+
+    @classmethod
+    def of(cls, spec: SeriesSpec) -> Self:
+        """With as many coefficients as are best for the true series; not private."""
+        budget = spec.pure(spec.length)
+        count = best_coefficients(spec.true_series, spec.sensitivity, budget)
+        return cls.at(spec.sensitivity, budget, spec.length, count)
 
     @property
     def numbers(self) -> int:
@@ -117,21 +127,36 @@ class Fourier(SeriesMethod[Releasing]):
         From the very numbers that are drawn for: more coefficients, or a finer lattice, are more.
         """
         apart = Fraction(_sensitivity(self.sensitivity, self.length, self.numbers))
-        return math.ceil(apart / Fraction(self.step)) + 2 * self.numbers
+        return math.ceil(apart / Fraction(self.spacing)) + 2 * self.numbers
 
     @property
     def variance(self) -> float:
         """Variance of what is added to each number."""
-        return self.step**2 * self.noise.variance
+        return self.spacing**2 * self.noise.variance
 
     @property
     def guarantee(self) -> PureDP:
         """What all numbers leak together."""
         return self.noise.leakage(self.steps)
 
-    def _begin(self, coins: StreamCoins) -> NoReturn:
+    def memory(self) -> Nothing:
+        """Nothing: the whole series comes at once."""
+        return Nothing()
+
+    def answer(self, memory: Nothing, time: int, value: float, coins: Randomness) -> NoReturn:
         """Refused: nothing can leave before the last value has come."""
         raise InvalidParameter("method", self.name, "be online to begin; use release")
+
+    def answers(
+        self, memory: Nothing, time: int, values: Sequence[float | None], coins: StreamCoins
+    ) -> list[SeriesEvent]:
+        """The whole series; its charge stands at the first value."""
+        return block_events(time, self.drawn(np.array(values), coins.at(0)), self.guarantee.epsilon)
+
+    def check(self, time: int, values: Sequence[float | None]) -> None:
+        """Refuse another length, and what is too large, before anything is drawn."""
+        SeriesMethod.check(self, time, values[: self.length])
+        self.checked(np.array(values, dtype=np.float64))
 
     def mean_squared_error(self, series: ArrayLike) -> float:
         r"""Expected squared error of a value. Not private: it depends on the series.
@@ -149,126 +174,25 @@ class Fourier(SeriesMethod[Releasing]):
         values = checked_series(series)
         if values.size != self.length:
             raise InvalidParameter("series", values.size, f"have exactly {self.length} values")
-        limit = self.step / (2 * math.sqrt(self.length) * transform_error(self.length))
+        limit = self.spacing / (2 * math.sqrt(self.length) * transform_error(self.length))
         if float(np.abs(values).max()) > limit:
             raise InvalidParameter("series", "larger values", f"stay within {limit:.3g}")
         return values
 
-    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
-        return self.drawn(values, coins.at(0))
-
     def drawn(self, values: Floats, randomness: Randomness) -> Floats:
         """The released series, with coins of its own."""
         numbers = np.zeros(self.length)
-        places = np.floor(orthonormal(self.checked(values))[: self.numbers] / self.step + 0.5)
+        places = np.floor(orthonormal(self.checked(values))[: self.numbers] / self.spacing + 0.5)
         numbers[: self.numbers] = places + self.noise.draw(self.numbers, randomness)
-        return series_of(numbers * self.step)
+        return series_of(numbers * self.spacing)
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedFourier(SeriesMethod[Releasing]):
-    """A series in blocks, each from its own first noisy coefficients.
-
-    A value leaves with the last of its block, so up to `delay - 1` steps late; with a delay of 1
-    at once, with Laplace noise. A person may be in every block, so the blocks share the budget.
-
-    Attributes:
-        length: How many values the series has.
-        delay: How many values a block has.
-        block: The method for a block.
-        rest: The method for a last block that is shorter; None if there is none.
-
-    Examples:
-        >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.core.purpose import Purpose
-        >>> method = DelayedFourier.at(1.0, epsilon=4.0, length=7, delay=3, coefficients=1)
-        >>> method.guarantee <= PureDP(4.0), method.blocks
-        (True, 3)
-        >>> method.release([50.0] * 7, seeded(1), Purpose.SIMULATION).round(1)
-        array([48.6, 48.6, 48.6, 48.6, 48.6, 48.6, 49.7])
-
-    References:
-        [Rastogi2010]
-    """
-
-    name: ClassVar[str] = "delayed-fourier"
-    online: ClassVar[bool] = False
-
-    length: int
-    delay: int
-    block: Fourier
-    rest: Fourier | None
-
-    def __post_init__(self) -> None:
-        length, delay = checks.count("length", self.length), checks.count("delay", self.delay)
-        if delay > length:
-            raise InvalidParameter("delay", delay, f"be at most the length, {length}")
-        if self.block.length != delay:
-            raise InvalidParameter("block", self.block.length, f"be for {delay} values, the delay")
-        left = 0 if self.rest is None else self.rest.length
-        if left != length % delay:
-            raise InvalidParameter("rest", left, f"be for the {length % delay} values left over")
-
-    @property
-    def sensitivity(self) -> float:
-        """How far apart two values of a moment may be: as far as every block allows."""
-        blocks = [self.block] if self.rest is None else [self.block, self.rest]
-        return min(block.sensitivity for block in blocks)
-
-    @classmethod
-    def at(
-        cls, sensitivity: float, epsilon: float, length: int, delay: int, coefficients: int
-    ) -> Self:
-        """The method for a budget, for a person who may be in every value."""
-        budget = checks.positive("epsilon", epsilon)
-        size, wide = checks.count("length", length), checks.count("delay", delay)
-        if wide > size:
-            raise InvalidParameter("delay", delay, f"be at most the length, {size}")
-        share = budget / -(-size // wide)
-        block = Fourier.at(sensitivity, share, wide, coefficients)
-        left = size % wide
-        kept = min(coefficients, left // 2 + 1)
-        rest = Fourier.at(sensitivity, share, left, kept) if left else None
-        return cls(size, wide, block, rest)
-
-    @property
-    def blocks(self) -> int:
-        """How many blocks there are."""
-        return -(-self.length // self.delay)
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What all blocks leak together."""
-        whole = up(self.length // self.delay * self.block.guarantee.epsilon)
-        return PureDP(add_up(whole, self.rest.guarantee.epsilon if self.rest else 0.0))
-
-    def _begin(self, coins: StreamCoins) -> NoReturn:
-        """Refused: no value leaves when it comes."""
-        raise InvalidParameter("method", self.name, "be online to begin; use release")
-
-    def mean_squared_error(self, series: ArrayLike) -> float:
-        """Expected squared error of a value. Not private: it depends on the series."""
-        values = self._checked(series)
-        total = sum(m.mean_squared_error(part) * part.size for m, part in self._parts(values))
-        return total / self.length
-
-    def _checked(self, series: ArrayLike) -> Floats:
-        values = checked_series(series)
-        if values.size != self.length:
-            raise InvalidParameter("series", values.size, f"have exactly {self.length} values")
-        for method, part in self._parts(values):
-            method.checked(part)
-        return values
-
-    def _parts(self, values: Floats) -> list[tuple[Fourier, Floats]]:
-        cut = self.length - self.length % self.delay
-        parts = [(self.block, part) for part in values[:cut].reshape(-1, self.delay)]
-        return parts + ([(self.rest, values[cut:])] if self.rest else [])
-
-    def _released(self, values: Floats, coins: StreamCoins) -> Floats:
-        parts = enumerate(self._parts(self._checked(values)))
-        blocks = [method.drawn(part, coins.at(number)) for number, (method, part) in parts]
-        return np.concatenate(blocks)
+def block_events(time: int, released: Floats, charge: float) -> list[SeriesEvent]:
+    """Values that leave together, for one charge."""
+    pairs = enumerate(released.tolist(), start=time)
+    return [
+        SeriesEvent(moment, value, charge if moment == time else 0.0) for moment, value in pairs
+    ]
 
 
 def orthonormal(values: Floats) -> Floats:

@@ -11,25 +11,28 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, assert_never
 
 import numpy as np
 
 from sfumato.core import checks
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
-from sfumato.core.guard import Guarded, guarded
-from sfumato.core.randomness import Randomness, StreamCoins
+from sfumato.core.randomness import Randomness
 from sfumato.noise.geometric import DiscreteLaplace
-from sfumato.noise.series_noise import LaplaceNoise, on_lattice
+from sfumato.noise.laplace_noise import LaplaceNoise
+from sfumato.noise.number_noise import on_lattice
+from sfumato.series.memory import Memory
 from sfumato.series.rivals.tree import HAIR
-from sfumato.series.series_release import Releasing, SeriesMethod, Unit
+from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_spec import SeriesSpec
 
 _LARGEST = 2.0**40
 """Steps that a value may be away from 0, so that sums of a group stay exact."""
-_AT_FIRST = 16
 
 
 class Smoothing(StrEnum):
@@ -98,8 +101,30 @@ class Grouper:
         return deviation + int(self.query.noise.draw(1, randomness)[0]) >= limit
 
 
+@dataclass(slots=True)
+class Groups(Memory):
+    """The open group.
+
+    Attributes:
+        limit: Its noisy threshold, in steps; NaN while the last group is closed.
+        places: Its true values, in steps.
+        noisy: Its noisy values, sorted.
+    """
+
+    growing: ClassVar[frozenset[str]] = frozenset({"places", "noisy"})
+
+    limit: float = math.nan
+    places: list[int] = field(default_factory=list)
+    noisy: list[float] = field(default_factory=list)
+
+    def restore(self, arrays: Mapping[str, Floats]) -> None:
+        """Go on from what was stored."""
+        Memory.restore(self, arrays)
+        self.places = [int(place) for place in self.places]
+
+
 @dataclass(frozen=True)
-class Pegasus(SeriesMethod[Releasing]):
+class Pegasus(SeriesMethod[Groups]):
     r"""Noise for each value, smoothed over groups of like values; event level, and pure.
 
     A series may be of any length. A step costs time in proportion to the current group.
@@ -126,6 +151,7 @@ class Pegasus(SeriesMethod[Releasing]):
 
     name: ClassVar[str] = "PeGaSus"
     unit = Unit.EVENT
+    secret: ClassVar[bool] = True
 
     noise: LaplaceNoise
     grouper: Grouper
@@ -168,75 +194,55 @@ class Pegasus(SeriesMethod[Releasing]):
         grouper = Grouper.at(width, grouping, most)
         return cls(LaplaceNoise.at(width, part * budget), grouper, smoothing)
 
+    @classmethod
+    def of(cls, spec: SeriesSpec) -> Pegasus:
+        """For a spec."""
+        return cls.at(spec.sensitivity, spec.pure(1))
+
     @property
     def guarantee(self) -> PureDP:
         """What all that leaves tells of one value: Perturber and Grouper together."""
         return self.noise.leakage + self.grouper.leakage
 
-    def _begin(self, coins: StreamCoins) -> Releasing:
-        """Begin a series."""
-        return _Grouping(self, coins.at(0))
+    def memory(self) -> Groups:
+        """No group is open."""
+        return Groups()
 
-
-class _Grouping(Guarded):
-    """A series that is being grouped: the true values of the open group, and the noisy ones."""
-
-    def __init__(self, method: Pegasus, randomness: Randomness) -> None:
-        self._method, self._randomness = method, randomness
-        self._group = _Deviations()
-        self._limit: int | None = None  # none while the last group is closed
-        self._noisy: list[float] = []
-
-    @guarded
-    def step(self, value: float) -> float:
-        """Release one value."""
-        grouper = self._method.grouper
-        place = float(on_lattice(value, grouper.query.step))
+    def answer(
+        self, memory: Groups, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
+        """The smoothed noisy values of the group that this one belongs to."""
+        place = int(on_lattice(value, self.grouper.query.step))
         if abs(place) > _LARGEST:
             raise InvalidParameter("value", "a larger one", f"be within {_LARGEST:.3g} steps of 0")
-        noisy = float(self._method.noise.perturb(value, self._randomness))
-        if self._limit is None:
-            self._group, self._noisy = _Deviations(), []
-            self._group.add(int(place))
-            self._limit = grouper.limit(self._randomness)
+        noisy = self.noise.perturb_one(value, coins)
+        if math.isnan(memory.limit):
+            memory.places, memory.noisy = [place], []
+            memory.limit = float(self.grouper.limit(coins))
         else:
-            self._group.add(int(place))
-            if grouper.over(self._group.deviation, self._limit, self._randomness):
+            memory.places.append(place)
+            if self.grouper.over(deviation(memory.places), int(memory.limit), coins):
                 # The newest stands alone, in a group that is closed.
-                self._limit, self._noisy = None, []
-        insort(self._noisy, noisy)
-        return self._smoothed()
+                memory.limit, memory.places, memory.noisy = math.nan, [], []
+        insort(memory.noisy, noisy)
+        return self._smoothed(memory.noisy), self.guarantee.epsilon
 
-    def _smoothed(self) -> float:
-        match self._method.smoothing:
+    def _smoothed(self, noisy: list[float]) -> float:
+        match self.smoothing:
             case Smoothing.MEDIAN:
-                middle, odd = divmod(len(self._noisy), 2)
-                here = self._noisy[middle]
-                return here if odd else 0.5 * (self._noisy[middle - 1] + here)
+                middle, odd = divmod(len(noisy), 2)
+                return noisy[middle] if odd else 0.5 * (noisy[middle - 1] + noisy[middle])
             case Smoothing.MEAN:
-                return math.fsum(self._noisy) / len(self._noisy)
+                return math.fsum(noisy) / len(noisy)
             case _:
-                assert_never(self._method.smoothing)
+                assert_never(self.smoothing)
 
 
-class _Deviations:
-    """Whole numbers, and the sum of their distances from their mean, rounded down."""
+def deviation(places: list[int]) -> int:
+    """The sum of the distances of whole numbers from their mean, rounded down.
 
-    def __init__(self) -> None:
-        self._places = np.zeros(_AT_FIRST, dtype=np.int64)
-        self._count = self._sum = 0
-
-    def add(self, place: int) -> None:
-        """One number more."""
-        if self._count == self._places.size:
-            self._places = np.concatenate([self._places, np.zeros_like(self._places)])
-        self._places[self._count] = place
-        self._count += 1
-        self._sum += place
-
-    @property
-    def deviation(self) -> int:
-        """Twice what lies below the mean: exact until it is divided, in whole numbers."""
-        places = self._places[: self._count]
-        low = places[places <= self._sum // self._count]
-        return 2 * (low.size * self._sum - self._count * int(low.sum())) // self._count
+    Twice what lies below the mean: exact until it is divided.
+    """
+    given, total = np.array(places, dtype=np.int64), sum(places)
+    low = given[given <= total // len(places)]
+    return 2 * (low.size * total - len(places) * int(low.sum())) // len(places)

@@ -1,14 +1,14 @@
-r"""Threshold, perturb, smooth: ToPS, and ToPL where every value is reported by its own owner.
+r"""ToPS: threshold, perturb, smooth.
 
-Noise for values up to a far maximum drowns values that are mostly small. Both methods spend the
-first values on finding a threshold $\theta$ privately, cut later ones off at it, and need noise
-for $\theta$ only. No value is used twice, so a value pays for one stage, not for all.
+Noise for values up to a far maximum drowns values that are mostly small. The first values are
+spent on finding a threshold $\theta$ privately, later ones are cut off at it, and need noise for
+$\theta$ only. No value is used twice, so a value pays for one stage, not for all.
 
-Both follow Wang et al. in their stages and differ in three things. What leaves is a series, not
-answers to range queries: so the upper levels of the hierarchy, which serve long ranges, are left
-out, and only its lowest, the sums of blocks, is kept; and a threshold is judged by the error of one
-value. And the first values leave, too: with noise for the full range, from a part of their budget
-(ToPS), or as the very reports that the threshold is found from (ToPL).
+Stages are those of Wang et al.; three things differ. What leaves is a series, not answers to range
+queries: so the upper levels of the hierarchy, which serve long ranges, are left out, and only its
+lowest, the sums of blocks, is kept; and a threshold is judged by the error of one value. And the
+first values leave, too: with noise for the full range, from a part of their budget (ToPS), or as
+the very reports that the threshold is found from (`topl`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.guarantees import LDP, PureDP
-from sfumato.core.guard import Guarded, guarded
-from sfumato.core.local_leakage import local_leakage
-from sfumato.core.numerics import UNIT, log_up
-from sfumato.core.randomness import Randomness, StreamCoins
-from sfumato.noise.series_noise import LaplaceNoise, on_lattice
-from sfumato.series.rivals.local_numbers import HybridMechanism, SquareWave
+from sfumato.core.guarantees import PureDP
+from sfumato.core.numerics import UNIT, add_up, log_up
+from sfumato.core.randomness import Randomness
+from sfumato.noise.laplace_noise import LaplaceNoise
+from sfumato.noise.number_noise import on_lattice
+from sfumato.series.memory import Memory
 from sfumato.series.rivals.tree import HAIR
-from sfumato.series.series_release import Releasing, SeriesMethod, Unit
+from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_spec import SeriesSpec
 
 _RATIO_BITS = 30
 _PENALTY_BITS = 52
 _MOST_WARMUP = 10_000
+_WARMUP = 64
+"""Values that a threshold is found from in a comparison, or a quarter of them all."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,25 @@ class ThresholdChoice:
         raise AssertionError("a coin below the sum of the weights falls on one of them")
 
 
+@dataclass(slots=True)
+class Counts(Memory):
+    """Counts above the candidates, then the sum of the open block.
+
+    Attributes:
+        above: How many values were above each candidate.
+        sum: Of the open block, in steps.
+        threshold: NaN until it is found.
+        smooth: The mean of blocks; NaN before the first is complete.
+    """
+
+    above: Floats
+    sum: int = 0
+    threshold: float = math.nan
+    smooth: float = math.nan
+
+
 @dataclass(frozen=True)
-class Tops(SeriesMethod[Releasing]):
+class Tops(SeriesMethod[Counts]):
     r"""ToPS: values in [0, ceiling], cut off at a threshold; event level, and pure.
 
     The first values leave with noise for the whole range and are counted for the threshold.
@@ -152,6 +171,7 @@ class Tops(SeriesMethod[Releasing]):
 
     name: ClassVar[str] = "ToPS"
     unit = Unit.EVENT
+    secret: ClassVar[bool] = True
 
     ceiling: float
     warmup: int
@@ -226,175 +246,50 @@ class Tops(SeriesMethod[Releasing]):
         early, later = LaplaceNoise.at(1.0, (1 - part) * budget), LaplaceNoise.at(1.0, budget)
         return cls(most, warmup, choice, early, later, many, weight)
 
+    @classmethod
+    def of(cls, spec: SeriesSpec) -> Tops:
+        """With a ceiling and a warm-up from the true series; not private."""
+        ceiling, warmup = ceiling_and_warmup(spec.true_series)
+        return cls.at(ceiling, spec.pure(1), warmup)
+
     @property
     def guarantee(self) -> PureDP:
         """What all that leaves tells of one value: of the first ones, or of the later ones."""
         warming = self.choice.leakage + self.early.leakage
         return PureDP(max(warming.epsilon, self.later.leakage.epsilon))
 
-    def _begin(self, coins: StreamCoins) -> Releasing:
-        """Begin a series."""
-        return _Tops(self, coins.at(0))
+    def memory(self) -> Counts:
+        """Nothing was counted yet."""
+        return Counts(np.zeros(self.choice.candidates.size))
 
-
-class _Tops(Guarded):
-    """A series by ToPS: counts above the candidates, then the sum of the open block."""
-
-    def __init__(self, method: Tops, randomness: Randomness) -> None:
-        self._method, self._randomness = method, randomness
-        self._above = np.zeros(method.choice.candidates.size, dtype=np.int64)
-        self._time = self._sum = 0
-        self._threshold: float | None = None
-        self._smooth: float | None = None
-
-    @guarded
-    def step(self, value: float) -> float:
-        """Release one value."""
-        known = _clamped(value, self._method.ceiling)
-        self._time += 1
-        if self._threshold is None:
-            return self._warming(known)
-        return self._cut_off(known, self._threshold)
-
-    def _warming(self, value: float) -> float:
-        method = self._method
-        noisy = float(method.early.perturb(value / method.ceiling, self._randomness))
-        self._above += value > method.choice.candidates
-        if self._time == method.warmup:
-            self._threshold = method.choice.draw(self._above.tolist(), self._randomness)
-            self._above[:] = 0
-        return method.ceiling * noisy
-
-    def _cut_off(self, value: float, threshold: float) -> float:
-        method, noise = self._method, self._method.later
+    def answer(
+        self, memory: Counts, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
+        """A noisy value while the threshold is looked for; then the mean of blocks cut off."""
+        inside = clamped(value, self.ceiling)
+        if time < self.warmup:
+            return self._warming(memory, time, inside, coins)
         # Parts of the threshold, in [0, 1] whatever floats do: sensitivity 1, summed exactly.
-        self._sum += int(on_lattice(min(value, threshold) / threshold, noise.step))
-        if (self._time - method.warmup) % method.block == 0:
-            noisy = noise.step * (self._sum + int(noise.noise.draw(1, self._randomness)[0]))
-            mean, self._sum = threshold * noisy / method.block, 0
-            before = mean if self._smooth is None else self._smooth
-            self._smooth = before + method.weight * (mean - before)
-        return 0.5 * threshold if self._smooth is None else self._smooth
+        part = min(inside, memory.threshold) / memory.threshold
+        memory.sum += int(on_lattice(part, self.later.step))
+        if (time + 1 - self.warmup) % self.block == 0:
+            drawn = int(self.later.noise.draw(1, coins)[0])
+            mean = memory.threshold * self.later.step * (memory.sum + drawn) / self.block
+            before = mean if math.isnan(memory.smooth) else memory.smooth
+            memory.smooth, memory.sum = before + self.weight * (mean - before), 0
+        unknown = math.isnan(memory.smooth)
+        released = 0.5 * memory.threshold if unknown else memory.smooth
+        return released, self.later.charge
 
-
-@dataclass(frozen=True)
-class Topl(SeriesMethod[Releasing]):
-    r"""ToPL: each value is reported by its own owner, who trusts nobody; pure and local.
-
-    The first values are reported by a square wave: near the truth with one probability, and far
-    from it with a smaller one. Their distribution is estimated from the reports, and with it
-    the threshold that has the least expected square error. Later values are cut off and reported
-    by the hybrid mechanism, without bias: either a far sign, or a point of the piecewise
-    mechanism. Both are finite channels on a lattice, and both leakages those of their integers.
-
-    Attributes:
-        ceiling: Values beyond it are taken for it, and negative ones for 0.
-        warmup: How many values the threshold is found from.
-        wave: The square wave.
-        hybrid: The hybrid mechanism.
-        span: Of how many values the mean should be right; more lower the noise, not the bias.
-
-    Examples:
-        >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.core.purpose import Purpose
-        >>> method = Topl.at(ceiling=100.0, epsilon=1.0, warmup=500, span=100)
-        >>> method.guarantee <= PureDP(1.0), method.local <= LDP(1.0)
-        (True, True)
-        >>> told = method.release(np.full(3000, 10.0), seeded(3), Purpose.SIMULATION)
-        >>> bool(abs(told[500:].mean() - 10.0) < 2.0)
-        True
-
-    References:
-        [Wang2021], [Li2020], [Wang2019]
-    """
-
-    name: ClassVar[str] = "ToPL"
-    unit = Unit.EVENT
-
-    ceiling: float
-    warmup: int
-    wave: SquareWave
-    hybrid: HybridMechanism
-    span: int = 1
-
-    def __post_init__(self) -> None:
-        checks.positive("ceiling", self.ceiling)
-        checks.count("warmup", self.warmup)
-        checks.count("span", self.span)
-        if not math.isfinite(self.local.epsilon):
-            raise InvalidParameter("channel", "reports that name a value", "keep all possible")
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one value may be from what it could be instead: the whole range."""
-        return self.ceiling
-
-    @classmethod
-    def at(
-        cls, ceiling: float, epsilon: float, warmup: int, points: int = 128, span: int = 1
-    ) -> Topl:
-        """The method with a given model-free leakage of each value.
-
-        Args:
-            ceiling: The largest value that can occur.
-            epsilon: The whole budget of a value.
-            warmup: How many values the threshold is found from.
-            points: How many points of the lattice stand for the range.
-            span: Of how many values the mean should be right.
-        """
-        wave, hybrid = SquareWave.at(epsilon, points), HybridMechanism.at(epsilon, points)
-        return cls(ceiling, warmup, wave, hybrid, span)
-
-    @property
-    def local(self) -> LDP:
-        """What a report tells of its value, however it is made; the larger of the two kinds."""
-        kinds = (local_leakage(self.wave.channel), local_leakage(self.hybrid.channel))
-        return LDP(max(each.epsilon for each in kinds))
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What all that leaves tells of one value, which is what its one report tells."""
-        return PureDP(self.local.epsilon)
-
-    def threshold(self, reports: Ints) -> float:
-        """The threshold with the least expected square error of a mean of values, from reports."""
-        shares = self.wave.distribution(reports)
-        points = self.ceiling * np.linspace(0.0, 1.0, shares.size)
-        beyond = np.maximum(0.0, points - points[:, None])
-        bias = beyond @ shares
-        spread = beyond**2 @ shares - bias**2
-        noise = (0.5 * points) ** 2 * float(self.hybrid.variances.max())
-        error = bias**2 + (spread + noise) / self.span
-        return float(points[1:][np.argmin(error[1:])])
-
-    def _begin(self, coins: StreamCoins) -> Releasing:
-        """Begin a series."""
-        return _Topl(self, coins.at(0))
-
-
-class _Topl(Guarded):
-    """A series by ToPL: counts of the first reports, then the threshold; no true value."""
-
-    def __init__(self, method: Topl, randomness: Randomness) -> None:
-        self._method, self._randomness = method, randomness
-        self._reports = np.zeros(method.wave.channel.outputs.size, dtype=np.int64)
-        self._time = 0
-        self._threshold: float | None = None
-
-    @guarded
-    def step(self, value: float) -> float:
-        """Release one value."""
-        method = self._method
-        known = _clamped(value, method.ceiling)
-        self._time += 1
-        if self._threshold is None:
-            report = method.wave.report(known / method.ceiling, self._randomness)
-            self._reports[report] += 1
-            if self._time == method.warmup:
-                self._threshold = method.threshold(self._reports)
-            return method.ceiling * method.wave.amount(report)
-        cut = min(known, self._threshold) / self._threshold
-        return self._threshold * method.hybrid.report(cut, self._randomness)
+    def _warming(
+        self, memory: Counts, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
+        noisy = self.early.perturb_one(value / self.ceiling, coins)
+        memory.above += value > self.choice.candidates
+        if time + 1 == self.warmup:
+            memory.threshold = self.choice.draw(memory.above.tolist(), coins)
+            memory.above[:] = 0
+        return self.ceiling * noisy, add_up(self.choice.leakage.epsilon, self.early.charge)
 
 
 def _growing(candidates: ArrayLike) -> Floats:
@@ -404,7 +299,13 @@ def _growing(candidates: ArrayLike) -> Floats:
     return kept
 
 
-def _clamped(value: float, ceiling: float) -> float:
+def ceiling_and_warmup(series: Floats) -> tuple[float, int]:
+    """The largest value that occurs, and how many values a threshold is found from; not private."""
+    return float(np.abs(series).max()) or 1.0, max(1, min(_WARMUP, series.size // 4))
+
+
+def clamped(value: float, ceiling: float) -> float:
+    """A value within [0, ceiling]."""
     return min(max(float(checks.numbers("value", value)), 0.0), ceiling)
 
 

@@ -12,25 +12,31 @@ fractions, from the leakage of the noise that is drawn: before a draw, never aft
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
+
+import numpy as np
 
 from sfumato.core import checks
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import PureDP
-from sfumato.core.guard import Guarded, guarded
 from sfumato.core.numerics import add_up, up
-from sfumato.core.randomness import Randomness, StreamCoins
-from sfumato.noise.series_noise import LaplaceNoise, on_lattice
-from sfumato.series.series_release import SeriesMethod, Unit, checked_series
+from sfumato.core.randomness import Randomness
+from sfumato.noise.laplace_noise import LaplaceNoise
+from sfumato.noise.number_noise import on_lattice
+from sfumato.series.memory import Memory
+from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_spec import SeriesSpec
 
 LEAST_BUDGET = 1e-5
 """A publication with less is not tried: its noise would be 100 000 times the sensitivity."""
 MOST_STEPS = 10**6
 """Steps of a window at most: each is remembered."""
 _HAIR = 2.0**-50
+"""What a share gives up so that shares add up to the whole."""
 
 
 def noise_within(sensitivity: float, budget: float) -> LaplaceNoise:
@@ -43,8 +49,58 @@ def noise_within(sensitivity: float, budget: float) -> LaplaceNoise:
     return LaplaceNoise.at(sensitivity, checks.epsilon("epsilon", budget) * (1 - _HAIR))
 
 
+@dataclass(slots=True)
+class Window(Memory):
+    """What each of the last steps leaked and published with: rings, oldest next.
+
+    Attributes:
+        last: What was released last.
+        asked: What the question of each step leaked.
+        told: What its publication leaked.
+        taken: The budget that its publication was planned with.
+        place: Where the next step goes.
+        saved: Shares that were not used.
+        silent: Steps that must not publish.
+        leaked: The exact sum of `asked` and `told`; follows from them.
+        planned: That of `taken`.
+    """
+
+    parameters: ClassVar[frozenset[str]] = frozenset({"leaked", "planned"})
+
+    last: float
+    asked: Floats
+    told: Floats
+    taken: Floats
+    place: int = 0
+    saved: int = 0
+    silent: int = 0
+    leaked: Fraction = Fraction(0)
+    planned: Fraction = Fraction(0)
+
+    def restore(self, arrays: Mapping[str, Floats]) -> None:
+        """Go on from what was stored; sums are made anew."""
+        Memory.restore(self, arrays)
+        self.leaked = sum(map(Fraction, [*self.asked.tolist(), *self.told.tolist()]), Fraction(0))
+        self.planned = sum(map(Fraction, self.taken.tolist()), Fraction(0))
+
+    def advance(self) -> None:
+        """Go on to the next step; the oldest one leaves the window."""
+        now = self.place = (self.place + 1) % self.asked.size
+        self.leaked -= Fraction(self.asked.item(now)) + Fraction(self.told.item(now))
+        self.planned -= Fraction(self.taken.item(now))
+        self.asked[now] = self.told[now] = self.taken[now] = 0.0
+
+    def charge(self, ring: Floats, leakage: float, limit: Fraction, time: int) -> None:
+        """Add to the present step, or refuse."""
+        left = limit - self.leaked
+        if Fraction(leakage) > left:
+            raise BudgetExceeded("series", time, PureDP(leakage), PureDP(float(left)))
+        self.leaked += Fraction(leakage)
+        ring[self.place] = leakage
+
+
 @dataclass(frozen=True, slots=True)
-class Windowed(SeriesMethod["Publishing"]):
+class Windowed(SeriesMethod[Window]):
     r"""What the two methods share.
 
     A step asks $|o - z| + \mathrm{Lap}$, where $z$ is the value and $o$ the last release, and
@@ -86,6 +142,11 @@ class Windowed(SeriesMethod["Publishing"]):
         start = float(checks.numbers("initial", initial))
         return cls(float(sensitivity), float(epsilon), window, start)
 
+    @classmethod
+    def of(cls, spec: SeriesSpec) -> Self:
+        """For a spec: never a shorter window than was asked for, even for few values."""
+        return cls.at(spec.sensitivity, spec.pure(spec.window), spec.window)
+
     @property
     def guarantee(self) -> PureDP:
         """What any window of steps promises; a step that would break it is refused."""
@@ -93,22 +154,41 @@ class Windowed(SeriesMethod["Publishing"]):
         return PureDP(add_up(asking, self.epsilon / 2))
 
     @abstractmethod
-    def shares(self) -> Shares:
-        """The rule of what each step may publish with, at its beginning."""
+    def offer(self, memory: Window) -> float:
+        """What the next step may publish with; 0 if it cannot."""
 
-    def _begin(self, coins: StreamCoins) -> Publishing:
-        """Begin a series, which may have no end."""
-        return Publishing(self, coins.at(0))
-
-
-class Shares(Protocol):
-    """What each step may publish with; a function of what was published so far."""
-
-    def offer(self) -> float:
-        """Go on to the next step: its budget, and 0 if it cannot publish."""
-
-    def take(self) -> None:
+    @abstractmethod
+    def take(self, memory: Window, budget: float) -> None:
         """The budget that was offered is used."""
+
+    def memory(self) -> Window:
+        """Nothing was published yet."""
+        return Window(
+            self.initial, np.zeros(self.window), np.zeros(self.window), np.zeros(self.window)
+        )
+
+    def answer(
+        self, memory: Window, time: int, value: float, coins: Randomness
+    ) -> tuple[float, float]:
+        """A new noisy value, or the last release again.
+
+        Raises:
+            BudgetExceeded: If a draw would break the guarantee of a window; it is not made.
+        """
+        limit, asking = Fraction(self.guarantee.epsilon), self.dissimilarity
+        places = on_lattice([value, memory.last], asking.step)
+        distance = asking.step * abs(float(places[0]) - float(places[1]))
+        memory.advance()
+        budget = self.offer(memory)
+        if budget:
+            memory.charge(memory.asked, asking.leakage.epsilon, limit, time)
+            if float(asking.perturb(distance, coins)) > self.sensitivity / budget:
+                noise = noise_within(self.sensitivity, budget)
+                memory.charge(memory.told, noise.leakage.epsilon, limit, time)
+                self.take(memory, budget)
+                memory.last = float(noise.perturb(value, coins))
+        now = memory.place
+        return memory.last, add_up(memory.asked.item(now), memory.told.item(now))
 
 
 class BudgetDistribution(Windowed):
@@ -119,14 +199,14 @@ class BudgetDistribution(Windowed):
     where $w$ is `window` and $\epsilon_s$ what step $s$ published with.
 
     Examples:
-        >>> from sfumato.core.randomness import seeded
         >>> from sfumato.core.purpose import Purpose
+        >>> from sfumato.core.randomness import seeded
         >>> method = BudgetDistribution.at(sensitivity=1.0, epsilon=2.0, window=4)
         >>> method.guarantee <= PureDP(2.0)
         True
         >>> series = [900.0, 901.0, 901.0, 902.0, 300.0, 301.0]
         >>> method.release(series, seeded(1), Purpose.SIMULATION).round(1)
-        array([903.4, 903.4, 903.4, 903.4, 300.3, 300.3])
+        array([903.4, 903.4, 903.6, 903.6, 298.4, 298.4])
 
     References:
         [Kellaris2014, Thm. 6]
@@ -135,9 +215,15 @@ class BudgetDistribution(Windowed):
     __slots__ = ()
     name: ClassVar[str] = "bd"
 
-    def shares(self) -> Shares:
-        """Nothing is published with yet."""
-        return _Halves(self.epsilon, self.window)
+    def offer(self, memory: Window) -> float:
+        """Half of what is left."""
+        half = float((Fraction(self.epsilon) / 2 - memory.planned) / 2)
+        return half if half >= LEAST_BUDGET else 0.0
+
+    def take(self, memory: Window, budget: float) -> None:
+        """It is missing in this window."""
+        memory.taken[memory.place] = budget
+        memory.planned += Fraction(budget)
 
 
 class BudgetAbsorption(Windowed):
@@ -147,14 +233,14 @@ class BudgetAbsorption(Windowed):
     that every window contains the shares of its own steps at most.
 
     Examples:
-        >>> from sfumato.core.randomness import seeded
         >>> from sfumato.core.purpose import Purpose
+        >>> from sfumato.core.randomness import seeded
         >>> method = BudgetAbsorption.at(sensitivity=1.0, epsilon=2.0, window=4)
         >>> method.guarantee <= PureDP(2.0)
         True
         >>> series = [900.0, 901.0, 901.0, 902.0, 300.0, 301.0]
-        >>> method.release(series, seeded(1), Purpose.SIMULATION).round(1)
-        array([899.8, 904.6, 904.6, 904.6, 302.4, 302.4])
+        >>> method.release(series, seeded(3), Purpose.SIMULATION).round(1)
+        array([899.4, 899.4, 899.4, 898.9, 898.9, 898.9])
 
     References:
         [Kellaris2014, Thm. 7]
@@ -163,153 +249,15 @@ class BudgetAbsorption(Windowed):
     __slots__ = ()
     name: ClassVar[str] = "ba"
 
-    def shares(self) -> Shares:
-        """Nothing was skipped yet."""
-        return _Absorbed(self.epsilon / (2 * self.window), self.window)
-
-
-class Publishing(Guarded):
-    """A series that is being released.
-
-    Attributes:
-        spent: What the last step leaked, exactly as the noise it drew says.
-        published: Whether the last step published; else it repeated. Everybody can see that.
-    """
-
-    def __init__(self, method: Windowed, randomness: Randomness) -> None:
-        self._method = method
-        self._coins = randomness
-        self._shares = method.shares()
-        self._ledger = Ledger(method.window, Fraction(method.guarantee.epsilon))
-        self._asking = method.dissimilarity.leakage.epsilon
-        self._last = method.initial
-        self.published = False
-
-    @property
-    def spent(self) -> Fraction:
-        """What the last step leaked."""
-        return self._ledger.latest
-
-    @guarded
-    def step(self, value: float) -> float:
-        """Release one value: a new noisy one, or the last release again.
-
-        Raises:
-            InvalidParameter: If the value is not finite or far too large; it is not quoted.
-            BudgetExceeded: If a draw would break the guarantee of a window; it is not made.
-        """
-        exact = float(checked_series([value])[0])
-        distance = self._distance(exact)
-        self._ledger.advance()
-        self.published = False
-        budget = self._shares.offer()
-        if budget and self._moved(distance, budget):
-            self._publish(exact, budget)
-        return self._last
-
-    def _distance(self, value: float) -> float:
-        step = self._method.dissimilarity.step
-        places = on_lattice([value, self._last], step)
-        return step * abs(float(places[0]) - float(places[1]))
-
-    def _moved(self, distance: float, budget: float) -> bool:
-        self._ledger.charge(self._asking)
-        answer = float(self._method.dissimilarity.perturb(distance, self._coins))
-        return answer > self._method.sensitivity / budget
-
-    def _publish(self, value: float, budget: float) -> None:
-        noise = noise_within(self._method.sensitivity, budget)
-        self._ledger.charge(noise.leakage.epsilon)
-        self._shares.take()
-        self._last = float(noise.perturb(value, self._coins))
-        self.published = True
-
-
-class Ledger(Guarded):
-    """What each of the last steps leaked, summed without rounding.
-
-    Args:
-        width: How many steps count.
-        limit: What they may leak together.
-
-    Examples:
-        >>> ledger = Ledger(width=2, limit=Fraction(1))
-        >>> for _ in range(3):
-        ...     ledger.advance()
-        ...     ledger.charge(0.5)
-        >>> ledger.charge(0.1)
-        Traceback (most recent call last):
-        sfumato.core.errors.BudgetExceeded: releasing event 2 of stream 'series' would cost
-        PureDP(0.1); its budget leaves PureDP(0) for this step; this event was not released
-    """
-
-    def __init__(self, width: int, limit: Fraction) -> None:
-        self._limit = limit
-        self._steps = deque([Fraction(0)] * width)
-        self._total = Fraction(0)
-        self._sequence = -1
-
-    @property
-    @guarded
-    def latest(self) -> Fraction:
-        """What the latest step leaked so far."""
-        return self._steps[-1]
-
-    @guarded
-    def advance(self) -> None:
-        """Go on to the next step; the oldest one leaves the window."""
-        self._total -= self._steps.popleft()
-        self._steps.append(Fraction(0))
-        self._sequence += 1
-
-    @guarded
-    def charge(self, leakage: float) -> None:
-        """Add to the step, or refuse."""
-        amount, left = Fraction(leakage), self._limit - self._total
-        if amount > left:
-            raise BudgetExceeded("series", self._sequence, PureDP(leakage), PureDP(float(left)))
-        self._total += amount
-        self._steps[-1] += amount
-
-
-class _Halves:
-    """Half of what is left, again and again."""
-
-    def __init__(self, epsilon: float, window: int) -> None:
-        self._half = Fraction(epsilon) / 2
-        self._taken = deque([Fraction(0)] * window)
-        self._total = Fraction(0)
-        self._offered = 0.0
-
-    def offer(self) -> float:
-        self._total -= self._taken.popleft()
-        self._taken.append(Fraction(0))
-        half = float((self._half - self._total) / 2)
-        self._offered = half if half >= LEAST_BUDGET else 0.0
-        return self._offered
-
-    def take(self) -> None:
-        self._taken[-1] = Fraction(self._offered)
-        self._total += self._taken[-1]
-
-
-class _Absorbed:
-    """Equal shares, saved up and paid back."""
-
-    def __init__(self, share: float, window: int) -> None:
-        self._share = share
-        self._window = window
-        self._saved = 0
-        self._silent = 0
-
-    def offer(self) -> float:
-        if self._silent:
-            self._silent -= 1
+    def offer(self, memory: Window) -> float:
+        """The share of this step, and those that were saved."""
+        if memory.silent:
+            memory.silent -= 1
             return 0.0
-        self._saved = min(self._saved + 1, self._window)
-        budget = self._saved * self._share
+        memory.saved = min(memory.saved + 1, self.window)
+        budget = memory.saved * (self.epsilon / (2 * self.window))
         return budget if budget >= LEAST_BUDGET else 0.0
 
-    def take(self) -> None:
-        self._silent = self._saved - 1
-        self._saved = 0
+    def take(self, memory: Window, budget: float) -> None:
+        """It is paid back with silence."""
+        memory.silent, memory.saved = memory.saved - 1, 0
