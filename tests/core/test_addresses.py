@@ -369,6 +369,6 @@ def test_noise_of_two_plans_does_not_cancel() -> None:
     """Two budgets for one stream: the noises are no multiples of each other."""
     zero, noises = np.zeros(3000), []
     for epsilon in (1.0, 1.5):
-        method = METHODS["gaussian"].make(SeriesSpec(1.0, epsilon, 1e-6, 3000, 4, series=zero))
+        method = METHODS["gaussian"].make(SeriesSpec(1.0, epsilon, 1e-6, 3000, 4, truth=zero))
         noises.append(method.release(zero, keyed(SECRET), name="flights"))
     assert abs(stats.pearsonr(*noises).statistic) < 0.1
