@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from sfumato.models.encoding import StreamModel
+from sfumato.store import ledgered_run
 from sfumato.store.files import load
-from sfumato.stream import ledgered_run as runs
+from sfumato.stream import row_run
 from sfumato.stream.release_spec import ReleaseSpec, read_spec
 from tests.shell.releasing import LIVE, RULE, grouped, ledger_of, refused
 from tests.shell.running import Result, call, done, litter, piped, rows, spawn
@@ -157,8 +158,8 @@ def test_the_size_of_a_group_and_the_states_held_change_nothing(
     run = ("release", live, "-m", model, *fast(3), "--key-file", key)
     done(*run, "-o", tmp_path / "whole.csv")
     grouped(monkeypatch, size)
-    monkeypatch.setattr(runs, "_STATES_HELD", 1)
-    monkeypatch.setattr(runs, "_FLUSHED", 1)
+    monkeypatch.setattr(ledgered_run, "_STATES_HELD", 1)
+    monkeypatch.setattr(row_run, "_FLUSHED", 1)
     ledger = tmp_path / "city.ledger"
     done(*run, "--ledger", ledger, "-o", tmp_path / "parts.csv")
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

@@ -53,8 +53,8 @@ def test_a_budget_already_spent_is_refused(model: Path, tmp_path: Path) -> None:
     said = refused(
         live, "-m", model, "--budget", 3, "--horizon", 4, *FAST, output=tmp_path / "private.csv"
     )
-    assert said.startswith(f"sfumato: {live}, row 5: releasing event 4 of stream 'a' would cost")
-    assert said.endswith("this event was not released")
+    assert said.startswith(f"sfumato: {live}, row 5: the budget is for 4 values of a stream")
+    assert "nothing was released" in said and "--when-exhausted" in said
 
 
 def test_a_budget_spent_in_an_earlier_run_stays_spent(model: Path, tmp_path: Path) -> None:
@@ -64,6 +64,8 @@ def test_a_budget_spent_in_an_earlier_run_stays_spent(model: Path, tmp_path: Pat
     done("release", monday, *run, "-o", tmp_path / "first.csv")
     said = refused(tuesday, *run, output=tmp_path / "second.csv")
     assert said.startswith(f"sfumato: {tuesday}, row 2: releasing event 4 of stream 'a'")
+    assert "1 rows were answered before it: they are charged and stay in the ledger" in said
+    assert "`sfumato ledger export`" in said and "--when-exhausted suppress or repeat" in said
 
 
 def test_the_published_rule_is_refused_where_it_leaks_more_than_it_claims(

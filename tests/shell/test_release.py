@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from sfumato.models.encoding import StreamModel
+from sfumato.store import ledgered_run
 from sfumato.store.files import load
-from sfumato.stream import ledgered_run as runs
 from sfumato.stream.release_spec import read_spec
 from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped
 from tests.shell.running import done, rows
@@ -96,7 +96,7 @@ def test_the_size_of_a_group_and_the_states_held_change_nothing(
     run = ("release", live, "-m", model, *RULE, "--key-file", key)
     done(*run, "-o", tmp_path / "whole.csv")
     grouped(monkeypatch, size)
-    monkeypatch.setattr(runs, "_STATES_HELD", 1)
+    monkeypatch.setattr(ledgered_run, "_STATES_HELD", 1)
     done(*run, "-o", tmp_path / "parts.csv")
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 

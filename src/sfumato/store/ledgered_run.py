@@ -89,13 +89,14 @@ class LedgeredRun(Generic[State]):
     Attributes:
         source: The input that is answered.
         repeated: Rows that had been answered before; their noise was not drawn again.
+        answered: Rows that were answered anew.
         largest: Largest leakage of a stream that was answered in this run, and the largest that
             holds whatever the model.
     """
 
     def __init__(self, store: Store, source: Input, kind: StateKind[State]) -> None:
         self.source = source
-        self.repeated = 0
+        self.repeated = self.answered = 0
         self._store, self._kind = store, kind
         self._identity = Identity(store.front.identity or Identity.ROW)
         self._states: dict[str, State] = {}
@@ -155,11 +156,21 @@ class LedgeredRun(Generic[State]):
             positions.append(Position(stream, sequence, *spent, to_bytes(state)))
             self._largest = max(self._largest[0], spent[0]), max(self._largest[1], spent[1])
         self._store.commit(group.answers, positions)
+        self.answered += len(group.answers)
         for answer in group.answers:
             self._began.setdefault(answer.stream, answer.sequence)
         if len(self._states) + len(group.states) > _STATES_HELD:
             self._states.clear()
         self._states.update(group.states)
+
+    def committed(self, count: int) -> str:
+        """Words for what became of the answers of a run that ends before its input does."""
+        if not self._store.lasting:
+            return f"{count} rows were answered before it"
+        return (
+            f"{count} rows were answered before it: they are charged and stay in the ledger (see "
+            "`sfumato ledger export`)"
+        )
 
     def answered_here(self, answer: Answer) -> bool:
         """Whether an answer was given in this very run."""

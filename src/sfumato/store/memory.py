@@ -59,6 +59,8 @@ class MemoryStore(Guarded):
         {}
     """
 
+    lasting = False
+
     def __init__(
         self,
         ledger: MemoryLedger | None = None,

@@ -173,9 +173,11 @@ class Store(Protocol):
 
     Attributes:
         front: Identity of the ledger: job, plan, rules, and the head of the chain of all rows.
+        lasting: Whether it is there after its process has ended.
     """
 
     front: Front
+    lasting: bool
 
     def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
         """Begin an input, or go on with one.

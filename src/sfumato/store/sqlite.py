@@ -93,6 +93,7 @@ class SqliteStore(Guarded, LedgerReader):
     ) -> None:
         # A link is followed here, once: the files beside the ledger must not depend on its name.
         self.path = None if path is None else Path(os.path.realpath(path))
+        self.lasting = path is not None
         self._lock = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
         self._intact_streams = set()

@@ -1,21 +1,23 @@
-"""The rows of a live table: who, when, what, and what tells one event from all others."""
+"""The rows of a live table: who, when, what, and which of them may have an old answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
 from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
 from sfumato.store.chain import value_tag
-from sfumato.store.protocol import Identity, Input
+from sfumato.store.ledgered_run import LedgeredRun
+from sfumato.store.protocol import Answer, Identity, Input, LedgerMismatch
 from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time, is_missing, stream_name
 from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.problems import BadTable
-from sfumato.tables.readers import Chunk
+from sfumato.tables.readers import STANDARD, Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Row:
         symbol: The value; None if it is outside the alphabet.
         silent: Whether the value is missing and its moment passes.
         time: When, if a column says so.
-        kept: What leaves beside the answer.
+        beside: Cells that leave beside the answer.
         tag: Keyed digest of the value.
     """
 
@@ -103,7 +105,7 @@ class Row:
     symbol: Label | None
     silent: bool
     time: Time | None
-    kept: tuple[str | None, ...]
+    beside: tuple[str | None, ...]
     tag: bytes
 
 
@@ -111,16 +113,22 @@ class RowReader:
     """Reads the rows of one input, chunk by chunk.
 
     Attributes:
+        path: The input, for messages.
+        model: How its values become symbols.
         missing: How many values were missing so far.
         clipped: How many lay beyond the range of the model and were taken for its edge.
     """
 
     def __init__(self, path: str, model: StreamModel, reading: Reading, source: Input) -> None:
-        self._path = path
-        self._model = model
+        self.path, self.model = path, model
         self._reading = reading
         self._source = source
         self.missing = self.clipped = 0
+
+    @property
+    def shows_ids(self) -> bool:
+        """Whether event ids leave beside the answers."""
+        return self._reading.event is not None
 
     def read(self, chunk: Chunk) -> tuple[list[Row], BadTable | None]:
         """The rows up to the first that breaks a rule, and what it broke."""
@@ -134,11 +142,11 @@ class RowReader:
 
     def _rows(self, chunk: Chunk) -> Iterator[Row]:
         columns, reading = chunk.columns, self._reading
-        values = zip(*(columns[name] for name in self._model.values), strict=True)
+        values = zip(*(columns[name] for name in self.model.values), strict=True)
         for offset, value in enumerate(values):
             place = chunk.first + offset
             stream = stream_name(
-                columns[self._model.stream][offset], self._model.stream, self._path, place
+                columns[self.model.stream][offset], self.model.stream, self.path, place
             )
             gone = any(is_missing(cell) for cell in value)
             if gone and reading.missing is not Missing.REFUSE:
@@ -150,15 +158,15 @@ class RowReader:
             silent = gone and reading.missing is Missing.SKIP
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
-            kept = tuple(_told(columns[name][offset]) for name in reading.keep)
-            yield Row(id_, stream, place, symbol, silent, time, kept, tag)
+            beside = tuple(_as_text(columns[name][offset]) for name in reading.keep)
+            yield Row(id_, stream, place, symbol, silent, time, beside, tag)
 
     def _id(
         self, columns: dict[str, list[Raw]], offset: int, place: int, stream: str, time: Time | None
     ) -> str:
         if self._reading.event is not None:
             given = columns[self._reading.event][offset]
-            return stream_name(given, self._reading.event, self._path, place)
+            return stream_name(given, self._reading.event, self.path, place)
         if time is not None:
             return json.dumps([stream, time.text], ensure_ascii=False)
         return f"{self._source.label}:{place}"
@@ -169,7 +177,7 @@ class RowReader:
             return Time.of(columns[self._reading.time][offset])
         except Unreadable as problem:
             rule = f"column {self._reading.time!r} {problem}"
-            raise BadTable(self._path, place, rule) from None
+            raise BadTable(self.path, place, rule) from None
 
     def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
         if gone and self._reading.missing is Missing.SKIP:
@@ -177,14 +185,87 @@ class RowReader:
         if gone and self._reading.missing is Missing.SYMBOL:
             return MISSING_SYMBOL
         try:
-            symbol = self._model.encoding.encode(*value)
-            self.clipped += symbol is not None and clipped(self._model.encoding, value)
+            symbol = self.model.encoding.encode(*value)
+            self.clipped += symbol is not None and clipped(self.model.encoding, value)
             return symbol
         except Unreadable as problem:
-            raise BadTable(self._path, place, f"the value {problem}") from None
+            raise BadTable(self.path, place, f"the value {problem}") from None
 
 
-def _told(cell: object) -> str | None:
+class RowChecks:
+    """What must hold of a row besides its value, given the rows before it and the ledger.
+
+    Attributes:
+        live: Whether the rows come through a pipe; whoever sends them may send one again.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        ledger: LedgeredRun[StreamState],
+        reading: Reading,
+        remark: Callable[[str], None] | None,
+    ) -> None:
+        self._path = path
+        self._ledger = ledger
+        self._reading = reading
+        self._remark = remark
+        self.live = path == STANDARD
+        self._times: dict[str, Time | None] = {}
+        self._remarked: set[str] = set()
+
+    def check_retry(self, answer: Answer, row: Row) -> None:
+        """Refuse to give an old answer to another value, or to another row of this very input.
+
+        Raises:
+            BadTable: If the row is no retry; nothing is drawn for it either.
+        """
+        resumed = self._reading.identity is Identity.ROW
+        # Whoever sends rows through a pipe may send one again; a table that has it twice is wrong.
+        if self._ledger.answered_here(answer) and not (resumed or self.live):
+            raise self.twice(answer.stream, answer.place, row)
+        try:
+            compared = self._ledger.check_retry(answer, row.stream, row.tag)
+        except LedgerMismatch as problem:
+            raise BadTable(self._path, row.place, str(problem)) from None
+        if self._remark and not compared and answer.source not in self._remarked:
+            self._remarked.add(answer.source)
+            self._remark(
+                f"{self._path}, row {row.place}: answered before; whether its value is the "
+                "same cannot be told, because the key file of that run is gone"
+            )
+
+    def twice(self, stream: str, first: int, row: Row) -> BadTable:
+        """What is wrong with a row whose event stands in an earlier row of the same input."""
+        rule = f"an event id must occur once; it stands in row {first} too"
+        if self._reading.identity is Identity.TIME:
+            rule = f"a stream must have one row for each time; row {first} has it too"
+        elif stream != row.stream:
+            rule = "an event id must not occur in two streams"
+        return BadTable(self._path, row.place, rule)
+
+    def check_order(self, row: Row) -> None:
+        """Refuse a row that goes back in time, unless it was said that some do."""
+        if row.time is None:
+            return
+        if row.stream not in self._times:
+            before = self._ledger.last_time(row.stream)
+            self._times[row.stream] = None if before is None else Time.of(before)
+        last = self._times[row.stream]
+        try:
+            if last is not None and row.time.before(last) and self._reading.late is Late.REFUSE:
+                rule = (
+                    "its time lies before that of the last row of its stream; sort the table, or "
+                    "release rows as they come (--late accept)"
+                )
+                raise BadTable(self._path, row.place, rule)
+        except Unreadable as problem:
+            rule = f"column {self._reading.time!r} {problem}"
+            raise BadTable(self._path, row.place, rule) from None
+        self._times[row.stream] = row.time
+
+
+def _as_text(cell: object) -> str | None:
     """A cell as text: what is kept looks alike in every format."""
     if cell is None:
         return None

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from sfumato.core import checks
-from sfumato.core.alphabet import Label
+from sfumato.core.budgets import Horizon
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
+from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import Grid, StreamModel
+from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Again
 from sfumato.store.sqlite import SqliteStore
-from sfumato.stream.input_rows import Reading
+from sfumato.stream.input_rows import Reading, RowChecks, RowReader
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import beside
-from sfumato.stream.row_run import BatchedRun, InstantRun, ReleaseReport, Run, Told
-from sfumato.tables.input_groups import Interruptible, groups, until_stopped, with_ticks
+from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
+from sfumato.tables.cells import Missing
+from sfumato.tables.input_groups import Interruptible
 from sfumato.tables.problems import BadTable
-from sfumato.tables.readers import Chunk, Table, same_file
-from sfumato.tables.writers import Columns, Output, Record
+from sfumato.tables.readers import Table, same_file
+from sfumato.tables.writers import Columns, Output
 
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
 
@@ -84,8 +87,9 @@ def release_table(
     coins = secure() if randomness is None else randomness
     if ledger is None and again is not Again.REFUSE:
         raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
-    batched = plan.in_batches
-    columns = output_columns(model, reading, in_batches=batched)
+    if ledger is None and reading.missing is not Missing.DROP:
+        _check_horizon(source, model.stream, plan)
+    columns = output_columns(model, reading, in_batches=plan.in_batches)
     rules = None if document is None else document.decode()
     with SqliteStore(ledger, plan.fingerprint, rules=rules) as store, Interruptible() as stop:
         if remark and ledger is not None and store.anchored is None and store.front.head.entries:
@@ -94,15 +98,17 @@ def release_table(
                 "what it spent since is forgotten, cannot be told"
             )
         name = source_name or Path(source.path).name
-        asked = store.begin(name, reading.identity, again)
-        kind = BatchedRun if batched else InstantRun
-        run: Run = kind(source.path, asked, model, plan, store, coins, reading, remark)
+        ledgered = LedgeredRun(store, store.begin(name, reading.identity, again), state_kind(plan))
+        reader = RowReader(source.path, model, reading, ledgered.source)
+        row_checks = RowChecks(source.path, ledgered, reading, remark)
+        run = RowRun(reader, row_checks, plan, ledgered, coins)
         papers = {} if document is None else {str(beside(output.path)): document}
         with Output(output, columns, papers) as sink:
             if ledger is None:  # now that nobody else can write it
                 _check_first(output, coins)
-            for answers in _answered(run, source.chunks(reading.columns(model)), stop, wait):
-                sink.write(records(answers, model, reading, in_batches=batched))
+            chunks = source.chunks(reading.columns(model))
+            for records in run.records(chunks, stop, wait):
+                sink.write(records)
                 if progress:
                     progress(run.rows)
             if not stop.requested:
@@ -117,20 +123,27 @@ def _check_first(output: Table, coins: Randomness) -> None:
         raise InvalidParameter("output", output.path, rule)
 
 
-def _answered(
-    run: Run, chunks: Iterator[Chunk], stop: Interruptible, wait: float | None
-) -> Iterator[list[Told]]:
-    """Answers in the order in which they may leave; at the end of the input nothing waits."""
-    arriving: Iterator[Chunk | None] = until_stopped(chunks, stop)
-    if wait is not None:
-        arriving = with_ticks(chunks, stop, partial(run.patience, wait))
-    for group in groups(arriving, stop):
-        if group is not None:
-            yield run.answer(group)
-        while wait is not None and (late := run.flush(waited=wait)):
-            yield late
-    while not stop.requested and (last := run.flush()):
-        yield last
+def _check_horizon(source: Table, stream: str, plan: Plan) -> None:
+    """Refuse a file with more values of a stream than a budget is for, before anything is drawn.
+
+    With a ledger it is refused where the budget ends: what was answered until then stays there.
+    """
+    budget = plan.budget
+    if not isinstance(budget, Horizon) or plan.on_exhausted is not Fallback.REFUSE:
+        return
+    if source.is_standard or not Path(source.path).is_file():
+        return  # a pipe is read once
+    counts: Counter[object] = Counter()
+    for chunk in source.chunks([stream]):
+        for offset, owner in enumerate(chunk.columns[stream]):
+            counts[owner] += 1
+            if counts[owner] > budget.steps:
+                rule = (
+                    f"the budget is for {budget.steps} values of a stream, and this one is beyond "
+                    "them; nothing was released. Give it a longer --horizon, or let nothing or the "
+                    "last value leave then: --when-exhausted suppress or repeat"
+                )
+                raise BadTable(source.path, chunk.first + offset, rule)
 
 
 def output_columns(model: StreamModel, reading: Reading, *, in_batches: bool = False) -> Columns:
@@ -152,19 +165,3 @@ def output_columns(model: StreamModel, reading: Reading, *, in_batches: bool = F
     if isinstance(model.encoding, Grid):
         columns |= {"x": float, "y": float}
     return columns | {"outcome": str, "sip": float, "ldp": float}
-
-
-def records(
-    answers: Iterable[Told], model: StreamModel, reading: Reading, *, in_batches: bool = False
-) -> Iterator[Record]:
-    """Answers as rows of the output: public things only."""
-    alphabet = model.alphabet
-    centres = alphabet.coordinates if isinstance(model.encoding, Grid) else None
-    for answer, kept in answers:
-        record: list[Label | float | None] = [] if reading.event is None else [answer.id]
-        record += [answer.stream, *kept, answer.sequence, *([answer.batch] if in_batches else [])]
-        record.append(answer.released)
-        if centres is not None:
-            known = answer.released is not None
-            record += centres[alphabet.index(answer.released)].tolist() if known else [None, None]
-        yield [*record, answer.outcome, answer.leakage, answer.model_free]

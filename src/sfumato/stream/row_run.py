@@ -1,16 +1,21 @@
-"""One pass over a source: rows in, answers out, each committed before it leaves."""
+"""One pass over a source: rows in, answers out, each committed before it leaves.
+
+A row waits until the batch of its stream is complete, or is flushed; value by value a batch is
+complete at once. What was answered before is answered from the ledger.
+"""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, takewhile
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.core.events import Event, Outcome
@@ -18,18 +23,25 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import StreamModel
+from sfumato.models.encoding import Grid
 from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
-from sfumato.store.protocol import Answer, Input, LedgerMismatch, Store
+from sfumato.store.protocol import Answer, LedgerMismatch
 from sfumato.stream.fleet import Fleet
-from sfumato.stream.input_rows import Reading, Row, RowReader
+from sfumato.stream.input_rows import Row, RowChecks, RowReader
 from sfumato.stream.plan import Plan
-from sfumato.stream.retries import RowChecks
+from sfumato.tables.input_groups import Interruptible, groups, until_stopped, with_ticks
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
+from sfumato.tables.writers import Record
 
-_FEW, _FLUSHED = 8, 64
-"""Fewer rows than this are released one by one; so many batches are flushed together."""
+_FEW = 8
+"""Fewer rows than this are released one by one: a fleet costs more to set up than they do."""
+_FLUSHED = 64
+"""Batches that are flushed together, so that a request to stop is heard between them."""
+_REFUSALS = (UnknownSymbol, BudgetExceeded, SolverFailed)
+
+_Leaving: TypeAlias = dict[str, list[Answer]]
+"""The answers that leave when a row has come, by the event id of that row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,126 +72,66 @@ class ReleaseReport:
     clipped: int = 0
 
 
-_Leaving: TypeAlias = dict[str, list[Answer]]
-"""The answers that leave when a row has come, by the event id of that row."""
+def state_kind(plan: Plan) -> StateKind[StreamState]:
+    """How the states of a stream are stored."""
+    return StateKind(
+        StreamState,
+        begin=plan.begin,
+        sequence=lambda state: state.sequence,
+        spent=lambda state: (state.ledger.sip, state.ledger.ldp),
+    )
 
-Told: TypeAlias = tuple[Answer, tuple[str | None, ...]]
-"""An answer and the cells that leave beside it."""
 
-
-class Run(ABC):
-    """One pass over a source: answers chunk by chunk, each committed before it leaves.
+class RowRun:
+    """One pass over a source: answers group by group, each committed before it leaves.
 
     Attributes:
         rows: Rows answered so far.
-        waiting: Rows whose batch is not complete, by event id.
     """
 
     def __init__(
         self,
-        path: str,
-        source: Input,
-        model: StreamModel,
+        reader: RowReader,
+        checks: RowChecks,
         plan: Plan,
-        store: Store,
+        ledger: LedgeredRun[StreamState],
         randomness: Randomness,
-        reading: Reading,
-        remark: Callable[[str], None] | None,
     ) -> None:
-        self._path = path
-        self._source = source
-        self._model = model
-        self._plan = plan
-        self._randomness = randomness
-        self._reading = reading
-        kind = StateKind(StreamState, plan.begin, lambda one: one.sequence, _spent)
-        self._ledger = LedgeredRun(store, source, kind)
-        self._reader = RowReader(path, model, reading, source)
-        self.checks = RowChecks(path, self._ledger, reading, remark)
-        self._kept: dict[str, tuple[str | None, ...]] = {}
+        self._reader, self._checks = reader, checks
+        self._plan, self._ledger, self._randomness = plan, ledger, randomness
+        # True values of incomplete batches are here alone: never in the ledger.
+        self._batches: dict[str, _Batch] = {}
+        self._waiting: dict[str, Row] = {}
+        self._beside: dict[str, tuple[str | None, ...]] = {}
         self.rows = 0
-        self.waiting: dict[str, Row] = {}
 
-    def answer(self, chunk: Chunk) -> list[Told]:
-        """Answer the rows of a chunk: from the ledger, or by a new draw that is committed."""
-        read, problem = self._reader.read(chunk)
-        known = self._ledger.earlier([row.id for row in read])
-        fresh: dict[str, Row] = {}
-        released: _Leaving = {}
-        try:
-            for row in read:
-                self._sort(row, known, fresh)
-        except BadTable as earlier:
-            problem = earlier
-        # What was drawn is charged and kept, also when a later row is refused.
-        with self._ledger.group() as group:
-            self._release(fresh, released, group)
-        if problem is not None:
-            raise problem
-        answers: list[Answer] = []
-        for row in read:
-            if row.id in fresh:
-                answers += released.get(row.id, ())
-            elif row.id in known:
-                answers.append(known[row.id])
-        return self._told(answers)
+    def records(
+        self, chunks: Iterator[Chunk], stop: Interruptible, wait: float | None
+    ) -> Iterator[list[Record]]:
+        """Rows of the output in the order in which they may leave.
 
-    def _told(self, answers: list[Answer]) -> list[Told]:
-        """Answers that leave, each with what is kept of its row."""
-        self.rows += len(answers)
-        return [(answer, self._kept.pop(answer.id, ())) for answer in answers]
-
-    def flush(self, waited: float = 0.0) -> list[Told]:
-        """Answer some rows that have waited for so many seconds; none wait unless in batches."""
-        return []
-
-    def patience(self, wait: float) -> float | None:
-        """Seconds until a row will have waited for too long; None while nothing waits."""
-        return None
-
-    @abstractmethod
-    def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
-        """Draw answers for rows; values of one stream in their order."""
-
-    def _sort(self, row: Row, known: dict[str, Answer], fresh: dict[str, Row]) -> None:
-        """See whether a row needs a new draw, or is a retry that may have its old answer."""
-        first = self.waiting.get(row.id) or fresh.get(row.id)
-        if first is not None and not (self.checks.live and first.tag == row.tag):
-            raise self.checks.twice(first.stream, first.place, row)
-        if first is not None:
-            return  # sent twice while it waits: it will be answered once
-        if row.id in known:
-            self.checks.check_retry(known[row.id], row)
-        else:
-            if row.time is not None:
-                self.checks.check_order(row, row.time)
-            fresh[row.id] = row
-        if self._reading.keep:
-            self._kept[row.id] = row.kept
+        Args:
+            chunks: The rows of the input.
+            stop: Asks for an end between two groups.
+            wait: Seconds after which a batch leaves incomplete; at the end of the input if None.
+        """
+        arriving: Iterator[Chunk | None] = until_stopped(chunks, stop)
+        if wait is not None:
+            arriving = with_ticks(chunks, stop, partial(self._patience, wait))
+        for group in groups(arriving, stop):
+            if group is not None:
+                yield self._written(self._answered(group))
+            while wait is not None and (late := self._flushed(wait)):
+                yield self._written(late)
+        while not stop.requested and (last := self._flushed(0.0)):
+            yield self._written(last)
 
     def check_resumed(self) -> None:
         """At the end of the input: refuse one that lacks rows which were answered before."""
         try:
             self._ledger.check_complete()
         except LedgerMismatch as problem:
-            raise BadTable(self._path, None, str(problem)) from None
-
-    def _answer(self, row: Row, happened: Event) -> Answer:
-        when = None if row.time is None else row.time.text
-        return Answer(
-            row.id,
-            self._source.label,
-            row.place,
-            happened.stream,
-            happened.sequence,
-            happened.outcome.value,
-            happened.released,
-            happened.sip.epsilon,
-            happened.ldp.epsilon,
-            happened.batch,
-            when,
-            row.tag,
-        )
+            raise BadTable(self._reader.path, None, str(problem)) from None
 
     def report(self, *, interrupted: bool) -> ReleaseReport:
         """What was done."""
@@ -191,108 +143,84 @@ class Run(ABC):
             largest_sip=sip,
             largest_ldp=ldp,
             interrupted=interrupted,
-            waiting=len(self.waiting),
+            waiting=len(self._waiting),
             missing=self._reader.missing,
             clipped=self._reader.clipped,
         )
 
+    def _written(self, answers: list[Answer]) -> list[Record]:
+        """Answers as rows of the output: public things only."""
+        self.rows += len(answers)
+        alphabet, in_batches = self._plan.model.alphabet, self._plan.in_batches
+        gridded = isinstance(self._reader.model.encoding, Grid)
+        centres = alphabet.coordinates if gridded else None
+        records: list[Record] = []
+        for answer in answers:
+            record: list[Label | float | None] = [answer.id] if self._reader.shows_ids else []
+            record += [answer.stream, *self._beside.pop(answer.id, ()), answer.sequence]
+            record += [answer.batch, answer.released] if in_batches else [answer.released]
+            if centres is not None and answer.released is not None:
+                record += centres[alphabet.index(answer.released)].tolist()
+            elif centres is not None:
+                record += [None, None]
+            records.append([*record, answer.outcome, answer.leakage, answer.model_free])
+        return records
 
-def _spent(state: StreamState) -> tuple[float, float]:
-    return state.ledger.sip, state.ledger.ldp
-
-
-class InstantRun(Run):
-    """Every value at once."""
-
-    def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
-        if self._plan.policy is None or len(rows) < _FEW:
-            for row in rows.values():
-                happened, state = self._step(group.state(row.stream), row)
-                released[row.id] = [self._answer(row, happened)]
-                group.add(released[row.id], row.stream, state)
-            return
-        streams = list(dict.fromkeys(row.stream for row in rows.values()))
-        places = {stream: place for place, stream in enumerate(streams)}
-        states = [group.state(stream) for stream in streams]
-        fleet = Fleet(self._plan, states=states, randomness=self._randomness)
-        try:
-            for wave in _waves(rows.values()):
-                which = np.array([places[row.stream] for row in wave])
-                for row, happened in zip(wave, self._wave(fleet, wave, which), strict=True):
-                    released[row.id] = [self._answer(row, happened)]
-        finally:
-            # What an interrupted step drew never left: it is forgotten.
-            by_stream: dict[str, list[Answer]] = {}
-            for (answer,) in released.values():
-                by_stream.setdefault(answer.stream, []).append(answer)
-            for place, before in enumerate(states if not fleet.torn else ()):
-                if (after := fleet.state(place)).sequence > before.sequence:
-                    group.add(by_stream[before.stream], before.stream, after)
-
-    def _wave(self, fleet: Fleet, wave: list[Row], which: Ints) -> list[Event]:
-        """One value of each of some streams; all of them or, on an error, none."""
-        speaking = np.array([not row.silent for row in wave])
-        told = [row for row in wave if not row.silent]
-        try:
-            step = fleet.step([row.symbol for row in told], which[speaking]) if told else ()
-        except (UnknownSymbol, BudgetExceeded, SolverFailed):
-            # Find the row that is refused; a state is tried and thrown away.
-            for row, place in zip(wave, which.tolist(), strict=True):
-                self._step(fleet.state(place), row)
-            raise
-        stepped = (event for (event,) in step)
-        passed = iter([_passed(fleet.state(place)) for place in which[~speaking].tolist()])
-        fleet.skip(which[~speaking])
-        return [next(passed) if row.silent else next(stepped) for row in wave]
-
-    def _step(self, state: StreamState, row: Row) -> tuple[Event, StreamState]:
-        try:
-            (event,), following = (
-                self._plan.skip(state)
-                if row.silent
-                else self._plan.step(state, [row.symbol], self._randomness)
-            )
-            return event, following
-        except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
-            raise BadTable(self._path, row.place, str(problem)) from problem
-
-
-class BatchedRun(Run):
-    """A row waits until its batch is complete, or is flushed."""
-
-    def __init__(self, *run: Any) -> None:
-        super().__init__(*run)
-        # True values of incomplete batches are here alone: never in the ledger.
-        self._batches: dict[str, _Batch] = {}
-
-    def flush(self, waited: float = 0.0) -> list[Told]:
-        """Release some batches that began so many seconds ago, shorter than they should be."""
-        now = time.monotonic()
-        # Those that began first stand first.
-        oldest = islice(self._batches.items(), _FLUSHED)
-        due = [name for name, _ in takewhile(lambda one: now - one[1].began >= waited, oldest)]
+    def _answered(self, chunk: Chunk) -> list[Answer]:
+        """Answer the rows of a chunk: from the ledger, or by a new draw that is committed."""
+        read, problem = self._reader.read(chunk)
+        earlier = self._ledger.earlier([row.id for row in read])
+        fresh: dict[str, Row] = {}
         released: _Leaving = {}
+        try:
+            for row in read:
+                self._sort(row, earlier, fresh)
+        except BadTable as other:
+            problem = other
+        # What was drawn is charged and stored, also when a later row is refused.
         with self._ledger.group() as group:
-            for stream in due:
-                self._complete(stream, released, group)
-        return self._told([answer for answers in released.values() for answer in answers])
+            self._release(fresh, released, group)
+        if problem is not None:
+            raise problem
+        answers: list[Answer] = []
+        for row in read:
+            if row.id in fresh:
+                answers += released.get(row.id, ())
+            elif row.id in earlier:
+                answers.append(earlier[row.id])
+        return answers
 
-    def patience(self, wait: float) -> float | None:
-        """Seconds until a row will have waited for too long; None while nothing waits."""
-        oldest = next(iter(self._batches.values()), None)
-        return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
+    def _sort(self, row: Row, earlier: dict[str, Answer], fresh: dict[str, Row]) -> None:
+        """See whether a row needs a new draw, or is a retry that may have its old answer."""
+        first = self._waiting.get(row.id) or fresh.get(row.id)
+        if first is not None and not (self._checks.live and first.tag == row.tag):
+            raise self._checks.twice(first.stream, first.place, row)
+        if first is not None:
+            return  # sent twice while it waits: it will be answered once
+        if row.id in earlier:
+            self._checks.check_retry(earlier[row.id], row)
+        else:
+            self._checks.check_order(row)
+            fresh[row.id] = row
+        if row.beside:
+            self._beside[row.id] = row.beside
 
     def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
-        refuse = self._plan.on_unknown is Fallback.REFUSE
+        """Draw answers for rows; values of one stream in their order."""
+        if self._plan.policy is not None and not self._plan.in_batches and len(rows) >= _FEW:
+            self._release_together(list(rows.values()), released, group)
+            return
+        early = self._plan.in_batches and self._plan.on_unknown is Fallback.REFUSE
         for row in rows.values():
             if row.silent:
                 self._pass(row, released, group)
                 continue
-            if refuse and row.symbol not in self._model.alphabet:
-                raise BadTable(self._path, row.place, str(UnknownSymbol(len(self._model.alphabet))))
+            if early and row.symbol not in self._plan.model.alphabet:
+                # Refused before it waits: others of its batch may still be answered.
+                raise self._refused(row, UnknownSymbol(len(self._plan.model.alphabet)), group)
             batch = self._batches.setdefault(row.stream, _Batch(time.monotonic(), []))
             batch.rows.append(row)
-            self.waiting[row.id] = row
+            self._waiting[row.id] = row
             if len(batch.rows) == self._plan.width:
                 self._complete(row.stream, released, group)
 
@@ -303,26 +231,117 @@ class BatchedRun(Run):
             last = self._batches[row.stream].rows[-1].id
             self._complete(row.stream, released, group)
             before = released.pop(last)
-        (happened,), state = self._plan.skip(group.state(row.stream))
-        passed = self._answer(row, happened)
-        group.add([passed], row.stream, state)
-        released[row.id] = [*before, passed]
+        events, state = self._plan.skip(group.state(row.stream))
+        passed = self._answers([row], events)
+        group.add(passed, row.stream, state)
+        released[row.id] = [*before, *passed]
 
     def _complete(self, stream: str, released: _Leaving, group: Group[StreamState]) -> None:
         """Release the batch of a stream; on an error it goes on waiting."""
         rows = self._batches[stream].rows
+        values = [row.symbol for row in rows]
         try:
-            events, state = self._plan.step(
-                group.state(stream), [row.symbol for row in rows], self._randomness
-            )
-        except (UnknownSymbol, BudgetExceeded, SolverFailed) as problem:
-            raise BadTable(self._path, rows[-1].place, str(problem)) from problem
+            events, state = self._plan.step(group.state(stream), values, self._randomness)
+        except _REFUSALS as problem:
+            raise self._refused(rows[-1], problem, group) from problem
         del self._batches[stream]
-        answers = [self._answer(row, happened) for row, happened in zip(rows, events, strict=True)]
-        group.add(answers, stream, state)
-        released[rows[-1].id] = answers
         for row in rows:
-            del self.waiting[row.id]
+            del self._waiting[row.id]
+        released[rows[-1].id] = self._answers(rows, events)
+        group.add(released[rows[-1].id], stream, state)
+
+    def _flushed(self, waited: float) -> list[Answer]:
+        """Release some batches that began so many seconds ago, shorter than they should be."""
+        now = time.monotonic()
+        # Those that began first stand first.
+        oldest = islice(self._batches.items(), _FLUSHED)
+        due = [name for name, _ in takewhile(lambda one: now - one[1].began >= waited, oldest)]
+        released: _Leaving = {}
+        with self._ledger.group() as group:
+            for stream in due:
+                self._complete(stream, released, group)
+        return [answer for answers in released.values() for answer in answers]
+
+    def _patience(self, wait: float) -> float | None:
+        """Seconds until a row will have waited for too long; None while nothing waits."""
+        oldest = next(iter(self._batches.values()), None)
+        return None if oldest is None else max(0.0, oldest.began + wait - time.monotonic())
+
+    def _release_together(
+        self, rows: list[Row], released: _Leaving, group: Group[StreamState]
+    ) -> None:
+        """The same by a fleet: one value of many streams at a time."""
+        streams = list(dict.fromkeys(row.stream for row in rows))
+        places = {stream: place for place, stream in enumerate(streams)}
+        states = [group.state(stream) for stream in streams]
+        fleet = Fleet(self._plan, states=states, randomness=self._randomness)
+        by_stream: dict[str, list[Answer]] = {stream: [] for stream in streams}
+        try:
+            for wave in _waves(rows):
+                which = np.array([places[row.stream] for row in wave])
+                answers = self._answers(wave, self._wave(fleet, wave, which, group))
+                for row, answer in zip(wave, answers, strict=True):
+                    released[row.id] = [answer]
+                    by_stream[row.stream].append(answer)
+        finally:
+            # What an interrupted step drew never left: it is forgotten.
+            for place, before in enumerate(states if not fleet.torn else ()):
+                if (after := fleet.state(place)).sequence > before.sequence:
+                    group.add(by_stream[before.stream], before.stream, after)
+
+    def _wave(
+        self, fleet: Fleet, wave: list[Row], which: Ints, group: Group[StreamState]
+    ) -> list[Event]:
+        """One value of each of some streams; all of them or, on an error, none."""
+        speaking = np.array([not row.silent for row in wave])
+        values = [row.symbol for row in wave if not row.silent]
+        try:
+            step = fleet.step(values, which[speaking]) if values else ()
+        except _REFUSALS:
+            for row, place in zip(wave, which.tolist(), strict=True):
+                self._try(fleet.state(place), row, group)
+            raise
+        stepped = (event for (event,) in step)
+        passed = iter([_passed(fleet.state(place)) for place in which[~speaking].tolist()])
+        fleet.skip(which[~speaking])
+        return [next(passed) if row.silent else next(stepped) for row in wave]
+
+    def _try(self, state: StreamState, row: Row, group: Group[StreamState]) -> None:
+        """Name the row that is refused; what comes of the others is thrown away."""
+        try:
+            if not row.silent:
+                self._plan.step(state, [row.symbol], self._randomness)
+        except _REFUSALS as problem:
+            raise self._refused(row, problem, group) from problem
+
+    def _refused(self, row: Row, problem: Exception, group: Group[StreamState]) -> BadTable:
+        """A refusal with its row; where the budget is gone, also what was answered before it."""
+        rule = str(problem)
+        if isinstance(problem, BudgetExceeded):
+            count = self._ledger.answered + len(group.answers)
+            rule += f". {self._ledger.committed(count)}. To go on without values: --when-exhausted"
+            rule += " suppress or repeat"
+        return BadTable(self._reader.path, row.place, rule)
+
+    def _answers(self, rows: Iterable[Row], events: Iterable[Event]) -> list[Answer]:
+        source = self._ledger.source.label
+        return [
+            Answer(
+                row.id,
+                source,
+                row.place,
+                event.stream,
+                event.sequence,
+                event.outcome.value,
+                event.released,
+                event.sip.epsilon,
+                event.ldp.epsilon,
+                event.batch,
+                None if row.time is None else row.time.text,
+                row.tag,
+            )
+            for row, event in zip(rows, events, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
