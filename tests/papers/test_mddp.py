@@ -11,7 +11,8 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from sfumato.plots.points import Point
-from sfumato.record.attack.coupled_attack import coupled_disclosure, disclosure_rates
+from sfumato.record.attack.coupled_attack import coupled_disclosure
+from sfumato.record.attack.paper_rates import disclosure_rates
 from sfumato.record.coupling.coupled_people import CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture

@@ -15,8 +15,8 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.record.attack.bayes_attack import Found, Way, bayes_disclosure
 from sfumato.record.attack.chain_bound import chain_bound, sampled_information
-from sfumato.record.attack.coupled_attack import disclosure_rates
 from sfumato.record.attack.held_out import HeldOut
+from sfumato.record.attack.paper_rates import disclosure_rates
 from sfumato.record.attributes import LEARNT, AnyCoupling, Numbers
 from sfumato.record.coupling.coupled_people import CoupledPrior, domains_of
 from sfumato.record.coupling.coupling import Interval
@@ -65,7 +65,7 @@ class DisclosureReport:
             none.
         delta_low: It is at least this; with `way`, how it was found.
         delta_high: It is at most this.
-        way: Closed form, quadrature or sampling (then the interval is one of confidence).
+        way: Closed form or sampling (then the interval is one of confidence).
         delta_mean: The same over all groups together, at most.
         delta_without_correlation: The same of an attacker who sees the published values alone.
         delta_if_independent: The same, were the columns independent; None if it was not computed.

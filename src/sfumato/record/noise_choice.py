@@ -20,13 +20,14 @@ from sfumato.record.attack.bayes_attack import (
     Way,
     bayes_disclosure,
     prior_disclosure,
-    unlimited,
 )
+from sfumato.record.attack.box_search import unlimited
 from sfumato.record.attack.coupled_attack import coupled_disclosure, prior_cloud_disclosure
-from sfumato.record.attack.held_out import FEWEST_RECORDS, HeldOut, held_out_disclosure
+from sfumato.record.attack.held_out import HeldOut, held_out_disclosure
 from sfumato.record.attack.point_cloud import best_cloud_boxes
 from sfumato.record.attributes import Attributes, Numbers, known_attributes
 from sfumato.record.best_round_noise import BestRound, best_round_noise
+from sfumato.record.constants import FEWEST_RECORDS
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.people import Asked, Group, People
 from sfumato.record.published_noise import Shape, lattice_steps, noise_of, published_box

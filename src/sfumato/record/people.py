@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw
-from sfumato.record.attack.held_out import FEWEST_RECORDS
 from sfumato.record.attributes import (
     LEARNT,
     AnyCoupling,
@@ -25,6 +24,7 @@ from sfumato.record.attributes import (
     known_attributes,
     numbers_of,
 )
+from sfumato.record.constants import FEWEST_RECORDS
 from sfumato.record.coupling.coupling import Interval
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import Shape

@@ -21,7 +21,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import BITS, integer_weights
-from sfumato.record.attack.box_loops import ROUND, NoiseForm
+from sfumato.record.noise_form import ROUND, NoiseForm
 from sfumato.record.round_boxes import ball_volume, box_in_ball, centred_share
 from sfumato.record.vector_noise import (
     ROUNDED_UP,
@@ -171,7 +171,8 @@ class RoundNoise:
         size = self.sigma.size
         heights = self.heights / float(np.prod(self.sigma))
         reach = self.edges[-1] * self.sigma
-        return NoiseForm(ROUND, self.sigma, np.zeros((size, size)), self.edges, heights, reach)
+        scale, edges = np.array(self.sigma), np.array(self.edges)  # writable, as all forms are
+        return NoiseForm(ROUND, scale, np.zeros((size, size)), edges, heights, reach)
 
 
 def _radii(edges: ArrayLike) -> Floats:

@@ -24,7 +24,8 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.attack.box_loops import GAUSSIAN, LAPLACE, UNIFORM, NoiseForm
+from sfumato.record.constants import GAUSSIAN_TAIL, LAPLACE_TAIL
+from sfumato.record.noise_form import GAUSSIAN, LAPLACE, UNIFORM, NoiseForm
 
 Words = NDArray[np.uint64]
 
@@ -99,6 +100,13 @@ def axis_scales(name: str, value: ArrayLike, dimension: int | None = None) -> Fl
     if each.size > MOST_AXES:
         raise InvalidParameter(name, each.size, f"be for at most {MOST_AXES} attributes")
     return checks.read_only(each)
+
+
+def reach_of(noise: VectorNoise) -> Floats:
+    """How far a noise goes along each axis; one without end, as far as it counts."""
+    form = noise.form()
+    tail = {GAUSSIAN: GAUSSIAN_TAIL, LAPLACE: LAPLACE_TAIL}.get(form.kind, math.inf)
+    return np.minimum(form.reach, tail * noise.sigma)
 
 
 def grid_points(axes: Sequence[Floats]) -> Floats:
@@ -187,7 +195,7 @@ class ProductNoise:
                 height = np.array([1 / np.prod(math.sqrt(2 * math.pi) * self.sigma)])
                 return NoiseForm(
                     GAUSSIAN,
-                    self.sigma,
+                    np.array(self.sigma),
                     np.diag(np.asarray(self.sigma**-2.0, dtype=np.float64)),
                     none,
                     height,

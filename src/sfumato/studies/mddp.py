@@ -73,11 +73,8 @@ from sfumato.core.search import geometric, narrowed
 from sfumato.plots.points import Point
 from sfumato.record.attack.bayes_attack import bayes_disclosure
 from sfumato.record.attack.chain_bound import chain_bound
-from sfumato.record.attack.coupled_attack import (
-    coupled_disclosure,
-    disclosure_rates,
-    equation_estimates,
-)
+from sfumato.record.attack.coupled_attack import coupled_disclosure
+from sfumato.record.attack.paper_rates import disclosure_rates, equation_estimates
 from sfumato.record.attack.point_cloud import cloud_shares
 from sfumato.record.coupling.coupled_people import Cloud, CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling

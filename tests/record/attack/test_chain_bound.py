@@ -82,7 +82,7 @@ def test_it_is_no_bound_where_the_noise_is_as_wide_as_the_people() -> None:
 
 
 def test_a_bound_within_the_error_of_the_truth_is_not_called_wrong() -> None:
-    found = Found(0.5, 0.49, 0.51, Way.QUADRATURE)
+    found = Found(0.5, 0.49, 0.51, Way.SAMPLING)
     assert ChainBound(0.495, 0, 0.0).holds(found)
     assert not ChainBound(0.48, 0, 0.0).holds(found)
 

@@ -8,15 +8,18 @@ from scipy import special
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.attack import coupled_attack as coupled
+from sfumato.record.attack import paper_rates
 from sfumato.record.attack.coupled_attack import (
-    Rates,
+    Nearby,
     coupled_disclosure,
+    prior_cloud_disclosure,
+)
+from sfumato.record.attack.paper_rates import (
+    Rates,
     disclosure_rates,
     equation_estimates,
     gain_bound,
-    prior_cloud_disclosure,
 )
-from sfumato.record.attack.surface_attack import Nearby
 from sfumato.record.coupling.coupled_people import CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling, Interval
 from sfumato.record.coupling.joint_mixture import JointMixture
@@ -271,7 +274,7 @@ def test_a_guess_is_as_good_as_the_box_is_wide(half: float, share: float) -> Non
 
 
 def rates_of(prior: CoupledPrior, told: list[list[float]], sigma: float, half: float) -> Rates:
-    with mock.patch.object(coupled, "_attacked", return_value=np.array(told)):
+    with mock.patch.object(paper_rates, "attacked_rows", return_value=np.array(told)):
         return disclosure_rates(prior, noise_of("uniform", sigma, len(prior.names)), half)
 
 
@@ -325,7 +328,7 @@ def test_the_bound_of_the_paper_fails_where_an_equation_narrows_a_domain() -> No
 def test_rates_of_noise_that_peaks_away_from_0_are_the_largest_and_not_the_middle() -> None:
     ring = RoundNoise.shells([1.0], [0.0, 0.9, 1.0], [0.05, 0.95])
     prior = CoupledPrior.of(["a"], [], domains={"a": (-100.0, 100.0)})
-    with mock.patch.object(coupled, "_attacked", return_value=np.array([[0.0]])):
+    with mock.patch.object(paper_rates, "attacked_rows", return_value=np.array([[0.0]])):
         found = disclosure_rates(prior, ring, 0.03)
     best = max(float(ring.axis_mass(0, c - 0.03, c + 0.03)) for c in np.linspace(0, 1.2, 400))
     assert found.gamma == pytest.approx(best, rel=0.02)

@@ -65,11 +65,13 @@ def chain_bound(prior: JointMixture, noise: VectorNoise, accuracy: ArrayLike) ->
     alone = [float(noise.axis_mass(i, -width, width)) for i, width in enumerate(half)]
     bounds = []
     for last, width in enumerate(half):
-        told = prior.mutual_information(last)
+        information = prior.mutual_information(last)
         # Noise that is smaller by a factor, in a box: the noise itself, in a box wider by it.
-        wide = width * math.exp(min(told, 700.0))
+        wide = width * math.exp(min(information, 700.0))
         others = math.prod(mass for axis, mass in enumerate(alone) if axis != last)
-        bounds.append(ChainBound(float(noise.axis_mass(last, -wide, wide)) * others, last, told))
+        bounds.append(
+            ChainBound(float(noise.axis_mass(last, -wide, wide)) * others, last, information)
+        )
     return max(bounds, key=lambda bound: bound.delta)
 
 

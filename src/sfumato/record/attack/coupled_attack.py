@@ -1,13 +1,12 @@
-r"""Attributes that equations tie: what the paper's attacker gains by them, and what the best does.
+r"""Attributes that equations tie: how often the best attacker, who knows them, finds everything.
 
-The paper narrows the noise of each attribute through the equations (`narrowing`), estimates all
-attributes but one of each equation, the hardest, and infers that one. Its rate is the product of
-the rates of the others (Definition 6 and Theorem 2). That takes it that an attribute within
-$\varepsilon$ gives the inferred one within $\varepsilon$: true where the equation is no steeper
-than 1. `coupled_disclosure` is the success of the best attacker on the curve itself.
+Where one attribute is free, points along the curve stand for all values. On a surface, and a curve
+too steep for that, points are put where they are needed: scattered where what was published leaves
+some probability, for the whole of it, and ever closer around the best box found so far, while the
+box shrinks to its size, for its share.
 
 References:
-    [MDDP, Def. 6, Thm. 1, Thm. 2 and Thm. 3]
+    [MDDP, Def. 1 and Def. 5]
 """
 
 from __future__ import annotations
@@ -20,102 +19,123 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Address, Domain, seeded
-from sfumato.record.attack.bayes_attack import CONFIDENCE, Found, Way, reach_of, unlimited
-from sfumato.record.attack.box_loops import GAUSSIAN, LAPLACE
-from sfumato.record.attack.point_cloud import best_cloud_boxes
-from sfumato.record.attack.surface_attack import Nearby
+from sfumato.record.attack.bayes_attack import Found, Way
+from sfumato.record.attack.box_search import unlimited
+from sfumato.record.attack.point_cloud import best_cloud_boxes, posterior_weights
+from sfumato.record.constants import CONFIDENCE, THREADS
 from sfumato.record.coupling.coupled_people import Cloud, CoupledPrior
-from sfumato.record.coupling.coupling import FullCoupling, Interval
-from sfumato.record.vector_noise import VectorNoise, axis_scales, uniforms
+from sfumato.record.noise_form import NoiseForm
+from sfumato.record.vector_noise import VectorNoise, axis_scales, reach_of, uniforms
 
 _ATTACKS, _MOST_ATTACKS = 256, 2_048
-_PRECISE = 0.02
-_RATES = 64
+"""People on a curve who are attacked: at first, and at most."""
 _NEARBY, _MOST_NEARBY = 96, 384
+"""The same on a surface, where one takes some milliseconds."""
+_PRECISE = 0.02
+"""Half width of the interval to aim for, as a part of what is estimated."""
 _MOST_MISSED = 0.02
-_THREADS = 2
-_TAILS = {GAUSSIAN: 5.5, LAPLACE: 8.0}
-"""Deviations beyond which a noise without end counts for nothing."""
+"""Part of the published points that nothing may explain before the answer is refused."""
+_POINTS, _MOST_POINTS = {1: 9, 2: 11, 3: 12}, 13
+"""Logarithm, to base 2, of how many points are scattered, by the number of free attributes."""
+_DOUBLINGS = 3
+"""How often they are doubled where too few of them explain what was published."""
+_SHRINKS = 6
+_NEGLIGIBLE = 1e-6
+"""What is left is narrowed, so often at most, to points of more than this part of the largest."""
+_ROOM = 1.25
+"""How much wider than the box its surroundings are taken while it is sought."""
+_LEAST_EFFECTIVE = 60
+"""Points that tell as much as so many evenly weighted ones tell the whole well enough."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Successful disclosure rates, as means over what is published.
+class Nearby:
+    """An attacker who knows a surface.
 
     Attributes:
-        gamma: With the equations.
-        gamma_without: With the domains of the attributes alone.
-        inferred: The attribute that each equation gives, most often.
-        gain: Relative gain from the equations.
-        gain_bound: The paper's bound on it.
+        prior: The surface, and what is known of its free attributes.
+        noise: What is added.
+        reach: How far the noise goes along each axis, but for what is negligible.
+        half: Half widths of the box.
     """
 
-    gamma: float
-    gamma_without: float
-    inferred: tuple[str, ...]
-    gain: float
-    gain_bound: float
+    prior: CoupledPrior
+    noise: NoiseForm
+    reach: Floats
+    half: Floats
 
+    def share(self, row: Floats, seed: int) -> float | None:
+        """Posterior probability of the best box; None if too few points explain what is published.
 
-def disclosure_rates(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Rates:
-    r"""The paper's successful disclosure rate, with the equations and without.
+        Args:
+            row: What was published.
+            seed: Another one takes other points.
+        """
+        coins = np.random.default_rng(seed)  # where to sample an integral: no coin of any release
+        everything = self._whole(row, coins)
+        if everything is None:
+            return None
+        total = float(everything.weights.sum())
+        mean = everything.weights @ everything.points / total
+        # Where points are few, the middle of all of them may be better than what they were sought.
+        held = [
+            float(self._posterior(row, at - self.half, at + self.half, coins).weights.sum())
+            for at in (mean, self._sought(row, everything, coins))
+        ]
+        return min(max(held) / total, 1.0)
 
-    $$\gamma_i = \max_{\hat\theta} \frac{\int_{[\hat\theta - \varepsilon,
-        \hat\theta + \varepsilon] \cap \Theta_i} f_{\theta_i}}{\int_{\Theta_i} f_{\theta_i}}$$
+    def _posterior(
+        self, row: Floats, low: Floats, high: Floats, coins: np.random.Generator, more: int = 0
+    ) -> Cloud:
+        free = len(self.prior.free)
+        sobol = stats.qmc.Sobol(free + 1, seed=coins)
+        shares = sobol.random_base2(_POINTS.get(free, _MOST_POINTS) + more)
 
-    where $\Theta_i$ is what the domain, the reach of the noise and the equations leave of the noise
-    of attribute $i$. (Definition 6 does not cut the interval to $\Theta_i$ and so can exceed 1.)
+        def likelihood(points: Floats) -> Floats:
+            return posterior_weights(row, points, np.ones(len(points)), self.noise)
 
-    Examples:
-        >>> from sfumato.record.published_noise import noise_of
-        >>> from sfumato.record.coupling.coupling import FullCoupling
-        >>> twice = FullCoupling.equation("b = a", {"a": (0, 10), "b": (0, 10)})
-        >>> prior = CoupledPrior.of(["a", "b"], [twice])
-        >>> rates = disclosure_rates(prior, noise_of("gaussian", 500.0, 2), 0.5)
-        >>> rates.gamma, rates.gamma_without, rates.gain, rates.gain_bound
-        (0.10, 0.010, 8.97, 9.0)
-    """
-    half = _half(prior, noise, accuracy)
-    told = _attacked(prior.cloud(half), noise, _RATES, "rates")
-    with_, without = [], []
-    chosen: list[tuple[str, ...]] = []
-    for row in told:
-        before = _reached(prior, noise, row)
-        after = dict(before)
-        for coupling in prior.couplings:
-            after |= _narrowed(coupling, before)
-        each = _each_rate(prior, noise, half, row, after)
-        inferred = tuple(
-            min(coupling.attributes, key=lambda name: each[name]) for coupling in prior.couplings
-        )
-        chosen.append(inferred)
-        with_.append(math.prod(rate for name, rate in each.items() if name not in inferred))
-        without.append(math.prod(_each_rate(prior, noise, half, row, before).values()))
-    gamma, gamma_without = float(np.mean(with_)), float(np.mean(without))
-    return Rates(
-        gamma,
-        gamma_without,
-        max(set(chosen), key=chosen.count),
-        gamma / gamma_without - 1,
-        gain_bound(half, prior.limits, len(prior.couplings)),
-    )
+        return self.prior.near(low, high, shares, likelihood)
 
+    def _whole(self, row: Floats, coins: np.random.Generator) -> Cloud | None:
+        """Points that carry all of the posterior, as evenly as a box around them allows."""
+        low, high = row - self.reach, row + self.reach
+        for _ in range(_SHRINKS):
+            cloud = self._posterior(row, low, high, coins)
+            if len(cloud.points) == 0:
+                break
+            heavy = cloud.points[cloud.weights > _NEGLIGIBLE * cloud.weights.max()]
+            room = 0.05 * (high - low)
+            first = np.maximum(low, heavy.min(axis=0) - room)
+            last = np.minimum(high, heavy.max(axis=0) + room)
+            smaller = float(np.prod((last - first) / (high - low)))
+            if smaller > 0.5:
+                break
+            low, high = first, last
+        for more in range(_DOUBLINGS):
+            if cloud.weights.sum() ** 2 > _LEAST_EFFECTIVE * (cloud.weights**2).sum():
+                return cloud
+            cloud = self._posterior(row, low, high, coins, more + 1)
+        return None
 
-def gain_bound(half: Floats, domains: Floats, couplings: int) -> float:
-    r"""The paper's bound on the relative gain of the rate: $(2 \varepsilon / M)^{-K} - 1$.
-
-    where $M$ is the width of the domains, $K$ the number of equations. With domains and accuracies
-    of their own the bound is that of the $K$ attributes with the most to gain.
-
-    References:
-        [MDDP, Thm. 3]
-    """
-    ratios = np.sort(np.diff(domains, axis=1)[:, 0] / (2 * half))[::-1]
-    return float(np.prod(ratios[:couplings])) - 1
+    def _sought(self, row: Floats, cloud: Cloud, coins: np.random.Generator) -> Floats:
+        """The centre of the best box: of a large one first, then of smaller ones near it."""
+        shares = cloud.weights / cloud.weights.sum()
+        centre = np.asarray(shares @ cloud.points)
+        spread = np.sqrt(shares @ (cloud.points - centre) ** 2)
+        larger = max(float(np.max(spread / self.half)), 1.0)
+        first = math.ceil(math.log2(larger))
+        room = None
+        for level in (*range(first, 0, -1), 0, 0):
+            if room is not None:
+                near = self._posterior(row, centre - room, centre + room, coins)
+                cloud = near if len(near.points) else cloud
+            box = 2.0**level * self.half
+            centre = best_cloud_boxes(row[None, :], box, *cloud, unlimited(len(row)))[1][0]
+            room = _ROOM * box
+        return centre
 
 
 def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Found:
@@ -123,7 +143,7 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
 
     The mean, over published points, of the posterior probability of the best box, with a
     confidence interval. Points along a curve stand for all values; on a surface, or a curve too
-    steep for that, they are scattered around each published point: see `nearby`.
+    steep for that, they are scattered around each published point: see `Nearby`.
 
     Raises:
         InvalidParameter: Too few points that explain what is published were found.
@@ -137,19 +157,19 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
         >>> round(found.delta, 2)  # a tenth of the domain, and a little more near its ends
         0.1
     """
-    half = _half(prior, noise, accuracy)
+    half = checked_half(prior, noise, accuracy)
     curve = prior.curve(half)
     people = prior.scattered() if curve is None else curve
     batch, most = (_ATTACKS, _MOST_ATTACKS) if curve else (_NEARBY, _MOST_NEARBY)
     form = noise.form()
-    attacker = Nearby(prior, form, reach_of(noise, _TAILS), half)
+    attacker = Nearby(prior, form, reach_of(noise), half)
     shares: list[float] = []
     while True:
-        told = _attacked(people, noise, batch, f"attacks {len(shares)}")
+        published = attacked_rows(people, noise, batch, f"attacks {len(shares)}")
         if curve is None:
-            found = _nearby_shares(attacker, told)
+            found = _nearby_shares(attacker, published)
         else:
-            found, _ = best_cloud_boxes(told, half, *curve, form)
+            found, _ = best_cloud_boxes(published, half, *curve, form)
         shares.extend(found.tolist())
         delta = float(np.mean(shares))
         quantile = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
@@ -162,11 +182,11 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     return Found(min(max(delta, least), 1.0), low, high, Way.SAMPLING)
 
 
-def _nearby_shares(attacker: Nearby, told: Floats) -> Floats:
+def _nearby_shares(attacker: Nearby, published: Floats) -> Floats:
     """Shares of the best boxes; a point that nothing seems to explain counts as found."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(attacker.share, told, range(len(told))))
-    if found.count(None) > _MOST_MISSED * len(told):
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(attacker.share, published, range(len(published))))
+    if found.count(None) > _MOST_MISSED * len(published):
         rule = (
             "be gentler, or noise wider against it: too few points that explain what is published "
             "were found to say what the best attacker makes of it"
@@ -189,99 +209,17 @@ def _guess(prior: CoupledPrior, half: Floats, curve: Cloud | None) -> float:
     return float(best_cloud_boxes(middle[None, :], half, *curve, nothing)[0][0])
 
 
-def equation_estimates(
-    prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike, told: ArrayLike
-) -> Floats:
-    """The paper's attacker: estimates of all attributes, one of each equation inferred.
-
-    An attribute that is estimated is put where its own noise is likeliest within what domain and
-    equations leave; the hardest of each equation is then solved for. Where there is no solution
-    near, its own estimate stays.
-
-    References:
-        [MDDP, Thm. 2]
-    """
-    half = _half(prior, noise, accuracy)
-    rows = np.atleast_2d(checks.numbers("told", told))
-    place = {name: index for index, name in enumerate(prior.names)}
-    found = np.empty_like(rows)
-    for index, row in enumerate(rows):
-        left = _reached(prior, noise, row)
-        for coupling in prior.couplings:
-            left |= _narrowed(coupling, left)
-        each = _each_rate(prior, noise, half, row, left)
-        for axis, name in enumerate(prior.names):
-            low, high = left[name]
-            centre = min(low + half[axis], 0.5 * (low + high))
-            found[index, axis] = min(max(row[axis], centre), low + high - centre)
-        for coupling in prior.couplings:
-            target = min(coupling.attributes, key=lambda name: each[name])
-            others = {n: found[index, place[n]] for n in coupling.attributes if n != target}
-            roots = coupling.solutions(target, others)[0]
-            roots = roots[np.isfinite(roots)]
-            if roots.size:
-                nearest = np.argmin(np.abs(roots - row[place[target]]))
-                found[index, place[target]] = roots[nearest]
-    return found
-
-
-def _half(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Floats:
+def checked_half(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Floats:
+    """Half widths of the box, for a noise of as many axes."""
     if noise.sigma.size != len(prior.names):
         raise InvalidParameter("noise", noise.sigma.size, f"have {len(prior.names)} axes")
     return axis_scales("accuracy", accuracy, len(prior.names))
 
 
-def _attacked(cloud: Cloud, noise: VectorNoise, count: int, purpose: str) -> Floats:
+def attacked_rows(cloud: Cloud, noise: VectorNoise, count: int, purpose: str) -> Floats:
     """Made-up people who satisfy the equations, as they would be published."""
     coins = seeded(4).at(Address(Domain.SIMULATION, "attackers", purpose, count))
     shares = uniforms(coins.words(count))
     which = np.searchsorted(cloud.weights.cumsum()[:-1], shares, side="right")
     words = coins.words(count * noise.words).reshape(count, noise.words)
     return cloud.points[which] + noise.draw(words)
-
-
-def _reached(prior: CoupledPrior, noise: VectorNoise, told: Floats) -> dict[str, Interval]:
-    """Where each attribute may lie, by its domain and the reach of the noise."""
-    reach = noise.form().reach
-    found = {}
-    for axis, name in enumerate(prior.names):
-        low, high = prior.domains[name]
-        first, last = max(low, told[axis] - reach[axis]), min(high, told[axis] + reach[axis])
-        found[name] = (first, last) if first <= last else (low, high)
-    return found
-
-
-def _narrowed(coupling: FullCoupling, left: dict[str, Interval]) -> dict[str, Interval]:
-    """What an equation leaves; all of it where no solution explains what was published."""
-    mine = {name: left[name] for name in coupling.attributes}
-    try:
-        return coupling.narrowed(mine)
-    except InvalidParameter:
-        return mine
-
-
-def _each_rate(
-    prior: CoupledPrior,
-    noise: VectorNoise,
-    half: Floats,
-    told: Floats,
-    left: dict[str, Interval],
-) -> dict[str, float]:
-    """The rate of each attribute alone, within what is left of it."""
-    rates = {}
-    for axis, name in enumerate(prior.names):
-        low, high = left[name]
-        first, last = told[axis] - high, told[axis] - low
-        width = min(half[axis], 0.5 * (last - first))
-        centres = _likeliest(noise, axis, width, first + width, last - width)
-        whole = float(noise.axis_mass(axis, first, last))
-        best = float(noise.axis_mass(axis, centres - width, centres + width).max())
-        rates[name] = min(best / whole, 1.0) if whole > 0 else 1.0
-    return rates
-
-
-def _likeliest(noise: VectorNoise, axis: int, width: float, low: float, high: float) -> Floats:
-    """Where an interval of noise may be likeliest: at 0, or at the edges of its shells."""
-    edges = noise.form().edges * noise.sigma[axis]
-    edges = np.concatenate([edges - width, edges, edges + width])
-    return np.asarray(np.clip(np.concatenate([[0.0], edges, -edges]), low, high))

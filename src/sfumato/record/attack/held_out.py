@@ -15,21 +15,15 @@ import numpy as np
 from scipy import stats
 
 from sfumato.core.arrays import Floats
-from sfumato.record.attack.box_loops import GAUSSIAN, LAPLACE, NoiseForm
 from sfumato.record.attack.point_cloud import best_cloud_boxes
-from sfumato.record.vector_noise import VectorNoise
+from sfumato.record.constants import CONFIDENCE, FEWEST_RECORDS, THREADS
+from sfumato.record.vector_noise import VectorNoise, reach_of
 
-FEWEST_RECORDS = 200
-"""Who knows fewer is a weak attacker: what he finds says nothing of a stronger one; a choice."""
-CONFIDENCE = 0.99
 _FOLDS = 10
 _MOST_RECORDS = 20_000
 _MOST_TRIALS, _FEWEST_TRIALS = 3_000, 1_500
 _MOST_WORK = 6_000_000
 """Published points times known ones: a second or two."""
-_TAILS = {GAUSSIAN: 4.5, LAPLACE: 9.0}
-"""Deviations beyond which an attacker takes noise to be impossible: it makes him only faster."""
-_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +70,23 @@ def held_out_disclosure(records: Floats, noise: VectorNoise, half: Floats) -> He
     trials = int(np.clip(_MOST_WORK // len(points), _FEWEST_TRIALS, _MOST_TRIALS))
     person = np.arange(trials) % len(known)  # everybody as often, but for one
     words = coins.integers(0, 2**64, (trials, noise.words), dtype=np.uint64)
-    told = known[person] + noise.draw(words)
-    form = _within_reach(noise.form())
+    published = known[person] + noise.draw(words)
+    form = noise.form()._replace(reach=reach_of(noise))
 
     def attack(fold: int) -> int:
         mine = person % _FOLDS == fold
         others = np.arange(len(known)) % _FOLDS != fold
         weights = np.bincount(owner[others], minlength=len(points)) / np.count_nonzero(others)
         seen = weights > 0
-        _, guess = best_cloud_boxes(told[mine], half, points[seen], weights[seen], form)
+        _, guess = best_cloud_boxes(published[mine], half, points[seen], weights[seen], form)
         # A box is closed, and its centre was rounded.
         near = np.abs(guess - known[person[mine]]) <= half * (1 + 1e-9)
         return int(np.count_nonzero(near.all(axis=1)))
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         hits = sum(pool.map(attack, range(_FOLDS)))
     # A person who is published twice, in simulation, tells no more of people like him.
     return _counted(hits / trials, trials, min(trials, len(known)))
-
-
-def _within_reach(noise: NoiseForm) -> NoiseForm:
-    tail = _TAILS.get(noise.kind)
-    return noise if tail is None else noise._replace(reach=tail * noise.scale)
 
 
 def _counted(share: float, trials: int, people: int) -> HeldOut:

@@ -11,15 +11,20 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
-from sfumato.record.attack.box_loops import NoiseForm, noise_at
+from sfumato.record.noise_form import NoiseForm, noise_at
 
 _STARTS = 8
+"""Points at even shares of the posterior from which boxes are moved, beside its mean."""
 _FIRST_SWEEPS, _SWEEPS = 2, 12
+"""Each start gets a few sweeps; the best of them is followed to its end, or about."""
 _STEPS = (1.0, 3.0, 9.0)
+"""How far beyond the mean of what it holds a box is tried along a ridge."""
 
 
 @njit(cache=True, nogil=True)
-def posterior_weights(told: Floats, points: Floats, weights: Floats, noise: NoiseForm) -> Floats:
+def posterior_weights(
+    published: Floats, points: Floats, weights: Floats, noise: NoiseForm
+) -> Floats:
     """Weight of each point times the density of the noise that makes it what was published."""
     count, size = points.shape
     found = np.zeros(count)
@@ -27,7 +32,7 @@ def posterior_weights(told: Floats, points: Floats, weights: Floats, noise: Nois
     for place in range(count):
         inside = weights[place] > 0.0
         for axis in range(size):
-            off[axis] = told[axis] - points[place, axis]
+            off[axis] = published[axis] - points[place, axis]
             if abs(off[axis]) > noise.reach[axis]:
                 inside = False
                 break
@@ -125,12 +130,12 @@ def _mean(places: Ints, points: Floats, weights: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def best_cloud_boxes(
-    told: Floats, half: Floats, points: Floats, weights: Floats, noise: NoiseForm
+    published: Floats, half: Floats, points: Floats, weights: Floats, noise: NoiseForm
 ) -> tuple[Floats, Floats]:
     """The share of the posterior in the best box that was found, and its centre.
 
     Args:
-        told: Published points, one a row.
+        published: Published points, one a row.
         half: Half widths of the box.
         points: What the values may be, one a row.
         weights: Their prior probabilities.
@@ -140,20 +145,20 @@ def best_cloud_boxes(
         For each published point: posterior probability of the box, and its centre; zero where no
         point explains what was published.
     """
-    rows, size = told.shape
+    rows, size = published.shape
     found, centres = np.zeros(rows), np.empty((rows, size))
     centre = np.empty(size)
     for row in range(rows):
-        posterior = posterior_weights(told[row], points, weights, noise)
+        posterior = posterior_weights(published[row], points, weights, noise)
         live = np.flatnonzero(posterior)
-        centres[row] = told[row]
+        centres[row] = published[row]
         if len(live) == 0:
             continue
         running = np.cumsum(posterior[live])
         best = -1.0
         for start in range(_STARTS + 2):
             if start == _STARTS:
-                centre[:] = told[row]
+                centre[:] = published[row]
             elif start == _STARTS + 1:
                 centre[:] = _mean(live, points, posterior)
             else:
@@ -172,15 +177,15 @@ def best_cloud_boxes(
 def cloud_shares(
     centres: Floats,
     half: Floats,
-    told: Floats,
+    published: Floats,
     points: Floats,
     weights: Floats,
     noise: NoiseForm,
 ) -> Floats:
     """Posterior probability of one box for each published point."""
-    found = np.zeros(len(told))
-    for row in range(len(told)):
-        posterior = posterior_weights(told[row], points, weights, noise)
+    found = np.zeros(len(published))
+    for row in range(len(published)):
+        posterior = posterior_weights(published[row], points, weights, noise)
         total = posterior.sum()
         if total > 0.0:
             live = np.flatnonzero(posterior)

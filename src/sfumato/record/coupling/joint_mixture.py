@@ -221,6 +221,25 @@ class JointMixture:
         factors = np.linalg.cholesky(self.covariances)
         return np.asarray(self.means[which] + np.einsum("rij,rj->ri", factors[which], normals))
 
+    def draw_within(self, shares: Floats) -> tuple[Floats, Floats]:
+        """The same within the domain, and the weight of each row.
+
+        Axis by axis, each cut to its interval given those before; what that leaves of it is a
+        factor of the weight.
+        """
+        which = np.searchsorted(self.weights.cumsum()[:-1], shares[:, 0], side="right")
+        factors, means = np.linalg.cholesky(self.covariances)[which], self.means[which]
+        normals, weights = np.zeros_like(means), np.ones(len(shares))
+        for axis in range(self.dimension):
+            centre = means[:, axis] + np.einsum("rj,rj->r", factors[:, axis], normals)
+            low, high = (
+                special.ndtr((end - centre) / factors[:, axis, axis]) for end in self.domain[axis]
+            )
+            normals[:, axis] = special.ndtri(low + (high - low) * shares[:, axis + 1])
+            weights *= high - low
+        normals = np.clip(normals, -_REACH, _REACH)  # where an interval has no mass at all
+        return means + np.einsum("rij,rj->ri", factors, normals), weights
+
     def marginal(self, places: ArrayLike) -> JointMixture:
         """The same components of some of the attributes alone, within their own domain.
 
