@@ -114,7 +114,7 @@ def test_where_a_search_finds_less_than_the_values_alone_the_latter_is_told() ->
     low = Found(1e-9, 1e-9, 1e-9, Way.SAMPLING)
     ring = told(noise="gaussian", sigma=1e-3, accuracy=1e-3, coupling="weight ~ height", degree=1)
     assert ring.delta >= ring.delta_without_correlation
-    with mock.patch("sfumato.record.noise_choice.bayes_disclosure", return_value=low):
+    with mock.patch("sfumato.record.attackers.bayes_disclosure", return_value=low):
         assert publish(coupling="gaussian").certificate.guarantee.delta >= 0.035
 
 
@@ -229,7 +229,7 @@ def test_a_target_needs_few_assessments() -> None:
         calls.append(1)
         return bayes_disclosure(*arguments, **options)
 
-    with mock.patch("sfumato.record.noise_choice.bayes_disclosure", counted):
+    with mock.patch("sfumato.record.attackers.bayes_disclosure", counted):
         told(noise="gaussian", coupling="gaussian", sigma=None, target_delta=0.06)
         told(noise="gaussian", coupling="gaussian", sigma=None, target_delta=0.99)
     assert len(calls) <= 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +24,7 @@ from sfumato.cli.table_output import (
 
 if TYPE_CHECKING:
     from sfumato.record.publish import PublishCertificate, Published
+    from sfumato.record.record_spec import RecordSpec
 
 Columns = Annotated[str, typer.Option("--columns", "-c", help="The columns to publish: a,b,c.")]
 Accuracy = Annotated[
@@ -81,26 +83,18 @@ Order = Annotated[
     ),
 ]
 
+_SAME = ("columns", "accuracy", "sigma", "noise", "coupling", "correlation", "degree", "keep")
 _OPTIONS = {
-    "columns": "--columns",
-    "accuracy": "--accuracy",
-    "sigma": "--sigma",
-    "noise": "--noise",
-    "coupling": "--coupling",
+    **{name: f"--{name}" for name in (*_SAME, "independent", "missing", "order")},
     "target_delta": "--target-delta",
     "attacker": "--attacker-bound",
-    "correlation": "--correlation",
     "domains": "--domain",
-    "degree": "--degree",
     "identity": "--id",
-    "keep": "--keep",
-    "independent": "--independent",
-    "missing": "--missing",
-    "order": "--order",
 }
 
 
 def disclosure(
+    context: typer.Context,
     source: Annotated[str, typer.Option("--table", "-t", help="One row per person.")],
     columns: Columns,
     accuracy: Accuracy,
@@ -126,11 +120,11 @@ def disclosure(
     """How likely an attacker pins all columns of a person down, after noise is added.
 
     delta is the probability that the best attacker who knows the coupling comes within --accuracy
-    on every column: the mean posterior mass of the best box, by quadrature for densities of up to
-    three columns, with a confidence interval beyond and for equations. Beside it: the best blind
-    guess before anything is published, an attacker who sees the published values alone, the paper's
-    successful disclosure rate gamma and its bounds, which are marked where they are none, and how
-    much better than a constant the noisy columns are. Nothing is published.
+    on every column: the mean posterior mass of the best box, in closed form for one normal and
+    normal noise, with a confidence interval else. Beside it: the best blind guess before anything
+    is published, an attacker who sees the published values alone, the paper's successful disclosure
+    rate gamma and its bounds, which are marked where they are none, and how much better than a
+    constant the noisy columns are. Nothing is published.
 
     \b
     Noise of standard deviation sigma on each column:
@@ -158,24 +152,15 @@ def disclosure(
     from sfumato.record.disclosure import disclosure as assess
 
     check_picture(plot)
-    names = split_names(columns)
-    asked = _asked(accuracy, sigma, coupling, domain, degree, keep, independent, missing)
-    rows, asked["history"] = _read(source, history, names, asked, None, separator)
+    with _named(source, history):
+        spec = _spec(context.params)
+    rows, past = _read(source, history, spec, separator)
     with _named(source, history), progress("attacking", None, quiet or as_json) as show:
-        report = assess(
-            rows,
-            names,
-            noise=noise,
-            target_delta=target_delta,
-            attacker=attacker,
-            correlation=correlation,
-            progress=show,
-            **asked,
-        )
+        report = assess(rows, spec, history=past, progress=show)
         if plot is not None:
             from sfumato.plots.figures import disclosure_curves
 
-            found = curves(rows, names, **(asked | {"sigma": report.sigma}))
+            found = curves(rows, spec, report.sigma, history=past)
             with written_together({plot: partial(disclosure_curves, found, report)}):
                 pass  # there is nothing but the picture
     if as_json:
@@ -185,6 +170,7 @@ def disclosure(
 
 
 def publish(
+    context: typer.Context,
     source: Annotated[str, typer.Option("--table", "-t", help="One row per person.")],
     columns: Columns,
     accuracy: Accuracy,
@@ -241,75 +227,55 @@ def publish(
 
     sink = Table.at(output)
     check_files(output, None, [source, history, key_file], keyed=key_file is not None)
-    names = split_names(columns)
-    asked = _asked(accuracy, sigma, coupling, domain, degree, keep, independent, missing)
-    rows, asked["history"] = _read(source, history, names, asked, identity, separator)
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
-    with _named(source, history), progress("publishing", None, quiet or as_json) as show:
-        done = publish_columns(
-            rows,
-            names,
-            noise=noise,
-            target_delta=target_delta,
-            attacker=attacker,
-            correlation=correlation,
+    with _named(source, history):
+        spec = _spec(
+            context.params,
             order=order,
             identity=identity,
             randomness=options.coins(key_file, seed, [source, history, output], shared=shared_key),
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
-            progress=show,
-            **asked,
         )
+    rows, past = _read(source, history, spec, separator)
+    if seed is not None:
+        say("warning: --seed makes guessable coins; treat the output as a simulation")
+    with _named(source, history), progress("publishing", None, quiet or as_json) as show:
+        done = publish_columns(rows, spec, history=past, progress=show)
     document = _document(done.certificate)
     write_released(sink, done.frame, document, {}, keyed=key_file is not None)
     if as_json and not sink.is_standard:
-        print_json({"output": output, **document, **_for_you(done)})
+        print_json({"output": output, **document, "operator": _for_operator(done)})
     elif not quiet:
         tell_published(done, to_error=sink.is_standard)
 
 
-def _asked(
-    accuracy: str,
-    sigma: str | None,
-    coupling: str,
-    domain: list[str] | None,
-    degree: int,
-    keep: str | None,
-    independent: str | None,
-    missing: str,
-) -> dict[str, Any]:
-    """What both commands ask for, as arguments of the Python calls."""
-    return {
-        "accuracy": _numbers("--accuracy", accuracy),
-        "sigma": None if sigma is None else _numbers("--sigma", sigma),
-        "coupling": coupling,
-        "domains": _domains(domain),
-        "degree": degree,
-        "keep": split_names(keep),
-        "independent": split_names(independent),
-        "missing": missing,
-    }
+def _spec(given: Mapping[str, Any], **more: Any) -> RecordSpec:
+    """What both commands ask for, by the names of their parameters; and what one of them does."""
+    from sfumato.record.record_spec import RecordSpec
+
+    same = ("noise", "coupling", "target_delta", "attacker", "correlation", "degree", "missing")
+    return RecordSpec(
+        split_names(given["columns"]),
+        accuracy=_numbers("--accuracy", given["accuracy"]),
+        sigma=None if given["sigma"] is None else _numbers("--sigma", given["sigma"]),
+        domains=_domains(given["domain"]),
+        keep=split_names(given["keep"]),
+        independent=split_names(given["independent"]),
+        **{name: given[name] for name in same},
+        **more,
+    )
 
 
 def _read(
-    source: str,
-    history: str | None,
-    names: list[str],
-    asked: dict[str, Any],
-    identity: str | None,
-    separator: str | None,
+    source: str, history: str | None, spec: RecordSpec, separator: str | None
 ) -> tuple[Any, Any]:
     """The columns that are needed of the table, and of public records."""
     from sfumato.tables.columns import read_columns
     from sfumato.tables.readers import Table
 
-    named = [] if identity is None else [identity]
-    rows = read_columns(Table.at(source, separator=separator), [*names, *asked["keep"], *named])
+    rows = read_columns(Table.at(source, separator=separator), spec.table_columns)
     if history is None:
         return rows, None
-    linked = [name for name in asked["keep"] if name not in asked["independent"]]
-    return rows, read_columns(Table.at(history, separator=separator), [*names, *linked])
+    return rows, read_columns(Table.at(history, separator=separator), spec.history_columns)
 
 
 def _named(source: str, history: str | None) -> AbstractContextManager[None]:
@@ -340,18 +306,16 @@ def _domains(given: list[str] | None) -> dict[str, tuple[float, float]]:
 
 
 def _document(certificate: PublishCertificate) -> dict[str, Any]:
-    from dataclasses import asdict
+    from sfumato.core.certificate import certificate_document
 
-    document = asdict(certificate)
-    alone = document.pop("guarantee_without_correlation")
     return {
-        "delta": document.pop("guarantee")["delta"],
-        "delta_without_correlation": alone["delta"],
-        **document,
+        "delta": certificate.guarantee.delta,
+        "delta_without_correlation": certificate.guarantee_without_correlation.delta,
+        **certificate_document(certificate),
     }
 
 
-def _for_you(done: Published) -> dict[str, Any]:
+def _for_operator(done: Published) -> dict[str, Any]:
     """What is told to whoever publishes and stays out of the certificate: it tells of the table."""
     from dataclasses import asdict
 

@@ -9,8 +9,8 @@ from sfumato.core.numerics import shown_down, shown_up
 
 if TYPE_CHECKING:
     from sfumato.record.disclosure import DisclosureReport
-    from sfumato.record.noise_choice import Silence
     from sfumato.record.publish import Published
+    from sfumato.record.remarks import Silence
 
 
 def tell(report: DisclosureReport, *, quiet: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,32 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.core.arrays import Floats
-from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
+from sfumato.core.specs import spec_of
 from sfumato.record.attack.bayes_attack import Found, Way, bayes_disclosure
 from sfumato.record.attack.chain_bound import chain_bound, sampled_information
 from sfumato.record.attack.held_out import HeldOut
 from sfumato.record.attack.paper_rates import disclosure_rates
-from sfumato.record.attributes import LEARNT, AnyCoupling, Numbers
+from sfumato.record.attackers import attacked, guessed, known_to_others
+from sfumato.record.attributes import Numbers
 from sfumato.record.coupling.coupled_people import CoupledPrior, domains_of
-from sfumato.record.coupling.coupling import Interval
-from sfumato.record.noise_choice import (
-    Silence,
-    attacked,
-    chosen_noise,
-    guessed,
-    known_to_others,
-    told_of_best,
-    told_of_guesses,
-    told_of_ignorance,
-)
-from sfumato.record.people import Asked, Group, People, known_people
+from sfumato.record.noise_choice import chosen_noise
+from sfumato.record.people import Group, People, known_people
 from sfumato.record.published_noise import Shape, lattice_steps, noise_of
+from sfumato.record.record_spec import RecordSpec
+from sfumato.record.remarks import Silence, best_noise_remarks, guess_remarks, ignorance_remarks
 from sfumato.record.vector_noise import VectorNoise, axis_scales
-from sfumato.tables.cells import Missing
 
 _SAMPLED_ROWS = 5_000
+"""Records from which mutual information is estimated: more take minutes and move no digit."""
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Sizes of noise in a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,45 +118,20 @@ class DisclosureReport:
 
 def disclosure(
     frame: Any,
-    columns: Sequence[str],
+    columns: Sequence[str] | RecordSpec,
     *,
-    accuracy: ArrayLike,
-    sigma: ArrayLike | None = None,
-    noise: str = Shape.BALL,
-    coupling: AnyCoupling = LEARNT,
-    target_delta: float | None = None,
-    attacker: float | None = None,
-    correlation: ArrayLike | None = None,
-    domains: Mapping[str, Interval] | None = None,
-    degree: int = 2,
     history: Any = None,
-    keep: Sequence[str] = (),
-    independent: Sequence[str] = (),
-    missing: str = Missing.REFUSE,
     progress: Progress | None = None,
+    **options: Any,
 ) -> DisclosureReport:
     """How likely an attacker pins all columns of a person down after noise is added.
 
     Args:
         frame: A polars or pandas frame, a pyarrow table or a mapping of columns; one row a person.
-        columns: The columns that are published.
-        accuracy: How near an attacker must come, for all columns or each.
-        sigma: Standard deviation of the noise, for all columns or each. With `target_delta` only
-            their proportions count; those of the accuracies if not given.
-        noise: `uniform`, `ball`, `gaussian`, `laplace`, or `best` (round, for up to two columns).
-        coupling: What the attacker knows: the joint density of the columns, learnt as a mixture of
-            normals, if you say nothing; see `known_attributes`.
-        target_delta: Find the least noise with which the attacker succeeds at most so often.
-        attacker: For the best noise: bound on the attacker who knows the coupling, while what
-            one who knows nothing can do is made least.
-        correlation: For Gaussian noise: its correlation matrix, or one number for any two columns.
-        domains: Intervals of the columns, known to everybody.
-        degree: Of polynomials that are fitted.
+        columns: The columns that are published, or the whole spec.
         history: Public records to learn the coupling from; else the frame itself.
-        keep: Columns that leave as they are, so that attackers know them.
-        independent: Those of them that you declare to tell nothing of the columns.
-        missing: What becomes of a row without a value: `refuse`, or `drop` to leave it out.
         progress: Told how many steps are done.
+        options: The fields of `RecordSpec`, `accuracy` at least, and `sigma` or `target_delta`.
 
     Examples:
         >>> rng = np.random.default_rng(1)
@@ -181,27 +150,13 @@ def disclosure(
     References:
         [MDDP, Def. 5]
     """
-    asked = Asked(
-        accuracy,
-        sigma,
-        str(noise),
-        coupling,
-        target_delta,
-        attacker,
-        correlation,
-        domains,
-        degree,
-        keep,
-        independent,
-        missing,
-    )
-    people = known_people(frame, history, columns, asked)
-    added, best = chosen_noise(people, asked, progress)
-    steps = lattice_steps(added, people.half)
-    reports = [_report(people, group, added, asked) for group in people.groups]
+    spec = spec_of(RecordSpec, columns, options)
+    people = known_people(frame, history, spec)
+    noise, best = chosen_noise(people, spec, progress)
+    reports = [_report(people, group, noise, spec) for group in people.groups]
     worst = max(reports, key=lambda report: report.delta_high)
     guesses = [report.delta_before for report in reports]
-    silence = Silence.of(people, added, steps)
+    silence = Silence.of(people, noise, lattice_steps(noise, people.half))
     return replace(
         worst,
         delta_mean=float(people.shares @ [report.delta_high for report in reports]),
@@ -209,11 +164,11 @@ def disclosure(
         delta_before_mean=float(people.shares @ guesses),
         silence=silence,
         remarks=(
-            *told_of_ignorance(max(guesses), people),
+            *ignorance_remarks(max(guesses), people),
             *dict.fromkeys(remark for report in reports for remark in report.remarks),
             *people.remarks,
-            *told_of_best(best, people),
-            *told_of_guesses(people),
+            *best_noise_remarks(best, people),
+            *guess_remarks(people),
             *silence.remarks,
         ),
     )
@@ -236,38 +191,25 @@ class Curve:
     alone: tuple[float, ...]
 
 
-def curves(
-    frame: Any,
-    columns: Sequence[str],
-    *,
-    history: Any = None,
-    factors: Sequence[float] = _FACTORS,
-    shapes: Sequence[str] = tuple(Shape),
-    **options: Any,
-) -> list[Curve]:
+def curves(frame: Any, spec: RecordSpec, sigma: ArrayLike, *, history: Any = None) -> list[Curve]:
     """How attackers fare as the noise grows, for every shape of noise: for a picture.
 
     Args:
         frame: See `disclosure`.
-        columns: The columns.
+        spec: What is asked; its noise does not count.
+        sigma: Deviations of the noise at factor 1.
         history: Public records to learn the coupling from.
-        factors: Sizes of the noise.
-        shapes: Shapes of the noise.
-        options: Others of `disclosure`; `sigma` are the deviations of the noise at factor 1.
     """
-    asked = Asked(**options)
-    people = known_people(frame, history, columns, asked)
-    if asked.sigma is None:
-        raise InvalidParameter("sigma", None, "be given")
-    scales = axis_scales("sigma", asked.sigma, people.half.size)
+    people = known_people(frame, history, spec)
+    scales = axis_scales("sigma", sigma, people.half.size)
     found = []
-    for shape in shapes:
-        noises = [noise_of(shape, factor * scales) for factor in factors]
+    for shape in Shape:
+        noises = [noise_of(shape, factor * scales) for factor in _FACTORS]
         alone = [noise.largest_box(people.half) for noise in noises]
         deltas = [
             max(_reached(group, noise, people.half) for group in people.groups) for noise in noises
         ]
-        found.append(Curve(str(shape), tuple(factors), tuple(deltas), tuple(alone)))
+        found.append(Curve(str(shape), _FACTORS, tuple(deltas), tuple(alone)))
     return found
 
 
@@ -276,7 +218,7 @@ def _reached(group: Group, noise: VectorNoise, half: Floats) -> float:
     return noise.largest_box(half) if found is None else found.delta
 
 
-def _report(people: People, group: Group, noise: VectorNoise, asked: Asked) -> DisclosureReport:
+def _report(people: People, group: Group, noise: VectorNoise, spec: RecordSpec) -> DisclosureReport:
     half, known = people.half, group.known
     alone = noise.largest_box(half)
     found = attacked(known, noise, half) or Found(alone, alone, alone, Way.CLOSED)
@@ -306,7 +248,7 @@ def _report(people: People, group: Group, noise: VectorNoise, asked: Asked) -> D
         groups=len(people.groups),
         rows=len(people.rows),
         dropped=people.dropped,
-        noise=str(asked.noise),
+        noise=spec.noise,
         sigma=tuple(noise.sigma.tolist()),
         accuracy=tuple(half.tolist()),
         coupling=known.text,

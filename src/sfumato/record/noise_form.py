@@ -11,7 +11,6 @@ from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
 
 UNIFORM, GAUSSIAN, LAPLACE, ROUND = 0, 1, 2, 3
-_WHOLE = np.ones(1)
 
 
 class NoiseForm(NamedTuple):
@@ -35,40 +34,36 @@ class NoiseForm(NamedTuple):
 
 
 @njit(cache=True)
-def noise_total(shares: Floats, offs: Floats, noise: NoiseForm) -> float:
-    """Sum of shares times the density of a noise at some offs within its reach, one a row."""
-    rows, size = offs.shape
-    kind, scale, precision, edges, heights = noise[:5]
-    total = 0.0
-    for row in range(rows):
-        if not shares[row] > 0.0:
-            continue
-        distance = 0.0
-        height = heights[0]  # of uniform noise, to whose reach boxes are cut
-        if kind == GAUSSIAN:
-            for first in range(size):
-                distance += offs[row, first] ** 2 * precision[first, first]
-                for second in range(first):
-                    both = offs[row, first] * offs[row, second]
-                    distance += 2.0 * both * precision[first, second]
-            height *= math.exp(-0.5 * distance)
-        elif kind == LAPLACE:
-            for axis in range(size):
-                distance += abs(offs[row, axis]) / scale[axis]
-            height *= math.exp(-distance)
-        elif kind == ROUND:
-            for axis in range(size):
-                distance += (offs[row, axis] / scale[axis]) ** 2
-            distance = math.sqrt(distance)
-            if distance < edges[0] or distance >= edges[-1]:
-                continue
-            if len(heights) > 1:
-                height = heights[np.searchsorted(edges, distance, side="right") - 1]
-        total += shares[row] * height
-    return total
+def noise_at(off: Floats, noise: NoiseForm) -> float:
+    """Density of a noise within its reach."""
+    size, kind, distance = len(off), noise.kind, 0.0
+    height = noise.heights[0]
+    if kind == GAUSSIAN:
+        for first in range(size):
+            distance += off[first] ** 2 * noise.precision[first, first]
+            for second in range(first):
+                distance += 2.0 * off[first] * off[second] * noise.precision[first, second]
+        return float(height * math.exp(-0.5 * distance))
+    if kind == LAPLACE:
+        for axis in range(size):
+            distance += abs(off[axis]) / noise.scale[axis]
+        return float(height * math.exp(-distance))
+    if kind == ROUND:
+        for axis in range(size):
+            distance += (off[axis] / noise.scale[axis]) ** 2
+        distance = math.sqrt(distance)
+        if distance < noise.edges[0] or distance >= noise.edges[-1]:
+            return 0.0
+        if len(noise.heights) > 1:
+            height = noise.heights[np.searchsorted(noise.edges, distance, side="right") - 1]
+    return float(height)  # of uniform noise, to whose reach boxes are cut
 
 
 @njit(cache=True)
-def noise_at(off: Floats, noise: NoiseForm) -> float:
-    """Density of a noise within its reach."""
-    return noise_total(_WHOLE, off.reshape((1, len(off))), noise)
+def noise_total(shares: Floats, offs: Floats, noise: NoiseForm) -> float:
+    """Sum of shares times the density of a noise at some offs within its reach, one a row."""
+    total = 0.0
+    for row in range(len(offs)):
+        if shares[row] > 0.0:
+            total += shares[row] * noise_at(offs[row], noise)
+    return total

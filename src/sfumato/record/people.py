@@ -6,55 +6,25 @@ that are kept; with none of them, all people are one group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw
-from sfumato.record.attributes import (
-    LEARNT,
-    AnyCoupling,
-    Attributes,
-    Numbers,
-    known_attributes,
-    numbers_of,
-)
+from sfumato.record.attributes import Attributes, Numbers, known_attributes, numbers_of
 from sfumato.record.constants import FEWEST_RECORDS
-from sfumato.record.coupling.coupling import Interval
 from sfumato.record.coupling.joint_mixture import JointMixture
-from sfumato.record.published_noise import Shape
-from sfumato.record.vector_noise import axis_scales
+from sfumato.record.record_spec import RecordSpec
 from sfumato.tables.cells import Missing, missing_rows
-from sfumato.tables.frames import column_list, columns_of, written_columns
+from sfumato.tables.frames import columns_of, written_columns
 from sfumato.tables.pass_through import FEWEST_ROWS, Groups, PassThrough
 from sfumato.tables.problems import BadTable
 
-Cells = Mapping[str, Sequence[Raw]]
-
 FRAME, HISTORY = "frame", "history"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What is asked of several columns: by `disclosure`, where each is explained, and `publish`."""
-
-    accuracy: ArrayLike
-    sigma: ArrayLike | None = None
-    noise: str = Shape.BALL
-    coupling: AnyCoupling = LEARNT
-    target_delta: float | None = None
-    attacker: float | None = None
-    correlation: ArrayLike | None = None
-    domains: Mapping[str, Interval] | None = None
-    degree: int = 2
-    keep: Sequence[str] = ()
-    independent: Sequence[str] = ()
-    missing: str = Missing.REFUSE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,46 +137,32 @@ class People:
         )
 
 
-def known_people(
-    frame: Any,
-    history: Any,
-    columns: Sequence[str],
-    asked: Asked,
-    identity: str | None = None,
-) -> People:
+def known_people(frame: Any, history: Any, spec: RecordSpec) -> People:
     """The people of a frame, with what is known of each group of them.
 
     Examples:
         >>> table = {"x": [1.0, None, 4.0], "y": [2.0, 5.0, 9.0]}
-        >>> asked = Asked(1.0, coupling="none", missing="drop")
-        >>> found = known_people(table, None, ["x", "y"], asked)
+        >>> spec = RecordSpec(["x", "y"], accuracy=1.0, coupling="none", missing="drop")
+        >>> found = known_people(table, None, spec)
         >>> found.columns["y"], found.dropped, len(found.groups)
         (array([2., 9.]), 1, 1)
     """
-    names = column_list("columns", columns)
-    beside = _beside(asked, names, identity)
-    if beside.linked and isinstance(asked.coupling, JointMixture):
-        rule = (
-            "be learnt where columns are kept, so that every group of them has its own density; "
-            "or declare them independent (independent)"
-        )
-        raise InvalidParameter("coupling", "a joint density", rule)
-    more = [*beside.columns, *([] if identity is None else [identity])]
-    rows, numbers, others, dropped = _present(frame, names, more, beside, asked.missing, FRAME)
-    half = axis_scales("accuracy", asked.accuracy, len(names))
+    beside = spec.beside
+    rows, numbers, others, dropped = _present(frame, spec, spec.table_columns, FRAME)
+    half = spec.half
     past, owner, learnt = numbers, None, Groups.of(others, beside.linked) if beside.linked else None
     if history is not None:
-        _, past, told, _ = _present(history, names, beside.linked, beside, asked.missing, HISTORY)
+        _, past, keys, _ = _present(history, spec, spec.history_columns, HISTORY)
         if beside.linked:
-            learnt = Groups.of(told, beside.linked)
+            learnt = Groups.of(keys, beside.linked)
             owner = learnt.owners(others, FRAME)
     if learnt is not None:
         learnt.check_sizes(FRAME if history is None else HISTORY)
         owner = learnt.owner if owner is None else owner
-    given = isinstance(asked.coupling, JointMixture)
-    if history is None and not given and asked.coupling != "none":
+    given = isinstance(spec.coupling, JointMixture)
+    if history is None and not given and spec.coupling != "none":
         _check_rows(len(rows))
-    groups = _groups(numbers, past, owner, learnt, asked)
+    groups = _groups(numbers, past, owner, learnt, spec)
     source = "table" if history is None else "history"
     learnt_from = "nothing" if given or groups[0].known.ignorant else source
     taught = history is None and not (given and len(rows) < FEWEST_RECORDS)
@@ -223,20 +179,12 @@ def _check_rows(rows: int) -> None:
         raise BadTable(FRAME, None, rule)
 
 
-def _beside(asked: Asked, names: Sequence[str], identity: str | None) -> PassThrough:
-    """Kept columns; one that names the rows does only that, by declaration."""
-    declared = list(column_list("independent", asked.independent))
-    if identity in column_list("keep", asked.keep) and identity not in declared:
-        declared.append(str(identity))
-    return PassThrough.of(asked.keep, declared, names)
-
-
 def _groups(
-    people: Numbers, past: Numbers, owner: Ints | None, learnt: Groups | None, asked: Asked
+    people: Numbers, past: Numbers, owner: Ints | None, learnt: Groups | None, spec: RecordSpec
 ) -> tuple[Group, ...]:
     if learnt is None or owner is None:
         every = np.arange(len(next(iter(people.values()))))
-        return (_group(past, people, every, asked),)
+        return (_group(past, people, every, spec),)
     present = [place for place in range(len(learnt.keys)) if np.any(owner == place)]
     try:
         return tuple(
@@ -244,7 +192,7 @@ def _groups(
                 {name: column[learnt.rows(place)] for name, column in past.items()},
                 people,
                 np.flatnonzero(owner == place),
-                asked,
+                spec,
             )
             for place in present
         )
@@ -253,47 +201,31 @@ def _groups(
         raise InvalidParameter(problem.name, problem.value, rule) from None
 
 
-def _group(past: Numbers, people: Numbers, places: Ints, asked: Asked) -> Group:
+def _group(past: Numbers, people: Numbers, places: Ints, spec: RecordSpec) -> Group:
     own = {name: column[places] for name, column in people.items()}
     known = known_attributes(
-        past, asked.coupling, domains=asked.domains, degree=asked.degree, people=own
+        past, spec.coupling, domains=spec.domains, degree=spec.degree, people=own
     )
     return Group(known, past, own, places)
 
 
 def _present(
-    frame: Any,
-    names: Sequence[str],
-    others: Sequence[str],
-    beside: PassThrough,
-    missing: str,
-    source: str,
+    frame: Any, spec: RecordSpec, columns: Sequence[str], source: str
 ) -> tuple[Ints, Numbers, dict[str, list[Raw]], int]:
     """The rows that have a value in every column, as numbers, and their other columns."""
-    cells = columns_of(frame, [*names, *others], source)
-    leaving = cells | written_columns(frame, beside.linked, source)
+    cells = columns_of(frame, columns, source)
+    leaving = cells | written_columns(frame, spec.beside.linked, source)
     count = len(next(iter(cells.values()))) if cells else 0
     rows = list(range(count))
-    if _checked(missing) is Missing.DROP:
-        gone = set(missing_rows(*(cells[name] for name in names)))
+    if spec.missing is Missing.DROP:
+        gone = set(missing_rows(*(cells[name] for name in spec.columns)))
         rows = [row for row in rows if row not in gone]
-    kept = {name: [column[row] for row in rows] for name, column in cells.items()}
+    present = {name: [column[row] for row in rows] for name, column in cells.items()}
     try:
-        numbers = numbers_of(kept, names, source)
+        numbers = numbers_of(present, spec.columns, source)
     except BadTable as problem:
         # The row is named as the user counts it, with those that were left out.
         row = None if problem.row is None else rows[problem.row - 1] + 1
         raise BadTable(source, row, problem.rule) from None
-    return (
-        np.array(rows, dtype=np.int64),
-        numbers,
-        {name: [leaving[name][row] for row in rows] for name in others},
-        count - len(rows),
-    )
-
-
-def _checked(missing: str) -> Missing:
-    if missing not in (Missing.REFUSE, Missing.DROP):
-        rule = "be refuse or drop: a number has no symbol to stand for it, and people no moments"
-        raise InvalidParameter("missing", missing, rule)
-    return Missing(missing)
+    others = {name: [leaving[name][row] for row in rows] for name in columns[len(spec.columns) :]}
+    return np.array(rows, dtype=np.int64), numbers, others, count - len(rows)

@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import stats
 
 from sfumato.core.arrays import Floats
-from sfumato.core.checks import choice
+from sfumato.core.certificate import Certificate
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import Disclosure
 from sfumato.core.numerics import expected_error, shown_up, up
 from sfumato.core.progress import Progress
-from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
+from sfumato.core.specs import spec_of
 from sfumato.noise.number_noise import on_lattice
 from sfumato.record.attack.bayes_attack import Way
-from sfumato.record.attributes import LEARNT, AnyCoupling
+from sfumato.record.attackers import certified, guessed, known_to_others
 from sfumato.record.best_round_noise import BestRound
-from sfumato.record.coupling.coupling import Interval
-from sfumato.record.noise_choice import (
-    Silence,
-    certified,
-    chosen_noise,
-    guessed,
-    known_to_others,
-    told_of_best,
-    told_of_guesses,
-    told_of_ignorance,
-)
-from sfumato.record.people import FRAME, Asked, People, known_people
-from sfumato.record.published_noise import Shape, lattice_steps, published, published_box
+from sfumato.record.noise_choice import chosen_noise
+from sfumato.record.people import FRAME, People, known_people
+from sfumato.record.published_noise import lattice_steps, published, published_box
+from sfumato.record.record_spec import RecordSpec
+from sfumato.record.remarks import Silence, best_noise_remarks, guess_remarks, ignorance_remarks
 from sfumato.record.vector_noise import VectorNoise
-from sfumato.tables.cells import Missing
 from sfumato.tables.frames import framed_columns
 from sfumato.tables.problems import BadTable
 from sfumato.tables.row_coins import RowCoins, release_coins, row_addresses
@@ -46,29 +36,24 @@ from sfumato.tables.row_order import ORDER_TESTED, Order, order_tells
 
 _WIDEST = 2.0**24
 """Deviation of the noise in accuracies: 64 of such deviations are fewer than 2^52 steps."""
+_SCOPES = ("against who knows the coupling", "against who sees the published values alone")
 
 
-@dataclass(frozen=True, slots=True)
-class PublishCertificate:
-    """What published columns promise.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishCertificate(Certificate):
+    """The certificate of published columns.
 
     Attributes:
-        guarantee: An attacker who knows the coupling and the columns that are kept comes near on
-            all columns with at most this probability, in whichever group of these columns; the
-            accuracy is the least of the columns'.
-        guarantee_without_correlation: The same of an attacker who sees the values alone.
-        delta_model: The same of one who knows the coupling and no records: where values heap, it is
-            too little.
+        delta_model: What one reaches who knows the coupling and no records: where values heap, it
+            is too little.
         delta_held_out: The same of one who knows other such records, with 99 % confidence; None
             with too few of them, or coupling none. The guarantee is no less than either.
-        delta_mean: The same probability over all groups together.
+        delta_mean: The guaranteed probability over all groups together.
         delta_before: What the best constant guess reaches before anything is published, in the
             group where it reaches most.
         delta_before_mean: The same over all groups together.
         columns: The columns.
         order: How the rows left: as they came (`checked`, or `kept` by declaration) or `shuffled`.
-        kept: Columns that left beside them and are known to the attacker.
-        independent: Columns that left and were declared to tell nothing of them.
         groups: How many groups of people the kept columns make.
         rows: How many people.
         noise: Shape of the noise.
@@ -79,11 +64,8 @@ class PublishCertificate:
         way: How the guarantee was found.
         steps: Distance of the points on which published values lie, on each column.
         fingerprint: Identifies all of this but the remarks, and the purpose.
-        remarks: What a careful user should know.
     """
 
-    guarantee: Disclosure
-    guarantee_without_correlation: Disclosure
     delta_model: float
     delta_held_out: float | None
     delta_mean: float
@@ -91,8 +73,6 @@ class PublishCertificate:
     delta_before_mean: float
     columns: tuple[str, ...]
     order: str
-    kept: tuple[str, ...]
-    independent: tuple[str, ...]
     groups: int
     rows: int
     noise: str
@@ -103,7 +83,22 @@ class PublishCertificate:
     way: str
     steps: tuple[float, ...]
     fingerprint: str
-    remarks: tuple[str, ...]
+
+    @property
+    def guarantee(self) -> Disclosure:
+        """What one who knows the coupling and the kept columns reaches at most, on all columns.
+
+        In whichever group of the kept columns; the accuracy is the least of the columns'.
+        """
+        return self._disclosures()[0]
+
+    @property
+    def guarantee_without_correlation(self) -> Disclosure:
+        """The same of an attacker who sees the values alone."""
+        return self._disclosures()[1]
+
+    def _disclosures(self) -> list[Disclosure]:
+        return [one for one in self.guarantees if isinstance(one, Disclosure)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,26 +121,11 @@ class Published:
 
 def publish(
     frame: Any,
-    columns: Sequence[str],
+    columns: Sequence[str] | RecordSpec,
     *,
-    accuracy: ArrayLike,
-    sigma: ArrayLike | None = None,
-    noise: str = Shape.BALL,
-    coupling: AnyCoupling = LEARNT,
-    target_delta: float | None = None,
-    attacker: float | None = None,
-    correlation: ArrayLike | None = None,
-    domains: Mapping[str, Interval] | None = None,
-    degree: int = 2,
     history: Any = None,
-    keep: Sequence[str] = (),
-    independent: Sequence[str] = (),
-    missing: str = Missing.REFUSE,
-    order: str = Order.CHECKED,
-    identity: str | None = None,
-    randomness: Randomness | None = None,
-    purpose: Purpose = Purpose.RELEASE,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Published:
     """Publish several columns with noise, and say what an attacker may learn of them.
 
@@ -155,27 +135,10 @@ def publish(
 
     Args:
         frame: A polars or pandas frame, a pyarrow table or a mapping of columns; one row a person.
-        columns: The columns that are published.
-        accuracy: How near an attacker must come, for all columns or each.
-        sigma: Standard deviation of the noise, for all columns or each; see `disclosure`.
-        noise: Its shape; see `disclosure`.
-        coupling: What the attacker knows; see `known_attributes`.
-        target_delta: Add the least noise with which the attacker succeeds at most so often.
-        attacker: See `disclosure`.
-        correlation: Of Gaussian noise; see `disclosure`.
-        domains: Intervals of the columns, known to everybody.
-        degree: Of polynomials that are fitted.
+        columns: The columns that are published, or the whole spec.
         history: Public records to learn the coupling from; else the frame itself.
-        keep: Columns that leave as they are, so that attackers know them: the certificate is for
-            each group of people who agree in them, and says the worst.
-        independent: Those of them that you declare to tell nothing of the columns.
-        missing: What becomes of a row without a value: `refuse`, or `drop` to leave it out.
-        order: `checked` (rows leave as they came, unless that order tells of a column), `kept` (you
-            declare that it tells nothing) or `shuffled`.
-        identity: Column that names the rows, for keyed coins.
-        randomness: Source of coins; secure if not given.
-        purpose: A simulation may use seeded coins; a release may not.
         progress: Told how many steps are done.
+        options: The fields of `RecordSpec`, `accuracy` at least, and `sigma` or `target_delta`.
 
     Examples:
         >>> rng = np.random.default_rng(1)
@@ -189,49 +152,34 @@ def publish(
     References:
         [MDDP, Eq. 1 and Def. 5]
     """
-    coins = release_coins("publish", randomness, purpose, identity)
-    asked = Asked(
-        accuracy,
-        sigma,
-        str(noise),
-        coupling,
-        target_delta,
-        attacker,
-        correlation,
-        domains,
-        degree,
-        keep,
-        independent,
-        missing,
-    )
-    turned = choice("order", Order, order)
-    people = known_people(frame, history, columns, asked, identity)
-    if turned is Order.CHECKED:
+    spec = spec_of(RecordSpec, columns, options)
+    coins = release_coins("publish", spec.randomness, spec.purpose, spec.identity)
+    people = known_people(frame, history, spec)
+    if spec.order is Order.CHECKED:
         _check_order(people)
-    added, best = chosen_noise(people, asked, progress)
-    steps = lattice_steps(added, people.half)
-    _check_reach(people, added, steps)
+    noise, best = chosen_noise(people, spec, progress)
+    steps = lattice_steps(noise, people.half)
+    _check_reach(people, noise, steps)
     table = np.stack(list(people.columns.values()), axis=1)
-    naming = None if identity is None else people.others[identity]
-    names = row_addresses(table, naming, identity, FRAME)
+    naming = None if spec.identity is None else people.others[spec.identity]
+    names = row_addresses(table, naming, spec.identity, FRAME)
     # What attackers know shapes the promise, not the answer: a person who is published again, among
     # others, gets the same answer under the same noise, not a second one.
-    plan = digest("publishing", purpose.value, *people.names, added.fingerprint, steps)
-    values = published(
-        added, table, steps, RowCoins(coins, Domain.PUBLISH, plan, names).words(added.words)
-    )
+    plan = digest("publishing", spec.purpose.value, *people.names, noise.fingerprint, steps)
+    words = RowCoins(coins, Domain.PUBLISH, plan, names).words(noise.words)
+    values = published(noise, table, steps, words)
     turn = np.arange(len(values))
-    if turned is Order.SHUFFLED:
+    if spec.order is Order.SHUFFLED:
         shuffled = RowCoins(coins, Domain.PUBLISH, digest("order", plan), names).words(1)
         turn = np.argsort(shuffled[:, 0], kind="stable")
     values = values[turn]
     released = dict(zip(people.names, values.T.tolist(), strict=True))
-    certificate = _certificate(people, added, best, asked, steps, turned)
+    certificate = _certificate(people, noise, best, spec, steps)
     return Published(
         framed_columns(frame, people.beside.columns, released, people.rows[turn].tolist()),
-        replace(certificate, fingerprint=_fingerprint(certificate, asked, plan, coins)),
+        replace(certificate, fingerprint=_fingerprint(certificate, spec, plan, coins)),
         values,
-        Silence.of(people, added, steps),
+        Silence.of(people, noise, steps),
         people.dropped,
     )
 
@@ -269,9 +217,8 @@ def _certificate(
     people: People,
     noise: VectorNoise,
     best: BestRound | None,
-    asked: Asked,
+    spec: RecordSpec,
     steps: Floats,
-    order: Order,
 ) -> PublishCertificate:
     half, least = people.half, float(people.half.min())
     guesses = [guessed(group, half) for group in people.groups]
@@ -287,15 +234,19 @@ def _certificate(
     ]
     worst = int(np.argmax(highs))
     model, way = found[worst]
-    delta, target = _shortened(people, highs[worst]), asked.target_delta
+    delta, target = _shortened(people, highs[worst]), spec.target_delta
     if target is not None:
         if highs[worst] > target:
             rule = "be more: no noise that was tried keeps it in every group"
             raise InvalidParameter("target_delta", target, rule)
         delta = min(delta, float(target))
     return PublishCertificate(
-        guarantee=Disclosure(least, delta),
-        guarantee_without_correlation=Disclosure(least, published_box(noise, half, steps)),
+        guarantees=(
+            Disclosure(least, delta),
+            Disclosure(least, published_box(noise, half, steps)),
+        ),
+        scopes=_SCOPES,
+        purpose=spec.purpose,
         delta_model=min(_shortened(people, model), delta),
         delta_held_out=(
             None
@@ -306,12 +257,12 @@ def _certificate(
         delta_before=_shortened(people, max(guesses), blind=True),
         delta_before_mean=_shortened(people, _mean_up(people, guesses), blind=True),
         columns=people.names,
-        order=order.value,
+        order=str(spec.order),
         kept=people.beside.linked,
         independent=people.beside.independent,
         groups=len(people.groups),
         rows=len(people.rows),
-        noise=str(asked.noise),
+        noise=spec.noise,
         sigma=tuple(noise.sigma.tolist()),
         accuracy=tuple(half.tolist()),
         coupling=people.coupling,
@@ -320,11 +271,11 @@ def _certificate(
         steps=tuple(steps.tolist()),
         fingerprint="",  # of all the rest
         remarks=(
-            *told_of_ignorance(_shortened(people, max(guesses), blind=True), people),
+            *ignorance_remarks(_shortened(people, max(guesses), blind=True), people),
             *people.remarks,
-            *told_of_best(best, people),
-            *told_of_guesses(people),
-            *((ORDER_TESTED,) if order is Order.CHECKED else ()),
+            *best_noise_remarks(best, people),
+            *guess_remarks(people),
+            *((ORDER_TESTED,) if spec.order is Order.CHECKED else ()),
         ),
     )
 
@@ -349,14 +300,14 @@ def _mean_up(people: People, values: Sequence[float]) -> float:
 
 
 def _fingerprint(
-    certificate: PublishCertificate, asked: Asked, plan: str, coins: Randomness
+    certificate: PublishCertificate, spec: RecordSpec, plan: str, coins: Randomness
 ) -> str:
     """Of all that shapes answers and promise; without a key, of nothing that is not said anyway.
 
     A plain digest of what was learnt would let everyone test guesses at the table.
     """
     said = asdict(replace(certificate, remarks=()))
-    given = (asked.degree, sorted((asked.domains or {}).items()), asked.missing)
+    given = (spec.degree, sorted((spec.domains or {}).items()), str(spec.missing))
     whole = digest("publishing", repr((sorted(said.items()), given)))
     if not coins.addressed:
         return whole

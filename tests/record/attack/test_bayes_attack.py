@@ -188,6 +188,33 @@ def test_two_attributes_agree_with_brute_force(
     assert found.delta == pytest.approx(exact, rel=0.025)
 
 
+def test_rows_within_a_domain_have_its_moments() -> None:
+    """Against all draws of the whole plane that happen to lie in the domain."""
+    prior = flat(PLANES["limited"])
+    even = stats.qmc.Sobol(3, seed=1).random_base2(14)
+    rows, weights = prior.draw_within(np.clip(even, 1e-12, 1 - 1e-12))
+    drawn = np.random.default_rng(2).multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 400_000)
+    inside = drawn[(drawn[:, 0] > -0.5) & (drawn[:, 0] < 2) & (drawn[:, 1] < 0.5)]
+    shares = weights / weights.sum()
+    assert np.all((rows >= prior.domain[:, 0]) & (rows <= prior.domain[:, 1]))
+    np.testing.assert_allclose(shares @ rows, inside.mean(axis=0), atol=0.01)
+    np.testing.assert_allclose(shares @ rows**2, (inside**2).mean(axis=0), rtol=0.02)
+    assert weights.mean() == pytest.approx(len(inside) / len(drawn), rel=0.01)
+    assert weights.mean() == pytest.approx(prior.mass, rel=0.01)
+
+
+def test_intervals_hold_the_truth() -> None:
+    """Of sampled means whose truth is known: all but about one in a hundred, and not by width."""
+    prior = joint(LINES["normal"])
+    held = []
+    for sigma in np.geomspace(0.3, 3, 12):
+        exact = line_disclosure(LINES["normal"], line_noise("uniform", sigma), 0.2)
+        found = bayes_disclosure(prior, noise_of("uniform", sigma, 1), 0.2)
+        held.append(found.low + 0.003 * found.delta <= exact <= found.high - 0.003 * found.delta)
+        assert found.high - found.low <= 0.04 * found.delta
+    assert sum(held) >= 11
+
+
 def test_correlated_noise_agrees_with_brute_force() -> None:
     plane = PLANES["mixture"]
     noise = CorrelatedNoise.of([1.0, 0.7], [[1.0, 0.8], [0.8, 1.0]])

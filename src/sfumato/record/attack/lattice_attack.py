@@ -20,7 +20,7 @@ from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.noise_form import UNIFORM, NoiseForm, noise_at
 from sfumato.record.vector_noise import VectorNoise, reach_of
 
-_FINENESS = {1: (64, 16), 2: (16, 8, 6), 3: (8, 6)}
+_FINENESS = {1: (256, 64), 2: (16, 8, 6), 3: (8, 6)}
 """Cells that a box is wide, the finest that can be afforded, by the number of axes."""
 _MOST_CELLS, _MOST_WINDOW = 6_000_000, 60_000
 """Cells of a lattice, and of what noise can reach of it: 50 MB, and a millisecond a point."""
