@@ -147,6 +147,8 @@ _OVER_TIME: dict[str, Callable[..., None]] = {
     "allocate": temporal.allocate,
     "fit": temporal.fit,
     "plot": temporal.plot,
+    "release": temporal.release,
+    "audit": temporal.audit,
 }
 _LEDGERS: dict[str, Callable[..., None]] = {
     "check": ledger.check,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
@@ -90,18 +91,29 @@ class EndlessAccount:
             raise BudgetExceeded(self.stream, self.count, TemporalDP(cost), left)
         past = self.backward.after(self.past, cost)
         bearable = max(0.0, min(self.room - cost, self.alpha * (1 - _HAIR) - past))
-        room = self.forward.inverse(bearable)
+        room = _inverse(self.forward, bearable)
         return replace(self, past=past, room=room, count=self.count + 1)
 
     def _within(self, later: float) -> float:
         """The largest budget such that, with `later` to come, no moment leaks over alpha."""
-        carried = self.backward(self.past)
+        return _largest_budget(self.alpha, self.backward(self.past), self.room, later)
 
-        def kept(epsilon: float) -> bool:
-            here = up(up(carried + epsilon) + later) <= self.alpha * (1 - _HAIR)
-            return here and up(epsilon + later) <= self.room
 
-        return largest(kept, self.alpha)
+# Streams of one plan that released as often stand at the same place: most searches come again.
+
+
+@lru_cache(maxsize=1 << 14)
+def _largest_budget(alpha: float, carried: float, room: float, later: float) -> float:
+    def kept(epsilon: float) -> bool:
+        here = up(up(carried + epsilon) + later) <= alpha * (1 - _HAIR)
+        return here and up(epsilon + later) <= room
+
+    return largest(kept, alpha)
+
+
+@lru_cache(maxsize=1 << 14)
+def _inverse(loss: LossFunction, value: float) -> float:
+    return loss.inverse(value)
 
 
 @dataclass(frozen=True, slots=True)

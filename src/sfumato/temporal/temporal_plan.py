@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, assert_never
 
@@ -12,8 +11,10 @@ from sfumato.core.arrays import Floats
 from sfumato.core.digest import content, digest
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import TemporalDP
+from sfumato.core.numerics import add_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
+from sfumato.core.state import TemporalState
 from sfumato.temporal.least_noise import least_noise_budgets, plain_budgets
 from sfumato.temporal.temporal_account import EndlessAccount, PlannedAccount, TemporalAccount
 from sfumato.temporal.temporal_budgets import paper_budgets
@@ -21,7 +22,7 @@ from sfumato.temporal.temporal_leakage import LossFunction
 from sfumato.temporal.temporal_mechanisms import Maker, Mechanism
 
 
-class Allocation(Enum):
+class Allocation(StrEnum):
     """How budgets are spread over a known number of releases."""
 
     PLAIN = "plain"
@@ -30,23 +31,6 @@ class Allocation(Enum):
     """Of least total variance that a solver finds."""
     PAPER = "paper"
     """As the paper has them."""
-
-
-@dataclass(frozen=True, slots=True)
-class TemporalState:
-    """All that a stream remembers: public, and of constant size.
-
-    Attributes:
-        stream: Whose it is.
-        sequence: Moments so far.
-        past: Backward leakage of the last moment.
-        room: How much forward leakage the moments so far can bear of the next one.
-    """
-
-    stream: str = ""
-    sequence: int = 0
-    past: float = 0.0
-    room: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +61,7 @@ class TemporalPlan:
         steps: Number of releases, if it is known; else the stream is endless.
         allocation: How budgets are spread over a known number.
         make: Makes the mechanism of a moment; needed for steps only.
+        context: What else shapes the answers: other coins for another one.
         purpose: Whether data leaves; coins of a simulation are others.
 
     Examples:
@@ -93,12 +78,14 @@ class TemporalPlan:
     steps: int | None = None
     allocation: Allocation = Allocation.PLAIN
     make: Maker | None = field(default=None, repr=False)
+    context: str = ""
     purpose: Purpose = Purpose.RELEASE
 
     @property
     def fingerprint(self) -> str:
         """Identifies the rule; of mechanisms, what they draw is part of each address of coins."""
-        return _fingerprint(*_rule(self), self.purpose)
+        rule = (self.backward, self.forward, self.alpha, self.steps, self.allocation)
+        return _fingerprint(*rule, self.context, self.purpose)
 
     @property
     def budgets(self) -> Floats:
@@ -109,11 +96,13 @@ class TemporalPlan:
 
     def begin(self, stream: str = "") -> TemporalState:
         """The state before the first moment; refuses a rule that no budget keeps."""
-        self.account(state := TemporalState(stream))
+        self.account(state := TemporalState(self.fingerprint, stream))
         return state
 
     def account(self, state: TemporalState) -> TemporalAccount:
         """What the stream may leak from now on."""
+        if state.plan != self.fingerprint:
+            raise InvalidParameter("state", "that of another plan", "come from this plan")
         name = state.stream or "temporal"
         if self.steps is not None:
             return PlannedAccount(self.budgets, state.sequence, name)
@@ -143,7 +132,7 @@ class TemporalPlan:
             )
         if (check := getattr(mechanism, "check", None)) is not None:
             check(value)
-        return mechanism, charge, self._after(state, account.charged(charge))
+        return mechanism, charge, self.charged(state, charge)
 
     def step(
         self, state: TemporalState, value: Any, coins: Randomness
@@ -155,8 +144,20 @@ class TemporalPlan:
 
     def skip(self, state: TemporalState) -> tuple[tuple[TemporalEvent, ...], TemporalState]:
         """A moment at which nothing is released; later ones of an endless stream may get more."""
-        after = self._after(state, self.account(state).charged(0.0))
+        after = self.charged(state, 0.0)
         return (TemporalEvent(state.stream, state.sequence, None, 0.0),), after
+
+    def charged(self, state: TemporalState, charge: float) -> TemporalState:
+        """The state after a release of this leakage by itself; refused if it is too much."""
+        account, spent = self.account(state).charged(charge), add_up(state.spent, charge)
+        match account:
+            case EndlessAccount():
+                past, room = account.past, account.room
+                return replace(state, sequence=account.count, past=past, room=room, spent=spent)
+            case PlannedAccount():
+                return replace(state, sequence=account.count, spent=spent)
+            case _:
+                assert_never(account)
 
     def coins(self, mechanism: Mechanism, state: TemporalState, coins: Randomness) -> Randomness:
         """The coins of a moment: another plan, or another mechanism, has others."""
@@ -169,32 +170,18 @@ class TemporalPlan:
             raise InvalidParameter("make", type(mechanism).__name__, rule) from None
         return coins.at(Address(Domain.TEMPORAL, plan, state.stream, state.sequence))
 
-    @staticmethod
-    def _after(state: TemporalState, account: TemporalAccount) -> TemporalState:
-        match account:
-            case EndlessAccount():
-                return TemporalState(state.stream, account.count, account.past, account.room)
-            case PlannedAccount():
-                return TemporalState(state.stream, account.count)
-            case _:
-                assert_never(account)
 
-
-def _rule(plan: TemporalPlan) -> tuple[LossFunction, LossFunction, float, int | None, Allocation]:
-    return plan.backward, plan.forward, plan.alpha, plan.steps, plan.allocation
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _fingerprint(*parts: object) -> str:
     return digest("temporal plan", content(parts))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _future(backward: LossFunction, forward: LossFunction, alpha: float) -> float:
     return EndlessAccount.begin(backward, forward, alpha).future
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _budgets(
     backward: LossFunction,
     forward: LossFunction,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,11 @@ from sfumato.store.files import load, together
 from sfumato.tables.cells import read_each, stream_name
 from sfumato.tables.columns import read_columns
 from sfumato.tables.named_loss import read_matrix
+from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.temporal.backward import transition_counts
 from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.temporal_spec import OwnMatrices, Rows
 
 
 def read_loss(option: str, path: str | None, *, backward: bool) -> LossFunction:
@@ -52,6 +54,55 @@ def read_transition(option: str, path: str, *, backward: bool) -> Floats:
     if chain.order != 1:
         raise InvalidParameter(option, path, "hold a matrix, or a chain of order 1")
     return chain.reversed().transition() if backward else chain.transition()
+
+
+def matrices_of(option: str, paths: Sequence[str], *, backward: bool) -> list[Rows]:
+    """Matrices of several files, of which any may hold."""
+    return [read_transition(option, path, backward=backward).tolist() for path in paths]
+
+
+def symbols_of(given: str | None, models: Sequence[str]) -> tuple[str, ...]:
+    """The symbols of a response: as given, or those of the models that matrices were read from.
+
+    Never from the values themselves: which of them occur would leave.
+    """
+    if given is not None:
+        return tuple(given.split(","))
+    chains = [read_chain("model", path) for path in models if not path.lower().endswith(".csv")]
+    found = {tuple(str(label) for label in chain.alphabet.labels) for chain in chains}
+    if len(found) != 1:
+        rule = "be given: a matrix does not tell them, and the values must not"
+        raise InvalidParameter("--symbols", None, rule)
+    return found.pop()
+
+
+def read_own(path: str) -> dict[str, OwnMatrices]:
+    """Matrices of single streams: a table with the columns stream, backward and forward.
+
+    The cells of the last two are file names, from the folder of the table on; one of them may be
+    empty: nothing is known of that direction.
+    """
+    table = Table.at(path)
+    columns = read_columns(table, ["stream", "backward", "forward"])
+    folder, known = Path(path).parent, dict[tuple[str, bool], Rows]()
+
+    def matrix(cell: object, *, backward: bool) -> Rows | None:
+        name = "" if cell is None else str(cell)
+        if not name:
+            return None
+        if (name, backward) not in known:
+            found = read_transition("--own", str(folder / name), backward=backward)
+            known[name, backward] = found.tolist()
+        return known[name, backward]
+
+    own: dict[str, OwnMatrices] = {}
+    rows = zip(columns["stream"], columns["backward"], columns["forward"], strict=True)
+    for row, (owner, back, forth) in enumerate(rows, start=1):
+        name = stream_name(owner, "stream", path, row)
+        if name in own:
+            raise BadTable(path, row, "a stream must have one row of matrices")
+        own[name] = OwnMatrices(matrix(back, backward=True), matrix(forth, backward=False))
+    return own
 
 
 def read_chain(option: str, path: str) -> MarkovChain:

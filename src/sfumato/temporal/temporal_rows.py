@@ -1,0 +1,184 @@
+"""Rows of correlated streams as they are read, and answers as they are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.models.encoding import Raw, Unreadable, text
+from sfumato.store.protocol import Answer, Identity
+from sfumato.tables.cells import stream_name
+from sfumato.tables.missing import is_missing
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Chunk
+from sfumato.tables.times import Time
+from sfumato.tables.writers import Columns, Record
+from sfumato.temporal.temporal_spec import Released, TemporalSpec
+
+RELEASED, SKIPPED = "released", "skipped"
+_MOST_COUNT = 2**53
+"""Larger whole numbers are not all floats: files of numbers would change them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """What tells events apart: through days, files and restarts.
+
+    Attributes:
+        event: Column of event ids.
+        time: Column of times; rows of a stream must not go back. It leaves as it is.
+    """
+
+    event: str | None = None
+    time: str | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What events are known by."""
+        if self.event is not None:
+            return Identity.EVENT
+        return Identity.ROW if self.time is None else Identity.TIME
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(name for name in (self.event, self.time) if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+        id: What tells its event from all others.
+        stream: Whose value it is.
+        place: Its number in the table.
+        time: When, if a column says so.
+        value: The true value; None if it is missing.
+    """
+
+    id: str
+    stream: str
+    place: int
+    time: Time | None
+    value: list[int] | str | None
+
+    @property
+    def written(self) -> str:
+        """The true value as one text, for the digest that tells a retry from other data."""
+        return json.dumps(self.value)
+
+
+class RowReader:
+    """Reads the rows of one input, chunk by chunk."""
+
+    def __init__(self, path: str, spec: TemporalSpec, columns: EventColumns, label: str) -> None:
+        self._path, self._spec, self._columns, self._label = path, spec, columns, label
+
+    def read(self, chunk: Chunk) -> tuple[list[Row], BadTable | None]:
+        """The rows up to the first that breaks a rule, and what it broke."""
+        rows: list[Row] = []
+        try:
+            for offset in range(len(chunk)):
+                rows.append(self._row(chunk, offset))
+        except BadTable as problem:
+            return rows, problem
+        return rows, None
+
+    def _row(self, chunk: Chunk, offset: int) -> Row:
+        place, spec = chunk.first + offset, self._spec
+        cells = {name: column[offset] for name, column in chunk.columns.items()}
+        stream = stream_name(cells[spec.stream], spec.stream, self._path, place)
+        event, when = self._columns.event, self._columns.time
+        time = None if when is None else self._time(cells[when], when, place)
+        if event is not None:
+            id_ = stream_name(cells[event], event, self._path, place)
+        elif time is not None:
+            id_ = json.dumps([stream, time.text], ensure_ascii=False)
+        else:
+            id_ = f"{self._label}:{place}"
+        value = self._value([cells[name] for name in spec.values], place)
+        return Row(id_, stream, place, time, value)
+
+    def _time(self, cell: object, column: str, place: int) -> Time:
+        try:
+            return Time.of(cell)
+        except Unreadable as problem:
+            raise BadTable(self._path, place, f"column {column!r} {problem}") from None
+
+    def _value(self, cells: Sequence[Raw], place: int) -> list[int] | str | None:
+        if any(is_missing(cell) for cell in cells):
+            if self._spec.missing == "refuse":
+                rule = "a value is missing; let such moments pass with --missing skip"
+                raise BadTable(self._path, place, rule)
+            return None
+        if self._spec.released is Released.RESPONSE:
+            try:
+                symbol = text(cells[0])
+            except Unreadable as problem:
+                raise BadTable(self._path, place, f"the value {problem}") from None
+            if symbol not in self._spec.symbols:
+                count = len(self._spec.symbols)
+                raise BadTable(self._path, place, f"the value must be one of the {count} symbols")
+            return symbol
+        try:
+            return [whole_number(cell) for cell in cells]
+        except (ValueError, TypeError, OverflowError):
+            raise BadTable(self._path, place, "a count must be a whole number") from None
+
+
+def whole_number(cell: object) -> int:
+    """A cell as a whole number; a `ValueError` if it is none."""
+    number = float(str(cell))
+    if isinstance(cell, bool) or not number.is_integer() or abs(number) > _MOST_COUNT:
+        raise ValueError("no whole number")
+    return int(number)
+
+
+def written_value(value: object) -> str | int | None:
+    """What left, as one cell of the ledger: several counts are a list in JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    counts = [int(count) for count in value]  # type: ignore[attr-defined]
+    return counts[0] if len(counts) == 1 else json.dumps(counts)
+
+
+def read_value(written: object, spec: TemporalSpec) -> list[int] | str | None:
+    """The same turned back; counts are a list."""
+    if written is None:
+        return None
+    if spec.released is Released.RESPONSE:
+        return str(written)
+    return json.loads(written) if isinstance(written, str) else [int(written)]  # type: ignore
+
+
+def output_columns(spec: TemporalSpec, columns: EventColumns) -> Columns:
+    """Columns of a released table, and what they hold."""
+    counts = spec.released is Released.COUNTS
+    kind: type = int if counts else str
+    values = {"released": kind} if len(spec.values) == 1 else dict.fromkeys(spec.values, kind)
+    names: dict[str, type] = {} if columns.event is None else {"event": str}
+    rest = {"sequence": int, **values, "outcome": str, "epsilon": float}
+    own = [spec.stream, *([] if columns.time is None else [columns.time])]
+    for name in own:
+        if name in names or name in rest:
+            taken = ", ".join(sorted({*names, *rest}))
+            raise InvalidParameter(
+                "column", name, f"not have the name of an output column ({taken})"
+            )
+    return {**names, **dict.fromkeys(own, str), **rest}
+
+
+def records(
+    answers: Iterable[Answer], spec: TemporalSpec, columns: EventColumns
+) -> Iterator[Record]:
+    """Answers as rows of the output: public things only."""
+    for answer in answers:
+        told = read_value(answer.released, spec)
+        values = [None] * len(spec.values) if told is None else told
+        record: list[str | int | float | None] = [] if columns.event is None else [answer.id]
+        record += [answer.stream, *([] if columns.time is None else [answer.time])]
+        record += [answer.sequence, *([values] if isinstance(values, str) else values)]
+        yield [*record, answer.outcome, answer.leakage]
