@@ -178,7 +178,8 @@ class _Walk:
         if row.epsilon != due:
             self.note(f"{row.where}: leaks {due!r} by itself, and says {row.epsilon!r}")
         self._states[row.stream] = plan.charged(state, due)
-        self._moments.setdefault(row.stream, []).append((due, row.value))
+        value = row.value if due else None
+        self._moments.setdefault(row.stream, []).append((due, value))
 
     def _check_value(self, row: ReleasedRow) -> None:
         if self._spec.released is Released.RESPONSE:
