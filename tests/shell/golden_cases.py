@@ -84,6 +84,13 @@ def _counts(length: int) -> Iterator[tuple[str, float]]:
         yield f"2024-{1 + row // 28:02d}-{1 + row % 28:02d}", round(value, 1)
 
 
+def _moments(length: int) -> Iterator[tuple[str, int, int]]:
+    """Counts of people at home and on the road, in two towns."""
+    for row in range(2 * length):
+        home = round(100 + 60 * math.sin(row / 3))
+        yield "ab"[row % 2], home, 220 - home
+
+
 def tables() -> dict[str, bytes]:
     """Name of a file -> what is in it."""
     place, timed = ["person", "place"], ["person", "place", "when", "wave", "user"]
@@ -121,6 +128,7 @@ def tables() -> dict[str, bytes]:
         "prior.csv": b"value,probability\nmaybe,0.2\nno,0.5\nyes,0.3\n",
         "back.csv": b"0.8,0.2\n0.2,0.8\n",
         "forth.csv": b"0.8,0.2\n0.1,0.9\n",
+        "moments.csv": csv_bytes(["town", "home", "road"], _moments(8)),
         "budgets.csv": b"0.1\n0.2\n0.3\n0.2\n0.1\n",
         "broken.model": b"sfumato\nand then nothing",
         "secret.key": SECRET,
@@ -226,6 +234,7 @@ COMMANDS = (
     *("fit", "plan", "compile", "release", "audit", "design", "implied", "privatize"),
     *("disclosure", "publish", "compare", "realtime", "demo", "study"),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
+    *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
@@ -604,6 +613,19 @@ def _temporal() -> Iterator[Case]:
             f"temporal fit history.csv {FIT} -o town",
             f"temporal fit history.csv {FIT} --smoothing 0 -o still --json",
             "temporal allocate --alpha 1 --backward town.backward.csv --forward town.forward.csv",
+        ),
+    )
+    counts = f"temporal release moments.csv --stream town --value home --value road {both}"
+    answers = "temporal release live.csv --stream person --value place --mechanism response"
+    yield Case(
+        "temporal-release",
+        (
+            f"{counts} --alpha 1 --seed 5 -o private.csv",
+            "temporal audit private.csv --simulation",
+            "temporal audit private.csv --json",
+            f"{counts} --alpha 1 --seed 5 --steps 8 --allocation paper -o paper.csv --json",
+            f"{answers} --alpha 2 --backward city.model --forward city.model --seed 5 -o own.csv",
+            f"{answers} --alpha 2 --backward back.csv -o refused.csv",
         ),
     )
     yield Case("temporal-plot", (f"temporal plot {both} --epsilon 0.1 --steps 10 -o leakage.png",))

@@ -136,8 +136,9 @@ def allocate(
     least_noise: Annotated[
         bool, typer.Option("--least-noise", help="Budgets of least total variance; with --steps.")
     ] = False,
-    published: Annotated[
-        bool, typer.Option("--published", help="Budgets as in the paper; with --steps.")
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", "--published", help="Budgets as in the paper; with --steps."),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -155,32 +156,31 @@ def allocate(
       sfumato temporal allocate --alpha 1 --forward city.model --steps 10 --least-noise
     """
     from sfumato.core.errors import InvalidParameter
-    from sfumato.temporal import least_noise as least
-    from sfumato.temporal import temporal_budgets as budgets
+    from sfumato.temporal.least_noise import least_noise_bound, noise_variance
+    from sfumato.temporal.temporal_budgets import allocate as constant_budgets
+    from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
 
     losses = _losses(backward, forward)
-    for option, asked in (("--least-noise", least_noise), ("--published", published)):
+    for option, asked in (("--least-noise", least_noise), ("--paper", paper)):
         if asked and steps is None:
             raise InvalidParameter(option, True, "come with --steps")
-    if least_noise and published:
-        raise InvalidParameter("--published", True, "not come with --least-noise")
-    stranger = any(loss.disjoint is not None for loss in losses)
-    if stranger and steps is None:
-        budgets.allocate(*losses, alpha)  # says which rows, and why
-    found = None if stranger else budgets.allocate(*losses, alpha)
+    if least_noise and paper:
+        raise InvalidParameter("--paper", True, "not come with --least-noise")
     document: dict[str, Any] = dict.fromkeys(("constant", "first", "middle", "last"))
-    if found is not None:
+    # Rows that exclude each other leave budgets for a known number only; without one it is said so.
+    if steps is None or all(loss.disjoint is None for loss in losses):
+        found = constant_budgets(*losses, alpha)
         document |= {"constant": found.constant, "first": found.first}
         document |= {"middle": found.middle, "last": found.last}
     if steps is not None:
-        usual = budgets.paper_budgets if published else least.plain_budgets
-        make = least.least_noise_budgets if least_noise else usual
-        each = make(*losses, alpha, steps)
+        usual = Allocation.PAPER if paper else Allocation.PLAIN
+        kind = Allocation.LEAST_NOISE if least_noise else usual
+        each = TemporalPlan(*losses, alpha, steps, kind).budgets
         document |= {"first": each[0], "last": each[-1]}
         document["middle"] = each[steps // 2] if steps > 2 else document["middle"]
         document["budgets"] = each.tolist()
-        document["variance"] = least.noise_variance(each) / steps
-        document["variance_bound"] = least.least_noise_bound(*losses, alpha, steps) / steps
+        document["variance"] = noise_variance(each) / steps
+        document["variance_bound"] = least_noise_bound(*losses, alpha, steps) / steps
     if as_json:
         print_json(document)
         return

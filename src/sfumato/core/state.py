@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from sfumato.core.arrays import Floats
@@ -45,24 +44,3 @@ class SeriesState:
     plan: str
     time: int
     arrays: dict[str, Floats]
-
-
-@dataclass(frozen=True, slots=True)
-class TemporalState:
-    """All that the next release of correlated moments needs: public, and of constant size.
-
-    Attributes:
-        plan: Fingerprint of the plan that made it.
-        stream: Whose it is.
-        sequence: Moments so far.
-        past: What the releases so far tell of the last moment.
-        room: How much forward leakage the moments so far can bear of the next one.
-        spent: Sum of the leakages of all releases by themselves, rounded up.
-    """
-
-    plan: str
-    stream: str = ""
-    sequence: int = 0
-    past: float = 0.0
-    room: float = math.inf
-    spent: float = 0.0

@@ -15,14 +15,13 @@ from typing import Any
 from sfumato.core.certificate import Certificate
 from sfumato.core.errors import SfumatoError
 from sfumato.core.progress import Progress
-from sfumato.core.state import TemporalState
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Answer
 from sfumato.tables.cells import stream_name
 from sfumato.tables.readers import Table
 from sfumato.temporal.temporal_certificate import Moment, StreamTotals
-from sfumato.temporal.temporal_plan import TemporalPlan
+from sfumato.temporal.temporal_plan import TemporalPlan, TemporalState
 from sfumato.temporal.temporal_rows import RELEASED, SKIPPED, read_value, whole_number
 from sfumato.temporal.temporal_spec import Released, TemporalSpec
 

@@ -1,14 +1,14 @@
-"""What released streams leak and cost, from what left alone: exact leakage, and estimated silence.
+"""What released streams leak and cost, from what left alone, and what silence would cost.
 
 The leakage of every moment follows from the leakages of all releases of its stream. What a constant
-would have cost is estimated from the released values, which costs nothing: noise of a known law is
-taken off their variance, or their shares.
+would lose is, of answers, what the matrices say of the most frequent value; of counts, it is
+estimated from the released ones, which costs nothing: noise of a known law is taken off their
+variance.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.certificate import Certificate
 from sfumato.core.guarantees import TemporalDP
 from sfumato.core.purpose import Purpose
+from sfumato.models.markov import MarkovChain
 from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage
 from sfumato.temporal.temporal_spec import Released, TemporalSpec
 
@@ -25,7 +26,6 @@ Moment = tuple[float, Sequence[int] | str | None]
 """The leakage of a release by itself, and what left; None at a moment without a release."""
 
 _MOMENT = "of any single moment of a person"
-_RMSE, _WRONG = "root mean squared (a count)", "share wrong"
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ class StreamTotals:
     _noise: float = 0.0
     _spread: float = 0.0
     _values: int = 0
-    _shares: Counter[str] = field(default_factory=Counter)
+    _seen: int = 0
+    _rare: dict[str, float | None] = field(default_factory=dict)
 
     def add(self, stream: str, moments: Iterable[Moment]) -> TemporalLeakage | None:
         """One more stream, all of it; what each of its moments leaks."""
@@ -64,30 +65,32 @@ class StreamTotals:
             event = max(event, temporal_leakage(epsilons, *self.spec.strongest()).event.alpha)
         self.strongest = max(self.strongest, event)
         self.moments += len(history)
-        self._weigh([(epsilon, value) for epsilon, value in history if value is not None])
+        self._weigh(stream, [(epsilon, value) for epsilon, value in history if value is not None])
         return leakage
 
-    def _weigh(self, history: list[Moment]) -> None:
+    def _weigh(self, stream: str, history: list[Moment]) -> None:
+        """Add what the values of one stream cost, and what a constant would have."""
         if not history:
             return
         epsilons = np.array([epsilon for epsilon, _ in history])
-        if self.spec.released is Released.COUNTS:
-            table = np.array([value for _, value in history], dtype=np.float64)
-            noise = count_variance(epsilons / self.spec.apart)
-            around = ((table - table.mean(axis=0)) ** 2).sum() * _unbiased(len(table))
-            self._noise += float(noise.sum()) * table.shape[1]
-            # What is left of the spread without the noise is the spread of the counts themselves.
-            self._spread += float(around) - float(noise.sum()) * table.shape[1]
-            self._values += table.size
-        else:
-            size = len(self.spec.symbols)
-            right, other = response_odds(epsilons, size)
-            self._noise += float((1 - right).sum())
+        if self.spec.released is Released.RESPONSE:
+            self._noise += float((1 - response_odds(epsilons, len(self.spec.symbols))[0]).sum())
             self._values += len(history)
-            for (_, value), truth, lie in zip(history, right.tolist(), other.tolist(), strict=True):
-                for symbol in self.spec.symbols:
-                    if truth > lie:
-                        self._shares[symbol] += (float(value == symbol) - lie) / (truth - lie)
+            alike = stream if stream in self.spec.own else ""
+            if alike not in self._rare:
+                self._rare[alike] = _silence(self.spec, alike)
+            if (rare := self._rare[alike]) is not None:
+                self._spread, self._seen = self._spread + len(history) * rare, self._seen + 1
+            return
+        table = np.array([value for _, value in history], dtype=np.float64)
+        noise = float(count_variance(epsilons / self.spec.apart).sum()) * table.shape[1]
+        self._noise, self._values = self._noise + noise, self._values + table.size
+        if len(table) > 1:
+            around = (
+                float(((table - table.mean(axis=0)) ** 2).sum()) * len(table) / (len(table) - 1)
+            )
+            # What is left of the spread without the noise is the spread of the counts themselves.
+            self._spread, self._seen = self._spread + around - noise, self._seen + 1
 
     def certificate(self) -> Certificate:
         """What all of it leaks and costs."""
@@ -100,7 +103,7 @@ class StreamTotals:
         return Certificate(
             guarantees=tuple(one for one, _ in scopes),
             scopes=tuple(scope for _, scope in scopes),
-            loss=_RMSE if self.spec.released is Released.COUNTS else _WRONG,
+            loss="root mean squared" if self.spec.released is Released.COUNTS else "hamming",
             cost=cost,
             silence=silence,
             purpose=Purpose(self.spec.purpose),
@@ -110,14 +113,15 @@ class StreamTotals:
     def _costs(self) -> tuple[float | None, float | None]:
         if not self._values:
             return None, None
+        cost, spread = self._noise / self._values, max(0.0, self._spread) / self._values
         if self.spec.released is Released.COUNTS:
-            cost = math.sqrt(self._noise / self._values)
-            return cost, math.sqrt(max(0.0, self._spread) / self._values)
-        most = max(self._shares.values(), default=0.0) / self._values
-        return self._noise / self._values, 1 - min(max(most, 1 / len(self.spec.symbols)), 1.0)
+            cost, spread = math.sqrt(cost), math.sqrt(spread)
+        return cost, spread if self._seen else None
 
     def _remarks(self) -> tuple[str, ...]:
-        said = ["what saying nothing would lose is estimated from the released values"]
+        said = []
+        if self.spec.released is Released.COUNTS:
+            said.append("what saying nothing would lose is estimated from the released counts")
         if self.strongest > self.spec.alpha and self.event <= self.spec.alpha:
             said.append(
                 "against the strongest matrix some moments leak more than alpha: give it to all "
@@ -126,9 +130,16 @@ class StreamTotals:
         return tuple(said)
 
 
-def _unbiased(count: int) -> float:
-    """So that the squares around a mean that is estimated too are not too small."""
-    return count / (count - 1) if count > 1 else 0.0
+def _silence(spec: TemporalSpec, stream: str) -> float | None:
+    """Part of the values that one fixed symbol is not, by a stream's matrices; None if unknown.
+
+    Of a set of matrices the one under which a constant is best.
+    """
+    own = spec.own.get(stream)
+    given = [*spec.backward, *spec.forward] if own is None else [own.backward, own.forward]
+    known = [one for one in given if one and len(one) == len(spec.symbols)]
+    shares = [float(MarkovChain.from_matrix(one).stationary().max()) for one in known]
+    return 1 - max(shares) if shares else None
 
 
 def count_variance(epsilons: Floats) -> Floats:

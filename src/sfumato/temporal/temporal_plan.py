@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -14,7 +15,6 @@ from sfumato.core.guarantees import TemporalDP
 from sfumato.core.numerics import add_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
-from sfumato.core.state import TemporalState
 from sfumato.temporal.least_noise import least_noise_budgets, plain_budgets
 from sfumato.temporal.temporal_account import EndlessAccount, PlannedAccount, TemporalAccount
 from sfumato.temporal.temporal_budgets import paper_budgets
@@ -31,6 +31,27 @@ class Allocation(StrEnum):
     """Of least total variance that a solver finds."""
     PAPER = "paper"
     """As the paper has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalState:
+    """All that the next release of correlated moments needs: public, and of constant size.
+
+    Attributes:
+        plan: Fingerprint of the plan that made it.
+        stream: Whose it is.
+        sequence: Moments so far.
+        past: What the releases so far tell of the last moment.
+        room: How much forward leakage the moments so far can bear of the next one.
+        spent: Sum of the leakages of all releases by themselves, rounded up.
+    """
+
+    plan: str
+    stream: str = ""
+    sequence: int = 0
+    past: float = 0.0
+    room: float = math.inf
+    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

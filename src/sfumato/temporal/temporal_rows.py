@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, Unreadable, text
 from sfumato.store.protocol import Answer, Identity
-from sfumato.tables.cells import stream_name
-from sfumato.tables.missing import is_missing
+from sfumato.tables.cells import Time, is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
-from sfumato.tables.times import Time
 from sfumato.tables.writers import Columns, Record
 from sfumato.temporal.temporal_spec import Released, TemporalSpec
 

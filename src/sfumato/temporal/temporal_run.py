@@ -9,19 +9,17 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
-from sfumato.core.state import TemporalState
 from sfumato.models.encoding import Unreadable
 from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
 from sfumato.store.protocol import Again, Answer, Identity, Input, LedgerMismatch, Store
 from sfumato.store.sqlite import SqliteStore
-from sfumato.tables.input_groups import groups, until_stopped
-from sfumato.tables.interrupt import Interruptible
+from sfumato.tables.cells import Time
+from sfumato.tables.input_groups import Interruptible, groups, until_stopped
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table, same_file
-from sfumato.tables.times import Time
 from sfumato.tables.writers import Output
 from sfumato.temporal.temporal_certificate import StreamTotals
-from sfumato.temporal.temporal_plan import TemporalPlan
+from sfumato.temporal.temporal_plan import TemporalPlan, TemporalState
 from sfumato.temporal.temporal_rows import (
     RELEASED,
     SKIPPED,
