@@ -22,7 +22,7 @@ from sfumato import loss as losses
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.loss import Loss
 from sfumato.solver.linear_programs import solve_transport
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 
 Floats = NDArray[np.float64]
 

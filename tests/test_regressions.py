@@ -138,7 +138,7 @@ def test_an_allowance_that_rounding_eats_up_releases_a_constant() -> None:
 
 def test_the_published_rule_can_be_used_where_it_holds() -> None:
     even = Prior([0.5, 0.5])
-    plan = Plan(even, PerStep(SIP(1.0)), loss.hamming(even.alphabet), method=Method.PUBLISHED)
+    plan = Plan(even, PerStep(SIP(1.0)), loss.hamming(even.alphabet), method=Method.PAPER)
     assert plan.prepare(plan.begin("s")) is not None
 
 

@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from sfumato.solver.certify import certified
     from sfumato.solver.closed_form import (
         calibrated_randomized_response,
-        published,
+        paper_response,
         randomized_response,
     )
-    from sfumato.solver.context_free import context_free
+    from sfumato.solver.context_free_channel import context_free
     from sfumato.solver.design_methods import Method
     from sfumato.solver.design_result import Design
     from sfumato.solver.inverse import least_leakage
-    from sfumato.solver.optimal import optimal
+    from sfumato.solver.optimal_channel import optimal
     from sfumato.solver.policy import Policy
     from sfumato.store.codec import from_bytes, to_bytes
     from sfumato.store.files import load, save
@@ -81,12 +81,16 @@ _HOMES = {
     "store.codec": ("from_bytes", "to_bytes"),
     "column.bounded_prior": ("bounded_leakage", "bounded_prior"),
     "solver.certify": ("certified",),
-    "solver.closed_form": ("calibrated_randomized_response", "published", "randomized_response"),
+    "solver.closed_form": (
+        "calibrated_randomized_response",
+        "paper_response",
+        "randomized_response",
+    ),
     "stream.compile": ("compile_policy",),
-    "solver.context_free": ("context_free",),
+    "solver.context_free_channel": ("context_free",),
     "solver.inverse": ("least_leakage",),
     "solver.design_methods": ("Method",),
-    "solver.optimal": ("optimal",),
+    "solver.optimal_channel": ("optimal",),
     "solver.policy": ("Policy",),
     "solver.design_result": ("Design",),
     "core.errors": ("SfumatoError",),
@@ -202,9 +206,9 @@ __all__ = [
     "local_leakage",
     "loss",
     "optimal",
+    "paper_response",
     "privatize",
     "publish",
-    "published",
     "randomized_response",
     "save",
     "seasonal",

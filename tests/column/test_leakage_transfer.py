@@ -16,7 +16,7 @@ from sfumato.column.leakage_transfer import (
 from sfumato.column.notion_relations import ldp_from_lip, ldp_from_lip_closed_form
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.information_leakage import information_leakage
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 
 SEEDS = st.integers(0, 2**32 - 1)
 

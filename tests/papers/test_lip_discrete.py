@@ -17,7 +17,7 @@ from sfumato.column.notion_relations import ldp_from_lip, ldp_from_lip_closed_fo
 from sfumato.column.repeated_leakage import repeated_leakage
 from sfumato.core.guarantees import LIP
 from sfumato.plots.points import Point
-from sfumato.solver.closed_form import published
+from sfumato.solver.closed_form import paper_response
 from sfumato.studies.lip_discrete import (
     BUDGETS,
     COMMON,
@@ -431,7 +431,7 @@ def test_discrepancies_fall_to_nothing_below_their_bound(estimated: Curves) -> N
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.5, 0.84, 0.855, 1.0, 2.0])
 def test_the_published_response_exceeds_its_claim_where_a_value_is_rare(epsilon: float) -> None:
-    leaked = published([LEAST, 1 - LEAST], 1 - np.eye(2), epsilon).sip.epsilon
+    leaked = paper_response([LEAST, 1 - LEAST], 1 - np.eye(2), epsilon).sip.epsilon
     assert leaked == pytest.approx(response_leakages(LEAST, epsilon)[0])
     assert (leaked > epsilon + 1e-9) is (1 / (math.exp(epsilon) + 1) > LEAST)
 

@@ -184,7 +184,7 @@ def instant_dice() -> Sections:
 def instant_methods() -> Sections:
     told: Sections = {}
     for method in sf.Method:
-        if method is sf.Method.PUBLISHED:
+        if method is sf.Method.PAPER:
             continue  # it does not keep its budget
         release = sf.InstantRelease(
             chain(),
@@ -361,7 +361,7 @@ def designs() -> Sections:
         "randomized response": designed(sf.randomized_response(BELIEF, loss, 1.0)),
         "calibrated": designed(sf.calibrated_randomized_response(BELIEF, loss, 1.0)),
         "context free": designed(sf.context_free(BELIEF, loss, 1.0)),
-        "published": designed(sf.published(BELIEF, loss, 1.0)),
+        "published": designed(sf.paper_response(BELIEF, loss, 1.0)),
         "least leakage": designed(sf.least_leakage(BELIEF, loss, max_loss=0.2)),
         "ball": designed(sf.bounded_prior(sf.PriorBall(BELIEF, 0.1), loss, 1.0)),
         "box": designed(sf.bounded_prior(sf.PriorBox([0.1] * 3, [0.7] * 3), loss, 1.0)),
@@ -543,7 +543,7 @@ def kinds() -> Sections:
                 )
             ),
             _message(lambda: sf.SIP(1.0) + sf.LDP(1.0)),
-            _message(lambda: sf.published(BELIEF, loss, -1.0)),
+            _message(lambda: sf.paper_response(BELIEF, loss, -1.0)),
         ],
     }
 

@@ -10,11 +10,11 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.solver.closed_form import (
     binary,
     calibrated_randomized_response,
-    published,
+    paper_response,
     randomized_response,
 )
 from sfumato.solver.design_result import Design
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 from tests.oracles.exact_leakage import (
     exact_information_leakage,
     exact_local_leakage,
@@ -25,7 +25,7 @@ from tests.strategies import Floats, Problem, problems
 
 Rule = Callable[[Floats, Floats, float], Design]
 
-RULES: list[Rule] = [randomized_response, calibrated_randomized_response, published]
+RULES: list[Rule] = [randomized_response, calibrated_randomized_response, paper_response]
 
 
 @given(problems())
@@ -79,7 +79,7 @@ def test_randomized_response_follows_its_formula(problem: Problem) -> None:
 @given(problems())
 def test_published_follows_its_formula_and_tells_its_true_leakage(problem: Problem) -> None:
     belief, shrink = problem.belief, math.exp(-problem.epsilon)
-    design = published(belief, problem.loss, problem.epsilon)
+    design = paper_response(belief, problem.loss, problem.epsilon)
     expected = np.where(np.eye(belief.size, dtype=bool), 1 - (1 - belief) * shrink, belief * shrink)
     assert design.channel.probabilities == pytest.approx(expected, rel=1e-6, abs=1e-14)
     assert within(design.channel.weights, belief.tolist(), design.sip.epsilon)

@@ -7,12 +7,12 @@ import pytest
 
 from sfumato.solver.closed_form import (
     calibrated_randomized_response,
-    published,
+    paper_response,
     randomized_response,
 )
-from sfumato.solver.context_free import context_free
+from sfumato.solver.context_free_channel import context_free
 from sfumato.solver.design_result import Design
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 from tests.oracles.exact_leakage import exact_information_leakage, within, within_locally
 from tests.strategies import LEAST_MASS, Floats, Problem
 
@@ -92,7 +92,7 @@ def test_context_free(chunk: int, rng: np.random.Generator) -> None:
 def test_the_same_problems_catch_the_published_rule(rng: np.random.Generator) -> None:
     broken = 0
     for problem in random_problems(rng, 0):
-        claim = published(problem.belief, problem.loss, problem.epsilon)
+        claim = paper_response(problem.belief, problem.loss, problem.epsilon)
         kept = within(claim.channel.weights, problem.belief.tolist(), problem.epsilon + 1e-9)
         spare = problem.belief.min() * (math.exp(problem.epsilon) + 1) - 1
         assert kept is bool(spare > 0) or abs(spare) < 1e-6, problem
@@ -118,7 +118,7 @@ def one_rare_value(size: int, rare: float) -> Floats:
 def test_the_published_rule_leaks_what_the_errata_say(
     belief: Floats, claimed: float, true: float
 ) -> None:
-    claim = published(belief, 1 - np.eye(belief.size), claimed)
+    claim = paper_response(belief, 1 - np.eye(belief.size), claimed)
     exact = exact_information_leakage(claim.channel.weights, belief.tolist())
     assert not within(claim.channel.weights, belief.tolist(), claimed)
     assert float(exact) == pytest.approx(true, abs=6e-4 if true < 3 else 6e-3)
@@ -135,7 +135,7 @@ def leakage_along_equal_outputs(stay: float, claimed: float, steps: int) -> list
         kernel[[0, 1], [0, 1]] = 1 - (1 - belief) * math.exp(-claimed)
         ratios = kernel / (belief @ kernel)
         leakages.append(float(np.abs(np.log(ratios)).max()))
-        channel = published(belief, 1 - np.eye(2), claimed)
+        channel = paper_response(belief, 1 - np.eye(2), claimed)
         assert channel.sip.epsilon == pytest.approx(leakages[-1], abs=1e-9)
         belief = belief * ratios[:, 0] @ transition
     return leakages

@@ -12,15 +12,15 @@ from sfumato.core.guarantees import LDP
 from sfumato.core.loss import Loss
 from sfumato.solver.closed_form import (
     calibrated_randomized_response,
-    published,
+    paper_response,
     randomized_response,
 )
 from sfumato.solver.inverse import least_leakage
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 from sfumato.stream.remap import remapped
 from tests.strategies import Floats
 
-RULES = (randomized_response, calibrated_randomized_response, published)
+RULES = (randomized_response, calibrated_randomized_response, paper_response)
 GRID = Alphabet.grid(25, 26)
 LARGE = Alphabet.grid(72, 71)
 """One symbol more than a matrix is made for, and some."""

@@ -552,7 +552,7 @@ def test_a_model_that_calls_values_impossible_is_refused() -> None:
 
 
 def test_the_published_rule_is_refused_where_it_breaks_its_promise() -> None:
-    plan = plan_of(PerStep(SIP(0.3)), method=Method.PUBLISHED)
+    plan = plan_of(PerStep(SIP(0.3)), method=Method.PAPER)
     assert plan.prepare(plan.begin("s")) is None
     with pytest.raises(BudgetExceeded):
         plan.step(plan.begin("s"), "ab", secure())

@@ -362,7 +362,7 @@ def test_what_was_not_spent_is_there_for_later_steps() -> None:
 
 
 def test_the_published_rule_is_refused_where_it_breaks_its_promise() -> None:
-    plan = plan_of(SKEWED, PerStep(SIP(0.5)), method=Method.PUBLISHED)
+    plan = plan_of(SKEWED, PerStep(SIP(0.5)), method=Method.PAPER)
     assert plan.prepare(plan.begin("s")) is None
     honest = plan_of(SKEWED, PerStep(SIP(0.5)))
     assert honest.prepare(honest.begin("s")) is not None

@@ -18,10 +18,10 @@ from sfumato.core.guarantees import LIP
 from sfumato.core.loss import Loss
 from sfumato.noise.frequency import KaryResponse, Reporting, SubsetSelection, UnaryEncoding
 from sfumato.noise.lattice import Lattice, Noise
-from sfumato.solver.closed_form import calibrated_randomized_response, published
-from sfumato.solver.context_free import context_free
+from sfumato.solver.closed_form import calibrated_randomized_response, paper_response
+from sfumato.solver.context_free_channel import context_free
 from sfumato.solver.design_result import Design
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 
 SymbolRule: TypeAlias = Callable[[Floats | PriorSet, Loss, LIP, float | None], Design]
 NumberRule: TypeAlias = Callable[[Lattice, Floats, LIP, float | None], NumberDesign]
@@ -115,7 +115,7 @@ _ALL = (
     Mechanism("optimal", _optimal_symbols, _optimal_numbers, robust=True),
     Mechanism("calibrated", _symbols(calibrated_randomized_response)),
     Mechanism("context-free", _symbols(context_free)),
-    Mechanism("published", _symbols(published)),
+    Mechanism("published", _symbols(paper_response)),
     Mechanism("randomized-response", reports=KaryResponse.at),
     Mechanism("unary-encoding", reports=UnaryEncoding.at),
     Mechanism("subset-selection", reports=SubsetSelection.at),

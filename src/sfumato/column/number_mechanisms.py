@@ -27,7 +27,7 @@ from sfumato.core.loss import Loss, Measure
 from sfumato.core.numerics import UNIT
 from sfumato.core.search import boundary, geometric
 from sfumato.noise.lattice import Lattice
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 
 _HALVINGS = 48
 """Enough for the last bits of a factor between powers of two."""

@@ -78,7 +78,7 @@ def calibrated_randomized_response(
     return measured(_response(prior.size, level), prior, costs)
 
 
-def published(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
+def paper_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
     r"""The closed form of the paper, for comparison only: it does not keep its own bound.
 
     $$a(y|x) = b(y)\,e^{-\epsilon}\ (y \ne x), \qquad a(x|x) = 1 - (1 - b(x))\,e^{-\epsilon}$$
@@ -87,7 +87,7 @@ def published(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Desi
     The returned certificates are those of the channel, not of the claim.
 
     Examples:
-        >>> claim = published([0.02, 0.49, 0.49], 1 - np.eye(3), epsilon=0.5)
+        >>> claim = paper_response([0.02, 0.49, 0.49], 1 - np.eye(3), epsilon=0.5)
         >>> claim.sip.epsilon
         3.009635064
 
@@ -117,7 +117,7 @@ def binary(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
         >>> alike = [[0, 1], [1, 0]]
         >>> binary([0.6, 0.4], alike, 1.0).cost  # 2 p (1-p) / e
         0.1765821
-        >>> binary([0.8, 0.2], alike, 1.0).cost, published([0.8, 0.2], alike, 1.0).sip.epsilon
+        >>> binary([0.8, 0.2], alike, 1.0).cost, paper_response([0.8, 0.2], alike, 1.0).sip.epsilon
         (0.1765180, 1.2608678)
 
     References:

@@ -11,12 +11,12 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
 from sfumato.solver.closed_form import (
     calibrated_randomized_response,
-    published,
+    paper_response,
     randomized_response,
 )
-from sfumato.solver.context_free import context_free
+from sfumato.solver.context_free_channel import context_free
 from sfumato.solver.design_result import Design
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 
 
 class Method(StrEnum):
@@ -31,7 +31,7 @@ class Method(StrEnum):
     RANDOMIZED_RESPONSE = "randomized-response"
     CALIBRATED = "calibrated"
     CONTEXT_FREE = "context-free"
-    PUBLISHED = "published"
+    PAPER = "published"
 
 
 def design(
@@ -58,11 +58,11 @@ def design(
             return randomized_response(belief, loss, epsilon if ldp is None else min(epsilon, ldp))
         case Method.CONTEXT_FREE:
             return context_free(belief, loss, epsilon if ldp is None else min(epsilon, ldp))
-        case Method.CALIBRATED | Method.PUBLISHED if ldp is not None:
+        case Method.CALIBRATED | Method.PAPER if ldp is not None:
             raise InvalidParameter("ldp", ldp, f"not be given with method {method.value!r}")
         case Method.CALIBRATED:
             return calibrated_randomized_response(belief, loss, epsilon)
-        case Method.PUBLISHED:
-            return published(belief, loss, epsilon)
+        case Method.PAPER:
+            return paper_response(belief, loss, epsilon)
         case _:
             assert_never(method)

@@ -13,7 +13,7 @@ from sfumato.core.loss import Loss, as_loss
 from sfumato.core.numerics import shown_up
 from sfumato.core.search import least_above
 from sfumato.solver.design_result import Design, measured
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 
 _FEW = 64
 _TOLERANCE, _NEAR = 1e-9, 1e-4

@@ -138,7 +138,7 @@ def _check(chain: MarkovChain, loss: Loss, method: Method) -> None:
         raise InvalidParameter("model", "zeros", "give every value some probability")
     if len(loss) != chain.size:
         raise InvalidParameter("loss", len(loss), f"be one for {chain.size} symbols")
-    if method in (Method.CALIBRATED, Method.PUBLISHED):
+    if method in (Method.CALIBRATED, Method.PAPER):
         rule = "be optimal, randomized-response or context-free: others depend on each belief"
         raise InvalidParameter("method", method.value, rule)
 

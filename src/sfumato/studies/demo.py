@@ -16,7 +16,7 @@ from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.plots import figures
 from sfumato.plots.report import write_report
-from sfumato.solver.closed_form import published
+from sfumato.solver.closed_form import paper_response
 from sfumato.store.files import save, whole
 from sfumato.stream.audit import audit_table
 from sfumato.stream.audit_report import AuditReport
@@ -98,7 +98,7 @@ def published_walk(chain: MarkovChain, plan: Plan, claimed: float, steps: int) -
     leakages = []
     assert plan.value_loss is not None
     for place in path:
-        rule = published(belief.marginal, plan.value_loss, claimed)
+        rule = paper_response(belief.marginal, plan.value_loss, claimed)
         leakages.append(rule.sip.epsilon)
         output = int(rule.channel.draw([place], coins.words(1))[0])
         belief = chain.following(belief.update(rule.channel.likelihood(output)))

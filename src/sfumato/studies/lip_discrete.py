@@ -90,8 +90,8 @@ from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.randomness import Address, Domain, seeded
 from sfumato.plots.points import Point
-from sfumato.solver.closed_form import published
-from sfumato.solver.optimal import optimal
+from sfumato.solver.closed_form import paper_response
+from sfumato.solver.optimal_channel import optimal
 
 Prior = tuple[float, ...]
 
@@ -369,7 +369,7 @@ def _leakages(count: int, samples: int, epsilon: float) -> tuple[float, float]:
     if count in (0, samples):
         return 0.0, math.inf  # a value that was never seen is never told of: it gives itself away
     estimate = [count / samples, 1 - count / samples]
-    made = published(estimate, 1 - np.eye(2), epsilon)
+    made = paper_response(estimate, 1 - np.eye(2), epsilon)
     truth = information_leakage(made.channel, [LEAST, 1 - LEAST])
     return made.sip.epsilon, truth.epsilon
 

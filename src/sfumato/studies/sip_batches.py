@@ -114,7 +114,7 @@ CURVES = (
     Curve("randomized response", Method.RANDOMIZED_RESPONSE),
     Curve("randomized response, 2 epsilon", Method.RANDOMIZED_RESPONSE, multiple=2.0),
     Curve("calibrated", Method.CALIBRATED),
-    Curve("published", Method.PUBLISHED),
+    Curve("published", Method.PAPER),
     Curve("instantaneous", Method.OPTIMAL),
     Curve("batches of 2", Method.OPTIMAL, width=2),
     Curve("batches of 3", Method.OPTIMAL, width=3),

@@ -11,10 +11,10 @@ from sfumato import loss as losses_by_name
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
-from sfumato.solver.closed_form import published, randomized_response
+from sfumato.solver.closed_form import paper_response, randomized_response
 from sfumato.solver.dual import dual_bound
 from sfumato.solver.linear_programs import solve_capped, solve_transport
-from sfumato.solver.optimal import optimal
+from sfumato.solver.optimal_channel import optimal
 from tests.oracles.exact_leakage import (
     exact_information_leakage,
     exact_local_leakage,
@@ -132,7 +132,7 @@ def test_the_numbers_of_the_errata(
 ) -> None:
     belief, line = even(size), Alphabet.of_size(size)
     distance, wrong = losses_by_name.absolute(line), losses_by_name.hamming(line)
-    claim = published(belief, distance, epsilon)
+    claim = paper_response(belief, distance, epsilon)
     assert optimal(belief, distance, epsilon).cost == pytest.approx(best, abs=6e-5)
     assert optimal(belief, wrong, epsilon).cost == pytest.approx(best_hamming, abs=6e-5)
     assert randomized_response(belief, distance, epsilon).cost == pytest.approx(response, abs=6e-5)
@@ -247,7 +247,7 @@ def test_equals_the_published_form_where_that_is_valid(
     belief = floor + (1 - size * floor) * spare / spare.sum()
     line = Alphabet.of_size(size)
     loss = losses_by_name.hamming(line) if name == "hamming" else losses_by_name.absolute(line)
-    claim = published(belief, loss, epsilon)
+    claim = paper_response(belief, loss, epsilon)
     assert claim.sip.epsilon <= epsilon + 1e-9
     slack = SAME * loss.matrix.max()
     assert optimal(belief, loss, epsilon).cost == pytest.approx(claim.cost, abs=slack)

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.closed_form import randomized_response
-from sfumato.solver.context_free import context_free
+from sfumato.solver.context_free_channel import context_free
 from tests.oracles.exact_leakage import within, within_locally
 from tests.oracles.textbook_lp import textbook_minimax
 from tests.strategies import Floats, Problem, problems
