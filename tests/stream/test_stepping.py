@@ -29,22 +29,13 @@ def drawn_from(draw: st.DrawFn) -> tuple[Tables, int, list[int]]:
 
 
 def drawn(tables: Tables, parts: int, blend: list[int], symbol: int, words: list[int]) -> list[int]:
-    nodes, _, row_of, _, weights, *_ = tables
     count = len(words)
-    columns = np.full(count, -1)
-    blends = np.zeros((count, int(nodes[0, 3])), dtype=np.int64)
+    columns, nothing = np.full(count, -1), np.zeros(count, dtype=np.int64)
+    blends = np.zeros((count, int(tables[0][0, 3])), dtype=np.int64)
     blends[:, : len(blend)] = blend
-    stepping.draw(
-        nodes,
-        row_of,
-        weights,
-        np.full(count, symbol),
-        np.array(words, dtype=np.uint64),
-        np.zeros(count, dtype=np.int64),
-        np.full(count, parts),
-        blends,
-        columns,
-    )
+    charges = np.zeros((count, 2))
+    ready = (nothing, nothing, np.full(count, parts), blends, charges, nothing, columns, nothing)
+    stepping.draw(tables, ready, np.full(count, symbol), np.array(words, dtype=np.uint64))
     return columns.tolist()
 
 

@@ -298,11 +298,9 @@ class _Garden:
 
     def _prices(self, channels: Tables, members: Ints) -> Floats:
         """Cost of each channel at each belief, as the release will reckon it."""
-        nodes, _, row_of, costs, weights, _, extremes, *_ = channels
-        prices = np.empty((len(members), len(nodes)))
+        prices = np.empty((len(members), len(channels[0])))
         k, h = (math.exp(amount) for amount in self._problem.allowed)
-        beliefs = self._beliefs[members]
-        stepping.price_all(nodes, row_of, costs, weights, extremes, beliefs, k, h, prices)
+        stepping.price_all(channels, self._beliefs[members], k, h, prices)
         return prices
 
     def tables(self) -> Tables:

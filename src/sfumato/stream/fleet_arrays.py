@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from sfumato.solver.policy import Policy, Tables
 from sfumato.stream import stepping
 
 PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MISSED
+_NO_WORDS = np.zeros(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,17 +112,14 @@ class StreamArrays:
             columns=np.empty(count, dtype=np.int64),
             released=np.empty(count, dtype=np.int64),
         )
-        rows = int(tables[0][:, 1].max())
+        rows, size = int(tables[0][:, 1].max()), chain.size
+        # For each thread: a belief, masses of rows, an output marginal, running sums, contexts.
         self._work = [
-            (
-                np.empty(self.chain.size),
-                np.empty(max(rows, self.chain.size)),
-                np.empty(width),
-                np.empty(self.chain.size),
-                np.empty(self._contexts),
-            )
-            for _ in range(self._threads)
+            tuple(map(np.empty, (size, max(rows, size), width, size, self._contexts)))
+            for _ in range(threads)
         ]
+        self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
+        self.allowed, self.charged = np.empty((1, 2)), self._room.charges[:1]
 
     @property
     def _contexts(self) -> int:
@@ -167,76 +166,60 @@ class StreamArrays:
         wait(self._running)
         room = self._room[: len(which)]
         room.which[:] = which
-
-        def part(rows: slice, worker: int) -> None:
-            some = room[rows]
-            stepping.prepare(
-                *self.tables,
-                self.repair_limit,
-                self.chain.order,
-                self.joints,
-                self.moments,
-                self.drifts,
-                allowed[rows],
-                some.which,
-                some.chosen,
-                some.parts,
-                some.blends,
-                some.charges,
-                some.status,
-                *self._work[worker][:4],
-            )
-
-        self._shared(len(which), part)
+        self._run(stepping.PREPARE, room, allowed=allowed)
         return room
 
     def release(self, prepared: Prepared, symbols: Ints, words: NDArray[np.uint64]) -> Ints:
         """Draw an output for each true symbol, inform the beliefs; return the released symbols."""
-        nodes, _, row_of, _, weights, *_ = self.tables
-
-        def part(rows: slice, worker: int) -> None:
-            some = prepared[rows]
-            stepping.draw(
-                nodes,
-                row_of,
-                weights,
-                symbols[rows],
-                words[rows],
-                some.chosen,
-                some.parts,
-                some.blends,
-                some.columns,
-            )
-
-        self._shared(len(prepared.which), part)
-        return self.inform(prepared)
+        self._run(stepping.DRAW + stepping.INFORM, prepared, symbols=symbols, words=words)
+        return prepared.released
 
     def inform(self, prepared: Prepared) -> Ints:
         """Condition the beliefs on the drawn columns; return the symbols that they release."""
-        nodes, _, row_of, _, weights, outputs, *_ = self.tables
+        self._run(stepping.INFORM, prepared)
+        return prepared.released
+
+    def _run(
+        self,
+        stages: int,
+        prepared: Prepared,
+        *,
+        allowed: Floats | None = None,
+        symbols: Ints | None = None,
+        words: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Take some stages of a step; what a stage does not look at may be anything."""
+        allowed = prepared.charges if allowed is None else allowed
+        symbols = prepared.columns if symbols is None else symbols
+        words = _NO_WORDS if words is None else words
 
         def part(rows: slice, worker: int) -> None:
-            some = prepared[rows]
-            stepping.inform(
-                nodes,
-                row_of,
-                weights,
-                outputs,
-                self.chain.order,
-                self.joints,
-                self.moments,
-                self.drifts,
-                some.which,
-                some.chosen,
-                some.parts,
-                some.blends,
-                some.columns,
-                some.released,
-                self._work[worker][1],
-            )
+            given = (allowed[rows], symbols[rows], words[rows])
+            stepping.advance(*(stages, *self._arguments(prepared[rows], worker), *given))
 
         self._shared(len(prepared.which), part)
-        return prepared.released
+
+    def _arguments(self, prepared: Prepared, worker: int) -> tuple[Any, ...]:
+        """What `stepping.advance` is given between the stages and what a step is about."""
+        return (
+            *self.tables,
+            self.repair_limit,
+            self.chain.order,
+            self.joints,
+            self.moments,
+            self.drifts,
+            prepared.which,
+            prepared.chosen,
+            prepared.parts,
+            prepared.blends,
+            prepared.charges,
+            prepared.status,
+            prepared.columns,
+            prepared.released,
+            *self._work[worker][:4],
+            self.backup,
+            self.torn,
+        )
 
     def advance(self, which: Ints) -> None:
         """Carry the beliefs of some streams to their next moment."""
@@ -254,35 +237,15 @@ class StreamArrays:
             A function of a true symbol and a word that returns the released symbol, or -1 if the
             stream must go another way; then nothing has changed. What it may leak is read from
             `allowed`, what it leaked is left in `charged`; `torn` and `backup` are as in
-            `stepping.release_one`.
+            `stepping.advance`.
         """
-        room, work, kernel = self._room[:1], self._work[0], stepping.release_one
+        room, kernel = self._room[:1], stepping.advance
         room.which[:] = 0
         words, symbols = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
-        self.allowed, self.charged = np.empty((1, 2)), room.charges
-        self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
-        arguments = (
-            *self.tables,
-            self.repair_limit,
-            self.chain.order,
-            self.joints,
-            self.moments,
-            self.drifts,
-            self.allowed,
-            room.which,
-            room.chosen,
-            room.parts,
-            room.blends,
-            room.charges,
-            room.status,
-            *work[:4],
-            symbols,
-            words,
-            room.columns,
-            room.released,
-            self.backup,
-            self.torn,
-        )
+        # Put together once: a call then does nothing but unpack them.
+        given = (self.allowed, symbols, words)
+        arguments = (stepping.ALONE, *self._arguments(room, 0), *given)
+        work = self._work[0]
         following = self.chain.carrier(self.joints, self.moments, self.drifts, room.which, work[4])
 
         def release(symbol: int, word: int) -> int:

@@ -9,7 +9,7 @@ where $w_0$ is the kept channel, $q$ its marginal under the belief, rounded to i
 to $2^{40}$, and $T$ the least part of $2^{22}$ that restores the bound. The rows of $w$ sum to
 $2^{62}$ exactly: nothing is rounded after the certificate.
 
-Tables of kept channels (the arguments that every loop begins with):
+Tables of kept channels (`Tables` in `sfumato.solver.policy`, in this order):
 
 - `nodes[c]`: where its weights begin, how many different rows it has, where its columns begin, how
   many it has, padding included, and how many without;
@@ -24,6 +24,9 @@ Tables of kept channels (the arguments that every loop begins with):
   beliefs whose mass up to that symbol is at most the threshold, the second right after it; or -1
   and a range of
 - `candidates`: the channels worth trying at a leaf.
+
+`advance` is the one entry from Python. Its arguments are flat, since a tuple of arrays takes
+microseconds to unpack at each call, and are put together inside, where a tuple costs nothing.
 """
 
 from __future__ import annotations
@@ -35,18 +38,24 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.solver.policy import LANES, PART_BITS, WHOLE, Tables
 
 Shorts = NDArray[np.uint16]
+Words = NDArray[np.uint64]
+Streams = tuple[int, Floats, Ints, Floats]
+"""Order of the chain; joint, moment and drift of every stream."""
+Ready = tuple[Ints, Ints, Ints, Ints, Floats, Ints, Ints, Ints]
+"""Row by row: stream, channel, mixing weight, the integers it is mixed with, both certificates,
+status, drawn column, released symbol."""
+Work = tuple[Floats, Floats, Floats, Floats]
+"""Room for a belief, for masses of rows, for an output marginal and for running sums."""
 
 BITS = 62
 """Weights of a channel sum to 2**BITS in every row, as everywhere else."""
-PART_BITS = 40
-"""Weights of a kept channel sum to 2**PART_BITS in every row."""
-WHOLE = 2 ** (BITS - PART_BITS)
-"""Mixing weights are counted in parts of this."""
-LANES = 4
-"""Columns are padded with empty ones to a multiple of this."""
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
+PREPARE, DRAW, INFORM, ALONE = 1, 2, 4, 8
+"""Stages of a step: choose channels, draw columns, inform beliefs; `ALONE` is all of them for the
+one stream of a live release."""
 _PART = 2**PART_BITS
 _LEAST, _MOST = 1e-200, 1e200
 _UNIT = 2.0**-53
@@ -76,7 +85,7 @@ def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _outputs(
-    nodes: Ints, row_of: Shorts, weights: Floats, c: int, belief: Floats, mass: Floats, told: Floats
+    nodes: Ints, row_of: Shorts, weights: Floats, c: int, belief: Floats, mass: Floats, out: Floats
 ) -> None:
     """Output marginal of channel `c`, in parts of `2**PART_BITS` times the sum of the belief."""
     first, rows, width = nodes[c, 0], nodes[c, 1], nodes[c, 3]
@@ -105,21 +114,21 @@ def _outputs(
                 s1 += held * weights[place, 1]
                 s2 += held * weights[place, 2]
                 s3 += held * weights[place, 3]
-        told[block * LANES] = s0
-        told[block * LANES + 1] = s1
-        told[block * LANES + 2] = s2
-        told[block * LANES + 3] = s3
+        out[block * LANES] = s0
+        out[block * LANES + 1] = s1
+        out[block * LANES + 2] = s2
+        out[block * LANES + 3] = s3
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _repair(
-    nodes: Ints, extremes: Floats, c: int, told: Floats, total: float, k: float, h: float
+    nodes: Ints, extremes: Floats, c: int, out: Floats, total: float, k: float, h: float
 ) -> float:
     """Least mixing weight that brings every ratio within `[1/k, k]`, and within `h` of another."""
     column, width = nodes[c, 2], nodes[c, 4]
     highest, lowest, weight = 1.0, 1.0, 0.0
     for y in range(width):
-        inverse = total / told[y]
+        inverse = total / out[y]
         most, least = extremes[column + y, 0] * inverse, extremes[column + y, 1] * inverse
         highest = max(highest, most)
         lowest = min(lowest, least)
@@ -159,97 +168,32 @@ def _mean(costs: Floats, c: int, kind: int, belief: Floats) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _price(
-    nodes: Ints,
-    row_of: Shorts,
-    costs: Floats,
-    weights: Floats,
-    extremes: Floats,
-    c: int,
-    belief: Floats,
-    total: float,
-    k: float,
-    h: float,
-    mass: Floats,
-    told: Floats,
-) -> tuple[float, float, float]:
-    """Mixing weight that channel `c` needs, its cost without mixing, and what mixing adds to it.
-
-    `told` is left holding its output marginal.
-    """
-    _outputs(nodes, row_of, weights, c, belief, mass, told)
-    weight = _repair(nodes, extremes, c, told, total, k, h)
+def _costs(costs: Floats, c: int, belief: Floats, weight: float) -> tuple[float, float]:
+    """Cost of a kept channel without mixing, and what a mixing weight adds to it."""
     plain, blind = _mean(costs, c, 0, belief), _mean(costs, c, 1, belief)
-    return weight, plain, max(0.0, weight * (blind - plain))
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _choose(
-    nodes: Ints,
-    row_of: Shorts,
-    costs: Floats,
-    weights: Floats,
-    extremes: Floats,
-    splits: Ints,
-    thresholds: Floats,
-    candidates: Ints,
-    belief: Floats,
-    total: float,
-    k: float,
-    h: float,
-    mass: Floats,
-    told: Floats,
-    reached: Floats,
-) -> tuple[int, float, float]:
-    """The channel to use, its mixing weight, and the part of its cost that mixing adds.
-
-    `told` is left holding its output marginal.
-    """
-    leaf = _leaf(splits, thresholds, reached, total)
-    best, tried, mixed, added, cheapest = -1, -1, 1.0, math.inf, math.inf
-    for place in range(splits[leaf, 1], splits[leaf, 2]):
-        tried = candidates[place]
-        weight, plain, rise = _price(
-            nodes, row_of, costs, weights, extremes, tried, belief, total, k, h, mass, told
-        )
-        if plain + rise < cheapest:
-            best, mixed, cheapest = tried, weight, plain + rise
-            added = rise / plain if rise > 0.0 else 0.0
-    if best != tried:
-        _outputs(nodes, row_of, weights, best, belief, mass, told)
-    return best, mixed, added
+    return plain, max(0.0, weight * (blind - plain))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def price_all(
-    nodes: Ints,
-    row_of: Shorts,
-    costs: Floats,
-    weights: Floats,
-    extremes: Floats,
-    beliefs: Floats,
-    k: float,
-    h: float,
-    prices: Floats,
-) -> None:
+def price_all(tables: Tables, beliefs: Floats, k: float, h: float, prices: Floats) -> None:
     """Cost of every kept channel at every belief, repaired as far as that belief demands."""
-    told = np.empty(nodes[:, 3].max())
+    nodes, _, row_of, costs, weights, _, extremes, _, _, _ = tables
     mass = np.empty(max(beliefs.shape[1], nodes[:, 1].max()))
+    out = np.empty(nodes[:, 3].max())
     for place in range(len(beliefs)):
         belief = beliefs[place]
         for c in range(len(nodes)):
-            _, plain, rise = _price(
-                nodes, row_of, costs, weights, extremes, c, belief, 1.0, k, h, mass, told
-            )
-            prices[place, c] = plain + rise
+            _outputs(nodes, row_of, weights, c, belief, mass, out)
+            weight = _repair(nodes, extremes, c, out, 1.0, k, h)
+            prices[place, c] = sum(_costs(costs, c, belief, weight))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _blend(told: Floats, total: float, width: int, blends: Ints, place: int) -> None:
+def _blend(out: Floats, total: float, width: int, blends: Ints, place: int) -> None:
     """Round an output marginal to integers that sum to `2**PART_BITS`."""
     left, largest = _PART, 0
     for y in range(width):
-        blends[place, y] = np.int64(told[y] / total + 0.5)
+        blends[place, y] = np.int64(out[y] / total + 0.5)
         left -= blends[place, y]
         if blends[place, y] > blends[place, largest]:
             largest = y
@@ -269,12 +213,12 @@ def _certify(
     nodes: Ints,
     extremes: Floats,
     c: int,
-    told: Floats,
+    out: Floats,
     total: float,
-    size: int,
     parts: int,
     blends: Ints,
     place: int,
+    size: int,
 ) -> tuple[float, float]:
     r"""Both certificates of the mixed channel, from its integers, rounded up.
 
@@ -285,7 +229,7 @@ def _certify(
     ratio, spread = 1.0, 1.0
     for y in range(width):
         most, least = extremes[column + y, 0], extremes[column + y, 1]
-        highest, lowest, mean = most, least, told[y] / total
+        highest, lowest, mean = most, least, out[y] / total
         if parts > 0:
             base = parts * blends[place, y]
             highest = np.float64((WHOLE - parts) * np.int64(most) + base)
@@ -296,49 +240,21 @@ def _certify(
     return _log_up(ratio, (3 * size + 16) * _UNIT), _log_up(spread, 4 * _UNIT)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def prepare(
-    nodes: Ints,
-    local: Floats,
-    row_of: Shorts,
-    costs: Floats,
-    weights: Floats,
-    outputs: Ints,
-    extremes: Floats,
-    splits: Ints,
-    thresholds: Floats,
-    candidates: Ints,
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _prepare(
+    tables: Tables,
     repair_limit: float,
-    order: int,
-    joints: Floats,
-    moments: Ints,
-    drifts: Floats,
+    streams: Streams,
     allowed: Floats,
-    which: Ints,
-    chosen: Ints,
-    parts: Ints,
-    blends: Ints,
-    charges: Floats,
-    status: Ints,
-    belief: Floats,
-    mass: Floats,
-    told: Floats,
-    reached: Floats,
+    ready: Ready,
+    work: Work,
 ) -> None:
-    """Choose, repair and certify the channel of the next step of each stream in `which`.
-
-    Beyond the tables:
-        repair_limit: By what part of its cost mixing may make a kept channel dearer.
-        order: Of the chain: how many values a joint is about.
-        joints: Belief of each stream; read only.
-        moments: Number of the next value of each stream.
-        drifts: Bound on the rounding error of each joint, as a log ratio.
-        allowed: What the step of each may leak: under the model, and whatever the model.
-        which: The streams to prepare.
-        chosen, parts, blends, charges, status: Results, one row per entry of `which`: the
-            channel, its mixing weight, the integers it is mixed with, both certificates, and
-            whether it may be used.
-    """
+    """Choose, repair and certify the channel of the next step of each stream."""
+    # Taken out of their tuples once: inside the loop that would count references each time.
+    nodes, local, row_of, costs, weights, _, extremes, splits, thresholds, candidates = tables
+    order, joints, moments, drifts = streams
+    which, chosen, parts, blends, charges, status, _, _ = ready
+    belief, mass, out, reached = work
     size = belief.size
     known, k, cap, h = -1.0, 1.0, -1.0, 1.0
     for place in range(which.size):
@@ -362,23 +278,19 @@ def prepare(
             # No distribution: whoever asked must find out why.
             status[place] = MISSED
             continue
-        c, weight, added = _choose(
-            nodes,
-            row_of,
-            costs,
-            weights,
-            extremes,
-            splits,
-            thresholds,
-            candidates,
-            belief,
-            total,
-            k * (1 - margin),
-            h * (1 - margin),
-            mass,
-            told,
-            reached,
-        )
+        # Of the channels worth trying, the one that is cheapest once it is repaired.
+        leaf = _leaf(splits, thresholds, reached, total)
+        c, tried, mixed, added, cheapest = -1, -1, 1.0, math.inf, math.inf
+        for candidate in range(splits[leaf, 1], splits[leaf, 2]):
+            tried = candidates[candidate]
+            _outputs(nodes, row_of, weights, tried, belief, mass, out)
+            weight = _repair(nodes, extremes, tried, out, total, k * (1 - margin), h * (1 - margin))
+            plain, rise = _costs(costs, tried, belief, weight)
+            if plain + rise < cheapest:
+                c, mixed, cheapest = tried, weight, plain + rise
+                added = rise / plain if rise > 0.0 else 0.0
+        if c != tried:
+            _outputs(nodes, row_of, weights, c, belief, mass, out)
         chosen[place] = c
         if added > repair_limit:
             status[place] = MISSED
@@ -386,11 +298,11 @@ def prepare(
         status[place] = PREPARED
         if nodes[c, 1] == 1:
             continue
-        used = min(WHOLE, np.int64(weight * WHOLE) + 1) if weight > 0.0 else 0
+        used = min(WHOLE, int(mixed * WHOLE) + 1) if mixed > 0.0 else 0
         if used > 0:
-            _blend(told, total, nodes[c, 4], blends, place)
+            _blend(out, total, nodes[c, 4], blends, place)
         while used < WHOLE:
-            sip, ldp = _certify(nodes, extremes, c, told, total, size, used, blends, place)
+            sip, ldp = _certify(nodes, extremes, c, out, total, used, blends, place, size)
             if used == 0:
                 ldp = local[c]
             sip = min((sip + 2 * error) * (1 + 4 * _UNIT), ldp)
@@ -398,31 +310,23 @@ def prepare(
                 charges[place, 0], charges[place, 1] = sip, ldp
                 break
             if used == 0:
-                _blend(told, total, nodes[c, 4], blends, place)
+                _blend(out, total, nodes[c, 4], blends, place)
             used += 1 + used // 64
         parts[place] = min(used, WHOLE)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw(
-    nodes: Ints,
-    row_of: Shorts,
-    weights: Floats,
-    symbols: Ints,
-    words: NDArray[np.uint64],
-    chosen: Ints,
-    parts: Ints,
-    blends: Ints,
-    drawn: Ints,
-) -> None:
+def draw(tables: Tables, ready: Ready, symbols: Ints, words: Words) -> None:
     """Draw a column of each prepared channel, one word each, exactly by its integers.
 
-    Beyond the tables:
+    Args:
+        tables: Kept channels.
+        ready: What was prepared; its columns are the result, counted within the channel.
         symbols: The true symbols.
         words: Coins: the upper 62 bits of each count.
-        chosen, parts, blends: What `prepare` found.
-        drawn: Result: the column, counted within the channel.
     """
+    nodes, row_of, weights = tables[0], tables[2], tables[4]
+    _, chosen, parts, blends, _, _, drawn, _ = ready
     for place in range(symbols.size):
         c, mixed = chosen[place], parts[place]
         first, rows = nodes[c, 0] + row_of[c, symbols[place]], nodes[c, 1]
@@ -438,28 +342,15 @@ def draw(
                 break
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def inform(
-    nodes: Ints,
-    row_of: Shorts,
-    weights: Floats,
-    outputs: Ints,
-    order: int,
-    joints: Floats,
-    moments: Ints,
-    drifts: Floats,
-    which: Ints,
-    chosen: Ints,
-    parts: Ints,
-    blends: Ints,
-    drawn: Ints,
-    released: Ints,
-    mass: Floats,
-) -> None:
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> None:
     """Condition the joint of each stream on its drawn column; the scale is left to the next step.
 
     One conversion and one product for each entry. `released` gets the symbols of the columns.
     """
+    nodes, row_of, weights, outputs = tables[0], tables[2], tables[4], tables[5]
+    order, joints, moments, drifts = streams
+    which, chosen, parts, blends, _, _, drawn, released = ready
     size = row_of.shape[1]
     for place in range(which.size):
         stream, c, mixed, y = which[place], chosen[place], parts[place], drawn[place]
@@ -483,7 +374,8 @@ def inform(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def release_one(
+def advance(
+    stages: int,
     nodes: Ints,
     local: Floats,
     row_of: Shorts,
@@ -499,30 +391,37 @@ def release_one(
     joints: Floats,
     moments: Ints,
     drifts: Floats,
-    allowed: Floats,
     which: Ints,
     chosen: Ints,
     parts: Ints,
     blends: Ints,
     charges: Floats,
     status: Ints,
+    columns: Ints,
+    released: Ints,
     belief: Floats,
     mass: Floats,
-    told: Floats,
+    marginals: Floats,
     reached: Floats,
-    symbols: Ints,
-    words: NDArray[np.uint64],
-    drawn: Ints,
-    released: Ints,
     backup: Floats,
     torn: Ints,
+    allowed: Floats,
+    symbols: Ints,
+    words: Words,
 ) -> int:
-    """Prepare, draw and inform in one call; the released symbol, or -1 if nothing was prepared.
+    """Take some stages of a step; all of them for a stream alone, whose symbol is returned, or -1.
 
-    Before the first stream is changed its joint, moment and drift are copied to `backup` and
+    Before a stream alone is changed its joint, moment and drift are copied to `backup` and
     `torn[0]` becomes 1: whoever called sets it back to 0 when all that belongs to the step is done.
+
+    Beyond `Tables`, `Streams`, `Ready` and `Work`:
+        stages: Which of `PREPARE`, `DRAW` and `INFORM` to take, added up; or `ALONE`.
+        repair_limit: By what part of its cost mixing may make a kept channel dearer.
+        allowed: What the step of each may leak: under the model, and whatever the model.
+        symbols: The true symbols.
+        words: Coins.
     """
-    prepare(
+    tables = (
         nodes,
         local,
         row_of,
@@ -533,46 +432,23 @@ def release_one(
         splits,
         thresholds,
         candidates,
-        repair_limit,
-        order,
-        joints,
-        moments,
-        drifts,
-        allowed,
-        which,
-        chosen,
-        parts,
-        blends,
-        charges,
-        status,
-        belief,
-        mass,
-        told,
-        reached,
     )
-    if status[0] != PREPARED:
-        return -1
-    contexts = joints.shape[1]
-    for context in range(contexts):
-        backup[context] = joints[0, context]
-    backup[contexts], backup[contexts + 1] = np.float64(moments[0]), drifts[0]
-    torn[0] = 1
-    draw(nodes, row_of, weights, symbols, words, chosen, parts, blends, drawn)
-    inform(
-        nodes,
-        row_of,
-        weights,
-        outputs,
-        order,
-        joints,
-        moments,
-        drifts,
-        which,
-        chosen,
-        parts,
-        blends,
-        drawn,
-        released,
-        mass,
-    )
-    return int(released[0])
+    streams = (order, joints, moments, drifts)
+    ready = (which, chosen, parts, blends, charges, status, columns, released)
+    alone = stages == ALONE
+    if alone or stages & PREPARE:
+        work = (belief, mass, marginals, reached)
+        _prepare(tables, repair_limit, streams, allowed, ready, work)
+    if alone:
+        if status[0] != PREPARED:
+            return -1
+        contexts = joints.shape[1]
+        for context in range(contexts):
+            backup[context] = joints[0, context]
+        backup[contexts], backup[contexts + 1] = np.float64(moments[0]), drifts[0]
+        torn[0] = 1
+    if alone or stages & DRAW:
+        draw(tables, ready, symbols, words)
+    if alone or stages & INFORM:
+        _inform(tables, streams, ready, mass)
+    return int(released[0]) if alone else -1
