@@ -1,15 +1,41 @@
-"""The true values that an audit compares with, in the order in which they are asked for."""
+"""True values beside released ones: what a release cost, and what a constant would have cost.
+
+They stay on this machine: an audit may compare, but no certificate depends on them.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from sfumato.models.encoding import StreamModel, Unreadable
-from sfumato.stream.realised_loss import Truth
+import numpy as np
+
+from sfumato.core.alphabet import Label
+from sfumato.core.arrays import Floats
+from sfumato.core.events import Event
+from sfumato.core.loss import Loss
+from sfumato.models.encoding import StreamModel, Symbols, Unreadable
+from sfumato.models.library import PatternLibrary
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A true value: its symbol, and where it lies itself if it was cut into a bin or cell."""
+
+    symbol: Label | None
+    point: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, model: StreamModel, value: tuple[Any, ...]) -> Truth:
+        """The truth in a row of a table."""
+        encoding = model.encoding
+        symbol = encoding.encode(*value)
+        return cls(symbol, None if isinstance(encoding, Symbols) else encoding.places(*value))
 
 
 class Truths:
@@ -64,3 +90,104 @@ def _chunk_truths(
         except Unreadable as problem:
             raise BadTable(table.path, row, f"the value {problem}") from None
         yield stream_name(owner, model.stream, table.path, row), truth
+
+
+class RealisedLoss:
+    """Losses of released values, moment by moment.
+
+    A value that was repeated costs what the repeated one does; one that was withheld costs what
+    the receiver's guess does who was told nothing. Values in bins and cells are compared as they
+    were, so that rounding and clipping count.
+
+    Attributes:
+        loss: Summed loss.
+        silent: What the best constant of each moment would have lost.
+        count: Values that were compared.
+        compared: The same, those in batches that have one loss together included.
+    """
+
+    def __init__(self, model: StreamModel, loss: Loss | None) -> None:
+        self._alphabet, self._loss = model.alphabet, loss
+        self._silence = _Silence(model, loss) if loss is not None else None
+        self._released = np.zeros(len(model.alphabet), dtype=np.bool_)
+        self.loss, self.silent, self.count = 0.0, 0.0, 0
+        self._batch_loss, self._in_batches = 0.0, 0
+
+    @property
+    def compared(self) -> int:
+        """Values that were compared."""
+        return self.count + self._in_batches
+
+    @property
+    def mean(self) -> float | None:
+        """Loss per value; None if nothing was compared."""
+        if self.count:
+            return self.loss / self.count
+        return self._batch_loss / self._in_batches if self._in_batches else None
+
+    @property
+    def mean_of_silence(self) -> float | None:
+        """The same of the best constants; None where losses are of whole batches."""
+        return self.silent / self.count if self.count else None
+
+    def tell(self, event: Event) -> None:
+        """One more output."""
+        if event.released is not None:
+            self._released[self._alphabet.index(event.released)] = True
+
+    @property
+    def never(self) -> tuple[Label, ...]:
+        """Symbols that were never released."""
+        return tuple(self._alphabet.labels[place] for place in np.flatnonzero(~self._released))
+
+    def add_batch(self, loss: float, values: int) -> None:
+        """What a batch cost, where a loss looks at whole batches."""
+        self._batch_loss, self._in_batches = self._batch_loss + loss, self._in_batches + values
+
+    def add(self, event: Event, truth: Truth) -> float | None:
+        """What a moment cost; None where the truth has no symbol, or losses are of batches."""
+        place = -1 if truth.symbol is None else self._alphabet.place(truth.symbol)
+        if self._loss is None or self._silence is None or place < 0:
+            return None
+        row = self._row(truth, place, self._loss)
+        guess = self._silence.guess(event.sequence)
+        left = guess if event.released is None else self._alphabet.index(event.released)
+        self.loss, self.silent = self.loss + float(row[left]), self.silent + float(row[guess])
+        self.count += 1
+        return float(row[left])
+
+    def _row(self, truth: Truth, place: int, loss: Loss) -> Floats:
+        exact = None if truth.point is None else loss.from_point(truth.point)
+        return loss.rows([place])[0] if exact is None else exact
+
+
+class _Silence:
+    """The best constant of each moment for somebody who is told nothing."""
+
+    def __init__(self, model: StreamModel, loss: Loss) -> None:
+        self._loss, self._guesses = loss, list[int]()
+        self._chain = None if isinstance(model.chain, PatternLibrary) else model.chain
+        if self._chain is None:
+            self._guesses.append(int(loss.means(_values(model)).argmin()))
+        else:
+            self._belief = self._chain.first()
+        self._settled = self._chain is None
+
+    def guess(self, moment: int) -> int:
+        """Place of the symbol; once beliefs hardly move, it stays."""
+        while not self._settled and len(self._guesses) <= moment:
+            assert self._chain is not None
+            marginal = self._belief.marginal
+            self._guesses.append(int(self._loss.means(marginal).argmin()))
+            self._belief = self._chain.following(self._belief)
+            self._settled = bool(np.abs(self._belief.marginal - marginal).max() < 1e-12)
+        return self._guesses[min(moment, len(self._guesses) - 1)]
+
+
+def _values(model: StreamModel) -> Floats:
+    """How often each symbol stands in the patterns of a library."""
+    assert isinstance(model.chain, PatternLibrary)
+    patterns = model.chain.patterns
+    shares = np.repeat(model.chain.chain.stationary(), (patterns >= 0).sum(axis=1))
+    found = np.bincount(patterns[patterns >= 0], shares, minlength=len(model.alphabet))
+    return np.asarray(found / found.sum())

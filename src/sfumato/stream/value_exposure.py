@@ -1,4 +1,4 @@
-"""What the outputs of each stream told, kept while it fits into memory, for an audit."""
+"""What the outputs of each stream told about single values, while it fits into memory."""
 
 from __future__ import annotations
 
@@ -8,64 +8,49 @@ from sfumato.core.arrays import Floats
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.one_value import one_value_leakage, one_value_leakage_of_batches
+from sfumato.stream.plan import Plan
 
-_KEPT_CELLS = 20_000_000
-"""Probabilities that are kept to compute what streams told about single values in all."""
-
-
-class ToldValues:
-    """What the outputs of each stream told, moment by moment, while it fits into memory."""
-
-    def __init__(self, model: StreamModel) -> None:
-        self._chain = model.chain
-        self._streams: dict[str, list[Floats | None]] = {}
-        self._cells = 0
-        # Other models than plain chains are not followed: the sum of all steps is reported.
-        whole = isinstance(self._chain, MarkovChain)
-        self._each = model.single_values.initial.size + 1 if whole else _KEPT_CELLS + 1
-
-    def add(self, stream: str, likelihood: Floats | None) -> None:
-        """One more moment of a stream."""
-        tells = likelihood is not None and likelihood.min() < likelihood.max()
-        self._cells += self._each
-        if self._cells > _KEPT_CELLS:
-            self._streams = {}
-        else:
-            self._streams.setdefault(stream, []).append(likelihood if tells else None)
-
-    def about_one_value(self, stream: str) -> float:
-        """The exact leakage about one value; infinite where it is not known."""
-        if not isinstance(self._chain, MarkovChain) or stream not in self._streams:
-            return math.inf
-        return one_value_leakage(self._chain, self._streams[stream])
+_MOST_CELLS = 20_000_000
+"""Probabilities that are held at one time: 160 MB."""
 
 
-class ToldBatches:
-    """What the batches of each stream told, while every batch can be listed and kept."""
+class ValueExposure:
+    """The likelihoods of all outputs of each stream.
 
-    def __init__(self, model: StreamModel, memory: int) -> None:
-        chain = model.chain
-        plain = isinstance(chain, MarkovChain) and chain.order == 1 and memory == 1
-        self._chain = chain if plain and isinstance(chain, MarkovChain) else None
+    Only plain chains are followed, and in batches only chains of order 1 whose batches can be
+    listed: of the others the sum of all steps is known.
+    """
+
+    def __init__(self, model: StreamModel, plan: Plan) -> None:
+        self._in_batches = plan.in_batches
+        self._chain = model.chain if isinstance(model.chain, MarkovChain) else None
+        if self._chain is not None and plan.in_batches:
+            listed = self._chain.order == 1 and plan.memory == 1
+            self._chain = self._chain if listed else None
         self._streams: dict[str, list[tuple[int, Floats | None]]] = {}
         self._cells = 0
 
-    def add(self, stream: str, length: int, told: Floats | None) -> None:
-        """One more batch; `told` is how likely every batch of its length made its output."""
+    def add(self, stream: str, length: int, likelihood: Floats | None) -> None:
+        """One more batch; `likelihood` is how likely every batch of its length made its output."""
         if self._chain is None:
             return
-        self._cells += self._chain.size**length
-        if self._cells > _KEPT_CELLS:
+        each = self._chain.size**length if self._in_batches else self._chain.initial.size + 1
+        self._cells += each
+        if self._cells > _MOST_CELLS:
             self.give_up()
-        else:
-            self._streams.setdefault(stream, []).append((length, told))
+            return
+        tells = likelihood is not None and likelihood.min() < likelihood.max()
+        self._streams.setdefault(stream, []).append((length, likelihood if tells else None))
 
     def give_up(self) -> None:
-        """Only the sum of all steps will be known: batches cannot be listed, or not be kept."""
+        """Only the sum of all steps will be known: outputs cannot be listed, or not be held."""
         self._chain, self._streams = None, {}
 
     def about_one_value(self, stream: str) -> float:
         """The exact leakage about one value; infinite where it is not known."""
         if self._chain is None or stream not in self._streams:
             return math.inf
-        return one_value_leakage_of_batches(self._chain, self._streams[stream])
+        outputs = self._streams[stream]
+        if self._in_batches:
+            return one_value_leakage_of_batches(self._chain, outputs)
+        return one_value_leakage(self._chain, [likelihood for _, likelihood in outputs])

@@ -7,7 +7,7 @@ from sfumato import LDP, SIP, Event, MarkovChain, Outcome, loss
 from sfumato.core.alphabet import Label
 from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
-from sfumato.stream.realised_loss import Realised, Truth
+from sfumato.stream.true_values import RealisedLoss, Truth
 
 MOVES = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.2, 0.7]])
 
@@ -23,7 +23,7 @@ def binned() -> StreamModel:
 
 def test_a_number_is_compared_as_it_was_not_as_its_bin() -> None:
     model = binned()
-    realised = Realised(model, loss.absolute(model.alphabet))
+    realised = RealisedLoss(model, loss.absolute(model.alphabet))
     # 2 is released as 5, and 44, clipped to the last bin, as 25.
     assert realised.add(happened(0, "5"), Truth.of(model, ("2",))) == 3.0
     assert realised.add(happened(1, "25"), Truth.of(model, (44.0,))) == 19.0
@@ -34,7 +34,7 @@ def test_a_point_in_degrees_is_compared_along_the_earth() -> None:
     grid = Grid([0.0, 1.0, 2.0], [0.0, 1.0])
     chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]], alphabet=grid.alphabet)
     model = StreamModel(chain, grid, values=("lon", "lat"), unit="degrees")
-    realised = Realised(model, loss.great_circle(grid.alphabet))
+    realised = RealisedLoss(model, loss.great_circle(grid.alphabet))
     cost = realised.add(happened(0, "0,0"), Truth.of(model, (0.5, 0.0)))
     # Half a degree of latitude from the middle of the cell.
     assert cost == pytest.approx(6371.0088 * np.radians(0.5))
@@ -44,7 +44,7 @@ def test_repeated_and_withheld_rows_count() -> None:
     model = StreamModel(
         MarkovChain.from_matrix(MOVES), Symbols(MarkovChain.from_matrix(MOVES).alphabet)
     )
-    realised = Realised(model, loss.hamming(model.alphabet))
+    realised = RealisedLoss(model, loss.hamming(model.alphabet))
     likeliest = int(np.argmax(model.single_values.initial))
     assert realised.add(happened(0, 2, Outcome.REPEATED), Truth(1)) == 1.0
     assert realised.add(happened(1, None, Outcome.SUPPRESSED), Truth(likeliest)) == 0.0
@@ -55,7 +55,7 @@ def test_repeated_and_withheld_rows_count() -> None:
 def test_silence_says_the_best_constant_of_each_moment() -> None:
     chain = MarkovChain.from_matrix(MOVES, initial=[0.8, 0.1, 0.1])
     model = StreamModel(chain, Symbols(chain.alphabet))
-    realised, belief, lost = Realised(model, loss.absolute(chain.alphabet)), chain.initial, 0.0
+    realised, belief, lost = RealisedLoss(model, loss.absolute(chain.alphabet)), chain.initial, 0.0
     for moment in range(12):
         guess = int(np.argmin([sum(belief * np.abs(np.arange(3) - y)) for y in range(3)]))
         lost += abs(2 - guess)
@@ -67,7 +67,7 @@ def test_silence_says_the_best_constant_of_each_moment() -> None:
 
 def test_symbols_that_never_left_are_named() -> None:
     model = binned()
-    realised = Realised(model, loss.absolute(model.alphabet))
+    realised = RealisedLoss(model, loss.absolute(model.alphabet))
     for event in (happened(0, "5"), happened(1, None, Outcome.SUPPRESSED), happened(2, "25")):
         realised.tell(event)
     assert realised.never == ("15",)
@@ -76,6 +76,6 @@ def test_symbols_that_never_left_are_named() -> None:
 def test_the_silence_of_a_library_is_its_commonest_value() -> None:
     library = PatternLibrary.fit([[0, 1, 1, 1, 2, 1] * 4], width=2, most=4)
     model = StreamModel(library, Symbols(library.alphabet))
-    realised = Realised(model, loss.hamming(library.alphabet))
+    realised = RealisedLoss(model, loss.hamming(library.alphabet))
     realised.add(happened(5, None, Outcome.SUPPRESSED), Truth(1))
     assert (realised.loss, realised.silent) == (0.0, 0.0)

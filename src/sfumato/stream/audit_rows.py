@@ -1,0 +1,100 @@
+"""Rows of a released table, read and compared with what was due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.core.alphabet import Label
+from sfumato.core.errors import UnknownSymbol
+from sfumato.core.events import Event, Outcome
+from sfumato.core.guarantees import LDP, SIP
+from sfumato.core.numerics import shown_up
+from sfumato.models.encoding import StreamModel, Symbols, Unreadable
+
+_TOLERANCE = 1e-9
+"""Certificates are printed with all their digits; sums of floats may come out in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A row of the released table.
+
+    Attributes:
+        number: Its number in the file.
+        fields: Its cells.
+        event: What it says that happened.
+    """
+
+    number: int
+    fields: dict[str, Any]
+    event: Event
+
+
+def read_event(stream: str, fields: dict[str, Any], model: StreamModel) -> Event:
+    """The row as an event, in the types of the alphabet.
+
+    Raises:
+        Unreadable: If it is not as a release writes it.
+        UnknownSymbol: If what was released is no symbol.
+    """
+    try:
+        outcome = Outcome(fields["outcome"])
+        sequence = int(fields["sequence"])
+        sip, ldp = SIP(float(fields["sip"])), LDP(float(fields["ldp"]))
+    except (ValueError, TypeError):
+        raise Unreadable(
+            "outcome, sequence, sip and ldp must be as the release wrote them"
+        ) from None
+    try:
+        batch = int(fields["batch"]) if "batch" in fields else None
+    except (ValueError, TypeError):
+        raise Unreadable("batch must be the sequence number at which the batch began") from None
+    return Event(stream, sequence, outcome, _symbol(fields["released"], model), sip, ldp, batch)
+
+
+def _symbol(cell: Any, model: StreamModel) -> Label | None:
+    if cell in (None, ""):
+        return None
+    label = cell
+    if isinstance(model.alphabet.labels[0], int):
+        label = Symbols(model.alphabet).encode(cell)
+    if label not in model.alphabet:
+        raise UnknownSymbol(len(model.alphabet), "the released value")
+    read: Label = label
+    return read
+
+
+def differences(event: Event, due: Event, who: str) -> Iterator[str]:
+    """The rules that an event breaks, given what was due."""
+    if event.released != due.released or event.outcome is not due.outcome:
+        yield f"{who} must say what was released, and nothing else"
+    if event.batch != due.batch:
+        yield f"{who} must say that the batch began at {due.batch}"
+    for name in ("sip", "ldp"):
+        said, true = getattr(event, name).epsilon, getattr(due, name).epsilon
+        if not math.isclose(said, true, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            shown = shown_up(true, 9), shown_up(said, 9)
+            yield f"{name} must be {shown[0]}; {who} says {shown[1]}"
+
+
+def stands_in_its_cell(row: AuditRow, model: StreamModel) -> bool:
+    """Whether x and y, in a grid, are the centre of the released cell, or empty."""
+    centres = model.alphabet.coordinates
+    if "x" not in row.fields or centres is None:
+        return True
+    due: list[float | None] = [None, None]
+    if row.event.released is not None:
+        due = centres[model.alphabet.index(row.event.released)].tolist()
+    return [_number(row.fields[name]) for name in ("x", "y")] == due
+
+
+def _number(cell: Any) -> float | None:
+    if cell in (None, ""):
+        return None
+    try:
+        return float(cell)
+    except (ValueError, TypeError):
+        return math.nan
