@@ -102,7 +102,7 @@ def exact_local(channel: Channel, factor: Fraction) -> Fraction:
 # --- the delta at a level ---
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(cases(), levels)
 def test_the_delta_is_never_below_the_exact_one_and_hardly_above(
     case: tuple[Channel, Floats], epsilon: float
@@ -119,7 +119,7 @@ def test_the_delta_is_never_below_the_exact_one_and_hardly_above(
     assert guarantee == LIP(epsilon, float(found.max()))
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(cases(), st.floats(0.0, 4.0))
 def test_it_is_the_largest_excess_over_every_set_of_outputs(
     case: tuple[Channel, Floats], epsilon: float
@@ -140,7 +140,7 @@ def test_it_is_the_largest_excess_over_every_set_of_outputs(
     assert float(exact_local(channel, k)) == pytest.approx(float(ldp), abs=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(cases(), levels, levels)
 def test_the_delta_falls_with_the_level(
     case: tuple[Channel, Floats], one: float, other: float
@@ -151,7 +151,7 @@ def test_the_delta_falls_with_the_level(
     assert low <= high * (1 + 1e-13) + 1e-300
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(cases())
 def test_at_the_pure_level_nothing_is_left_over(case: tuple[Channel, Floats]) -> None:
     channel, belief = case
@@ -184,7 +184,7 @@ def test_infinite_ratios_have_a_delta_at_levels_beyond_any_float_exponential() -
 # --- the level at a delta ---
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases(), allowances)
 def test_the_level_suffices_and_a_millionth_less_does_not(
     case: tuple[Channel, Floats], delta: float
@@ -206,7 +206,7 @@ def test_the_level_suffices_and_a_millionth_less_does_not(
         assert less > Fraction(delta) - Fraction(1, 10**15)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases(), allowances)
 def test_the_model_free_level_suffices_and_a_millionth_less_does_not(
     case: tuple[Channel, Floats], delta: float
@@ -230,7 +230,7 @@ def test_the_model_free_level_suffices_and_a_millionth_less_does_not(
         assert less > Fraction(delta) - Fraction(1, 10**15)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases(), allowances, allowances)
 def test_more_delta_never_needs_a_higher_level(
     case: tuple[Channel, Floats], one: float, other: float

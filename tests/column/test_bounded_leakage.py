@@ -3,7 +3,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.column.bounded_prior import bounded_leakage
@@ -18,6 +18,7 @@ def random_channel(rng: np.random.Generator, size: int, outputs: int) -> Channel
     return Channel.from_probabilities(rng.dirichlet(np.ones(outputs), size=size))
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 5), outputs=st.integers(2, 5))
 def test_the_leakage_of_a_list_is_that_of_its_worst_prior(
     seed: int, size: int, outputs: int
@@ -28,6 +29,7 @@ def test_the_leakage_of_a_list_is_that_of_its_worst_prior(
     assert bounded_leakage(channel, PriorList(priors)).epsilon == pytest.approx(worst, rel=1e-9)
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 4))
 def test_it_is_never_below_the_exact_leakage_at_a_corner(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
@@ -46,6 +48,7 @@ def test_it_is_never_below_the_exact_leakage_at_a_corner(seed: int, size: int) -
                     assert exact <= told
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 5))
 def test_over_all_priors_it_is_the_model_free_leakage(seed: int, size: int) -> None:
     channel = random_channel(np.random.default_rng(seed), size, 3)
@@ -59,6 +62,7 @@ def test_over_all_priors_it_is_the_model_free_leakage(seed: int, size: int) -> N
         assert bounded_leakage(channel, priors).epsilon == pytest.approx(free, rel=1e-9)
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), radius=st.floats(0, 0.5))
 def test_no_prior_of_a_ball_leaks_more(seed: int, radius: float) -> None:
     rng = np.random.default_rng(seed)

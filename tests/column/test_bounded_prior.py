@@ -49,7 +49,7 @@ def table_of(rng: np.random.Generator, size: int) -> Floats:
     return np.asarray(rng.random((size, size)) * (1 - np.eye(size)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 3), epsilon=st.floats(0.1, 3))
 def test_the_optimum_over_a_box_is_that_of_all_its_corners(
     seed: int, size: int, epsilon: float
@@ -64,7 +64,7 @@ def test_the_optimum_over_a_box_is_that_of_all_its_corners(
     assert bounded_leakage(found.channel, box).epsilon <= epsilon
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(seed=st.integers(0, 2**32 - 1), radius=st.floats(0, 0.4), epsilon=st.floats(0.1, 3))
 def test_the_optimum_over_a_ball_is_that_of_its_corners(
     seed: int, radius: float, epsilon: float
@@ -102,7 +102,7 @@ def test_all_priors_give_the_optimum_of_local_privacy(epsilon: float) -> None:
     assert found.ldp.epsilon <= epsilon + 1e-9
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(seed=st.integers(0, 2**32 - 1), epsilon=st.floats(0.01, 6), cap=st.floats(0.01, 8))
 def test_every_channel_keeps_its_budget_and_its_cap(seed: int, epsilon: float, cap: float) -> None:
     rng = np.random.default_rng(seed)

@@ -160,6 +160,22 @@ def test_symbols_are_certified_within_every_group_too(mechanism: str) -> None:
         assert len(seen) == 2
 
 
+def test_the_group_of_numbers_about_which_most_is_told_is_the_one_that_counts() -> None:
+    # Noise that ignores the prior leaks more under a prior that is narrow.
+    rng = np.random.default_rng(6)
+    homes = rng.permutation(["near", "far"] * 60).tolist()
+    values = [float(rng.normal(5, 0.4 if home == "near" else 3)) for home in homes]
+    options: dict[str, Any] = {"interval": (0.0, 10.0), "points": 11, "mechanism": "laplace-local"}
+    with watched() as seen:
+        done = release({"x": values, "home": homes}, keep=["home"], **options)
+    leakages = [
+        float(exact_information_leakage(channel.weights, list(prior)))
+        for channel, prior in zip(seen, done.knowledge.priors, strict=True)
+    ]
+    assert max(leakages) <= done.certificate.lip.epsilon <= 1.01 * max(leakages)
+    assert min(leakages) < 0.95 * max(leakages)
+
+
 def test_the_group_about_which_most_is_told_is_the_one_that_counts() -> None:
     rng = np.random.default_rng(4)
     shares = {"east": [0.98, 0.01, 0.01], "west": [0.4, 0.3, 0.3]}

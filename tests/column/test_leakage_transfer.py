@@ -27,6 +27,7 @@ def channel_and_priors(seed: int, size: int, priors: int) -> tuple[Channel, list
     return channel, list(rng.dirichlet(np.ones(size), size=priors) * 0.98 + 0.02 / size)
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=SEEDS, size=st.integers(2, 5))
 def test_no_leakage_moves_by_more_than_the_gap(seed: int, size: int) -> None:
     channel, (prior, other) = channel_and_priors(seed, size, 2)
@@ -36,6 +37,7 @@ def test_no_leakage_moves_by_more_than_the_gap(seed: int, size: int) -> None:
     assert moved <= transfer_gap(prior, other) + 1e-12
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=SEEDS, size=st.integers(2, 5))
 def test_a_family_has_the_gap_of_its_farthest_and_rarest(seed: int, size: int) -> None:
     channel, (true, *family) = channel_and_priors(seed, size, 4)
@@ -45,6 +47,7 @@ def test_a_family_has_the_gap_of_its_farthest_and_rarest(seed: int, size: int) -
         assert abs(information_leakage(channel, prior).epsilon - told) <= gap + 1e-12
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=SEEDS, size=st.integers(2, 5))
 def test_a_transferred_guarantee_holds(seed: int, size: int) -> None:
     channel, (prior, other) = channel_and_priors(seed, size, 2)
@@ -57,7 +60,7 @@ def radius_of_the_gap(epsilon: float, prior: list[float], least: float) -> float
     return least * math.expm1(ldp_from_lip(LIP(epsilon), prior).epsilon - epsilon)
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(epsilon=st.floats(0.05, 4), least=st.floats(0.05, 0.5))
 def test_within_the_radius_the_gap_is_the_better_bound(epsilon: float, least: float) -> None:
     prior = [least, 1 - least]

@@ -85,7 +85,7 @@ def ldp_delta(kernel: Floats, epsilon: float) -> float:
 # --- pure guarantees ---
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(kernels_and_priors(), st.data())
 def test_every_relation_holds_for_every_kernel_and_prior(
     pair: tuple[Floats, Floats], data: st.DataObject
@@ -119,7 +119,7 @@ def test_every_relation_holds_for_every_kernel_and_prior(
     assert lip(kernel, some / some.sum()) <= free + SLACK
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(
     positive_matrices(rows=2, columns=2),
     positive_matrices(rows=2, columns=2),
@@ -149,7 +149,7 @@ def test_twice_over_is_reached() -> None:
     assert math.log(kernel[0, 0] / kernel[1, 0]) == pytest.approx(1.4)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(epsilons, beliefs())
 def test_lip_from_ldp_is_reached(epsilon: float, prior: Floats) -> None:
     """One output that the rarest symbol makes e^eps less likely than all others do."""
@@ -184,14 +184,14 @@ def largest_quotient(prior: Floats, epsilon: float) -> float:
 
 
 @given(st.floats(1e-2, 3.0), st.lists(st.floats(0.02, 1.0), min_size=2, max_size=5))
-@settings(max_examples=25)
+@settings(max_examples=16)
 def test_ldp_from_lip_solves_the_program_of_the_paper(epsilon: float, masses: list[float]) -> None:
     prior = np.array(masses) / sum(masses)
     expected = largest_quotient(prior, epsilon)
     assert relations.ldp_from_lip(LIP(epsilon), prior).epsilon == pytest.approx(expected, abs=1e-7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(epsilons, beliefs())
 def test_the_closed_form_is_that_of_the_paper(epsilon: float, prior: Floats) -> None:
     least = float(prior.min())
@@ -223,7 +223,7 @@ def test_nothing_leaks_nothing_under_any_notion() -> None:
 # --- approximate guarantees ---
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(kernels_and_priors(), st.floats(0.01, 2.0))
 def test_approximate_guarantees_imply_each_other(
     pair: tuple[Floats, Floats], epsilon: float
@@ -267,7 +267,7 @@ def information(kernel: Floats, prior: Floats) -> float:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(leakages, beliefs())
 def test_the_identifiability_bound_follows_its_formula(amount: float, prior: Floats) -> None:
     spread = math.log(float(prior.max() / prior.min()))
@@ -284,7 +284,7 @@ def test_the_bound_on_the_divergence_is_reached() -> None:
         assert divergence == pytest.approx(relations.information_from_lip(LIP(epsilon)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(channels_and_beliefs())
 def test_the_measures_are_those_of_the_channel(pair: tuple[Channel, Floats]) -> None:
     channel, prior = pair
@@ -313,7 +313,7 @@ def test_maximal_leakage_says_nothing_about_lip() -> None:
 # --- laws of all of them ---
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(leakages, leakages, beliefs())
 def test_a_weaker_guarantee_never_implies_a_stronger_one(
     one: float, other: float, prior: Floats

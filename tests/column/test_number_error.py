@@ -17,7 +17,7 @@ def noisy(size: int, seed: int) -> Channel:
     return Channel.from_probabilities(rng.dirichlet(np.ones(size), size))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.floats(-50, 150, allow_nan=False), min_size=1, max_size=30),
     st.integers(2, 12),

@@ -107,7 +107,7 @@ def confirmed(design: NumberDesign, prior: Floats, epsilon: float, delta: float)
 # --- one scale ---
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.data(), noises, st.floats(0.05, 5.0), allowances)
 def test_the_least_noise_keeps_its_budget_and_half_a_percent_less_does_not(
     data: st.DataObject, noise: Noise, epsilon: float, delta: float
@@ -263,7 +263,7 @@ def laplace_ratio(
     return float(np.abs(np.log(rows / (prior @ rows))).max())
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data(), st.floats(0.05, 6.0))
 def test_the_published_laplace_scale_keeps_its_budget_when_outputs_are_clamped(
     data: st.DataObject, epsilon: float
@@ -325,6 +325,7 @@ def test_the_rate_of_sampling_is_the_largest_that_keeps_the_budget(
     assert kept == pytest.approx(rate, rel=1e-6, abs=1e-12)
 
 
+@settings(max_examples=16, deadline=None)
 @given(st.floats(0.0, 10.0), st.floats(0.0, 1.0))
 def test_the_published_rate_is_that_of_the_paper(epsilon: float, delta: float) -> None:
     k = math.exp(epsilon)

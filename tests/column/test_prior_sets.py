@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
@@ -51,6 +51,7 @@ def prior_sets(draw: st.DrawFn) -> PriorSet:
             return PriorBall(centre, float(rng.random()))
 
 
+@settings(max_examples=16, deadline=None)
 @given(priors=prior_sets(), seed=st.integers(0, 2**32 - 1))
 def test_the_least_and_the_largest_mean_are_those_of_the_program(
     priors: PriorSet, seed: int
@@ -63,6 +64,7 @@ def test_the_least_and_the_largest_mean_are_those_of_the_program(
         assert most == pytest.approx(-least_by_program(priors, -columns[:, place]), abs=1e-7)
 
 
+@settings(max_examples=16, deadline=None)
 @given(priors=prior_sets())
 def test_the_nominal_prior_is_in_the_set(priors: PriorSet) -> None:
     nominal = priors.nominal
@@ -72,6 +74,7 @@ def test_the_nominal_prior_is_in_the_set(priors: PriorSet) -> None:
         assert np.all(priors.least_means(columns) <= nominal @ columns + 1e-12)
 
 
+@settings(max_examples=16, deadline=None)
 @given(priors=prior_sets(), seed=st.integers(0, 2**32 - 1))
 def test_the_polytope_has_the_same_least_means(priors: PriorSet, seed: int) -> None:
     shape = priors.polytope()

@@ -12,7 +12,7 @@ from sfumato.noise.lattice import Lattice, Noise
 from tests.oracles.exact_leakage import exact_information_leakage
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(st.integers(2, 15), st.floats(0.01, 40.0), st.integers(0, 1_000))
 def test_it_leaks_what_it_says_and_no_more_than_allowed(
     count: int, epsilon: float, seed: int
@@ -44,7 +44,7 @@ def test_two_halves_are_told_by_the_textbook_response() -> None:
     assert found.channel.probabilities[0, 0] == pytest.approx(2 / 3, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(2, 12), st.floats(0.1, 8.0), st.integers(0, 1_000))
 def test_no_number_of_cells_is_better_than_the_one_that_was_chosen(
     count: int, epsilon: float, seed: int

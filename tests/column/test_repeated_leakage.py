@@ -43,7 +43,7 @@ def exact_leakage(channels: list[Channel], prior: np.ndarray) -> mpmath.mpf:
     return worst
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(seed=SEEDS, size=st.integers(2, 4), count=st.integers(1, 4))
 def test_the_leakage_of_repeated_releases_is_exact_and_within_the_bound(
     seed: int, size: int, count: int
@@ -58,7 +58,7 @@ def test_the_leakage_of_repeated_releases_is_exact_and_within_the_bound(
     assert told <= repeated_bound(each, prior).epsilon + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(seed=SEEDS, count=st.integers(1, 3))
 def test_a_sequence_leaks_no_more_than_the_bound(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
@@ -81,6 +81,7 @@ def test_a_sequence_leaks_no_more_than_the_bound(seed: int, count: int) -> None:
     assert leaked <= bound.epsilon + 1e-9
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=SEEDS, size=st.integers(2, 4), secrets=st.integers(2, 4))
 def test_what_is_correlated_leaks_less(seed: int, size: int, secrets: int) -> None:
     rng = np.random.default_rng(seed)
@@ -93,6 +94,7 @@ def test_what_is_correlated_leaks_less(seed: int, size: int, secrets: int) -> No
     assert information_leakage(through, prior).epsilon <= told + 1e-9
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=SEEDS, size=st.integers(2, 4))
 def test_what_is_done_to_the_output_tells_nothing_more(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
@@ -104,6 +106,7 @@ def test_what_is_done_to_the_output_tells_nothing_more(seed: int, size: int) -> 
     assert information_leakage(after, prior).epsilon <= told + 1e-9
 
 
+@settings(max_examples=16, deadline=None)
 @given(seed=SEEDS, size=st.integers(2, 4), parts=st.integers(1, 4))
 def test_a_mixture_of_priors_leaks_no_more_than_its_worst_part(
     seed: int, size: int, parts: int

@@ -33,7 +33,8 @@ DRAWS = 9_000
 Kernel = dict[Any, list[Fraction]]
 """Probability of each output, for every true value."""
 
-_MADE: dict[tuple[type, tuple[float, float]], tuple[Privatized, Kernel]] = {}
+KEY = sf.keyed(b"0123456789abcdef")
+_FITTED: dict[tuple[type, float, float, str], sf.Privatizer] = {}
 
 
 @contextmanager
@@ -101,19 +102,20 @@ class MechanismLaws(ABC):
 
     # How it is asked ------------------------------------------------------------------------------
 
-    def release(self, values: list[Any], budget: tuple[float, float], **more: Any) -> Privatized:
-        """A release with keyed coins, unless others are given."""
-        given: dict[str, Any] = {"order": "kept", "randomness": sf.keyed(b"0123456789abcdef")}
-        given |= {"epsilon": budget[0], "delta": budget[1], "mechanism": self.name}
-        return sf.privatize({"x": values}, "x", **given | self.options() | more)
+    def fitted(self, epsilon: float, delta: float, **more: Any) -> sf.Privatizer:
+        """The mechanism, with keyed coins unless others are given; made once for all laws."""
+        asked = self.options() | {"epsilon": epsilon, "delta": delta, "mechanism": self.name}
+        asked |= {"order": "kept", "randomness": KEY} | more
+        place = type(self), epsilon, delta, str(more)
+        if place not in _FITTED:
+            _FITTED[place] = sf.Privatizer("x", **asked).fit({"x": self.values})
+        return _FITTED[place]
 
     def sampled(self, budget: tuple[float, float]) -> tuple[Privatized, Kernel]:
-        """A release, and the probabilities it was drawn with; made once for all laws."""
-        if (type(self), budget) not in _MADE:
-            with watched() as seen:
-                done = self.release(self.values, budget)
-            _MADE[type(self), budget] = done, self.kernel(seen[0])
-        return _MADE[type(self), budget]
+        """A release, and the probabilities it was drawn with."""
+        with watched() as seen:
+            done = self.fitted(*budget).release({"x": self.values})
+        return done, self.kernel(seen[0])
 
     def kernel(self, drawn: Any) -> Kernel:
         """From what was sampled, by definition."""
@@ -189,13 +191,8 @@ class MechanismLaws(ABC):
     def test_what_leaves_follows_the_kernel_and_that_of_no_other_budget(self) -> None:
         epsilon, delta = self.budgets[1]
         true = np.random.default_rng(3).integers(len(self.values), size=DRAWS)
-        values = [self.values[place] for place in true]
-        done = self.release(
-            values,
-            self.budgets[1],
-            randomness=sf.seeded(7),
-            purpose=sf.Purpose.SIMULATION,
-        )
+        coins = {"randomness": sf.seeded(7), "purpose": sf.Purpose.SIMULATION}
+        done = self.fitted(epsilon, delta, **coins).release({"x": [self.values[p] for p in true]})
         cells = np.array(done.frame["x"])
         assert done.certificate.purpose is sf.Purpose.SIMULATION
 
@@ -221,32 +218,36 @@ class MechanismLaws(ABC):
             assert not fits(0.7 * epsilon)
 
     def test_a_refusal_draws_nothing(self) -> None:
-        wrong: list[dict[str, Any]] = [
-            {"epsilon": 0.0},
-            {"epsilon": math.nan},
-            {"delta": -0.1},
-            {"randomness": sf.seeded(7)},  # coins that can be guessed are for simulations
-        ]
+        wrong: list[dict[str, Any]] = [{"epsilon": 0.0}, {"epsilon": math.nan}, {"delta": -0.1}]
         for options in wrong:
-            with watched() as seen, pytest.raises((InvalidParameter, InsecureRandomness)):
-                self.release(self.values, self.budgets[1], **options)
+            with watched() as seen, pytest.raises(InvalidParameter):
+                self.fitted(
+                    **dict(zip(("epsilon", "delta"), self.budgets[1], strict=True)) | options
+                )
             assert seen == []
+        # Coins that can be guessed are for simulations.
+        made = self.fitted(*self.budgets[1], randomness=sf.seeded(7))
+        with watched() as seen, pytest.raises(InsecureRandomness):
+            made.release({"x": self.values})
+        assert seen == []
 
     def test_a_key_brings_the_same_answers_again_and_another_plan_or_purpose_others(self) -> None:
-        many, budget = self.values * 40, self.budgets[1]
-        first, again = (self.release(many, budget) for _ in range(2))
+        many, (epsilon, delta) = {"x": self.values * 40}, self.budgets[1]
+        made = self.fitted(epsilon, delta)
+        first, again = made.release(many), made.release(many)
         assert first.frame == again.frame
         assert first.certificate == again.certificate
+        equal = [str(cell) for cell in first.frame["x"][:: len(self.values)]]
+        assert len(set(equal)) > 1  # each row has coins of its own
         others = (
-            self.release(many, budget, randomness=sf.keyed(b"another key of 16")),
-            self.release(many, (budget[0] * (1 + 1e-9), budget[1])),
-            self.release(many, budget, purpose=sf.Purpose.SIMULATION),
+            self.fitted(epsilon * (1 + 1e-9), delta),
+            self.fitted(epsilon, delta, purpose=sf.Purpose.SIMULATION),
         )
         for other in others:
-            assert other.frame != first.frame
+            assert other.release(many).frame != first.frame
 
     def test_the_certificate_is_the_same_whatever_is_true(self) -> None:
-        budget = self.budgets[1]
-        found = [self.release([value] * 6, budget).certificate for value in self.values[::3][:2]]
+        made = self.fitted(*self.budgets[1])
+        found = [made.release({"x": [value] * 6}).certificate for value in self.values[::3]]
         # Frequencies are a function of what is released.
         assert len({str(replace(one, frequencies=None)) for one in found}) == 1
