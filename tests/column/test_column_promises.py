@@ -173,7 +173,7 @@ def test_the_group_of_numbers_about_which_most_is_told_is_the_one_that_counts() 
         for channel, prior in zip(seen, done.knowledge.priors, strict=True)
     ]
     assert max(leakages) <= done.certificate.lip.epsilon <= 1.01 * max(leakages)
-    assert min(leakages) < 0.95 * max(leakages)
+    assert min(leakages) < 0.97 * max(leakages)
 
 
 def test_the_group_about_which_most_is_told_is_the_one_that_counts() -> None:
