@@ -1,0 +1,50 @@
+"""Public names of a package that are loaded when they are first used.
+
+A package lists its names once, as imports for type checkers (`from home import Name as Name` under
+`if TYPE_CHECKING:`). The same list, read from the source, tells the loader where each name lives,
+so that `import sfumato` costs nothing and the two can never differ.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+
+def listed_names(package: str) -> dict[str, str]:
+    """Each public name of a package and the module it lives in.
+
+    Examples:
+        >>> listed_names("sfumato")["MarkovChain"]
+        'sfumato.models.markov'
+    """
+    spec = find_spec(package) if package in sys.modules else None
+    source = getattr(getattr(spec, "loader", None), "get_source", lambda name: None)(package)
+    if source is None:
+        raise ImportError(f"the source of {package} must be there: its list of names is read")
+    homes = {}
+    for block in ast.parse(source).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for line in block.body:
+                if isinstance(line, ast.ImportFrom) and line.module is not None:
+                    homes.update({alias.name: line.module for alias in line.names})
+    return homes
+
+
+def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package that lists its names."""
+    homes = listed_names(package)
+
+    def load(name: str) -> object:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module(home), name)
+        except AttributeError:
+            return import_module(f"{home}.{name}")  # a module that is a public name
+
+    return load, lambda: sorted(homes), sorted(homes)
