@@ -83,7 +83,7 @@ def exact(name: str, epsilons: list[float]) -> list[float]:
 
 def test_help_teaches_by_example() -> None:
     result = done("temporal", "--help")
-    for command in ("leakage", "allocate", "fit", "plot"):
+    for command in ("leakage", "allocate", "fit", "plot", "release", "audit"):
         assert f"sfumato temporal {command}" in result.out
         own = done("temporal", command, "--help").out
         assert f"sfumato temporal {command}" in own.split("Examples:")[1]
@@ -98,6 +98,8 @@ def test_help_teaches_by_example() -> None:
         ("allocate", ["--alpha", "--backward", "--forward", "--steps", "--least-noise", "--json"]),
         ("fit", ["--stream", "--value", "--smoothing", "--output", "--json", "--quiet"]),
         ("plot", ["--epsilon", "--backward", "--forward", "--steps", "--output"]),
+        ("release", ["--alpha", "--own", "--mechanism", "--ledger", "--resume", "--key-file"]),
+        ("audit", ["--plan", "--ledger", "--simulation", "--json"]),
     ],
 )
 def test_help_names_every_option(command: str, options: list[str]) -> None:
@@ -258,7 +260,8 @@ def test_least_noise_is_never_more_noise(back: Path, forth: Path) -> None:
     usual = temporal(*asked)["variance"]
     assert temporal(*asked, "--least-noise")["variance"] <= usual
     assert usual <= temporal(*asked, "--published")["variance"]
-    refused(call("temporal", *asked, "--published", "--least-noise"), "--published")
+    assert temporal(*asked, "--published") == temporal(*asked, "--paper")
+    refused(call("temporal", *asked, "--published", "--least-noise"), "--paper")
 
 
 def test_least_noise_stands_beside_what_nothing_goes_below(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ class TemporalPlan:
             )
         if (check := getattr(mechanism, "check", None)) is not None:
             check(value)
-        return mechanism, charge, self.charged(state, charge)
+        return mechanism, charge, _after(state, account.charged(charge), charge)
 
     def step(
         self, state: TemporalState, value: Any, coins: Randomness
@@ -170,15 +170,7 @@ class TemporalPlan:
 
     def charged(self, state: TemporalState, charge: float) -> TemporalState:
         """The state after a release of this leakage by itself; refused if it is too much."""
-        account, spent = self.account(state).charged(charge), add_up(state.spent, charge)
-        match account:
-            case EndlessAccount():
-                past, room = account.past, account.room
-                return replace(state, sequence=account.count, past=past, room=room, spent=spent)
-            case PlannedAccount():
-                return replace(state, sequence=account.count, spent=spent)
-            case _:
-                assert_never(account)
+        return _after(state, self.account(state).charged(charge), charge)
 
     def coins(self, mechanism: Mechanism, state: TemporalState, coins: Randomness) -> Randomness:
         """The coins of a moment: another plan, or another mechanism, has others."""
@@ -190,6 +182,19 @@ class TemporalPlan:
             rule = "be a dataclass or have a fingerprint, with keyed coins"
             raise InvalidParameter("make", type(mechanism).__name__, rule) from None
         return coins.at(Address(Domain.TEMPORAL, plan, state.stream, state.sequence))
+
+
+def _after(state: TemporalState, account: TemporalAccount, charge: float) -> TemporalState:
+    """The state of an account that was charged."""
+    spent = add_up(state.spent, charge)
+    match account:
+        case EndlessAccount():
+            past, room = account.past, account.room
+            return replace(state, sequence=account.count, past=past, room=room, spent=spent)
+        case PlannedAccount():
+            return replace(state, sequence=account.count, spent=spent)
+        case _:
+            assert_never(account)
 
 
 @lru_cache(maxsize=4096)
