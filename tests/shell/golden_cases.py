@@ -241,7 +241,7 @@ DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"
 KEY = "--key-file secret.key"
 RELEASE = "release live.csv -m city.model -o private.csv"
-AUDIT = "audit private.csv -m city.model"
+AUDIT = "audit private.csv -m city.model --simulation"
 
 
 def _help() -> Iterator[Case]:
@@ -300,8 +300,10 @@ def _release() -> Iterator[Case]:
     }
     for name, (source, model, more) in others.items():
         rule = f"release {source} -m {model} --epsilon 0.5 {more} {SEED} -o private.csv"
-        audit = f"audit private.csv -m {model} --against {source}"
-        told = (audit,) if name not in ("gaps",) else (f"audit private.csv -m {model}",)
+        audit = f"audit private.csv -m {model} --simulation --against {source}"
+        told = (
+            (audit,) if name not in ("gaps",) else (f"audit private.csv -m {model} --simulation",)
+        )
         yield Case(f"release-{name}", (rule, *told))
 
 
@@ -394,6 +396,7 @@ def _audit() -> Iterator[Case]:
         (
             made,
             AUDIT,
+            "audit private.csv -m city.model",
             f"{AUDIT} --json",
             f"{AUDIT} --against live.csv --window 5",
             f"{AUDIT} --against live.csv --window 5 --json",

@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.stream.release_spec import ReleaseSpec, read_spec
 from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped, ledger_of, refused
-from tests.shell.running import done, rows
+from tests.shell.running import call, done, rows
 from tests.shell.tables import PLACES, by_stream, table, write
 
 # Twice with one ledger ---------------------------------------------------------------------------
@@ -224,11 +224,16 @@ def test_an_empty_field_is_refused(model: Path, tmp_path: Path, column: str) -> 
     assert "must not be empty" in said
 
 
-def test_an_audit_says_that_coins_were_guessable(model: Path, tmp_path: Path) -> None:
+def test_an_audit_of_a_simulation_fails_unless_it_was_meant(model: Path, tmp_path: Path) -> None:
     live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
     done("release", live, "-m", model, *RULE, "--seed", 3, "-o", private)
-    assert "A SIMULATION: its coins can be guessed" in done("audit", private, "-m", model).out
-    assert done("audit", private, "-m", model, "--json").document["purpose"] == "simulation"
+    failed = call("audit", private, "-m", model)
+    assert failed.code == 1
+    assert "A SIMULATION: its coins can be guessed" in failed.out
+    assert failed.out.endswith("the audit FAILED\n")
+    assert call("audit", private, "-m", model, "--json").document["passed"] is False
+    meant = done("audit", private, "-m", model, "--simulation", "--json").document
+    assert (meant["passed"], meant["purpose"]) == (True, "simulation")
 
 
 def test_a_release_says_that_its_total_is_large(model: Path, tmp_path: Path) -> None:
