@@ -13,7 +13,7 @@ from scipy.stats import binom
 from sfumato.plots.points import Point
 from sfumato.record.attack.coupled_attack import coupled_disclosure
 from sfumato.record.attack.paper_rates import disclosure_rates
-from sfumato.record.coupling.coupled_people import CoupledPrior
+from sfumato.record.coupling.coupled_prior import CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of

@@ -19,10 +19,10 @@ from sfumato.record.attack.held_out import HeldOut
 from sfumato.record.attack.paper_rates import disclosure_rates
 from sfumato.record.attackers import attacked, guessed, known_to_others
 from sfumato.record.attributes import Numbers
-from sfumato.record.coupling.coupled_people import CoupledPrior, domains_of
+from sfumato.record.coupling.coupled_prior import CoupledPrior, domains_of
 from sfumato.record.noise_choice import chosen_noise
 from sfumato.record.people import Group, People, known_people
-from sfumato.record.published_noise import Shape, lattice_steps, noise_of
+from sfumato.record.published_noise import VECTOR_NOISES, lattice_steps, noise_of
 from sfumato.record.record_spec import RecordSpec
 from sfumato.record.remarks import Silence, best_noise_remarks, guess_remarks, ignorance_remarks
 from sfumato.record.vector_noise import VectorNoise, axis_scales
@@ -203,13 +203,13 @@ def curves(frame: Any, spec: RecordSpec, sigma: ArrayLike, *, history: Any = Non
     people = known_people(frame, history, spec)
     scales = axis_scales("sigma", sigma, people.half.size)
     found = []
-    for shape in Shape:
+    for shape in VECTOR_NOISES:
         noises = [noise_of(shape, factor * scales) for factor in _FACTORS]
         alone = [noise.largest_box(people.half) for noise in noises]
         deltas = [
             max(_reached(group, noise, people.half) for group in people.groups) for noise in noises
         ]
-        found.append(Curve(str(shape), _FACTORS, tuple(deltas), tuple(alone)))
+        found.append(Curve(shape, _FACTORS, tuple(deltas), tuple(alone)))
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import assert_never
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,33 +12,33 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.noise.number_noise import on_lattice
+from sfumato.noise.registry import Registry
 from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import Kind, ProductNoise, VectorNoise, Words, axis_scales
 
 SLACK = 2.0**-40
 """More than the coins, of 52 bits each, can move the probability of any box."""
 _FINE = 2.0**-20
+"""Steps of the lattice, in noise or accuracy: a millionth wider boxes in the certificate."""
 
 
-class Shape(StrEnum):
-    """Noises that have a name.
-
-    Examples:
-        >>> Shape("ball")
-        <Shape.BALL: 'ball'>
-    """
-
-    UNIFORM = "uniform"
-    BALL = "ball"
-    GAUSSIAN = "gaussian"
-    LAPLACE = "laplace"
+VECTOR_NOISES: Registry[Callable[[Floats], VectorNoise]] = Registry(
+    "noise",
+    {
+        "uniform": partial(ProductNoise, Kind.UNIFORM),
+        "ball": RoundNoise.ball,
+        "gaussian": partial(ProductNoise, Kind.GAUSSIAN),
+        "laplace": partial(ProductNoise, Kind.LAPLACE),
+    },
+)
+"""Noises by name, from the deviation of each axis."""
 
 
-def noise_of(shape: Shape | str, sigma: ArrayLike, dimension: int | None = None) -> VectorNoise:
+def noise_of(name: str, sigma: ArrayLike, dimension: int | None = None) -> VectorNoise:
     r"""A noise by name.
 
     Args:
-        shape: Which.
+        name: Which.
         sigma: Standard deviation of each axis; one number for all of them needs `dimension`.
         dimension: How many axes.
 
@@ -48,22 +48,7 @@ def noise_of(shape: Shape | str, sigma: ArrayLike, dimension: int | None = None)
         >>> noise_of("uniform", 5.0, 2).largest_box([1.0, 1.0])  # 1 / (3 * 25)
         0.0133333
     """
-    try:
-        named = Shape(shape)
-    except ValueError:
-        raise InvalidParameter("noise", shape, f"be one of {', '.join(Shape)}") from None
-    scales = axis_scales("sigma", sigma, dimension)
-    match named:
-        case Shape.UNIFORM:
-            return ProductNoise(Kind.UNIFORM, scales)
-        case Shape.GAUSSIAN:
-            return ProductNoise(Kind.GAUSSIAN, scales)
-        case Shape.LAPLACE:
-            return ProductNoise(Kind.LAPLACE, scales)
-        case Shape.BALL:
-            return RoundNoise.ball(scales)
-        case _:
-            assert_never(named)
+    return VECTOR_NOISES.named(name)(axis_scales("sigma", sigma, dimension))
 
 
 def published(noise: VectorNoise, values: ArrayLike, steps: Floats, words: Words) -> Floats:

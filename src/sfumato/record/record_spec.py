@@ -18,7 +18,7 @@ from sfumato.core.randomness import Randomness
 from sfumato.record.attributes import LEARNT, AnyCoupling
 from sfumato.record.coupling.coupling import Interval
 from sfumato.record.coupling.joint_mixture import JointMixture
-from sfumato.record.published_noise import Shape, noise_of
+from sfumato.record.published_noise import VECTOR_NOISES, noise_of
 from sfumato.record.vector_noise import CorrelatedNoise, VectorNoise, axis_scales
 from sfumato.tables.cells import Missing
 from sfumato.tables.frames import column_list
@@ -66,7 +66,7 @@ class RecordSpec:
     columns: Sequence[str] = field(kw_only=False)
     accuracy: ArrayLike
     sigma: ArrayLike | None = None
-    noise: str = Shape.BALL
+    noise: str = "ball"
     coupling: AnyCoupling = LEARNT
     target_delta: float | None = None
     attacker: float | None = None
@@ -83,20 +83,21 @@ class RecordSpec:
     beside: PassThrough = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.noise not in (*Shape, BEST):
-            raise InvalidParameter("noise", self.noise, f"be one of {', '.join((*Shape, BEST))}")
+        if self.noise not in (*VECTOR_NOISES, BEST):
+            raise InvalidParameter(
+                "noise", self.noise, f"be one of {', '.join((*VECTOR_NOISES, BEST))}"
+            )
         if self.attacker is not None and self.noise != BEST:
             raise InvalidParameter("attacker", self.attacker, "come with the best noise")
         if self.target_delta is not None and self.noise == BEST:
             raise InvalidParameter("noise", BEST, "come with sigma, not with target_delta")
-        if self.correlation is not None and self.noise != Shape.GAUSSIAN:
+        if self.correlation is not None and self.noise != "gaussian":
             raise InvalidParameter("correlation", "given", "come with gaussian noise")
         if self.missing not in (Missing.REFUSE, Missing.DROP):
             rule = "be refuse or drop: a number has no symbol to stand for it, people no moments"
             raise InvalidParameter("missing", self.missing, rule)
         checked = {
             "columns": tuple(column_list("columns", self.columns)),
-            "noise": str(self.noise),
             "target_delta": _probability("target_delta", self.target_delta),
             "attacker": _probability("attacker", self.attacker),
             "order": choice("order", Order, self.order),

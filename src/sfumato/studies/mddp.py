@@ -76,7 +76,7 @@ from sfumato.record.attack.chain_bound import chain_bound
 from sfumato.record.attack.coupled_attack import coupled_disclosure
 from sfumato.record.attack.paper_rates import disclosure_rates, equation_estimates
 from sfumato.record.attack.point_cloud import cloud_shares
-from sfumato.record.coupling.coupled_people import Cloud, CoupledPrior
+from sfumato.record.coupling.coupled_prior import Cloud, CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of

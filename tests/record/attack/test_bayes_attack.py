@@ -290,7 +290,7 @@ def problems(draw: st.DrawFn) -> tuple[JointMixture, VectorNoise, float]:
 @given(problems())
 @example((joint(LINES["normal"]), made("thin", [0.05]), 0.01))
 @example((joint(LINES["limited"]), made("ring", [0.5]), 0.01))
-@settings(max_examples=30)
+@settings(max_examples=16)
 def test_knowing_a_prior_never_hurts(problem: tuple[JointMixture, VectorNoise, float]) -> None:
     prior, noise, eps = problem
     found = bayes_disclosure(prior, noise, eps)
@@ -301,14 +301,14 @@ def test_knowing_a_prior_never_hurts(problem: tuple[JointMixture, VectorNoise, f
 
 
 @given(problems())
-@settings(max_examples=30)
+@settings(max_examples=16)
 def test_hearing_more_never_hurts(problem: tuple[JointMixture, VectorNoise, float]) -> None:
     prior, noise, eps = problem
     assert bayes_disclosure(prior, noise, eps).delta >= prior_disclosure(prior, eps) * (1 - 0.01)
 
 
 @given(problems(), st.floats(1.05, 3))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_less_accuracy_is_easier(
     problem: tuple[JointMixture, VectorNoise, float], more: float
 ) -> None:
@@ -343,7 +343,9 @@ def test_a_guess_without_any_answer_is_the_best_interval(prior: str, eps: float)
     [
         *((name, 2, *pair) for name in ("uniform", "laplace") for pair in PAIRS),
         ("gaussian", 2, 1.0, 0.5),
-        ("laplace", 4, 1.0, 0.5),
+        ("uniform", 3, 5.0, 1.0),
+        ("uniform", 4, 5.0, 1.0),
+        pytest.param("laplace", 4, 1.0, 0.5, marks=SLOW),
         pytest.param("uniform", 4, 3.0, 0.5, marks=SLOW),
     ],
 )

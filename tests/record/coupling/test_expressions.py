@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.coupling.expressions import LONGEST, Expression, parse_equation, quoted
@@ -67,6 +68,24 @@ def by_python(text: str, point: dict[str, float]) -> float:
         return float(eval(wrapped(text), {**tools, **values}))
 
 
+def enclosed(
+    expression: Expression, box: dict[str, tuple[float, float]], pieces: int = 1
+) -> tuple[float, float]:
+    """Hull of the enclosures of a box, with names that stand there twice cut into pieces."""
+    repeated = [name for name in expression.names if expression.appearances(name) > 1]
+    boxes: dict[str, tuple[ArrayLike, ArrayLike]] = {name: box[name] for name in expression.names}
+    for name in repeated if pieces > 1 else ():
+        low, high = box[name]
+        if math.isfinite(high - low):
+            shape = [-1 if other == name else 1 for other in repeated]
+            edges = np.linspace(low, high, pieces + 1)
+            boxes[name] = edges[:-1].reshape(shape), edges[1:].reshape(shape)
+    bottom, top = expression.enclosures(boxes)
+    if np.all(np.isnan(bottom)):
+        return math.nan, math.nan
+    return float(np.nanmin(bottom)), float(np.nanmax(top))
+
+
 @given(expressions, st.fixed_dictionaries({name: ends for name in NAMES}))
 def test_text_means_what_it_means_in_python(text: str, point: dict[str, float]) -> None:
     expression = Expression.parse(text)
@@ -82,7 +101,7 @@ def test_text_means_what_it_means_in_python(text: str, point: dict[str, float]) 
     assert low <= expected <= high
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(expressions, places())
 @example("x**2", ({"x": (-2.0, 3.0)}, {"x": 0.0}))
 @example("(x - y)/(x - y)", ({"x": (1.0, 2.0), "y": (1.0, 2.0)}, {"x": 2.0, "y": 1.0}))
@@ -95,11 +114,11 @@ def test_an_enclosure_contains_every_value(
     value = float(expression(point))
     assume(math.isfinite(value))
     for pieces in (1, 7):
-        low, high = expression.range(box, pieces)
+        low, high = enclosed(expression, box, pieces)
         assert low <= value <= high
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(rational, places())
 def test_an_enclosure_contains_the_exact_value(
     text: str, place: tuple[dict[str, tuple[float, float]], dict[str, float]]
@@ -111,7 +130,7 @@ def test_an_enclosure_contains_the_exact_value(
     except ZeroDivisionError:
         return
     expression = Expression.parse(text)
-    low, high = expression.range(box, 3)
+    low, high = enclosed(expression, box, 3)
     assert low == -math.inf or Fraction(low) <= exact
     assert high == math.inf or exact <= Fraction(high)
 
@@ -121,14 +140,8 @@ def test_more_pieces_never_enclose_less_tightly(
     text: str, box: dict[str, tuple[float, float]]
 ) -> None:
     expression = Expression.parse(text)
-    try:
-        coarse = expression.range(box)
-    except InvalidParameter:
-        return
-    try:
-        fine = expression.range(box, 8)
-    except InvalidParameter:  # smaller pieces may show that it is defined nowhere
-        return
+    coarse, fine = enclosed(expression, box), enclosed(expression, box, 8)
+    assume(not math.isnan(fine[0]))  # smaller pieces may show that it is defined nowhere
     room = [1e-12 * (1 + abs(end)) if math.isfinite(end) else 0.0 for end in coarse]
     assert coarse[0] - room[0] <= fine[0] <= fine[1] <= coarse[1] + room[1]
 
@@ -161,19 +174,20 @@ def test_more_pieces_never_enclose_less_tightly(
 def test_ranges_of_single_names_are_tight(
     text: str, box: tuple[float, float], expected: tuple[float, float]
 ) -> None:
-    assert Expression.parse(text).range({"x": box}) == pytest.approx(expected, rel=1e-14, abs=1e-14)
+    assert enclosed(Expression.parse(text), {"x": box}) == pytest.approx(
+        expected, rel=1e-14, abs=1e-14
+    )
 
 
 def test_the_papers_regression_is_enclosed_within_a_percent() -> None:
-    low, high = Expression.parse(REGRESSION).range({"h": (150, 190)}, pieces=64)
+    low, high = enclosed(Expression.parse(REGRESSION), {"h": (150, 190)}, pieces=64)
     assert 0.99 * 1026.88 < low <= 1026.88
     assert 1861.68 <= high < 1.01 * 1861.68
 
 
 @pytest.mark.parametrize("text", ["sqrt(-1 - x**2)", "log(-exp(x))", "(0 - 1 - abs(x))**0.5"])
 def test_what_is_nowhere_defined_has_no_range(text: str) -> None:
-    with pytest.raises(InvalidParameter, match="defined somewhere"):
-        Expression.parse(text).range({"x": (-1, 1)})
+    assert np.all(np.isnan(Expression.parse(text).enclosures({"x": (-1, 1)})))
 
 
 def test_columns_are_broadcast_and_undefined_values_are_not_finite() -> None:
@@ -282,7 +296,7 @@ def test_long_text_is_read_or_refused_but_never_breaks(text: str) -> None:
     except InvalidParameter:
         return
     expression({"x": 1.0})
-    expression.range({"x": (0.0, 1.0)})
+    enclosed(expression, {"x": (0.0, 1.0)})
 
 
 alphabet = st.sampled_from([*"xy019.e+-*/()=` \n_:[]'\"{}<>!,@%&|^~\\#é²ﬁ\x00", "sqrt", "**", "e9"])
@@ -334,6 +348,6 @@ def test_missing_and_strange_columns_are_named_but_not_quoted() -> None:
         Expression.parse("x")({"x": ["secret"]})
     assert "secret" not in str(caught.value)
     with pytest.raises(InvalidParameter, match="interval of 'x' must be low <= high"):
-        Expression.parse("x").range({"x": (2.0, 1.0)})
+        enclosed(Expression.parse("x"), {"x": (2.0, 1.0)})
     with pytest.raises(InvalidParameter, match="low <= high"):
-        Expression.parse("x").range({"x": (math.nan, 1.0)})
+        enclosed(Expression.parse("x"), {"x": (math.nan, 1.0)})

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.coupling.joint_mixture import MOST_COMPONENTS, JointMixture
+from sfumato.record.coupling.joint_mixture import JointMixture
+from sfumato.record.coupling.kernel_density import MOST_COMPONENTS
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ def grid(model: JointMixture, cells: int = 500) -> tuple[Floats, Floats, Floats]
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_densities_integrate_to_1(domain: Any) -> None:
-    model = PAIR.within(domain)
+    model = JointMixture(PAIR.weights, PAIR.means, PAIR.covariances, domain)
     assert grid(model)[2].sum() == pytest.approx(1.0, rel=1e-4)
     if domain is not None:
         assert model.density([[-9.0, 9.0]])[0] == 0
@@ -99,7 +100,7 @@ def test_little_mass_in_space_is_found() -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("domain", [None])
 def test_a_marginal_is_the_joint_summed_over_the_other(axis: int, domain: Any) -> None:
-    model = PAIR.within(domain)
+    model = JointMixture(PAIR.weights, PAIR.means, PAIR.covariances, domain)
     first, second, table = grid(model)
     places = (first, second)[axis]
     step = places[1] - places[0]
@@ -111,7 +112,7 @@ def test_a_marginal_is_the_joint_summed_over_the_other(axis: int, domain: Any) -
 @pytest.mark.parametrize("domain", [None])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_independent_attributes_keep_their_marginals(domain: Any, axis: int) -> None:
-    model = PAIR.within(domain)
+    model = JointMixture(PAIR.weights, PAIR.means, PAIR.covariances, domain)
     apart = model.independent()
     assert apart is not None
     low, high = model.bounds
@@ -241,7 +242,7 @@ def test_draws_have_the_moments_of_the_mixture(rng: np.random.Generator) -> None
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=2))
 @settings(max_examples=20)
 def test_units_change_nothing_but_the_scale(units: list[float]) -> None:
-    model = PAIR.within([[-2.0, 3.0], [-INF, 1.0]])
+    model = JointMixture(PAIR.weights, PAIR.means, PAIR.covariances, [[-2.0, 3.0], [-INF, 1.0]])
     scaled = model.scaled(units)
     point = np.array([[0.3, -0.2]])
     assert scaled.density(point / units)[0] == pytest.approx(
@@ -340,7 +341,7 @@ def test_records_that_are_none_are_refused_unquoted(make: Any, records: Any) -> 
 )
 def test_bad_domains_are_refused_by_name(domain: Any) -> None:
     with pytest.raises(InvalidParameter) as refusal:
-        PAIR.within(domain)
+        JointMixture(PAIR.weights, PAIR.means, PAIR.covariances, domain)
     assert refusal.value.name == "domain"
 
 

@@ -26,7 +26,7 @@ from sfumato.record.attack.bayes_attack import Found, Way
 from sfumato.record.attack.box_search import unlimited
 from sfumato.record.attack.point_cloud import best_cloud_boxes, posterior_weights
 from sfumato.record.constants import CONFIDENCE, THREADS
-from sfumato.record.coupling.coupled_people import Cloud, CoupledPrior
+from sfumato.record.coupling.coupled_prior import Cloud, CoupledPrior
 from sfumato.record.noise_form import NoiseForm
 from sfumato.record.vector_noise import VectorNoise, axis_scales, reach_of, uniforms
 

@@ -22,7 +22,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.attack.coupled_attack import attacked_rows, checked_half
-from sfumato.record.coupling.coupled_people import CoupledPrior
+from sfumato.record.coupling.coupled_prior import CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling, Interval
 from sfumato.record.vector_noise import VectorNoise
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Bools, Floats
 
-Mask = Bools
 Solutions = Callable[[Floats], Floats]
 """What an equation gives at some points, one a row: solutions, padded with nan."""
 
 _COARSE, _MOST = 256, 8_192
+"""Cells to begin with, and at most: each takes as many solutions as it has corners."""
 _HALVINGS = 64
 _WIDER = 0.25
+"""Part of what solutions at corners differ by that is added at both ends: an equation may turn."""
 _BORDER = 1 / 64
 """Cells in which the number of solutions changes are halved until they are that small."""
 
@@ -74,7 +75,7 @@ def _corner_values(solutions: Solutions, cells: Floats) -> Floats:
     return np.moveaxis(found.reshape(len(places), cells.shape[1], -1), 0, 1)
 
 
-def _compared(corners: Floats, wanted: tuple[float, float]) -> tuple[Mask, Mask]:
+def _compared(corners: Floats, wanted: tuple[float, float]) -> tuple[Bools, Bools]:
     """Whether some solution may be as wanted, and whether all such lie about there throughout."""
     low, high = _ends(corners, axis=1)
     uneven = np.asarray(np.isnan(corners).any(axis=1) & ~np.isnan(corners).all(axis=1))

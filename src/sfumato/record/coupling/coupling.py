@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
-from sfumato.core.digest import content, digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.coupling.equations import Equation, Function, Relation, Sides
 from sfumato.record.coupling.polynomial import fitted_polynomial
@@ -27,8 +26,11 @@ from sfumato.record.coupling.polynomial import fitted_polynomial
 Interval = tuple[float, float]
 
 _MOST_ATTRIBUTES = 8
+"""Attributes of a Python function: its values are looked at on a grid of them."""
 _SAMPLES = 4096
+"""Points at which an equation is asked whether it has solutions."""
 _MOST_SOLUTIONS = 64
+"""More of them at one point leave an attribute open."""
 _WIDENED = 1e-9
 """Part of an interval by which what remains of it is widened."""
 _STEP = 6e-6
@@ -73,12 +75,6 @@ class FullCoupling:
             raise InvalidParameter("coupling", self.attributes or self.text, rule)
         domains = {name: _domain(self.domains, name) for name in self.attributes}
         object.__setattr__(self, "domains", MappingProxyType(domains))
-
-    @property
-    def fingerprint(self) -> str:
-        """Identifies the equation by its text, what it ties, and what it leaves unexplained."""
-        ties = (self.attributes, self.domains, self.text, self.residual)
-        return digest("coupling", content(ties))
 
     @classmethod
     def equation(cls, text: str, domains: Mapping[str, Interval]) -> FullCoupling:

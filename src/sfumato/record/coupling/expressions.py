@@ -29,7 +29,6 @@ LONGEST = 4000
 """Characters that an expression may have."""
 _DEEPEST = 50
 _LARGEST_EXPONENT = 100.0
-_MOST_BOXES = 1 << 16
 _FUNCTIONS = ("sqrt", "exp", "log", "abs")
 _ALLOWED = (
     "be arithmetic: numbers, names (`in backquotes` if they are no plain words), "
@@ -133,48 +132,6 @@ class Expression:
         with np.errstate(all="ignore"):
             low, high = _run(self._steps, pairs, point, ON_INTERVALS)
         return low, high
-
-    def range(
-        self, intervals: Mapping[str, tuple[float, float]], pieces: int = 1
-    ) -> tuple[float, float]:
-        """Enclose every value that the expression takes, by interval arithmetic.
-
-        Exact up to rounding if every name appears once. The others are taken to be independent
-        at each appearance, which widens the enclosure: by less, the smaller their pieces.
-
-        Args:
-            intervals: Where each attribute lies.
-            pieces: Cut the intervals of names that appear more than once in so many (fewer if
-                there are many such names), and unite what is enclosed for each.
-
-        Raises:
-            InvalidParameter: The expression is defined nowhere in the intervals.
-
-        Examples:
-            >>> weight = Expression.parse("261.88 - 7.35*height + 0.083*height**2")
-            >>> weight.range({"height": (150, 190)})
-            (732.88, 2155.68)
-            >>> weight.range({"height": (150, 190)}, pieces=64)
-            (1022.29, 1866.27)
-            >>> Expression.parse("x**2").range({"x": (-2, 3)})
-            (0.0, 9.0)
-        """
-        repeated = [name for name in self.names if self.appearances(name) > 1]
-        each = max(1, min(pieces, int(_MOST_BOXES ** (1 / max(1, len(repeated))))))
-        boxes: dict[str, tuple[ArrayLike, ArrayLike]] = {}
-        for name in self.names:
-            low, high = _entry(intervals, name)
-            if name in repeated and each > 1 and math.isfinite(high - low):
-                shape = [-1 if other == name else 1 for other in repeated]
-                edges = np.linspace(low, high, each + 1)
-                boxes[name] = (edges[:-1].reshape(shape), edges[1:].reshape(shape))
-            else:
-                boxes[name] = (low, high)
-        bottom, top = self.enclosures(boxes)
-        if np.all(np.isnan(bottom)):
-            rule = "be defined somewhere in the intervals of its attributes"
-            raise InvalidParameter("coupling", self.text, rule)
-        return float(np.nanmin(bottom)), float(np.nanmax(top))
 
 
 def parse_equation(text: str) -> tuple[Expression, Expression]:

@@ -20,24 +20,52 @@ from scipy import special, stats
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
-from sfumato.core.digest import digest
+from sfumato.core.compiled import njit
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.mixture import fitted_mixture
-from sfumato.record.coupling.mixture_loops import mixture_density
+from sfumato.record.coupling.kernel_density import (
+    MOST_COMPONENTS,
+    MOST_FITTED,
+    bandwidth_of,
+    kernels,
+)
 
-MOST_COMPONENTS = 250
 _REACH = 8.0
-_SHRINKING = 1.15
+"""Deviations beyond which next to nothing of a component lies: 1e-15 of it."""
+_NEGLIGIBLE = 200.0
+"""Squared distances, in deviations, beyond which a component counts for nothing."""
 _POINTS = 2**14
+"""Even points over which mutual information is averaged: a thousandth of it."""
 _MOST_KERNEL_AXES = 6
-_MOST_HALVINGS = 8
-_LEAST_ASKED = 16
-_CLEARLY = 0.02
-"""By how much the mean logarithm of a density must rise for a smaller bandwidth."""
-_RAREST = 1e-12
-"""What a density counts as at least, where a bandwidth is chosen."""
-_MOST_FITTED = 20_000
-"""Records that a mixture is fitted to, at about even distances; more change nothing."""
+
+
+@njit(cache=True, nogil=True)
+def _mixture_density(points: Floats, heights: Floats, means: Floats, whiteners: Floats) -> Floats:
+    """Density at each point.
+
+    Args:
+        points: One a row.
+        heights: Weight of each component, times its density at its mean.
+        means: Of the components.
+        whiteners: Inverses of the lower triangular roots of their covariances.
+    """
+    count, size = points.shape
+    found = np.zeros(count)
+    off = np.empty(size)
+    for place in range(count):
+        for component in range(len(heights)):
+            squared = 0.0
+            for row in range(size):
+                off[row] = points[place, row] - means[component, row]
+                reduced = 0.0
+                for column in range(row + 1):
+                    reduced += whiteners[component, row, column] * off[column]
+                squared += reduced * reduced
+                if squared > _NEGLIGIBLE:
+                    break
+            if squared <= _NEGLIGIBLE:
+                found[place] += heights[component] * math.exp(-0.5 * squared)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +158,7 @@ class JointMixture:
         """
         table = _records(records)
         centre, spread = table.mean(axis=0), table.std(axis=0)
-        scaled = ((table - centre) / spread)[:: max(1, len(table) // _MOST_FITTED)]
+        scaled = ((table - centre) / spread)[:: max(1, len(table) // MOST_FITTED)]
         different = len(np.unique(scaled, axis=0))
         tried = range(1, min(checks.count("most", most), different) + 1)
         counts = tried if components is None else [checks.count("components", components)]
@@ -168,18 +196,14 @@ class JointMixture:
         if table.shape[1] > _MOST_KERNEL_AXES:
             rule = f"have at most {_MOST_KERNEL_AXES} columns"
             raise InvalidParameter("records", table.shape[1], rule)
-        width = _bandwidth(table) if bandwidth is None else bandwidth
-        return cls(*_kernels(table, checks.positive("bandwidth", width)), domain)
+        if bandwidth is None:
+            bandwidth = bandwidth_of(table, lambda parts, at: cls(*parts).density(at))
+        return cls(*kernels(table, checks.positive("bandwidth", bandwidth)), domain)
 
     @property
     def dimension(self) -> int:
         """How many attributes."""
         return int(self.means.shape[1])
-
-    @property
-    def fingerprint(self) -> str:
-        """Identifies the model."""
-        return digest("joint mixture", self.weights, self.means, self.covariances, self.domain)
 
     @property
     def covariance(self) -> Floats:
@@ -210,7 +234,7 @@ class JointMixture:
         factors = np.linalg.cholesky(self.covariances)
         roots = np.prod(np.diagonal(factors, axis1=1, axis2=2), axis=1)
         heights = self.weights / ((2 * math.pi) ** (0.5 * self.dimension) * roots)
-        total = mixture_density(places, heights, self.means, np.linalg.inv(factors))
+        total = _mixture_density(places, heights, self.means, np.linalg.inv(factors))
         within = np.all((places >= self.domain[:, 0]) & (places <= self.domain[:, 1]), axis=1)
         return np.where(within, total / self.mass, 0.0)
 
@@ -301,10 +325,6 @@ class JointMixture:
         ]
         return max(float(np.mean(logs[0] - logs[1] - logs[2])), 0.0)
 
-    def within(self, domain: ArrayLike | None) -> JointMixture:
-        """The same limited to a domain."""
-        return JointMixture(self.weights, self.means, self.covariances, domain)
-
     def scaled(self, units: ArrayLike) -> JointMixture:
         """The same in other units of the attributes: every value divided by its unit."""
         each = np.asarray(units, dtype=np.float64)
@@ -360,46 +380,3 @@ def _domain(domain: ArrayLike | None, size: int) -> Floats:
     if not np.all(given[:, 0] < given[:, 1]):
         raise InvalidParameter("domain", "an empty one", "be intervals LOW:HIGH with LOW < HIGH")
     return checks.read_only(given)
-
-
-def _bandwidth(table: Floats) -> float:
-    """Scott's rule, or the part of it with which every other record is clearly likelier."""
-    rows, size = table.shape
-    scott = float(rows ** (-1 / (size + 4)))
-    some = table[:: max(1, rows // _MOST_FITTED)]
-    taught, asked = some[::2], some[1::2]
-    if len(asked) < _LEAST_ASKED or np.linalg.matrix_rank(np.cov(taught.T)) < size:
-        return scott
-    best, chosen = -np.inf, scott
-    for halvings in range(_MOST_HALVINGS + 1):
-        width = scott * 0.5**halvings
-        density = JointMixture(*_kernels(taught, width)).density(asked)
-        score = float(np.mean(np.log(np.maximum(density, _RAREST))))
-        if score > best + _CLEARLY:
-            best, chosen = score, width
-    return chosen
-
-
-def _kernels(table: Floats, width: float) -> tuple[Floats, Floats, Floats]:
-    """Weights, means and covariances of a kernel density; close records share a component."""
-    rows = len(table)
-    covariance = checks.positive_definite("covariance", np.atleast_2d(np.cov(table.T, ddof=1)))
-    factor = np.linalg.cholesky(covariance)
-    white = np.linalg.solve(factor, (table - table.mean(axis=0)).T).T
-    cell = 0.35 * width
-    while True:
-        places, group = np.unique(np.floor(white / cell), axis=0, return_inverse=True)
-        if len(places) <= MOST_COMPONENTS:
-            break
-        cell *= _SHRINKING
-    shares = np.bincount(group.ravel(), minlength=len(places)).astype(np.float64)
-    sums = np.stack([np.bincount(group.ravel(), column) for column in table.T], axis=1)
-    means = sums / shares[:, None]
-    spreads = np.repeat((width**2 * covariance)[None], len(places), axis=0)
-    off = table - means[group.ravel()]
-    np.add.at(
-        spreads,
-        group.ravel(),
-        off[:, :, None] * off[:, None, :] / shares[group.ravel(), None, None],
-    )
-    return shares / rows, means, spreads

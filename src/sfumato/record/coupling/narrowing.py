@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Bools, Floats
 
-Mask = Bools
+Possible = Callable[[Floats], Bools]
 
 _ROUNDS = 60
+"""Cuts at most, for an equation that leaves boxes undecided everywhere."""
 _FRONT, _PARTS = 64, 8
 """So many boxes are cut at a time, each into so many."""
 _FINEST = 1e-6
 """Relative width of the boxes at which narrowing stops."""
 _CELLS = 1 << 16
+"""Cells of a grid on which a Python function is looked at."""
 _SHRINKS = 0.99
+"""Part of its width that an interval must lose for another round to be worth it."""
 
 
-def enclosed(
-    possible: Callable[[Floats], Mask], box: Floats, pieces: int, fine: Mask
-) -> Floats | None:
+def enclosed(possible: Possible, box: Floats, pieces: int, fine: Bools) -> Floats | None:
     """The hull of all boxes that may hold a solution, by branch and prune; None if none does.
 
     Args:
@@ -54,7 +55,12 @@ def enclosed(
 
 
 def _outermost(
-    possible: Callable[[Floats], Mask], box: Floats, place: int, side: int, pieces: int, axes: Mask
+    possible: Possible,
+    box: Floats,
+    place: int,
+    side: int,
+    pieces: int,
+    axes: Bools,
 ) -> float | None:
     """The first value of an attribute, from one side, whose box cannot be dropped."""
     width = box[1] - box[0]
@@ -121,7 +127,7 @@ def sampled(
     return box
 
 
-def _near_zero(corners: Floats) -> Mask:
+def _near_zero(corners: Floats) -> Bools:
     """Cells of a grid whose corners, and as much again as they differ, reach zero."""
     low = high = corners
     with np.errstate(all="ignore"):

@@ -22,8 +22,11 @@ Roots = tuple[Indices, Floats]
 Bracket = tuple[Indices, Floats, Floats]
 
 _POINTS = 257
+"""Points of an interval at which an equation is looked at."""
 _ROWS = 1024
+"""Equations that are looked at together: a quarter of a million numbers."""
 _HALVINGS = 80
+"""Halvings and golden sections at most: 58 of the latter reach `_CLOSE`."""
 _NOISE = 1e-13
 """What rounding may leave of an equation that holds, as a part of its size."""
 _CLOSE = 1e-12

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.coupling.coupled_people import CoupledPrior, domains_of
+from sfumato.record.coupling.coupled_prior import CoupledPrior, domains_of
 from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture
 
