@@ -165,7 +165,7 @@ def sparse_large() -> None:
     joints = np.tile(case.chain.initial, (8, 1))
     which, moments, drifts = np.arange(8), np.zeros(8, dtype=np.int64), np.zeros(8)
     work = np.empty(case.chain.size)
-    carried = best(lambda: case.chain.carry(joints, moments, drifts, which, work), 8)
+    carried = best(lambda: case.chain.carrier(joints, moments, drifts, which, work)(), 8)
     known = case.chain.known
     print("\n## Grid of 100 x 100 cells, sparse chain\n")
     print(f"entries {known.nnz:,}; carrying a belief {carried:,.0f} us")

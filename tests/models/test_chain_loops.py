@@ -83,7 +83,7 @@ def test_many_streams_move_as_each_would_alone(order: int) -> None:
         moments, drifts = np.arange(streams), draw.random(streams) * 1e-12
         before = joints.copy(), moments.copy(), drifts.copy()
         which = np.array([5, 0, 3, 2])
-        chain.carry(joints, moments, drifts, which, np.empty(contexts))
+        chain.carrier(joints, moments, drifts, which, np.empty(contexts))()
         for stream in range(streams):
             joint = before[0][stream].reshape(chain.initial.shape)
             belief = Belief(joint, min(stream, order - 1), float(before[2][stream]))

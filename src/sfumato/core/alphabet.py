@@ -71,6 +71,17 @@ class Alphabet:
         cells = [(row, column) for row in range(height) for column in range(width)]
         return cls([f"{row},{column}" for row, column in cells], cells)
 
+    @classmethod
+    def occurring(cls, sequences: Iterable[Sequence[Label]]) -> Self:
+        """The symbols that occur in recorded sequences, sorted: numbers first, then names.
+
+        Examples:
+            >>> Alphabet.occurring([["b", "a"], ["a", 3]]).labels
+            (3, 'a', 'b')
+        """
+        found = {label for sequence in sequences for label in sequence}
+        return cls(sorted(found, key=lambda label: (isinstance(label, str), label)))
+
     def __len__(self) -> int:
         return len(self.labels)
 

@@ -110,8 +110,7 @@ class PatternLibrary:
         """
         paths = list(sequences)
         if alphabet is None:
-            found = {label for path in paths for label in path}
-            alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
+            alphabet = Alphabet.occurring(paths)
         size = checks.count("width", width, at_most=limits.BATCH)
         streams = [_cut(alphabet.indices(path).tolist(), size) for path in paths]
         counts = Counter(pattern for stream in streams for pattern in stream)

@@ -149,8 +149,7 @@ class MarkovChain:
         """
         paths = recorded_paths(sequences, stream, value)
         if alphabet is None:
-            found = {label for path in paths for label in path}
-            alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
+            alphabet = Alphabet.occurring(paths)
         size, order = len(alphabet), checks.count("order", order)
         counts = count_transitions((alphabet.indices(path) for path in paths), size, order)
         return cls(alphabet, order, *smoothed_parts(counts, order, smoothing, floor))
@@ -207,19 +206,14 @@ class MarkovChain:
         """Belief about the next value, given the belief about the current one."""
         moved = np.array(belief.joint.reshape(1, -1))
         moment, drift = np.array([belief.axis]), np.array([belief.drift])
-        self.carry(moved, moment, drift, np.zeros(1, dtype=np.int64), np.empty(moved.size))
+        self.carrier(moved, moment, drift, np.zeros(1, dtype=np.int64), np.empty(moved.size))()
         axis = min(belief.axis + 1, self.order - 1)
         return Belief(moved.reshape(belief.joint.shape), axis, float(drift[0]))
 
-    def carry(
-        self,
-        joints: Floats,
-        moments: Ints,
-        drifts: Floats,
-        which: Ints,
-        work: Floats,
-    ) -> None:
-        """Carry the joints of many streams, one row each, one moment forward in place.
+    def carrier(
+        self, joints: Floats, moments: Ints, drifts: Floats, which: Ints, work: Floats
+    ) -> Callable[[], None]:
+        """What carries the joints of many streams, one row each, one moment forward in place.
 
         Args:
             joints: Rows of `size**order` weights, oldest value most significant.
@@ -228,17 +222,6 @@ class MarkovChain:
             which: The rows to carry.
             work: Work space, as long as a row.
         """
-        self.carrier(joints, moments, drifts, which, work)()
-
-    def carrier(
-        self,
-        joints: Floats,
-        moments: Ints,
-        drifts: Floats,
-        which: Ints,
-        work: Floats,
-    ) -> Callable[[], None]:
-        """`carry` of the same arrays, to be called again and again."""
         from sfumato.models.chain_loops import advance_dense, advance_sparse
 
         known, streams = self.known, (joints, moments, drifts, which)

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.core import checks
-from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.digest import digest
@@ -106,8 +106,7 @@ class PairChain:
         """Fit it to recorded sequences, or to a frame; arguments as in `MarkovChain.fit`."""
         paths = recorded_paths(sequences, stream, value)
         if alphabet is None:
-            found: set[Label] = {label for path in paths for label in path}
-            alphabet = Alphabet(sorted(found, key=lambda label: (isinstance(label, str), label)))
+            alphabet = Alphabet.occurring(paths)
         codes = [alphabet.indices(path) for path in paths]
         return cls.of_places(alphabet, codes, smoothing, floor)[0]
 

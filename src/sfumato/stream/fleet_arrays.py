@@ -226,7 +226,7 @@ class StreamArrays:
 
         def part(rows: slice, worker: int) -> None:
             streams = (self.joints, self.moments, self.drifts, which[rows])
-            self.chain.carry(*streams, self._work[worker][4])
+            self.chain.carrier(*streams, self._work[worker][4])()
 
         self._shared(len(which), part)
 
