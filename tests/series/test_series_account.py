@@ -23,7 +23,7 @@ from sfumato.noise.curves import (
 )
 from sfumato.noise.gaussian_noise import GaussianNoise
 from sfumato.series.series_account import (
-    GaussianFilter,
+    GaussianAccount,
     paper_delta,
     paper_deviation,
     paper_epsilon,
@@ -311,7 +311,7 @@ def _mean_after(values: Floats, loss: Floats, spent: float, step: float) -> Floa
 def test_whoever_stops_when_ahead_does_not_gain_on_the_fixed_budget(
     epsilon: float, delta: float
 ) -> None:
-    squares = GaussianFilter(epsilon, delta).most
+    squares = GaussianAccount(epsilon, delta).most
     told = [epsilon] * 61
     best, _ = best_stopping(told, squares, (1, 7))
     assert best <= delta
@@ -321,7 +321,7 @@ def test_whoever_stops_when_ahead_does_not_gain_on_the_fixed_budget(
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (4.0, 1e-6)])
 def test_what_was_spent_holds_for_whoever_stops_when_ahead(epsilon: float, delta: float) -> None:
-    begun = GaussianFilter(epsilon, delta)
+    begun = GaussianAccount(epsilon, delta)
     told = [replace(begun, squares=begun.most * n / 100, count=n).spent.epsilon for n in range(101)]
     assert told == sorted(told)
     best, passed = best_stopping(told, begun.most)
@@ -330,7 +330,7 @@ def test_what_was_spent_holds_for_whoever_stops_when_ahead(epsilon: float, delta
 
 
 def test_the_curve_of_what_was_spent_so_far_is_no_guarantee_for_whoever_stops_when_ahead() -> None:
-    squares = GaussianFilter(1.0, 1e-5).most
+    squares = GaussianAccount(1.0, 1e-5).most
     told = [0.0, *(gaussian_epsilon(math.sqrt(squares * n / 100), 1e-5) for n in range(1, 101))]
     best, _ = best_stopping(told, squares)
     assert best > 4e-5
@@ -339,9 +339,9 @@ def test_the_curve_of_what_was_spent_so_far_is_no_guarantee_for_whoever_stops_wh
 def test_the_filter_counts_the_same_in_every_order() -> None:
     told = []
     for order in itertools.permutations(NOISES):
-        budget = GaussianFilter(2.0, 1e-6)
+        budget = GaussianAccount(2.0, 1e-6)
         for noise in order:
-            budget = budget.after(noise)
+            budget = budget.charged(noise)
         told.append(budget.squares)
     assert max(told) - min(told) <= 1e-12 * max(told)
     exact = sum(1 / size**2 for size in (9.0, 14.0, 23.0, 40.0))
@@ -349,10 +349,10 @@ def test_the_filter_counts_the_same_in_every_order() -> None:
 
 
 def test_the_filter_never_undercounts_the_exact_sum() -> None:
-    budget = GaussianFilter(1e3, 1e-6)
+    budget = GaussianAccount(1e3, 1e-6)
     exact = mpmath.mpf(0)
     for noise in NOISES * 50:
-        budget = budget.after(noise)
+        budget = budget.charged(noise)
         with mpmath.workdps(40):
             exact += (mpmath.mpf(noise.steps) / mpmath.mpf(noise.deviation)) ** 2
     assert exact <= budget.squares <= exact * (1 + mpmath.mpf(10) ** -12)
@@ -362,37 +362,37 @@ def test_the_filter_never_undercounts_the_exact_sum() -> None:
 
 
 def test_refusal_changes_nothing() -> None:
-    budget = GaussianFilter(1.0, 1e-6).after(NOISES[2])
+    budget = GaussianAccount(1.0, 1e-6).charged(NOISES[2])
     before = budget.spent
-    assert not budget.fits(GaussianNoise.at(1.0, 2.0))
+    assert not budget.covers(GaussianNoise.at(1.0, 2.0))
     with pytest.raises(BudgetExceeded) as refusal:
-        budget.after(GaussianNoise.at(1.0, 2.0))
+        budget.charged(GaussianNoise.at(1.0, 2.0))
     assert refusal.value.sequence == 1
     assert budget.spent == before and budget.count == 1
-    assert budget.fits(NOISES[3])
+    assert budget.covers(NOISES[3])
 
 
 @given(sizes=st.lists(st.sampled_from([5.0, 8.0, 20.0, 60.0]), min_size=1, max_size=40))
 @settings(max_examples=25)
 def test_adaptive_noises_never_pass_the_budget(sizes: list[float]) -> None:
     """The shadow is the exact curve of all that was let through."""
-    budget, kept = GaussianFilter(1.0, 1e-6), mpmath.mpf(0)
+    budget, kept = GaussianAccount(1.0, 1e-6), mpmath.mpf(0)
     for size in sizes:
         noise = GaussianNoise.at(1.0, size)
-        if budget.fits(noise):
-            budget = budget.after(noise)
+        if budget.covers(noise):
+            budget = budget.charged(noise)
             kept += mpmath.mpf(1) / mpmath.mpf(size) ** 2
         else:
             with pytest.raises(BudgetExceeded):
-                budget.after(noise)
+                budget.charged(noise)
             assert gaussian_epsilon(math.sqrt(float(kept) + 1 / size**2), 1e-6) > 0.98
     if kept:
         assert curve(float(mpmath.sqrt(kept)), 1.0) <= 1e-6
 
 
 def test_nothing_spent_is_nothing() -> None:
-    assert GaussianFilter(1.0, 1e-6).spent.epsilon == 0.0
-    begun = GaussianFilter(1.0, 1e-6).after(NOISES[0])
+    assert GaussianAccount(1.0, 1e-6).spent.epsilon == 0.0
+    begun = GaussianAccount(1.0, 1e-6).charged(NOISES[0])
     assert 0 < begun.spent.epsilon < math.inf
     assert begun.guarantee == ApproxDP(1.0, 1e-6)
 
@@ -400,4 +400,4 @@ def test_nothing_spent_is_nothing() -> None:
 def test_noise_that_its_table_does_not_hold_never_fits() -> None:
     wild = GaussianNoise.at(40.0, 1.0)
     assert wild.slack == 1.0
-    assert not GaussianFilter(1e3, 1e-6).fits(wild)
+    assert not GaussianAccount(1e3, 1e-6).covers(wild)

@@ -37,6 +37,7 @@ class SeriesState:
     Attributes:
         plan: Fingerprint of the method and the purpose.
         time: Moments that have passed.
+        spent: The sum of the charges of all events, rounded up.
         arrays: What the method remembers; a function of what was released if its state may be
             stored (`SeriesMethod.secret` is False).
     """
@@ -44,3 +45,4 @@ class SeriesState:
     plan: str
     time: int
     arrays: dict[str, Floats]
+    spent: float = 0.0

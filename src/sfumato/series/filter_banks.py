@@ -192,9 +192,20 @@ def seasonal(
         if given.size and given.min() < 0:
             raise InvalidParameter("phases", "negative ones", "be at least 0")
         given = given.astype(np.int64)
-    turns = Phases(count, given)
     label = f"bank {factor} of {count} phases{' by ' if name else ''}{name}"
-    return Estimate(label, lambda series: Bank(factor, series, turns))
+    turns = Phases(count, given)
+    return _seasonal(label, factor, turns)
+
+
+def _seasonal(label: str, factor: float, turns: Phases) -> Estimate:
+    def shifted(times: int) -> Estimate:
+        if turns.given is None:
+            return _seasonal(label, factor, turns)
+        # Phases of times that have passed are not asked for again.
+        later = np.concatenate([np.zeros(times, dtype=np.int64), turns.given])
+        return _seasonal(label, factor, Phases(turns.period, later))
+
+    return Estimate(label, lambda series: Bank(factor, series, turns), shifted)
 
 
 def _rows(period: int) -> list[tuple[float, float, float, float]]:

@@ -73,10 +73,16 @@ class Estimate:
     Attributes:
         name: Identifies the rule and its parameters.
         begin: Begins a filter for so many series.
+        shifted: Makes the same for rows that begin so many times later; None if all rows are alike.
     """
 
     name: str
     begin: Callable[[int], Filter] = field(repr=False)
+    shifted: Callable[[int], Estimate] | None = field(default=None, repr=False)
+
+    def later(self, times: int) -> Estimate:
+        """The same, for rows that begin so many times later."""
+        return self if self.shifted is None else self.shifted(times)
 
     @property
     def fingerprint(self) -> str:

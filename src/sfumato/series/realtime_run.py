@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.numerics import shown_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness
+from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.risk import Risk
 from sfumato.series.rivals.windowed import Windowed
+from sfumato.series.series_ledger import SeriesLedger, ledgered, rules_document
 from sfumato.series.series_methods import AnyMethod, series_method
 from sfumato.series.series_release import SeriesEvent, SeriesRelease, Unit, checked_series
 from sfumato.series.series_spec import SeriesSpec
@@ -45,6 +48,7 @@ class SeriesCertificate(Certificate):
         estimate: The filter after the noise; None if there is none.
         interval: What values were clamped to, before the noise and after it.
         fingerprint: Of the method and all its parameters.
+        rules: What was asked for, from which an audit makes the noise again.
     """
 
     method: str
@@ -58,6 +62,7 @@ class SeriesCertificate(Certificate):
     estimate: str | None
     interval: tuple[float, float] | None
     fingerprint: str
+    rules: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ def release_series(
     spec: SeriesSpec,
     *,
     state: Path | None = None,
+    ledger: SeriesLedger | None = None,
     name: str | None = None,
     randomness: Randomness,
     purpose: Purpose = Purpose.RELEASE,
@@ -94,6 +100,8 @@ def release_series(
         series: The values so far; None where a moment has none, which passes.
         spec: How.
         state: File to go on from.
+        ledger: Where every answer is kept, instead; rows that were answered before get their old
+            answers.
         name: Of the series, with keyed coins.
         randomness: Source of coins.
         purpose: A simulation may use seeded coins; a release may not.
@@ -108,20 +116,31 @@ def release_series(
         ('user level', [False, False, True, False])
     """
     method = series_method(spec)
-    values, clamped = _clamped(series, spec.interval)
-    if len(values) > spec.length:
-        # Of every method: also of those that know no end.
-        rule = f"have at most {spec.length} values, as many as the budget is for"
-        raise InvalidParameter("series", len(values), rule)
-    if state is None:
-        running = method.begin(randomness, name=name, purpose=purpose)
-        events = running.advance(values)
+    values, clamped = _clamped(series, spec)
+    memory: Memory
+    if ledger is not None:
+        events, memory, method = ledgered(method, spec, values, ledger, randomness, purpose)
     else:
-        if name is not None or method.secret:
+        if len(values) > spec.length:
+            # Of every method: also of those that know no end.
+            rule = f"have at most {spec.length} values, as many as the budget is for"
+            raise InvalidParameter("series", len(values), rule)
+        if state is None:
+            running = method.begin(randomness, name=name, purpose=purpose)
+            events = running.advance(values)
+        elif name is None and not method.secret:
+            events, running = continued(method, values, state, randomness, purpose)
+        else:
             rule = "come without a key, and with a method whose memory tells nothing"
             raise InvalidParameter("state", str(state), rule)
-        events, running = continued(method, values, state, randomness, purpose)
-    return _done(method, spec, values, clamped, events, running, purpose)
+        memory = running.memory
+    released = [event.released for event in events]
+    risk = method.risk(memory, released)
+    shown = [spec.within(value) for value in released]
+    pairs = zip(values[len(values) - len(shown) :], shown, strict=True)
+    errors, truths = _errors([(t, x) for t, x in pairs if t is not None and x is not None])
+    certificate = _certificate(method, spec, shown, risk, purpose)
+    return ReleasedSeries(shown, certificate, clamped, errors, truths)
 
 
 def continued(
@@ -154,34 +173,12 @@ def continued(
     return events, running
 
 
-def _done(
-    method: AnyMethod,
-    spec: SeriesSpec,
-    values: Values,
-    clamped: int,
-    events: list[SeriesEvent],
-    running: SeriesRelease,
-    purpose: Purpose,
-) -> ReleasedSeries:
-    released = [event.released for event in events]
-    risk = running.risk(released)
-    shown = [None if value is None else _within(value, spec.interval) for value in released]
-    pairs = zip(values[len(values) - len(shown) :], shown, strict=True)
-    errors, truths = _errors([(t, x) for t, x in pairs if t is not None and x is not None])
-    certificate = _certificate(method, spec, shown, risk, purpose)
-    return ReleasedSeries(shown, certificate, clamped, errors, truths)
-
-
-def _clamped(series: Values, interval: tuple[float, float] | None) -> tuple[Values, int]:
-    given = [value for value in series if value is not None]
-    checked_series(given)
-    low, high = interval or (-math.inf, math.inf)
-    outside = sum(not low <= value <= high for value in given)
-    return [None if value is None else _within(value, interval) for value in series], outside
-
-
-def _within(value: float, interval: tuple[float, float] | None) -> float:
-    return float(value) if interval is None else min(max(float(value), interval[0]), interval[1])
+def _clamped(series: Values, spec: SeriesSpec) -> tuple[list[float | None], int]:
+    """The values within the range, and how many were not."""
+    checked_series([value for value in series if value is not None])
+    given = [None if value is None else float(value) for value in series]
+    inside = [spec.within(value) for value in given]
+    return inside, sum(one != other for one, other in zip(given, inside, strict=True))
 
 
 def _errors(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -215,6 +212,7 @@ def _certificate(
         estimate=method.estimate.name if isinstance(method, Realtime) else None,
         interval=spec.interval,
         fingerprint=digest("released series", method.fingerprint),
+        rules=rules_document(method, spec, purpose),
     )
 
 

@@ -49,7 +49,7 @@ def series_guarantee(noises: Sequence[NumberNoise], delta: float) -> PureDP | Ap
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianFilter:
+class GaussianAccount:
     r"""A budget, fixed in advance, for Gaussian releases that are chosen as one goes.
 
     The noise of each release, and whether there is another one, may depend on all that was
@@ -69,8 +69,8 @@ class GaussianFilter:
         count: Number of releases so far.
 
     Examples:
-        >>> begun = GaussianFilter(1.0, 1e-5).after(GaussianNoise.at(1.0, 10.0))
-        >>> begun.fits(GaussianNoise.at(1.0, 10.0)), begun.fits(GaussianNoise.at(1.0, 1.0))
+        >>> begun = GaussianAccount(1.0, 1e-5).charged(GaussianNoise.at(1.0, 10.0))
+        >>> begun.covers(GaussianNoise.at(1.0, 10.0)), begun.covers(GaussianNoise.at(1.0, 1.0))
         (True, False)
         >>> begun.guarantee
         ApproxDP(epsilon=1.0, delta=1e-05)
@@ -90,6 +90,11 @@ class GaussianFilter:
     def guarantee(self) -> ApproxDP:
         """What all releases together keep, so far and ever."""
         return ApproxDP(self.epsilon, self.delta)
+
+    @property
+    def allowance(self) -> float:
+        """The sum of squared ratios that is left."""
+        return max(0.0, self.most - self.squares)
 
     @property
     def most(self) -> float:
@@ -120,30 +125,30 @@ class GaussianFilter:
         passed = least_level(lambda x: _passing(math.sqrt(level), x) <= part)
         return ApproxDP(up(passed + 2 * _FOR_ROUNDING * self.epsilon), self.delta)
 
-    def fits(self, noise: GaussianNoise) -> bool:
+    def covers(self, noise: GaussianNoise) -> bool:
         """Whether one more release with this noise keeps the budget."""
         more = self._with(noise)
         rounded = more.slack <= _FOR_ROUNDING * self.delta
         exact = more.error <= min(_FOR_ROUNDING, _FOR_ROUNDING * self.epsilon)
         return more.squares <= self.most and rounded and exact
 
-    def after(self, noise: GaussianNoise) -> GaussianFilter:
+    def charged(self, noise: GaussianNoise) -> GaussianAccount:
         """After one more release.
 
         Raises:
             BudgetExceeded: If it does not fit; nothing was drawn.
         """
         more = self._with(noise)
-        if not self.fits(noise):
+        if not self.covers(noise):
             ratio = up(math.sqrt(more.squares) * (1 + 4 * UNIT))
             asked = ApproxDP(gaussian_epsilon(ratio, self.delta), self.delta)
             raise BudgetExceeded("series", self.count, asked, self.guarantee)
         return more
 
-    def _with(self, noise: GaussianNoise) -> GaussianFilter:
+    def _with(self, noise: GaussianNoise) -> GaussianAccount:
         squares = up(self.squares + up(noise.ratio**2 * (1 + 4 * UNIT)))
         slack, error = up(self.slack + noise.slack), up(self.error + noise.error)
-        return GaussianFilter(self.epsilon, self.delta, squares, slack, error, self.count + 1)
+        return GaussianAccount(self.epsilon, self.delta, squares, slack, error, self.count + 1)
 
 
 @lru_cache(maxsize=64)

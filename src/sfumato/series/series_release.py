@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParam
 from sfumato.core.events import Outcome
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.guard import Guarded, guarded
+from sfumato.core.numerics import add_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Domain, Randomness, StreamCoins
 from sfumato.core.state import SeriesState
@@ -204,7 +206,8 @@ class SeriesMethod(ABC, Generic[Held]):
         memory = self.restored(state, coins)
         self.check(state.time, values)
         events = self.answers(memory, state.time, values, coins)
-        return events, SeriesState(state.plan, state.time + len(events), memory.arrays())
+        spent = reduce(add_up, (event.charge for event in events), state.spent)
+        return events, SeriesState(state.plan, state.time + len(events), memory.arrays(), spent)
 
     def begin(
         self,
@@ -226,7 +229,7 @@ class SeriesMethod(ABC, Generic[Held]):
         if not self.online:
             raise InvalidParameter("method", self.name, "be online to begin; use release")
         memory = self.memory() if state is None else self.restored(state, coins)
-        return SeriesRelease(self, memory, coins, 0 if state is None else state.time)
+        return SeriesRelease(self, memory, coins, self.start(coins) if state is None else state)
 
     def release(
         self,
@@ -255,8 +258,11 @@ class SeriesMethod(ABC, Generic[Held]):
                 rule = "be given, with keyed coins: one set for each series"
                 raise InvalidParameter("name", None, rule)
             name = f"simulated {randomness.word()}"  # one after the other from one seed
-        plan = digest("series plan", self.fingerprint, purpose.value)
-        return StreamCoins(randomness, Domain.SERIES, plan, name or "")
+        return StreamCoins(randomness, Domain.SERIES, self.plan(purpose), name or "")
+
+    def plan(self, purpose: Purpose) -> str:
+        """Fingerprint of all that shapes the answers, the purpose included."""
+        return digest("series plan", self.fingerprint, purpose.value)
 
     def risk(self, memory: Held, released: Sequence[float | None]) -> Risk | None:
         """What is expected of the error, from public things alone; None if that cannot be said."""
@@ -272,12 +278,12 @@ class SeriesRelease(Guarded):
     """
 
     def __init__(
-        self, method: SeriesMethod[Any], memory: Memory, coins: StreamCoins, time: int = 0
+        self, method: SeriesMethod[Any], memory: Memory, coins: StreamCoins, state: SeriesState
     ) -> None:
         self.method = method
         self._memory = memory
         self._coins = coins
-        self._time = time
+        self._time, self._spent = state.time, state.spent
         self._most = math.inf if method.most is None else method.most
 
     @property
@@ -289,7 +295,16 @@ class SeriesRelease(Guarded):
     @guarded
     def state(self) -> SeriesState:
         """Where it is; to be stored, unless its method is secret."""
-        return SeriesState(self._coins.plan, self._time, self._memory.arrays())
+        return self._state()
+
+    def _state(self) -> SeriesState:
+        return SeriesState(self._coins.plan, self._time, self._memory.arrays(), self._spent)
+
+    @property
+    @guarded
+    def memory(self) -> Memory:
+        """A copy of what it remembers."""
+        return self.method.restored(self._state(), self._coins)
 
     @guarded
     def risk(self, released: Sequence[float | None] = ()) -> Risk | None:
@@ -311,17 +326,19 @@ class SeriesRelease(Guarded):
             # Counted before anything is drawn: an interrupted release is one that happened.
             self._time = time + 1
             try:
-                return self.method.answer(self._memory, time, exact, self._coins.at(time))[0]
+                answer = self.method.answer(self._memory, time, exact, self._coins.at(time))
             except InvalidParameter:
                 self._time = time  # refused, so nothing was drawn
                 raise
+            self._spent = add_up(self._spent, answer[1])
+            return answer[0]
 
     @guarded
     def advance(self, values: Sequence[float | None]) -> list[SeriesEvent]:
         """Release some values, None where a moment has none: all of them, or none."""
-        before = SeriesState(self._coins.plan, self._time, self._memory.arrays())
-        events, state = self.method.step(before, values, self._coins)
-        self._memory, self._time = self.method.restored(state, self._coins), state.time
+        events, state = self.method.step(self._state(), values, self._coins)
+        self._memory = self.method.restored(state, self._coins)
+        self._time, self._spent = state.time, state.spent
         return events
 
     def skip(self) -> None:

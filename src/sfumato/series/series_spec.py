@@ -95,6 +95,12 @@ class SeriesSpec:
         spans = {Unit.USER: self.length, Unit.EVENT: 1, Unit.WINDOW: self.window}
         return min(spans[self.level], self.length)
 
+    def within(self, value: float | None) -> float | None:
+        """A value, clamped to the range if there is one."""
+        if value is None or self.interval is None:
+            return value
+        return min(max(value, self.interval[0]), self.interval[1])
+
     def pure(self, together: int) -> float:
         """Budget of pure methods for a person who may be in so many values."""
         if self.match is Match.EPSILON:
