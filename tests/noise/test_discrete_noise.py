@@ -13,7 +13,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import seeded
 from sfumato.noise.binomial_noise import BinomialNoise
 from sfumato.noise.discrete_gaussian import DiscreteGaussianNoise
-from tests.noise.test_series_noise import exact_weights
+from tests.noise.test_number_noise import exact_weights
 
 WHOLE = 2**62
 

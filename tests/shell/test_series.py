@@ -615,3 +615,54 @@ def test_parts_need_a_public_memory_and_no_key(series: Path, tmp_path: Path) -> 
         assert result.code == 2
         assert "--state" in result.err
         assert not (tmp_path / "o.csv").exists()
+
+
+# Series with a ledger ----------------------------------------------------------------------------
+
+
+def test_a_ledger_answers_each_day_once_and_an_audit_checks_it(tmp_path: Path) -> None:
+    ledger = tmp_path / "year.ledger"
+    days = ("--length", 60, "--time", "day", "--keep", "day", "--ledger", ledger)
+    outputs = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for output, count in zip(outputs, (20, 30), strict=True):
+        done(*realtime(dated(tmp_path, list(values(count))), output, *days))
+    assert told(outputs[1])[:20].tolist() == told(outputs[0]).tolist()
+    found = done("audit", outputs[1], "--ledger", ledger)
+    assert "30 rows of the ledger: chain, states, charges and budget" in found.out
+    assert "cannot be checked: the estimates" in found.out
+    assert done("audit", outputs[0], "--json").document["passed"] is True
+    assert "charges of" in done("ledger", "check", ledger).out
+    outputs[1].write_text(outputs[1].read_text().replace("2011-01-02,", "2011-01-02,1"))
+    assert call("audit", outputs[1], "--ledger", ledger).code == 1
+    refused(call("audit", tmp_path / "dated.csv"), "--model")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--resume",), "--ledger"),
+        (("--append",), "--ledger"),
+        (("--event", "day"), "--ledger"),
+        (("--ledger", "l", "--state", "s"), "--state"),
+        (("--ledger", "l", "--resume"), "interrupted run"),
+        (("--ledger", "l", "--method", "tree"), "--method"),
+        (("--ledger", "l", "--resume", "--append"), "--append"),
+    ],
+)
+def test_ledger_options_that_do_not_go_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[object, ...], word: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = dated(tmp_path, list(values(10)))
+    refused(call(*realtime(source, tmp_path / "out.csv", *options)), word)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_events_and_resumed_rows_get_their_old_answers(tmp_path: Path) -> None:
+    source = dated(tmp_path, list(values(12)), id=[f"e{row}" for row in range(12)])
+    for how, again in ((("--event", "id"), ()), ((), ("--resume",))):
+        ledger = ("--ledger", tmp_path / f"{len(how)}.ledger")
+        first, second = tmp_path / f"{len(how)}a.csv", tmp_path / f"{len(how)}b.csv"
+        done(*realtime(source, first, *how, *ledger))
+        done(*realtime(source, second, *how, *ledger, *again))
+        assert first.read_bytes() == second.read_bytes()

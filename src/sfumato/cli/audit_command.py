@@ -22,7 +22,12 @@ _COLUMNS += ["loss", "gain"]
 
 
 def audit(
-    model: options.Model,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", help="The model that `sfumato fit` wrote; none for `realtime`."
+        ),
+    ] = None,
     released: Annotated[
         list[str] | None,
         typer.Argument(
@@ -81,10 +86,13 @@ def audit(
       sfumato audit private.csv --model city.model --ledger city.ledger --against live.csv
       sfumato audit monday.csv tuesday.csv --model city.model
       sfumato audit --ledger city.ledger --model city.model
+      sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
     """
     from dataclasses import replace
 
+    from sfumato.cli.realtime_audit import audit_realtime, is_series
     from sfumato.core.checks import choice
+    from sfumato.core.errors import InvalidParameter
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
     from sfumato.stream.policy_files import beside_model, load_policy
@@ -92,9 +100,14 @@ def audit(
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
 
+    files = released or []
+    if model is None:
+        if not is_series(files, ledger):
+            raise InvalidParameter("--model", None, "be the model that `sfumato fit` wrote")
+        audit_realtime(files, ledger, separator, simulation=simulation, as_json=as_json)
+        return
     read = options.load_model(model)
     read = replace(read, stream=stream or read.stream)
-    files = released or []
     spec = _rules(files, rules, ledger)
     kept = None
     if spec.policy is not None or policy is not None:

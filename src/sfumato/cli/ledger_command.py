@@ -38,6 +38,7 @@ def check(
       sfumato ledger check city.ledger --expect-head 9600:5d41...
     """
     from sfumato.core.guarantees import LDP, SIP
+    from sfumato.core.numerics import shown_up
     from sfumato.store.ledger_check import check_ledger
     from sfumato.store.protocol import Head
 
@@ -46,6 +47,8 @@ def check(
         print_json({"passed": report.passed, **asdict(report)})
     else:
         most = f"{SIP(report.largest_leakage)} and {LDP(report.largest_model_free)}"
+        if report.job != "release":  # charges in the unit of its account
+            most = f"charges of {shown_up(report.largest_leakage)} by {report.job}"
         print_line(f"{report.rows:,} rows, {report.streams:,} streams, at most {most} each, in all")
         for name, rows in report.inputs.items():
             print_line(f"  {rows:,} rows of {name!r}")

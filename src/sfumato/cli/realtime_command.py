@@ -76,6 +76,26 @@ def realtime(
         str | None,
         typer.Option(help="File to go on from: the values it has seen are not released again."),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="File that keeps every answer: a row that comes again gets its old answer, and a "
+            "series goes on over many files. LEDGER.head and LEDGER.key lie beside it."
+        ),
+    ] = None,
+    event: Annotated[
+        str | None,
+        typer.Option(help="With --ledger: column of event ids; else --time tells rows apart."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="The same input once more, after an interrupted run; it is compared."
+        ),
+    ] = False,
+    append: Annotated[
+        bool, typer.Option("--append", help="New data from a source of the same name.")
+    ] = False,
     plot: Annotated[
         str | None, typer.Option(help="Picture of what was released (PNG, SVG).")
     ] = None,
@@ -99,6 +119,10 @@ def realtime(
     new, and the state, which is a function of what was released, is stored before the values
     leave. With --missing skip a moment without a value passes, and what leaves shows which.
 
+    With --ledger every answer is kept: after a crash, or when a row is sent again, nothing is drawn
+    twice, and `sfumato audit` checks noise, charges and budget. Name what tells rows apart: --time
+    or --event; without either, say --resume for the same input or --append for new data.
+
     \b
     Examples:
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --delta 1e-6 -o out.csv
@@ -107,6 +131,8 @@ def realtime(
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --unit event -o out.csv
       sfumato realtime so-far.csv --value cnt --sensitivity 1 --epsilon 1 --length 365 \\
           --state year.state -o today.csv
+      sfumato realtime today.csv --value cnt --sensitivity 1 --epsilon 1 --length 365 \\
+          --time date --keep date --ledger year.ledger -o private-today.csv
       sfumato realtime counts.csv --value cnt --sensitivity 1 --epsilon 1 --method bd --window 24 \\
           -o out.csv
     """
@@ -115,7 +141,9 @@ def realtime(
     from sfumato.core.purpose import Purpose
     from sfumato.core.randomness import secure
     from sfumato.series.realtime_run import release_series
+    from sfumato.series.series_ledger import SeriesLedger
     from sfumato.series.series_spec import SeriesSpec
+    from sfumato.store.protocol import Again
     from sfumato.tables.columns import read_columns
     from sfumato.tables.moments import kept_rows, values_of
     from sfumato.tables.readers import Table
@@ -123,15 +151,16 @@ def realtime(
     if length is not None:
         checks.count("--length", length, at_most=limits.STEPS)
     sink, kept = Table.at(output), split_names(keep)
-    check_files(output, plot, [source, history, key_file, state], keyed=False)
+    _check_ledger(ledger, event, state, resume=resume, append=append)
+    check_files(output, plot, [source, history, key_file, state, ledger], keyed=False)
     if state is not None:
         hold(state, "--state")  # to the end: two runs would both go on from the same place
     ends = None if interval is None else read_interval(interval)
     read = Table.at(source, separator=separator)
-    timed = [] if time is None else [time]
+    timed = [name for name in (time, event) if name is not None]
     with progress("reading", read.count(), quiet or as_json) as show:
         table = read_columns(read, [value, *timed, *kept], show)
-    others = [source, history, output, state, plot]
+    others = [source, history, output, state, plot, ledger]
     coins = options.coins(key_file, seed, others, shared=shared_key) or secure()
     if seed is not None:
         say("warning: --seed makes guessable coins; treat the output as a simulation")
@@ -157,13 +186,22 @@ def realtime(
             series,
             spec,
             state=None if state is None else Path(state),
+            ledger=None
+            if ledger is None
+            else SeriesLedger(
+                path=Path(ledger),
+                source=Path(source).name,
+                series=value,
+                again=Again.RESUME if resume else Again.APPEND if append else Again.REFUSE,
+                **_identity(frame, event, time),
+            ),
             # With a key, the same series gets the same answers, and any other one its own coins.
             name=None if key_file is None else digest("realtime", value, repr(series)),
             randomness=coins,
             purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
         )
     told = {name: frame[name][-len(done.values) :] for name in kept} | {value: done.values}
-    document = _document(done, kept, notes)
+    document = _document(done, value, kept, notes)
     pictures = {} if plot is None else {plot: partial(_draw, done, value)}
     write_released(sink, told, document, pictures, keyed=False)
     if as_json and not sink.is_standard:
@@ -237,11 +275,43 @@ def _public(
     return None if time is None else frame[time], notes
 
 
-def _document(done: ReleasedSeries, kept: list[str], notes: list[str]) -> dict[str, Any]:
+def _check_ledger(
+    ledger: str | None, event: str | None, state: str | None, *, resume: bool, append: bool
+) -> None:
+    """What does not go together."""
+    from sfumato.core.errors import InvalidParameter
+
+    if ledger is None:
+        for name, given in (("--event", event), ("--resume", resume), ("--append", append)):
+            if given:
+                raise InvalidParameter(name, given, "come with --ledger")
+    elif state is not None:
+        raise InvalidParameter("--state", state, "not come with --ledger, which keeps the state")
+    if resume and append:
+        raise InvalidParameter("--append", append, "not come with --resume")
+    if resume and ledger is not None and not Path(ledger).is_file():
+        raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
+
+
+def _identity(frame: dict[str, list[Raw]], event: str | None, time: str | None) -> dict[str, Any]:
+    """What tells the rows apart, and what each has of it."""
+    from sfumato.store.protocol import Identity
+
+    column = time if event is None else event
+    if column is None:
+        return {"identity": Identity.ROW}
+    identity = Identity.TIME if event is None else Identity.EVENT
+    return {"identity": identity, "keys": [str(cell).strip() for cell in frame[column]]}
+
+
+def _document(
+    done: ReleasedSeries, value: str, kept: list[str], notes: list[str]
+) -> dict[str, Any]:
     from sfumato.core.certificate import certificate_document
 
     document = certificate_document(done.certificate)
-    return document | {"kept": kept, "remarks": [*notes, *done.certificate.remarks]}
+    public = {"column": value, "kept": kept}
+    return document | public | {"remarks": [*notes, *done.certificate.remarks]}
 
 
 def _draw(done: ReleasedSeries, value: str, path: str) -> None:

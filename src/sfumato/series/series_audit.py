@@ -91,6 +91,8 @@ def audit_series(
     certificate: dict[str, Any] | None,
     released: Sequence[float | None] | None,
     ledger: str | Path | None,
+    *,
+    simulation: bool = False,
 ) -> SeriesAudit:
     """Check the output of `realtime`, its certificate and its ledger, as far as they are given.
 
@@ -98,6 +100,7 @@ def audit_series(
         certificate: What was written beside the output.
         released: The values of the output; None where a moment has none.
         ledger: The ledger; it is only read.
+        simulation: Whether one is what was meant; else it is a problem.
     """
     if ledger is None:
         if certificate is None or released is None:
@@ -110,7 +113,7 @@ def audit_series(
             rules = reader.front.rules
             document = None if rules is None else msgspec.json.decode(rules)
             report, method, spec = _begun(document, str(ledger))
-            if reader.front.job != JOB or reader.front.plan != document["plan"]:
+            if reader.front.job != JOB or document is None or reader.front.plan != document["plan"]:
                 report.note("the ledger is not that of the rules that it holds")
             for problem in checked(reader).problems:
                 report.note(f"the ledger: {problem}")
@@ -119,6 +122,8 @@ def audit_series(
         if released is not None:
             _check_output(report, released, answers)
         report.rows = len(answers)
+    if report.purpose != Purpose.RELEASE and not simulation:
+        report.note("this is a simulation: its coins can be guessed (see --simulation)")
     if certificate is not None:
         _check_certificate(report, spec, certificate)
     if released is not None:

@@ -304,7 +304,8 @@ class SeriesRelease(Guarded):
     @guarded
     def memory(self) -> Memory:
         """A copy of what it remembers."""
-        return self.method.restored(self._state(), self._coins)
+        copied: Memory = self.method.restored(self._state(), self._coins)
+        return copied
 
     @guarded
     def risk(self, released: Sequence[float | None] = ()) -> Risk | None:

@@ -31,6 +31,7 @@ class LedgerReport:
         largest_model_free: The same whatever the model.
         inputs: What was answered, and how many rows of each.
         identity: What its events are known by.
+        job: The job that writes it.
         anchored: Whether the head kept beside the ledger was there to compare with.
         problems: What is wrong, the first few.
         problem_count: How many things are wrong in all.
@@ -43,6 +44,7 @@ class LedgerReport:
     largest_model_free: float = 0.0
     inputs: dict[str, int] = field(default_factory=dict)
     identity: str | None = None
+    job: str = "release"
     anchored: bool = False
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
@@ -92,6 +94,7 @@ def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
     """The same for a ledger that is being read."""
     front = ledger.front
     report = LedgerReport(front.head.entries, 0, str(front.head), identity=front.identity)
+    report.job = front.job
     report.inputs = ledger.inputs()
     report.anchored = ledger.anchored is not None
     streams: dict[str, _Stream] = {}
