@@ -42,9 +42,9 @@ from sfumato.core.alphabet import Label
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.ledger import Charge, Ledger
-from sfumato.core.randomness import Address, Randomness
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.partition.patterns import Patterns
+from tests.contracts.release_laws import CountingCoins
 from tests.oracles.batches import (
     Floats,
     Process,
@@ -63,27 +63,6 @@ SECRET = b"a secret of sixteen bytes or more"
 LETTERS = MarkovChain.from_matrix(
     [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]], alphabet=Alphabet("abc")
 )
-
-
-class CountingCoins:
-    """Real coins that know how many of them were drawn."""
-
-    simulated = False
-    addressed = False
-
-    def __init__(self) -> None:
-        self.drawn = 0
-        self._coins = secure()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        self.drawn += count
-        return self._coins.words(count)
-
-    def word(self) -> int:
-        return int(self.words(1)[0])
-
-    def at(self, address: Address) -> Randomness:
-        return self
 
 
 def hamming(chain: MarkovChain) -> BatchLoss:
@@ -518,19 +497,6 @@ def test_a_state_of_another_plan_is_refused(place: int) -> None:
             attempt()
 
 
-@pytest.mark.parametrize("values", ["", "abc"])
-def test_a_batch_has_at_least_one_value_and_at_most_its_width(values: str) -> None:
-    plan = plan_of(PerStep(SIP(1.0)))
-    for attempt in (
-        lambda: plan.step(plan.begin("s"), values, secure()),
-        lambda: plan.observe(plan.begin("s"), values),
-        lambda: plan.prepare(plan.begin("s"), len(values)),
-        lambda: plan.skip(plan.begin("s"), len(values)),
-    ):
-        with pytest.raises(InvalidParameter, match="values must be"):
-            attempt()
-
-
 def test_what_is_recalled_must_be_what_the_channel_looks_at() -> None:
     plan = plan_of(PerStep(SIP(1.0)), memory=2)
     _, state = plan.step(plan.begin("s"), "ab", secure())
@@ -559,45 +525,6 @@ def test_the_published_rule_is_refused_where_it_breaks_its_promise() -> None:
 
 
 # Fallbacks ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fallback", "outcome"),
-    [(Fallback.SUPPRESS, Outcome.SUPPRESSED), (Fallback.REPEAT, Outcome.REPEATED)],
-)
-def test_when_the_budget_is_gone_the_fallback_leaves_at_no_cost(
-    fallback: Fallback, outcome: Outcome
-) -> None:
-    coins = CountingCoins()
-    release = BatchedRelease(LETTERS, randomness=coins, **one_batch(on_exhausted=fallback))
-    first = [*release.add("a"), *release.add("b")]
-    spent, drawn = release.state, coins.drawn
-    second = [*release.add("c"), *release.add("c")]
-    assert [event.outcome for event in second] == [outcome] * 2
-    repeated = first[-1].released if fallback is Fallback.REPEAT else None
-    assert [event.released for event in second] == [repeated] * 2
-    assert {(event.sip, event.ldp) for event in second} == {(SIP(0.0), LDP(0.0))}
-    assert coins.drawn == drawn
-    assert (release.ledger.sip, release.ledger.ldp) == (spent.ledger.sip, spent.ledger.ldp)
-    moved = spent.belief.marginal @ np.linalg.matrix_power(LETTERS.transition(), 2)
-    assert release.state.belief.marginal == pytest.approx(moved)
-    seen, watched = release.plan.observe(spent, [event.released for event in second], outcome)
-    assert list(seen) == second
-    assert np.array_equal(watched.belief.joint, release.state.belief.joint)
-
-
-@pytest.mark.parametrize("fallback", [Fallback.SUPPRESS, Fallback.REPEAT])
-def test_a_batch_with_an_unknown_value_is_withheld_as_a_whole(fallback: Fallback) -> None:
-    plan, coins = plan_of(PerStep(SIP(1.0)), on_unknown=fallback), CountingCoins()
-    first, state = plan.step(plan.begin("s"), "ab", coins)
-    drawn = coins.drawn
-    events, after = plan.step(state, "az", coins)
-    told = first[-1].released if fallback is Fallback.REPEAT else None
-    assert [event.released for event in events] == [told, told]
-    assert coins.drawn == drawn
-    assert after.ledger.sip == state.ledger.sip
-    assert after.sequence == 4
-    assert plan.step(plan.begin("s"), "za", coins)[0][0].outcome is Outcome.SUPPRESSED
 
 
 @pytest.mark.parametrize("listed", [4096, 1], ids=["exact", "boxes"])
@@ -640,24 +567,6 @@ def test_a_substitute_is_charged_like_any_other_batch() -> None:
     assert [e.sip for e in false] == [e.sip for e in true]
     assert [e.outcome for e in false] == [Outcome.RELEASED] * 2
     assert other.ledger == after.ledger
-
-
-def test_an_onlooker_is_told_when_something_could_not_leave() -> None:
-    plan = plan_of(Horizon(SIP(1.0), 2), on_exhausted=Fallback.SUPPRESS)
-    prepared = plan.prepare(plan.begin("s"))
-    assert prepared is not None
-    known = {tuple(row) for row in prepared.patterns[prepared.design.channel.outputs].tolist()}
-    missing = next((b for b in every(3, 2) if b not in known), None)
-    assert missing is not None
-    with pytest.raises(InvalidParameter, match="be one that the channel can release"):
-        plan.observe(plan.begin("s"), ["abc"[place] for place in missing])
-    _, state = plan.step(plan.begin("s"), "ab", secure())
-    with pytest.raises(InvalidParameter, match="the budget was gone"):
-        plan.observe(state, "ab")
-    with pytest.raises(InvalidParameter, match="be one that the plan allows here"):
-        plan.observe(plan.begin("s"), [None, None], Outcome.SUPPRESSED)
-    with pytest.raises(InvalidParameter, match="be what the plan lets leave here"):
-        plan.observe(state, ["a", "a"], Outcome.SUPPRESSED)
 
 
 # Waiting and going on ----------------------------------------------------------------------------

@@ -39,10 +39,10 @@ from sfumato import (
 )
 from sfumato.core.alphabet import Label
 from sfumato.core.budgets import Budget
-from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
-from sfumato.core.randomness import Address, Randomness
+from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
 from sfumato.solver.design_methods import design
 from tests.compiled import value_loss
+from tests.contracts.release_laws import CountingCoins
 from tests.oracles.joint import (
     JointTable,
     Symbols,
@@ -61,27 +61,6 @@ MATRIX = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
 RING = MarkovChain.from_matrix(MATRIX)
 LETTERS = MarkovChain.from_matrix(MATRIX, alphabet=Alphabet("abc"))
 SKEWED = Prior([0.97, 0.02, 0.01])
-
-
-class CountingCoins:
-    """Real coins that know how many of them were drawn."""
-
-    simulated = False
-    addressed = False
-
-    def __init__(self) -> None:
-        self.drawn = 0
-        self._coins = secure()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        self.drawn += count
-        return self._coins.words(count)
-
-    def word(self) -> int:
-        return int(self.words(1)[0])
-
-    def at(self, address: Address) -> Randomness:
-        return self
 
 
 def plan_of(model: MarkovChain | Prior, budget: Budget, **options: Any) -> Plan:
@@ -409,78 +388,6 @@ def test_refusing_an_unknown_value_draws_nothing_and_changes_nothing() -> None:
     assert coins.drawn == 0
 
 
-@pytest.mark.parametrize(
-    ("fallback", "outcome"),
-    [(Fallback.SUPPRESS, Outcome.SUPPRESSED), (Fallback.REPEAT, Outcome.REPEATED)],
-)
-def test_when_the_budget_is_gone_the_fallback_leaves_at_no_cost(
-    fallback: Fallback, outcome: Outcome
-) -> None:
-    plan, coins = spent_plan(fallback), CountingCoins()
-    (first,), spent = plan.step(plan.begin("s"), ["a"], coins)
-    drawn = coins.drawn
-    (event,), after = plan.step(spent, ["b"], coins)
-    assert (event.outcome, event.sip, event.ldp) == (outcome, SIP(0.0), LDP(0.0))
-    assert event.released == (first.released if fallback is Fallback.REPEAT else None)
-    assert coins.drawn == drawn
-    assert (after.ledger.sip, after.ledger.ldp) == (spent.ledger.sip, spent.ledger.ldp)
-    assert after.sequence == 2
-    assert after.belief.marginal == pytest.approx(spent.belief.marginal @ np.array(MATRIX))
-
-
-def test_the_fallback_when_the_budget_is_gone_does_not_depend_on_the_value() -> None:
-    plan = spent_plan(Fallback.REPEAT, Fallback.SUBSTITUTE)
-    _, spent = plan.step(plan.begin("s"), ["a"], keyed(SECRET))
-    events = {plan.step(spent, [value], keyed(SECRET))[0][0] for value in ("a", "b", "z", None)}
-    assert len(events) == 1
-
-
-@pytest.mark.parametrize(
-    ("fallback", "outcome"),
-    [(Fallback.SUPPRESS, Outcome.SUPPRESSED), (Fallback.REPEAT, Outcome.REPEATED)],
-)
-def test_an_unknown_value_leaves_the_fallback_at_no_cost(
-    fallback: Fallback, outcome: Outcome
-) -> None:
-    plan, coins = plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=fallback), CountingCoins()
-    (first,), state = plan.step(plan.begin("s"), ["b"], coins)
-    drawn = coins.drawn
-    (event,), after = plan.step(state, ["z"], coins)
-    assert (event.outcome, event.sip, event.ldp) == (outcome, SIP(0.0), LDP(0.0))
-    assert event.released == (first.released if fallback is Fallback.REPEAT else None)
-    assert coins.drawn == drawn
-    assert after.ledger.sip == state.ledger.sip
-
-
-def test_there_is_nothing_to_repeat_before_the_first_release() -> None:
-    plan = plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.REPEAT)
-    (event,), state = plan.step(plan.begin("s"), ["z"], secure())
-    assert (event.outcome, event.released) == (Outcome.SUPPRESSED, None)
-    assert state.last is None
-
-
-def test_what_is_repeated_is_the_last_release_not_the_last_event() -> None:
-    plan = plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.REPEAT)
-    (first,), state = plan.step(plan.begin("s"), ["a"], secure())
-    _, state = plan.skip(state)
-    (event,), _ = plan.step(state, ["z"], secure())
-    assert (event.outcome, event.released) == (Outcome.REPEATED, first.released)
-
-
-def test_a_substitute_looks_and_costs_like_any_release() -> None:
-    plan, coins = (
-        plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.SUBSTITUTE),
-        CountingCoins(),
-    )
-    state = plan.begin("s")
-    (event,), after = plan.step(state, ["z"], coins)
-    assert coins.drawn == 2
-    assert event.outcome is Outcome.RELEASED
-    (observed,), following = plan.observe(state, [event.released or ""])
-    assert event == observed
-    assert after.ledger == following.ledger
-
-
 @pytest.mark.parametrize("unhashable", [[], {}, np.zeros(2)])
 def test_values_that_can_be_no_symbol_are_unknown(unhashable: object) -> None:
     plan = plan_of(LETTERS, PerStep(SIP(1.0)))
@@ -488,76 +395,10 @@ def test_values_that_can_be_no_symbol_are_unknown(unhashable: object) -> None:
         plan.step(plan.begin("s"), [unhashable], secure())
 
 
-def test_a_budget_that_is_gone_cannot_be_substituted() -> None:
-    with pytest.raises(InvalidParameter, match="on_exhausted must be refuse, suppress or repeat"):
-        plan_of(LETTERS, PerStep(SIP(1.0)), on_exhausted=Fallback.SUBSTITUTE)
-
-
 # What nobody may see -----------------------------------------------------------------------------
 
 
-def everything_said(error: BaseException | None) -> str:
-    if error is None:
-        return ""
-    said = f"{error} {error!r} {error.args} {vars(error)}"
-    return said + everything_said(error.__cause__) + everything_said(error.__context__)
-
-
-@pytest.mark.parametrize("secret", ["secret-717", 717_717, 717.5, ("717",), ["717"]])
-def test_no_error_quotes_the_value(secret: object) -> None:
-    refusing = plan_of(LETTERS, PerStep(SIP(1.0)))
-    with pytest.raises(UnknownSymbol) as unknown:
-        refusing.step(refusing.begin("s"), [secret], secure())
-    assert "717" not in everything_said(unknown.value)
-    plan = spent_plan(Fallback.REFUSE)
-    _, spent = plan.step(plan.begin("s"), ["a"], secure())
-    with pytest.raises(BudgetExceeded) as gone:
-        plan.step(spent, [secret], secure())
-    assert "717" not in everything_said(gone.value)
-    with pytest.raises(InsecureRandomness) as guessable:
-        plan.step(spent, [secret], seeded(0))
-    assert "717" not in everything_said(guessable.value)
-
-
-def test_state_is_what_an_onlooker_computes_from_the_outputs() -> None:
-    plan = plan_of(LETTERS, Window(SIP(2.0), 2))
-    state = watched = plan.begin("s")
-    for value in "abccab":
-        (event,), state = plan.step(state, [value], keyed(SECRET))
-        assert event.released is not None
-        (seen,), watched = plan.observe(watched, [event.released])
-        assert seen == event
-        assert np.array_equal(state.belief.joint, watched.belief.joint)
-        assert replace(state, belief=watched.belief) == watched
-
-
 # Coins -------------------------------------------------------------------------------------------
-
-
-def test_coins_that_can_be_guessed_are_refused_unless_it_is_a_simulation() -> None:
-    real = plan_of(LETTERS, PerStep(SIP(1.0)))
-    with pytest.raises(InsecureRandomness, match="seeded"):
-        real.step(real.begin("s"), ["a"], seeded(1))
-    simulation = plan_of(LETTERS, PerStep(SIP(1.0)), purpose=Purpose.SIMULATION)
-    (event,), _ = simulation.step(simulation.begin("s"), ["a"], seeded(1))
-    assert event.outcome is Outcome.RELEASED
-
-
-def test_guessable_coins_are_refused_also_when_nothing_would_be_drawn() -> None:
-    plan = spent_plan(Fallback.SUPPRESS)
-    _, spent = plan.step(plan.begin("s"), ["a"], secure())
-    with pytest.raises(InsecureRandomness):
-        plan.step(spent, ["a"], seeded(1))
-
-
-def test_a_simulated_state_is_no_use_to_a_real_release() -> None:
-    simulation = plan_of(LETTERS, PerStep(SIP(1.0)), purpose=Purpose.SIMULATION)
-    _, state = simulation.step(simulation.begin("s"), ["a"], seeded(1))
-    real = plan_of(LETTERS, PerStep(SIP(1.0)))
-    with pytest.raises(InvalidParameter, match="state must come from this model"):
-        real.step(state, ["a"], secure())
-    with pytest.raises(InvalidParameter, match="state must come from this model"):
-        InstantRelease(LETTERS, budget=SIP(1.0), loss=value_loss(real), state=state)
 
 
 OTHER_PLANS = {
@@ -586,19 +427,6 @@ def test_a_state_is_continued_by_its_own_plan_only(different: str) -> None:
     ):
         with pytest.raises(InvalidParameter, match="state must come from this model"):
             attempt()
-
-
-def test_a_replay_with_keyed_coins_gives_the_same_event() -> None:
-    plan = plan_of(LETTERS, PerStep(SIP(1.5)), on_unknown=Fallback.SUBSTITUTE)
-    state = plan.begin("u4")
-    for value in "abzcb":
-        (event,), following = plan.step(state, [value], keyed(SECRET))
-        for _ in range(3):
-            (again,), also = plan.step(state, [value], keyed(SECRET))
-            assert again == event
-            assert np.array_equal(also.belief.joint, following.belief.joint)
-            assert also.ledger == following.ledger
-        state = following
 
 
 def test_keyed_coins_differ_between_moments_streams_and_secrets() -> None:
@@ -725,32 +553,6 @@ def test_a_suppressed_value_is_none() -> None:
     )
     assert release("z") is None
     assert release("a") in LETTERS.alphabet.labels
-
-
-def test_what_left_must_be_something_that_could_leave() -> None:
-    plan = plan_of(LETTERS, PerStep(SIP(1.0)))
-    with pytest.raises(UnknownSymbol):
-        plan.observe(plan.begin("s"), ["z"])
-    silent = plan_of(SKEWED, PerStep(SIP(0.2)))
-    with pytest.raises(InvalidParameter, match="output must be one that the channel can release"):
-        silent.observe(silent.begin("s"), [1])
-    spent = spent_plan(Fallback.SUPPRESS)
-    _, state = spent.step(spent.begin("s"), ["a"], secure())
-    with pytest.raises(InvalidParameter, match="the budget was gone"):
-        spent.observe(state, ["a"])
-
-
-def test_an_onlooker_follows_moments_without_a_release_too() -> None:
-    plan = spent_plan(Fallback.REPEAT)
-    _, state = plan.step(plan.begin("s"), ["a"], secure())
-    (event,), after = plan.step(state, ["b"], secure())
-    (seen,), watched = plan.observe(state, [event.released], event.outcome)
-    assert seen == event
-    assert np.array_equal(after.belief.joint, watched.belief.joint)
-    (skipped,), after = plan.skip(state)
-    (seen,), watched = plan.observe(state, [None], Outcome.SKIPPED)
-    assert seen == skipped
-    assert after.ledger == watched.ledger
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""Every kind of plan keeps the laws of a release: one class each."""
+
+from functools import cache
+from typing import Any
+
+from sfumato import PatternLibrary, Plan, Policy, compile_policy, loss
+from sfumato.core.budgets import Budget
+from sfumato.stream.partition.batch_loss import BatchLoss, additive, histogram
+from tests.contracts.release_laws import LETTERS, ReleaseLaws
+
+HAMMING = loss.hamming(LETTERS.alphabet)
+LIBRARY = PatternLibrary.fit(["abcabcaabbcc" * 4, "aabbccabc" * 5], width=2)
+
+
+@cache
+def policy(width: int) -> Policy:
+    """Channels for an even share of the budgets of the laws."""
+    each = HAMMING if width == 1 else additive(HAMMING)
+    return compile_policy(LETTERS, each, 0.5 * width, width=width, steps=100)
+
+
+class TestValues(ReleaseLaws):
+    """The instantaneous release."""
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LETTERS, budget, HAMMING, **options)
+
+
+class TestCompiledValues(ReleaseLaws):
+    """The same with a policy, alone and in a fleet."""
+
+    drivers = ("rule", "fleet")
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LETTERS, budget, HAMMING, policy=policy(1), **options)
+
+
+class TestBatchesOfOne(ReleaseLaws):
+    """A batch of one value, which is charged as a batch."""
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LETTERS, budget, additive(HAMMING), **options)
+
+
+class Batches(ReleaseLaws):
+    """Batches of two or three values."""
+
+    losses: BatchLoss = additive(HAMMING)
+    listed = 4096
+    length = 2
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LETTERS, budget, self.losses, self.length, listed=self.listed, **options)
+
+
+class TestPatterns(Batches):
+    """Every batch is a cell."""
+
+
+class TestHistograms(Batches):
+    """Histograms are the cells."""
+
+    losses, length = histogram(LETTERS.alphabet), 3
+
+
+class TestBoxes(Batches):
+    """Boxes of batches are the cells."""
+
+    listed, length = 5, 3
+
+
+class TestLibraryPatterns(ReleaseLaws):
+    """Patterns of a library are the cells."""
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LIBRARY, budget, additive(loss.hamming(LIBRARY.alphabet)), 2, **options)
+
+
+class TestCompiledBatches(ReleaseLaws):
+    """Whole batches with a policy, alone and in a fleet."""
+
+    drivers = ("rule", "fleet")
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LETTERS, budget, additive(HAMMING), 2, policy=policy(2), **options)
