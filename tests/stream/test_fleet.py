@@ -34,6 +34,7 @@ from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParam
 from sfumato.core.randomness import Address, Randomness
 from sfumato.stream.partition.belief_spaces import NextValue
 from tests.compiled import CHAINS, NO_LIMIT, exact_leakages, exact_shares, plan_of, policy_of
+from tests.grids import covered
 
 SECRET = b"a secret of sixteen bytes or more"
 ALPHA = 1e-6  # false alarm rate of a statistical test
@@ -117,8 +118,7 @@ def keyed_coins() -> Randomness:
 # The same answers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in CHAINS if name != "letters"])
-@pytest.mark.parametrize("budget", list(BUDGETS))
+@pytest.mark.parametrize(("name", "budget"), covered(list(CHAINS)[:-1], list(BUDGETS)))
 def test_a_fleet_answers_as_its_streams_would_alone(name: str, budget: str) -> None:
     plan = plan_of(name, BUDGETS[budget], on_exhausted=Fallback.SUPPRESS)
     same(plan, moves(CHAINS[name].size, 9), keyed_coins)
@@ -197,8 +197,10 @@ def test_no_streams_at_all_is_no_step_at_all() -> None:
 # Going on, and looking on ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["dense, order 1", "sparse, order 2", "dense, order 3"])
-@pytest.mark.parametrize("pause", [0, 1, 2, 5, 8])
+@pytest.mark.parametrize(
+    ("name", "pause"),
+    covered(["dense, order 1", "sparse, order 2", "dense, order 3"], [0, 1, 5, 8]),
+)
 def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause: int) -> None:
     plan = plan_of(name, BUDGETS["window, capped"], on_unknown=Fallback.REPEAT)
     script = moves(CHAINS[name].size, 9, strange="z")
@@ -212,8 +214,9 @@ def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause
     assert events + together(again, script[pause:]) == due
 
 
-@pytest.mark.parametrize("budget", list(BUDGETS))
-@pytest.mark.parametrize("name", ["dense, order 1", "dense, order 2"])
+@pytest.mark.parametrize(
+    ("name", "budget"), covered(["dense, order 1", "dense, order 2"], list(BUDGETS))
+)
 def test_an_onlooker_computes_the_same_events_and_states(name: str, budget: str) -> None:
     plan = plan_of(
         name, BUDGETS[budget], on_exhausted=Fallback.REPEAT, on_unknown=Fallback.SUBSTITUTE
@@ -314,7 +317,7 @@ def test_memory_does_not_grow_with_time(budget: str) -> None:
     fleet.step([0, 1, 2, 0, 1])
     before, each = held(), fleet.bytes_per_stream
     stored = len(to_bytes(fleet.state(0)))
-    for _ in range(40):
+    for _ in range(15):
         fleet.step([0, 1, 2, 0, 1])
     assert held() == before
     assert fleet.bytes_per_stream == each

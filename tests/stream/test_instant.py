@@ -213,11 +213,11 @@ def stream(plan: Plan, data: st.DataObject, length: int) -> Iterator[Event]:
 totals = st.integers(1, 40).map(lambda tenths: tenths / 10)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(totals, st.data())
 def test_no_step_passes_its_own_bound(amount: float, data: st.DataObject) -> None:
     plan = plan_of(RING, PerStep(SIP(amount), LDP(1.2 * amount)))
-    for event in stream(plan, data, 6):
+    for event in stream(plan, data, 4):
         assert event.sip <= SIP(amount)
         assert event.ldp <= LDP(1.2 * amount)
 
@@ -232,11 +232,11 @@ def test_a_horizon_is_never_passed(total: float, steps: int, data: st.DataObject
     assert exact_sum([event.ldp.epsilon for event in events]) <= Fraction(1.5 * total)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(totals, st.integers(1, 3), st.data())
 def test_no_window_is_ever_passed(total: float, width: int, data: st.DataObject) -> None:
     plan = plan_of(RING, Window(SIP(total), width, LDP(1.5 * total)))
-    events = list(stream(plan, data, 12))
+    events = list(stream(plan, data, 8))
     for start in range(len(events)):
         part = events[start : start + width]
         assert exact_sum([event.sip.epsilon for event in part]) <= Fraction(total)

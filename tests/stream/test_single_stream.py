@@ -24,6 +24,7 @@ from sfumato.core.errors import BudgetExceeded, InsecureRandomness, UnknownSymbo
 from sfumato.core.guarantees import SIP
 from sfumato.models.markov import MarkovChain
 from tests.compiled import CHAINS, plan_of, policy_of, value_loss
+from tests.grids import covered
 from tests.stream.test_fleet import BUDGETS, SECRET
 
 STEPS = 12
@@ -70,8 +71,7 @@ def live(release: InstantRelease, values: list[object]) -> list[Event]:
     return [release.skip() if value is PAUSE else release.step(value) for value in values]
 
 
-@pytest.mark.parametrize("name", [name for name in CHAINS if name != "letters"])
-@pytest.mark.parametrize("budget", list(BUDGETS))
+@pytest.mark.parametrize(("name", "budget"), covered(list(CHAINS)[:-1], list(BUDGETS)))
 def test_a_live_stream_answers_as_the_rule_does(name: str, budget: str) -> None:
     plan = plan_of(name, BUDGETS[budget], on_exhausted=Fallback.REPEAT)
     release = release_of(plan, randomness=keyed(SECRET))
