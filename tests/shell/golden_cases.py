@@ -1,5 +1,6 @@
 """Every command on small tables that are made here: what is run, and how it is told."""
 
+import itertools
 import math
 import os
 import random
@@ -697,20 +698,24 @@ def readme_blocks() -> Iterator[tuple[Step, ...]]:
         steps = [re.sub(r"\s+#.*", "", line.removeprefix("$ ")) for line in lines]
         commands = [" ".join(step.split()[1:]) for step in steps if step.startswith("sfumato ")]
         if commands:
-            seeded = [f"{step} {SEED}" if step.startswith(DRAWN) else step for step in commands]
-            # Two commands of a block that write one file stand for two tables of their own.
-            yield tuple(
-                step.replace("-o private.csv", "-o other.csv")
-                if place and step.startswith("privatize ")
-                else step
-                for place, step in enumerate(seeded)
-            )
+            yield tuple(_runnable(step, place) for place, step in enumerate(commands))
+
+
+def _runnable(step: Step, place: int) -> Step:
+    """A command of the README for the tables that are here, with a seed if it draws coins."""
+    if step.startswith("privatize ") and place:
+        step = step.replace("-o private.csv", "-o other.csv")  # the command before wrote the first
+    if step.startswith("temporal release "):
+        step = step.replace("counts.csv", "moments.csv")
+        step = step.replace("town.backward", "back").replace("town.forward", "forth")
+    return f"{step} {SEED}" if step.startswith((*DRAWN, "temporal release ")) else step
 
 
 def _readme() -> Iterator[Case]:
     fitted = "fit history.csv --stream user --value place -o city.model"
-    for number, steps in enumerate(readme_blocks()):
-        yield Case(f"readme-{number}", (fitted, *steps), silent=1, slow=True)
+    for steps in readme_blocks():
+        words = itertools.takewhile(str.isalpha, steps[0].split())
+        yield Case(f"readme-{'-'.join(words)}", (fitted, *steps), silent=1, slow=True)
 
 
 SLOW = (
