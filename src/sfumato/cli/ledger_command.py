@@ -76,7 +76,7 @@ def export(
       sfumato ledger export city.ledger -o answers.parquet
     """
     from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.ledger_tables import export_ledger
+    from sfumato.tables.ledger_tables import export_ledger
     from sfumato.tables.readers import Table, same_file
 
     if same_file(ledger, output):

@@ -283,6 +283,23 @@ def number(value: Raw) -> float:
     return read
 
 
+def is_missing(value: Raw) -> bool:
+    """Whether a cell holds no value: empty, blank, or no number (NaN).
+
+    Examples:
+        >>> [is_missing(cell) for cell in (None, "", " ", "NaN", math.nan)], is_missing("none")
+        ([True, True, True, True, True], False)
+        >>> is_missing(0), is_missing(False)
+        (False, False)
+    """
+    if value is None:
+        return True
+    if isinstance(value, str):
+        word = value.strip()
+        return not word or word.lower() == "nan"
+    return isinstance(value, float) and math.isnan(value)
+
+
 def text(value: Raw) -> str:
     """The text of a symbol, or the rule that was broken."""
     if value is None or value == "":

@@ -16,6 +16,7 @@ import hashlib
 import hmac
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
@@ -90,6 +91,17 @@ def chained_rows(
         above = next_head(above, before)
         rows.append((*content, before, above))
     return rows, Head(number, above)
+
+
+def check_moments(answers: Sequence[Answer], after: Position, due: int) -> None:
+    """Refuse answers of one stream that do not follow each other from the moment that is due."""
+    moments = [answer.sequence for answer in answers]
+    if moments[0] < due:
+        raise LedgerMismatch("an event was answered before: its moment of the stream is taken")
+    if after.sequence <= due:
+        raise LedgerMismatch("a state may only move forward and never lower its spend")
+    if moments != list(range(due, after.sequence)):
+        raise LedgerMismatch("answers must follow each other, moment by moment")
 
 
 def row_hash(before: bytes, content: Row) -> bytes:

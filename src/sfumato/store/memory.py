@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.chain import Entry, chained_rows, first_hash, first_head
+from sfumato.store.chain import Entry, chained_rows, check_moments, first_hash, first_head
 from sfumato.store.keys import secret_of
 from sfumato.store.protocol import (
     Again,
@@ -23,7 +23,6 @@ from sfumato.store.protocol import (
     Input,
     LedgerMismatch,
     Position,
-    check_moments,
     chosen_label,
     identity_mismatch,
     other_plan,

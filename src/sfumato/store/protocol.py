@@ -302,14 +302,3 @@ def chosen_label(
     label, rows = earlier[-1] if earlier else ("", 0)
     # An input of which nothing was answered left no trace: its label is used again.
     return label if earlier and (again is Again.RESUME or not rows) else None
-
-
-def check_moments(answers: Sequence[Answer], after: Position, due: int) -> None:
-    """Refuse answers of one stream that do not follow each other from the moment that is due."""
-    moments = [answer.sequence for answer in answers]
-    if moments[0] < due:
-        raise LedgerMismatch("an event was answered before: its moment of the stream is taken")
-    if after.sequence <= due:
-        raise LedgerMismatch("a state may only move forward and never lower its spend")
-    if moments != list(range(due, after.sequence)):
-        raise LedgerMismatch("answers must follow each other, moment by moment")

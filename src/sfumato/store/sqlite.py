@@ -19,7 +19,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.chain import Anchor, chained_rows, first_hash, first_head, written_head
+from sfumato.store.chain import (
+    Anchor,
+    chained_rows,
+    check_moments,
+    first_hash,
+    first_head,
+    written_head,
+)
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_reader import COLUMNS, VERSION, LedgerReader
 from sfumato.store.protocol import (
@@ -30,7 +37,6 @@ from sfumato.store.protocol import (
     Input,
     LedgerMismatch,
     Position,
-    check_moments,
     chosen_label,
     identity_mismatch,
 )

@@ -6,18 +6,21 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeVar
 
 from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
-from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped
+from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped, is_missing, text
 from sfumato.store.chain import value_tag
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Answer, Identity, Input, LedgerMismatch
-from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time, is_missing, stream_name
+from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time
 from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import STANDARD, Chunk
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,39 +148,36 @@ class RowReader:
         values = zip(*(columns[name] for name in self.model.values), strict=True)
         for offset, value in enumerate(values):
             place = chunk.first + offset
-            stream = stream_name(
-                columns[self.model.stream][offset], self.model.stream, self.path, place
-            )
+            stream = self._cell(text, self.model.stream, chunk, offset)
             gone = any(is_missing(cell) for cell in value)
             if gone and reading.missing is not Missing.REFUSE:
                 self.missing += 1
             if gone and reading.missing is Missing.DROP:
                 continue
-            time = None if reading.time is None else self._time(columns, offset, place)
-            id_ = self._id(columns, offset, place, stream, time)
+            time = None
+            if reading.time is not None:
+                time = self._cell(Time.of, reading.time, chunk, offset)
+            id_ = self._id(chunk, offset, stream, time)
             silent = gone and reading.missing is Missing.SKIP
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
             beside = tuple(_as_text(columns[name][offset]) for name in reading.keep)
             yield Row(id_, stream, place, symbol, silent, time, beside, tag)
 
-    def _id(
-        self, columns: dict[str, list[Raw]], offset: int, place: int, stream: str, time: Time | None
-    ) -> str:
+    def _cell(self, read: Callable[[Raw], Value], column: str, chunk: Chunk, offset: int) -> Value:
+        """A cell that is no value, or the rule that it breaks."""
+        try:
+            return read(chunk.columns[column][offset])
+        except Unreadable as problem:
+            rule = f"column {column!r} {problem}"
+            raise BadTable(self.path, chunk.first + offset, rule) from None
+
+    def _id(self, chunk: Chunk, offset: int, stream: str, time: Time | None) -> str:
         if self._reading.event is not None:
-            given = columns[self._reading.event][offset]
-            return stream_name(given, self._reading.event, self.path, place)
+            return self._cell(text, self._reading.event, chunk, offset)
         if time is not None:
             return json.dumps([stream, time.text], ensure_ascii=False)
-        return f"{self._source.label}:{place}"
-
-    def _time(self, columns: dict[str, list[Raw]], offset: int, place: int) -> Time:
-        assert self._reading.time is not None
-        try:
-            return Time.of(columns[self._reading.time][offset])
-        except Unreadable as problem:
-            rule = f"column {self._reading.time!r} {problem}"
-            raise BadTable(self.path, place, rule) from None
+        return f"{self._source.label}:{chunk.first + offset}"
 
     def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
         if gone and self._reading.missing is Missing.SKIP:

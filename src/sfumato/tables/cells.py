@@ -5,7 +5,6 @@ One rule for every command: the same cell means the same in every format and eve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -15,6 +14,7 @@ from typing import TypeVar
 
 from sfumato.core.alphabet import MISSING_SYMBOL as MISSING_SYMBOL
 from sfumato.models.encoding import Raw, Unreadable, text
+from sfumato.models.encoding import is_missing as is_missing
 from sfumato.tables.problems import BadTable
 
 Value = TypeVar("Value")
@@ -60,23 +60,6 @@ class Missing(StrEnum):
     DROP = "drop"
     SYMBOL = "symbol"
     SKIP = "skip"
-
-
-def is_missing(value: Raw) -> bool:
-    """Whether a cell holds no value: empty, blank, or no number (NaN).
-
-    Examples:
-        >>> [is_missing(cell) for cell in (None, "", " ", "NaN", math.nan)], is_missing("none")
-        ([True, True, True, True, True], False)
-        >>> is_missing(0), is_missing(False)
-        (False, False)
-    """
-    if value is None:
-        return True
-    if isinstance(value, str):
-        word = value.strip()
-        return not word or word.lower() == "nan"
-    return isinstance(value, float) and math.isnan(value)
 
 
 def missing_rows(*columns: Sequence[Raw]) -> list[int]:

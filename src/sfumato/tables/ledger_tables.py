@@ -11,20 +11,23 @@ from sfumato.store.ledger_reader import LedgerReader
 from sfumato.tables.readers import CHUNK_ROWS, Table
 from sfumato.tables.writers import Columns, Output, Record
 
-_COLUMNS: Columns = {
-    "row": int,
-    "event": str,
-    "source": str,
-    "place": int,
-    "stream": str,
-    "sequence": int,
-    "batch": int,
-    "released": str,
-    "outcome": str,
-    "sip": float,
-    "ldp": float,
-    "time": str,
-}
+
+def _columns(job: str) -> Columns:
+    """The columns; what an answer cost has the names that the job gives it."""
+    costs = ("sip", "ldp") if job == "release" else ("leakage", "model_free")
+    return {
+        "row": int,
+        "event": str,
+        "source": str,
+        "place": int,
+        "stream": str,
+        "sequence": int,
+        "batch": int,
+        "released": str,
+        "outcome": str,
+        **dict.fromkeys(costs, float),
+        "time": str,
+    }
 
 
 def export_ledger(path: str | Path, output: Table, progress: Progress | None = None) -> int:
@@ -43,7 +46,7 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
     """
     with LedgerReader(path) as ledger:
         ledger.check_head()
-        with Output(output, _COLUMNS) as sink:
+        with Output(output, _columns(ledger.front.job)) as sink:
             done, records = 0, _records(ledger)
             while part := list(islice(records, CHUNK_ROWS)):
                 sink.write(part)
