@@ -56,6 +56,10 @@ KeyFile = Annotated[
     str | None,
     typer.Option(help="Secret for coins that are the same again for the same values."),
 ]
+StreamKeyFile = Annotated[
+    str | None,
+    typer.Option(help="Secret for coins that depend on plan, stream and sequence alone."),
+]
 SharedKey = Annotated[
     bool,
     typer.Option("--shared-key", help="The key file may be readable by group or others."),
@@ -97,6 +101,27 @@ Period = Annotated[
 Time = Annotated[
     str | None,
     typer.Option(help="Column of the rows' times, which are public: 2011-01-31 or with an hour."),
+]
+Event = Annotated[
+    str | None,
+    typer.Option(help="Column of event ids; an id that comes again gets its old answer."),
+]
+Ledger = Annotated[
+    str | None,
+    typer.Option(
+        help="File that keeps every answer: a retry draws nothing anew, and streams go on over "
+        "many files and days. LEDGER.head and LEDGER.key lie beside it."
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="The same input once more, after an interrupted run; it is compared."
+    ),
+]
+Append = Annotated[
+    bool,
+    typer.Option("--append", help="New data from a source of the same name; streams go on."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]

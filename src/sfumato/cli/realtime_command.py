@@ -76,26 +76,10 @@ def realtime(
         str | None,
         typer.Option(help="File to go on from: the values it has seen are not released again."),
     ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            help="File that keeps every answer: a row that comes again gets its old answer, and a "
-            "series goes on over many files. LEDGER.head and LEDGER.key lie beside it."
-        ),
-    ] = None,
-    event: Annotated[
-        str | None,
-        typer.Option(help="With --ledger: column of event ids; else --time tells rows apart."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="The same input once more, after an interrupted run; it is compared."
-        ),
-    ] = False,
-    append: Annotated[
-        bool, typer.Option("--append", help="New data from a source of the same name.")
-    ] = False,
+    ledger: options.Ledger = None,
+    event: options.Event = None,
+    resume: options.Resume = False,
+    append: options.Append = False,
     plot: Annotated[
         str | None, typer.Option(help="Picture of what was released (PNG, SVG).")
     ] = None,

@@ -39,10 +39,7 @@ def release(
     value: Annotated[
         str | None, typer.Option(help="Column of values (x,y for a grid); as at `fit`.")
     ] = None,
-    event: Annotated[
-        str | None,
-        typer.Option(help="Column of event ids; an id that comes again gets its old answer."),
-    ] = None,
+    event: options.Event = None,
     time: Annotated[
         str | None,
         typer.Option(
@@ -67,23 +64,9 @@ def release(
     source_name: Annotated[
         str | None, typer.Option("--source", help="Name of the source in the ledger [file name].")
     ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            help="File that keeps every answer: a retry draws nothing anew, and streams go on over "
-            "many files and days. LEDGER.head and LEDGER.key lie beside it."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="The same input once more, after an interrupted run; it is compared."
-        ),
-    ] = False,
-    append: Annotated[
-        bool,
-        typer.Option("--append", help="New data from a source of the same name; streams go on."),
-    ] = False,
+    ledger: options.Ledger = None,
+    resume: options.Resume = False,
+    append: options.Append = False,
     when_exhausted: Annotated[
         str, typer.Option(help="Budget gone: refuse, suppress or repeat the last release.")
     ] = "refuse",
@@ -93,10 +76,7 @@ def release(
     format: Annotated[
         str | None, typer.Option(help="Format of stdin and stdout: csv (default) or jsonl.")
     ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(help="Secret for coins that depend on plan, stream and sequence alone."),
-    ] = None,
+    key_file: options.StreamKeyFile = None,
     shared_key: options.SharedKey = False,
     seed: options.Seed = None,
     separator: options.Separator = None,

@@ -289,32 +289,15 @@ def release(
     missing: Annotated[
         str, typer.Option(help="A missing value: refuse, or skip (its moment passes).")
     ] = "refuse",
-    event: Annotated[
-        str | None,
-        typer.Option(help="Column of event ids; an id that comes again gets its old answer."),
-    ] = None,
+    event: options.Event = None,
     time: Annotated[
         str | None,
         typer.Option(help="Column of times: with the stream it tells events apart; it leaves."),
     ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            help="File that keeps every answer: a retry draws nothing anew, and streams go on over "
-            "many files and days."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="The same input once more, after an interrupted run."),
-    ] = False,
-    append: Annotated[
-        bool, typer.Option("--append", help="New data from a source of the same name.")
-    ] = False,
-    key_file: Annotated[
-        str | None,
-        typer.Option(help="Secret for coins that depend on plan, stream and sequence alone."),
-    ] = None,
+    ledger: options.Ledger = None,
+    resume: options.Resume = False,
+    append: options.Append = False,
+    key_file: options.StreamKeyFile = None,
     shared_key: options.SharedKey = False,
     seed: options.Seed = None,
     separator: options.Separator = None,
