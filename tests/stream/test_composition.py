@@ -102,7 +102,7 @@ def worst_tail(units: list[int], unit: float, is_out: Callable[[float], bool]) -
 
 
 @pytest.mark.parametrize("name", list(RULES))
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(steps=st.lists(st.floats(0.01, 2.0), min_size=1, max_size=9), delta=deltas)
 def test_bounds_hold_for_randomised_response(name: str, steps: list[float], delta: float) -> None:
     level = RULES[name](steps, delta).epsilon
@@ -148,7 +148,7 @@ def test_the_worst_adversary_is_at_least_as_bad_as_randomised_response(
     assert worst_tail(units, unit, lambda total: abs(total) > level * HAIR) >= honest - 1e-12
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.lists(st.integers(1, 3), min_size=1, max_size=8),
     st.sampled_from([0.1, 0.3]),
@@ -202,7 +202,7 @@ def test_bounds_hold_for_many_equal_steps_by_the_binomial_law(
 # The rules among themselves ----------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(leakages, deltas)
 def test_sharper_rules_give_smaller_bounds(steps: list[float], delta: float) -> None:
     published = published_composition(steps, delta).epsilon

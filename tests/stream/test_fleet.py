@@ -394,8 +394,7 @@ def chi_square(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("amount", [1.0, 0.6])
-@pytest.mark.parametrize("truth", [0, 1, 2])
+@pytest.mark.parametrize(("amount", "truth"), [(1.0, 0), (0.6, 1), (0.6, 2)])
 def test_outputs_follow_the_channel_and_no_neighbouring_one(amount: float, truth: int) -> None:
     """Kept channels at 1, mixed ones at 0.6: the third fast step of many streams alike."""
     count = 20_000

@@ -183,7 +183,7 @@ class InstantMachine(RuleBasedStateMachine):
         assert self.state.belief.marginal == pytest.approx([float(p) for p in exact], rel=1e-12)
 
 
-InstantMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+InstantMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
 TestInstant = InstantMachine.TestCase
 
 
@@ -194,7 +194,7 @@ def test_the_machine_reaches_refusals_restarts_pauses_and_silence() -> None:
     run_state_machine_as_test(
         Counting,
         settings=settings(
-            max_examples=60, stateful_step_count=25, deadline=None, derandomize=True, database=None
+            max_examples=40, stateful_step_count=20, deadline=None, derandomize=True, database=None
         ),
     )
     for what in ("refused", "released", "silent", "skipped", "loaded", "unknown"):

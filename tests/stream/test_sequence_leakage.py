@@ -69,7 +69,7 @@ def oracle(chain: MarkovChain, policy: Policy, length: int) -> JointTable:
     return joint_table(chain.size, length, starts, moves, rows)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cases())
 def test_every_notion_equals_brute_force(case: tuple[MarkovChain, Policy, int]) -> None:
     table, expected = tabulate(*case), oracle(*case)
@@ -82,6 +82,7 @@ def test_every_notion_equals_brute_force(case: tuple[MarkovChain, Policy, int]) 
         assert found == pytest.approx(brute, rel=1e-9, abs=1e-12)
 
 
+@settings(max_examples=30)
 @given(cases())
 def test_notions_bound_each_other(case: tuple[MarkovChain, Policy, int]) -> None:
     table = tabulate(*case)
@@ -92,6 +93,7 @@ def test_notions_bound_each_other(case: tuple[MarkovChain, Policy, int]) -> None
     assert table.pufferfish_leakage() <= free * (1 + 1e-12)
 
 
+@settings(max_examples=30)
 @given(cases())
 def test_rows_and_prior_are_distributions(case: tuple[MarkovChain, Policy, int]) -> None:
     table = tabulate(*case)
@@ -100,6 +102,7 @@ def test_rows_and_prior_are_distributions(case: tuple[MarkovChain, Policy, int])
     assert table.rows.shape[0] == table.size**table.length
 
 
+@settings(max_examples=30)
 @given(cases())
 def test_mutual_information_is_below_the_largest_divergence(
     case: tuple[MarkovChain, Policy, int],
