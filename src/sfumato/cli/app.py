@@ -202,9 +202,14 @@ def run() -> int:
         _wanted.reset(asked)
 
 
+@functools.cache  # 50 ms for all options of all commands, each time that one process runs a command
+def _built() -> Any:
+    return typer.main.get_command(app)
+
+
 def _called(arguments: list[str]) -> int:
     try:
-        app(args=arguments, prog_name="sfumato")
+        _built()(args=arguments, prog_name="sfumato")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else BAD_INPUT
     return 0
