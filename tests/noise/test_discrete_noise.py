@@ -14,6 +14,7 @@ from sfumato.core.randomness import seeded
 from sfumato.noise.binomial_noise import BinomialNoise
 from sfumato.noise.discrete_gaussian import DiscreteGaussianNoise
 from tests.noise.test_number_noise import exact_weights
+from tests.oracles.paper_bounds import paper_binomial_delta
 
 WHOLE = 2**62
 
@@ -204,7 +205,7 @@ def test_binomial_delta_of_many_trials_is_exact_and_never_below_the_exact_one(
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_published_bound_with_whole_steps_holds(trials: int, steps: int, epsilon: float) -> None:
     exact = exact_binomial_delta(trials, steps, growth_of(epsilon)[1])
-    assert exact <= Fraction(made(trials, steps).paper_delta(epsilon))
+    assert exact <= Fraction(paper_binomial_delta(made(trials, steps), epsilon))
 
 
 def test_published_bound_with_a_fractional_sensitivity_understates() -> None:
@@ -215,7 +216,7 @@ def test_published_bound_with_a_fractional_sensitivity_understates() -> None:
     claimed = math.exp(-((trials - apart + 1 - share) ** 2) / trials)
     true = exact_binomial_delta(trials, 1, growth_of(epsilon)[1])
     assert Fraction(claimed) < true / 2
-    assert made(trials, 1).paper_delta(epsilon) >= true
+    assert paper_binomial_delta(made(trials, 1), epsilon) >= true
 
 
 @pytest.mark.parametrize("sensitivity", [0.3, 1.0, 2.5, 1 / 3])

@@ -8,15 +8,15 @@ from scipy import linalg, stats
 
 from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.core.randomness import seeded
-from sfumato.series.autoregressive import (
-    Autoregressive,
+from sfumato.series.autoregressive import Autoregressive
+from tests.oracles import kalman
+from tests.oracles.processes import (
     BinomialAutoregressive,
     Drifting,
     kalman_bound,
     lag_estimates,
     noisy_estimate,
 )
-from tests.oracles import kalman
 from tests.strategies import Floats
 
 SECRET = 9151.25
@@ -316,7 +316,7 @@ def test_a_sample_of_counts_does_not_depend_on_how_coins_are_held(
 ) -> None:
     model = BinomialAutoregressive(50, 0.3, 0.8)
     whole = model.sample(40, seeded(4))
-    monkeypatch.setattr("sfumato.series.autoregressive._COINS", 101)
+    monkeypatch.setattr("tests.oracles.processes._COINS", 101)
     np.testing.assert_array_equal(model.sample(40, seeded(4)), whole)
 
 

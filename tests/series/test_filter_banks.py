@@ -73,12 +73,12 @@ def matrices(measured: Floats, noise: float, period: int) -> tuple[Floats, Float
 @pytest.mark.parametrize("period", [1, 3])
 def test_a_bank_is_its_filters_averaged_by_their_likelihood(period: int) -> None:
     rng = np.random.default_rng(5)
-    measured = 50 + 3 * WEEK[np.arange(40) % 3] / 60 + rng.normal(size=40) * 2
+    measured = 50 + 3 * WEEK[np.arange(24) % 3] / 60 + rng.normal(size=24) * 2
     measured[[7, 8, 21]] = np.nan
     estimate = learned() if period == 1 else seasonal(period)
     running = estimate.begin(1)
     assert isinstance(running, Bank)
-    found = running.update(measured[:, None], np.ones(40), np.full(40, 4.0))[:, 0]
+    found = running.update(measured[:, None], np.ones(24), np.full(24, 4.0))[:, 0]
     expected, errors = matrices(measured, 4.0, period)
     assert found == pytest.approx(expected, rel=1e-6)
     risk = running.risk

@@ -10,18 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.series.autoregressive import Autoregressive, kalman_bound
+from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import learned
-from sfumato.series.filters import (
-    Estimate,
-    Filter,
-    kalman,
-    model_lag,
-    one_lag,
-    plain,
-    several_lags,
-)
+from sfumato.series.filters import Estimate, Filter, kalman, one_lag, plain
 from tests.oracles import kalman as oracle
+from tests.oracles.other_filters import model_lag, several_lags
+from tests.oracles.processes import kalman_bound
 
 Floats = NDArray[np.float64]
 MODELS = [

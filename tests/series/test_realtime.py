@@ -19,19 +19,15 @@ from sfumato.core.randomness import Address, Randomness, keyed, secure, seeded
 from sfumato.core.state import SeriesState
 from sfumato.noise.densities import local_gaussian_delta
 from sfumato.noise.gaussian_noise import GaussianNoise
-from sfumato.series.autoregressive import Autoregressive, kalman_bound
+from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import learned
-from sfumato.series.filters import (
-    Estimate,
-    kalman,
-    model_lag,
-    one_lag,
-    plain,
-    several_lags,
-)
+from sfumato.series.filters import Estimate, kalman, one_lag, plain
 from sfumato.series.realtime import Realtime
-from sfumato.series.schedules import constant, geometric, least_error, sampled
+from sfumato.series.schedules import constant, geometric
 from sfumato.store.codec import from_bytes, to_bytes
+from tests.oracles.other_filters import model_lag, several_lags
+from tests.oracles.other_schedules import least_error, sampled
+from tests.oracles.processes import kalman_bound
 
 Floats = NDArray[np.float64]
 SIMULATION = Purpose.SIMULATION

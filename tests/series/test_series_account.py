@@ -22,12 +22,8 @@ from sfumato.noise.curves import (
     gaussian_ratio,
 )
 from sfumato.noise.gaussian_noise import GaussianNoise
-from sfumato.series.series_account import (
-    GaussianAccount,
-    paper_delta,
-    paper_deviation,
-    paper_epsilon,
-)
+from sfumato.series.series_account import GaussianAccount
+from tests.oracles.paper_bounds import paper_delta, paper_deviation, paper_epsilon
 
 Floats = NDArray[np.float64]
 

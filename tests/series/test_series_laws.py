@@ -9,7 +9,7 @@ from sfumato.core.randomness import keyed
 from sfumato.core.state import SeriesState
 from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import seasonal
-from sfumato.series.filters import kalman, learned_order, model_lag, one_lag, plain, several_lags
+from sfumato.series.filters import kalman, one_lag, plain
 from sfumato.series.realtime import Realtime
 from sfumato.series.rivals.delayed_fourier import DelayedFourier
 from sfumato.series.rivals.fast import Fast
@@ -20,12 +20,13 @@ from sfumato.series.rivals.topl import Topl
 from sfumato.series.rivals.tops import Tops
 from sfumato.series.rivals.tree import BinaryTree, Told
 from sfumato.series.rivals.windowed import BudgetAbsorption, BudgetDistribution
-from sfumato.series.schedules import sampled
 from sfumato.series.series_methods import METHODS, AnyMethod
 from sfumato.series.series_release import SeriesEvent, SeriesMethod, Unit
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.series.silence import Silence
 from tests.contracts.series_laws import SECRET, SeriesLaws
+from tests.oracles.other_filters import learned_order, model_lag, several_lags
+from tests.oracles.other_schedules import sampled
 
 PROCESS = Autoregressive.first_order(20.0, 0.9, 4.0)
 

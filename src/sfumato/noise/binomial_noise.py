@@ -39,8 +39,8 @@ class BinomialNoise(TableNoise):
 
     Examples:
         >>> noise = BinomialNoise.at(sensitivity=1.0, deviation=10.0)
-        >>> noise.delta(0.3) < noise.paper_delta(0.3)
-        True
+        >>> noise.delta(0.3)
+        0.000189...
 
     References:
         [RTR, App. A.3]
@@ -122,18 +122,6 @@ class BinomialNoise(TableNoise):
         return search.least_above(
             lambda level: self.delta(level) <= allowed, 1e-3, _MOST_EPSILON, steps=_HALVINGS
         )
-
-    def paper_delta(self, epsilon: float) -> float:
-        """The bound of the paper, with the whole-number sensitivity it needs.
-
-        References:
-            [RTR, Lem. A.4]
-        """
-        level = checks.positive("epsilon", epsilon)
-        share = (2 * self.trials + 1) / (math.exp(level / self.steps) + 1)
-        if not 1 <= self.steps + share <= self.trials + 1:
-            return 1.0
-        return math.exp(-((self.trials - self.steps + 1 - share) ** 2) / self.trials)
 
 
 def _binomial(reach: int, trials: int) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -97,10 +98,7 @@ class DiscreteLaplace:
     @property
     def step(self) -> float:
         """Leakage for values that differ by 1, exact and rounded up."""
-        table = self.weights.astype(np.float64)
-        within = float((table[:-1] / table[1:]).max()) if table.size > 1 else 1.0
-        across = table[-1] / table[0] / (self.repeat / _WHOLE)
-        return log_up(max(within, across), 8 * UNIT)
+        return _steepest(self)
 
     def leakage(self, sensitivity: int) -> PureDP:
         """Leakage for values, or vectors of them, that differ by at most so much in all."""
@@ -126,6 +124,15 @@ class DiscreteLaplace:
             tossing = tossing[_coins(tossing.size, randomness) < self.repeat]
             found[tossing] += self.weights.size
         return found
+
+
+@lru_cache(maxsize=256)
+def _steepest(noise: DiscreteLaplace) -> float:
+    """Log of the largest quotient of neighbouring probabilities; releases ask for it every time."""
+    table = noise.weights.astype(np.float64)
+    within = float((table[:-1] / table[1:]).max()) if table.size > 1 else 1.0
+    across = table[-1] / table[0] / (noise.repeat / _WHOLE)
+    return log_up(max(within, across), 8 * UNIT)
 
 
 def _coins(count: int, randomness: Randomness) -> Ints:

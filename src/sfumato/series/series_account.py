@@ -1,4 +1,4 @@
-"""A budget for Gaussian releases that are chosen as one goes, and the bounds of the paper."""
+"""What measurements promise together, and a Gaussian budget for those chosen as one goes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special
 
-from sfumato.core import checks
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.numerics import UNIT, up
@@ -162,45 +159,3 @@ def _passing(root: float, level: float) -> float:
     high, low = 0.5 * root - level / root, -0.5 * root - level / root
     second = math.exp(min(0.0, level + float(special.log_ndtr(low))))
     return up((float(special.ndtr(high)) + second) * (1 + 1e-12))
-
-
-def paper_epsilon(squares: float, delta: float) -> float:
-    r"""The bound of the paper for $\sum_t (w_t \Delta/\sigma)^2$: valid, and looser than the curve.
-
-    Examples:
-        >>> paper_epsilon(1.0, 1e-5)
-        5.2985
-
-    References:
-        [RTR, Thm. 5.1]
-    """
-    half = 0.5 * checks.finite("squares", squares)
-    return 2 * math.sqrt(half * math.log(1 / checks.proper_fraction("delta", delta))) + half
-
-
-def paper_delta(squares: float, epsilon: float) -> float:
-    r"""The same bound solved for delta, for $\epsilon \ge \frac12 \sum_t (w_t\Delta/\sigma)^2$.
-
-    References:
-        [RTR, Thm. 5.1]
-    """
-    total, level = checks.positive("squares", squares), checks.positive("epsilon", epsilon)
-    if level < 0.5 * total:
-        return 1.0
-    return math.exp((total / 4 - level / 2) * (level / total - 0.5))
-
-
-def paper_deviation(weights: ArrayLike, sensitivity: float, epsilon: float, delta: float) -> float:
-    """The noise that the paper asks for.
-
-    Examples:
-        >>> paper_deviation([1.0], 1.0, 1.0, 1e-5)
-        4.90055
-
-    References:
-        [RTR, Cor. 5.2]
-    """
-    squares = float(np.square(checks.numbers("weights", weights)).sum())
-    level, tail = checks.positive("epsilon", epsilon), math.log(1 / delta)
-    room = 2 * level + 4 * tail - 4 * math.sqrt(tail**2 + level * tail)
-    return checks.positive("sensitivity", sensitivity) * math.sqrt(squares / room)

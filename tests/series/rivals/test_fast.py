@@ -16,6 +16,7 @@ from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, seeded
 from sfumato.series.rivals.fast import Control, Fast, best_process_variance
 from sfumato.series.series_release import SeriesRelease
+from tests.series.quick import simulations
 
 Floats = NDArray[np.float64]
 SIMULATION = Purpose.SIMULATION
@@ -134,8 +135,7 @@ SHORT = Fast.at(1.0, 10.0, 6, process_variance=1.0)
 @pytest.fixture(scope="module")
 def last_errors() -> Floats:
     """Errors of the last value of a constant series."""
-    runs = (SHORT.release([20.0] * 6, seeded(s), SIMULATION) for s in range(6000))
-    return np.array([run[-1] - 20.0 for run in runs])
+    return np.asarray(simulations(SHORT, [20.0] * 6, 4000)[:, -1] - 20.0)
 
 
 @pytest.mark.statistical
@@ -155,8 +155,7 @@ def test_the_error_of_a_constant_series_is_that_of_the_riccati_equation(
 def test_the_closed_form_of_the_error_is_what_is_seen() -> None:
     series = 50 * np.sin(np.arange(20) / 3)
     method = Fast.at(1.0, 10.0, 20, process_variance=30.0)
-    runs = [method.release(series, seeded(s), SIMULATION) - series for s in range(400)]
-    squares = np.mean(np.square(runs), axis=1)
+    squares = np.square(simulations(method, series, 400) - series).mean(axis=1)
     stated = method.mean_squared_error(series)
     assert abs(squares.mean() - stated) < 4 * squares.std() / math.sqrt(400) < 0.2 * stated
 

@@ -23,6 +23,7 @@ from sfumato.series.rivals.fourier import (
     transform_error,
 )
 from sfumato.series.silence import Nothing
+from tests.series.quick import simulations
 
 Floats = NDArray[np.float64]
 SIMULATION = Purpose.SIMULATION
@@ -125,7 +126,7 @@ def test_the_error_of_a_constant_series_is_the_stated_one(
 ) -> None:
     method = Fourier.at(1.0, 4.0, 16, kept)
     series = np.full(16, 40.0)
-    runs = [method.release(series, seeded(s), SIMULATION) - series for s in range(1500)]
+    runs = simulations(method, series, 2500) - series
     numbers = np.array([orthonormal(run)[: method.numbers] for run in runs]) ** 2
     variance = factor * method.variance
     deviation = variance * math.sqrt(5 / numbers.size)
@@ -158,7 +159,7 @@ def test_the_error_is_what_is_dropped_plus_what_is_added() -> None:
     dropped = np.mean((series - kept.T @ kept @ series) ** 2)
     added = 7 * method.variance / 30
     assert method.mean_squared_error(series) == pytest.approx(dropped + added)
-    runs = [method.release(series, seeded(s), SIMULATION) - series for s in range(1000)]
+    runs = simulations(method, series, 1000) - series
     squares = np.mean(np.square(runs), axis=1)
     assert abs(squares.mean() - dropped - added) < 4 * squares.std() / math.sqrt(1000)
     assert 4 * squares.std() / math.sqrt(1000) < 0.3 * added

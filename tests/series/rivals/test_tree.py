@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Address, Randomness, seeded
+from sfumato.core.randomness import Randomness, seeded
 from sfumato.noise.gaussian_noise import GaussianNoise
 from sfumato.noise.geometric import DiscreteLaplace
 from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.series.rivals.square_root_tree import SquareRootTree
 from sfumato.series.rivals.tree import BinaryTree, Told, randomly_placed
 from sfumato.series.series_methods import AnyMethod
+from tests.series.quick import Quick, simulations
 from tests.strategies import Floats
 
 ALPHA = 1e-4
@@ -38,29 +38,6 @@ both = pytest.mark.parametrize(
 
 def simulated(method: AnyMethod, series: Floats, seed: int = 1) -> Floats:
     return method.release(series, seeded(seed), Purpose.SIMULATION)
-
-
-class Quick:
-    """Coins for many short simulations: drawn from a large block of seeded ones."""
-
-    simulated = True
-    addressed = False
-
-    def __init__(self, seed: int) -> None:
-        self._source = seeded(seed)
-        self._ready = self._source.words(0)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        if count > self._ready.size:
-            self._ready = self._source.words(1 << 16)
-        taken, self._ready = self._ready[:count], self._ready[count:]
-        return taken
-
-    def word(self) -> int:
-        return int(self.words(1)[0])
-
-    def at(self, address: Address) -> Randomness:
-        return self
 
 
 def nodes(t: int) -> list[tuple[int, int]]:
@@ -155,17 +132,13 @@ def test_the_error_of_sums_grows_like_the_logarithm_to_one_and_a_half() -> None:
 @pytest.mark.parametrize("told", list(Told))
 @pytest.mark.parametrize("kind", ["tree", "root", "banded"])
 def test_simulated_variance_is_the_formula(told: Told, kind: str) -> None:
-    length, times = 12, 1500
+    length, times = 12, 1000
     method: BinaryTree | SquareRootTree = (
         BinaryTree.at(1.0, 1.0, length, told)
         if kind == "tree"
         else SquareRootTree.at(1.0, 1.0, 1e-6, length, 3 if kind == "banded" else None, told)
     )
-    coins = Quick(7)
-    runs = np.array(
-        [method.release(np.zeros(length), coins, Purpose.SIMULATION) for _ in range(times)]
-    )
-    found = (runs**2).mean(axis=0)
+    found = (simulations(method, [0.0] * length, times, 7) ** 2).mean(axis=0)
     assert found == pytest.approx(method.variances(), rel=0.3)
     assert found.mean() == pytest.approx(method.variances().mean(), rel=0.1)
 
@@ -194,16 +167,11 @@ def test_a_planted_bug_is_found_by_counting() -> None:
     found = []
     for noise in (LaplaceNoise.at(1.0, epsilon), BinaryTree.at(1.0, epsilon, length).noise):
         tree = BinaryTree(noise, length, Told.SUMS)
-        coins = Quick(5)
 
-        def hits(first: float, tree: BinaryTree = tree, coins: Quick = coins) -> int:
+        def hits(first: float, tree: BinaryTree = tree) -> int:
             # Value 1 is in the nodes that end at 1, 2, 4 and 8.
-            series = np.array([first] + [0.0] * 7)
-            seen = 0
-            for _ in range(count):
-                told = tree.release(series, coins, Purpose.SIMULATION)
-                seen += int((told[[0, 1, 3, 7]] > 0.5).sum() >= 4)
-            return seen
+            runs = simulations(tree, [first] + [0.0] * 7, count, int(first))
+            return int((runs[:, [0, 1, 3, 7]] > 0.5).all(axis=1).sum())
 
         with_it, without = hits(1.0), hits(0.0)
         # A lower bound of epsilon that is wrong with probability 1e-4 at most.
@@ -343,8 +311,8 @@ def test_rounding_is_unbiased() -> None:
 
 
 def test_noise_is_three_sided_right() -> None:
-    tree, coins, count = BinaryTree.at(1.0, 1.0, 1), Quick(4), 4000
-    drawn = np.array([tree.release([0.0], coins, Purpose.SIMULATION)[0] for _ in range(count)])
+    tree, count = BinaryTree.at(1.0, 1.0, 1), 4000
+    drawn = simulations(tree, [0.0], count, 4)[:, 0]
     # Whole steps, spread evenly over their cells, are Laplace in all but the finest detail.
     spread = drawn / tree.noise.step + Quick(9).words(count) / 2.0**64 - 0.5
 
