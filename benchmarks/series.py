@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from unittest import mock
 
 import numpy as np
 import opendp.prelude as dp
 from numpy.typing import NDArray
 
 from sfumato.core.randomness import secure
+from sfumato.noise import curves, densities
 from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import learned
 from sfumato.series.filters import Estimate, kalman, one_lag, plain
@@ -22,6 +24,8 @@ from sfumato.series.realtime import Realtime
 
 Floats = NDArray[np.float64]
 SERIES, TIMES, LONG, LIVE = 10_000, 100, 200_000, 20_000
+NESTED = 134_282
+"""Evaluations of the curve when one bisection was within another."""
 
 
 def rate(values: int, run: Callable[[], object]) -> float:
@@ -91,6 +95,17 @@ def main() -> None:
         live = rate(LIVE, lambda made=made: _live(made, series[:LIVE]))
         print(f"| {name} | {whole:,.0f} | {live:,.0f} | {live / alone:.1f} |")
     print(f"| OpenDP, a value at a time | | {alone:,.0f} | 1 |")
+    print("\n## Calibration of Gaussian noise for 8 counts\n")
+    asked = calls_of_calibration()
+    print(f"{asked:,} evaluations of the curve; a search within a search took {NESTED:,}")
+
+
+def calls_of_calibration() -> int:
+    """How often the Gaussian curve is evaluated to find the noise of 8 counts."""
+    curve = densities.local_gaussian_delta
+    with mock.patch.object(curves, "local_gaussian_delta", wraps=curve) as asked:
+        Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=8)
+    return asked.call_count
 
 
 def _live(made: Realtime, values: Floats) -> None:

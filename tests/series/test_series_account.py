@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sfumato.core.account import Account
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.core.guarantees import ApproxDP
 from sfumato.noise.curves import (
@@ -23,6 +25,7 @@ from sfumato.noise.curves import (
 )
 from sfumato.noise.gaussian_noise import GaussianNoise
 from sfumato.series.series_account import GaussianAccount
+from tests.contracts.accounts import AccountLaws
 from tests.oracles.paper_bounds import paper_delta, paper_deviation, paper_epsilon
 
 Floats = NDArray[np.float64]
@@ -397,3 +400,23 @@ def test_noise_that_its_table_does_not_hold_never_fits() -> None:
     wild = GaussianNoise.at(40.0, 1.0)
     assert wild.slack == 1.0
     assert not GaussianAccount(1e3, 1e-6).covers(wild)
+
+
+class TestGaussianAccount(AccountLaws):
+    """A cost is a noise; whole steps of its lattice may cost a hundredth more than was asked."""
+
+    def begin(self) -> GaussianAccount:
+        return GaussianAccount(1.0, 1e-6)
+
+    def cost(self, account: Account[Any], part: float) -> GaussianNoise:
+        squares = max(0.95 * part * account.allowance, 1e-11)
+        return GaussianNoise.at(1.0, 1 / math.sqrt(squares))
+
+    def spend(self, parts: list[float]) -> list[Any]:
+        return super().spend(parts[:5])  # what is left of a left-over is soon less than any noise
+
+    def within(self, costs: list[Any]) -> bool:
+        with mpmath.workdps(40):
+            mu = mpmath.sqrt(sum((mpmath.mpf(n.steps) / n.deviation) ** 2 for n in costs))
+            tail = mpmath.e * mpmath.ncdf(-mu / 2 - 1 / mu)
+            return bool(mpmath.ncdf(mu / 2 - 1 / mu) - tail <= 1e-6)
