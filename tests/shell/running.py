@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from sfumato.cli.app import run
+from tests.shell.forked import MAIN, ForkedProcess
 
 TOKEN = "raw-value-that-nobody-may-read"
 """A value in tables that must never be said."""
@@ -25,7 +26,7 @@ PATIENCE = 120.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 """A process flushes because it was written to, not because Python was told to."""
 
-COMMAND = [sys.executable, "-W", "error", "-c", "from sfumato.cli import main; main()"]
+COMMAND = [sys.executable, "-W", "error", "-c", MAIN]
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,25 @@ def refused(result: Result, *words: object) -> None:
         assert str(word) in result.err
 
 
-def spawn(*arguments: object, command: Sequence[str] = COMMAND, stdin: bytes = b"") -> Result:
-    """Run a command in a process of its own, to its end."""
+def spawn(
+    *arguments: object,
+    stdin: bytes = b"",
+    script: str = MAIN,
+    command: Sequence[str] | None = None,
+) -> Result:
+    """Run a command in a process of its own, to its end.
+
+    Args:
+        arguments: Of the command.
+        stdin: What it reads.
+        script: What it does instead of the plain command.
+        command: A program, for what must begin with an interpreter of its own.
+    """
+    if command is None:
+        process = ForkedProcess(arguments, script)
+        out, err = process.communicate(stdin, PATIENCE)
+        assert process.returncode is not None
+        return Result(process.returncode, out.decode(), err.decode())
     finished = subprocess.run(
         [*command, *map(str, arguments)],
         input=stdin,
@@ -94,9 +112,7 @@ def spawn(*arguments: object, command: Sequence[str] = COMMAND, stdin: bytes = b
 class Pipe:
     """A command between two pipes: lines go in, lines come out, one at a time."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def __init__(self, process: ForkedProcess) -> None:
         self.process = process
         self._in = process.stdin.fileno()
         self._out = process.stdout.fileno()
@@ -124,20 +140,14 @@ class Pipe:
     def ended(self) -> tuple[int, str, str]:
         """Close the input, wait for the end: exit code, what was still said, complaints."""
         out, err = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode is not None
         return self.process.returncode, (self._held + out).decode(), err.decode()
 
 
 @contextlib.contextmanager
 def piped(*arguments: object) -> Iterator[Pipe]:
     """A running command with pipes at both ends; killed if the test leaves it running."""
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        env=ENVIRONMENT,
-    )
+    process = ForkedProcess(arguments)
     try:
         yield Pipe(process)
     finally:

@@ -18,12 +18,12 @@ from sfumato.stream.release_spec import ReleaseSpec, read_spec
 from tests.shell.releasing import LIVE, RULE, grouped, ledger_of, refused
 from tests.shell.running import Result, call, done, litter, piped, rows, spawn
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, walk, write
-from tests.shell.test_interrupted import TROUBLED
+from tests.shell.test_interrupted import TROUBLE
 
 COLUMNS = ["person", "sequence", "batch", "released", "outcome", "sip", "ldp"]
 RAW = "raw-value-that-nobody-may-read"
 CHUNK = 8
-"""Rows that `TROUBLED` reads at a time."""
+"""Rows that `TROUBLE` reads at a time."""
 Rows = list[dict[str, str]]
 Values = Iterable[tuple[str, str]]
 
@@ -498,7 +498,7 @@ def test_a_killed_run_resumes_with_the_rows_that_waited(
     done(*run, "--ledger", tmp_path / "whole.ledger", "-o", whole)
     killed = spawn(
         *(point, number, int(signal.SIGKILL), *run, "--ledger", ledger, "-o", private),
-        command=TROUBLED,
+        script=TROUBLE,
     )
     assert killed.code == -signal.SIGKILL
     assert not private.exists()
@@ -523,7 +523,7 @@ def test_an_interrupted_run_is_complete_as_far_as_it_goes_and_counts_what_waited
     done(*run, "-o", whole)
     stopped = spawn(
         *("after write", 3, int(kind), *run, "--ledger", ledger, "-o", private),
-        command=TROUBLED,
+        script=TROUBLE,
     )
     assert stopped.code == 130
     came = 3 * CHUNK

@@ -172,7 +172,7 @@ main()
 def test_a_ledger_on_a_full_disk_ends_with_exit_code_2(model: Path, tmp_path: Path) -> None:
     live = table(tmp_path / "live.csv", LIVE * 20)
     run = ("release", live, "-m", model, *RULE, "--ledger", tmp_path / "a.ledger")
-    result = spawn(*run, "-o", tmp_path / "p.csv", command=[*COMMAND[:-1], LIMITED])
+    result = spawn(*run, "-o", tmp_path / "p.csv", script=LIMITED)
     clear(result, "a.ledger")
     assert not (tmp_path / "p.csv").exists()
     assert litter(tmp_path) == []
@@ -307,7 +307,7 @@ def test_an_interrupt_is_honoured_long_before_thousands_of_rows(
 ) -> None:
     live = table(tmp_path / "live.csv", walk(3, rows=6000))
     run = ("release", live, "-m", model, *RULE, "-o", tmp_path / "p.csv")
-    assert spawn(*run, command=[*COMMAND[:-1], SIGNALLED]).code == 130
+    assert spawn(*run, script=SIGNALLED).code == 130
     assert len(rows(tmp_path / "p.csv")) < 1000
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.shell.releasing import COLUMNS, LIVE, RULE, ledger_of, refused
-from tests.shell.running import COMMAND, done, litter, piped, rows, spawn
+from tests.shell.running import done, litter, piped, rows, spawn
 from tests.shell.tables import PLACES, table
 
 # Standard input and output -----------------------------------------------------------------------
@@ -134,7 +134,6 @@ os.replace = lambda old, new: (replace if str(new).endswith(kept) else counted)(
 from sfumato.cli import main
 main()
 """
-TROUBLED = [*COMMAND[:-1], TROUBLE]
 KILLS = [
     ("before commit", 1, 0),
     ("before commit", 3, 16),
@@ -160,7 +159,7 @@ def test_a_killed_run_resumes_as_if_nothing_had_happened(
     done(*run, "--ledger", tmp_path / "whole.ledger", "-o", whole)
     killed = spawn(
         *(point, number, int(signal.SIGKILL), *run, "--ledger", ledger, "-o", private),
-        command=TROUBLED,
+        script=TROUBLE,
     )
     assert killed.code == -signal.SIGKILL
     # The rules take their place first, so that no table stands without them.
@@ -207,7 +206,7 @@ def test_an_interrupted_run_leaves_a_valid_output_and_ledger(
     done(*run, "-o", whole)
     stopped = spawn(
         *("inside commit", 4, int(kind), *run, "--ledger", ledger, "-o", private),
-        command=TROUBLED,
+        script=TROUBLE,
     )
     assert stopped.code == 130
     assert stopped.err.endswith("what was answered is complete; add --resume to go on\n")
@@ -246,7 +245,7 @@ def test_a_run_interrupted_without_a_ledger_says_that_it_cannot_go_on(
     stopped = spawn(
         *("after write", 2, int(signal.SIGINT), "release", live, "-m", model, *RULE),
         *("-o", private),
-        command=TROUBLED,
+        script=TROUBLE,
     )
     assert stopped.code == 130
     assert "use --ledger to be able to go on" in stopped.err
@@ -256,7 +255,7 @@ def test_a_run_interrupted_without_a_ledger_says_that_it_cannot_go_on(
 def test_an_interrupted_fit_leaves_no_model_and_no_litter(tmp_path: Path) -> None:
     history = table(tmp_path / "history.csv", LIVE)
     fit = ("fit", history, "--stream", "person", "--value", "place", "-o", tmp_path / "city.model")
-    stopped = spawn("before replace", 1, int(signal.SIGINT), *fit, command=TROUBLED)
+    stopped = spawn("before replace", 1, int(signal.SIGINT), *fit, script=TROUBLE)
     assert (stopped.code, stopped.out) == (130, "")
     assert "Traceback" not in stopped.err
     assert [path.name for path in tmp_path.iterdir()] == ["history.csv"]
