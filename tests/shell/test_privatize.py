@@ -292,7 +292,12 @@ def test_values_may_be_listed_and_the_way_to_read_them_chosen(people: Path, tmp_
     assert {row["age"] for row in read(tmp_path / "b.csv")} <= {str(age) for age in range(20, 29)}
 
 
-def test_features_give_everyone_a_prior_of_his_own(tmp_path: Path) -> None:
+def test_features_give_everyone_a_prior_of_his_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "sfumato.column.feature_prior._classifier", lambda given: LogisticRegression()
+    )
     source = write(tmp_path / "survey.parquet", NAMES, survey(rows=40))
     history = write(tmp_path / "history.parquet", NAMES, survey(rows=60, seed=9))
     options = ("--prior", "features:age,income", "--history", history, "--json")

@@ -13,7 +13,6 @@ from sfumato.column.column_priors import AnyPrior, number_priors, read_prior, sy
 from sfumato.column.column_spec import FEATURES, ColumnSpec, Kind
 from sfumato.column.feature_prior import FLOOR, FeaturePrior
 from sfumato.column.knowledge import (
-    Columns,
     Knowledge,
     Records,
     column_cells,
@@ -29,7 +28,7 @@ from sfumato.models.encoding import Raw, Symbols, text
 from sfumato.models.mixture import GaussianMixture
 from sfumato.models.numerals import PLAIN, Numerals
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, read_each
-from sfumato.tables.pass_through import FEWEST_ROWS, Groups
+from sfumato.tables.pass_through import FEWEST_ROWS, Columns, Groups
 from sfumato.tables.problems import BadTable
 
 _LEARNT_PRIORS = ("estimate", "mixture")

@@ -14,7 +14,7 @@ from sfumato.column.column_fit import ColumnFit
 from sfumato.column.column_learning import learn, learn_each, single_occurrences
 from sfumato.column.column_sampler import ColumnSampler, column_sampler
 from sfumato.column.column_spec import ColumnSpec, Kind
-from sfumato.column.knowledge import Columns, Knowledge, Records
+from sfumato.column.knowledge import Knowledge, Records
 from sfumato.column.mechanism_registry import mechanism_named
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.digest import content, digest
@@ -28,7 +28,7 @@ from sfumato.noise.lattice import Lattice
 from sfumato.tables.cells import Missing, missing_rows
 from sfumato.tables.frames import columns_of, framed_columns, has_index, written_columns
 from sfumato.tables.named_loss import named_loss
-from sfumato.tables.pass_through import check_spellings
+from sfumato.tables.pass_through import Columns, check_spellings
 from sfumato.tables.problems import BadTable
 from sfumato.tables.row_coins import RowCoins, release_coins, row_addresses
 from sfumato.tables.row_order import Order, order_tells

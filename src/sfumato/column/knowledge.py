@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from sfumato.models.numerals import PLAIN, Numerals
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.cells import read_each
 from sfumato.tables.headers import no_column
-from sfumato.tables.pass_through import Groups
+from sfumato.tables.pass_through import Columns, Groups
 from sfumato.tables.problems import BadTable
-
-Columns: TypeAlias = Mapping[str, Sequence[Raw]]
 
 
 class Records(StrEnum):
