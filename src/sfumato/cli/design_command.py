@@ -9,10 +9,10 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, table
-from sfumato.core.arrays import Floats
 from sfumato.core.numerics import shown_down, shown_up
 
 if TYPE_CHECKING:
+    from sfumato.core.arrays import Floats
     from sfumato.core.channel import Channel
 
 _PRINTED = 2_500
