@@ -15,7 +15,7 @@ from sfumato.temporal.over_time import chain_leakage
 from tests.oracles import temporal as oracle
 from tests.oracles.sequences import told_of_windows
 from tests.oracles.temporal import ExactLoss, exact_leakage
-from tests.shell.running import Result, call, done, litter, spawn
+from tests.shell.running import Result, call, done, litter
 from tests.shell.tables import table, walk
 
 Floats = NDArray[np.float64]
@@ -442,12 +442,6 @@ def test_a_table_without_the_column_or_a_folder_that_is_not_there_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["history.csv"]
 
 
-def test_a_process_of_its_own_says_the_same(back: Path) -> None:
-    result = spawn("temporal", "leakage", "--backward", back, *RELEASES, "--json")
-    assert (result.code, result.err) == (0, "")
-    assert result.document == temporal("leakage", "--backward", back, *RELEASES)
-
-
 # Each of these was found broken -------------------------------------------------------------------
 
 
@@ -458,7 +452,7 @@ def test_a_window_that_does_not_fit_is_refused_before_anything_is_said(back: Pat
 
 
 def test_a_picture_of_an_unknown_kind_is_refused(back: Path, tmp_path: Path) -> None:
-    result = spawn("temporal", "plot", "--backward", back, *RELEASES, "-o", tmp_path / "p.xyz")
+    result = call("temporal", "plot", "--backward", back, *RELEASES, "-o", tmp_path / "p.xyz")
     refused(result, "p.xyz")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -40,6 +40,7 @@ def joint_of_path(chain: Floats, start: Floats, steps: int) -> Floats:
     return joint
 
 
+@settings(max_examples=30)
 @given(processes())
 def test_one_step_is_bayes_rule(process: tuple[Floats, Floats]) -> None:
     chain, start = process
@@ -48,6 +49,7 @@ def test_one_step_is_bayes_rule(process: tuple[Floats, Floats]) -> None:
     assert backward_matrix(chain, start) == pytest.approx(wanted, rel=1e-12)
 
 
+@settings(max_examples=30)
 @given(processes())
 def test_every_step_is_that_of_the_joint_table_of_all_paths(
     process: tuple[Floats, Floats],
@@ -63,6 +65,7 @@ def test_every_step_is_that_of_the_joint_table_of_all_paths(
         assert one == pytest.approx(other, rel=1e-10)
 
 
+@settings(max_examples=30)
 @given(processes())
 def test_rows_sum_to_one(process: tuple[Floats, Floats]) -> None:
     for matrix in backward_matrices(*process, 4):
@@ -125,6 +128,7 @@ def test_fewer_than_one_step_is_refused(steps: int) -> None:
 # Counts -------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.integers(0, 3), max_size=12), max_size=5),
     st.sampled_from([0.0, 0.5, 2.0]),

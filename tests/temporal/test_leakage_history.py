@@ -29,7 +29,7 @@ budgets = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(budgets, st.sampled_from(sorted(PAIRS)))
 def test_the_history_is_the_leakage_of_the_sequence_to_the_last_bit(
     epsilons: list[float], name: str
@@ -44,7 +44,7 @@ def test_the_history_is_the_leakage_of_the_sequence_to_the_last_bit(
             assert np.array_equal(getattr(told, part), getattr(wanted, part)), part
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(budgets, st.sampled_from([(IDENTITY, IDENTITY), (APART, ABSORBING), (BACKWARD, IDENTITY)]))
 def test_an_history_of_rows_that_share_nothing_is_that_of_fifty_digits_rounded_up(
     epsilons: list[float], chains: tuple[Matrix, Matrix]
@@ -61,7 +61,7 @@ def test_an_history_of_rows_that_share_nothing_is_that_of_fifty_digits_rounded_u
 
 def test_thousands_of_releases_are_those_of_the_sequence() -> None:
     rng = np.random.default_rng(2)
-    epsilons = rng.uniform(0.0, 0.3, 3000)
+    epsilons = rng.uniform(0.0, 0.3, 1500)
     history = LeakageHistory(*losses("Fig. 2"))
     for epsilon in epsilons.tolist():
         history.charge(epsilon)

@@ -45,7 +45,7 @@ def rounded_up(got: Floats, exact: Sequence[Any], relative: float = 1e-12) -> bo
 # Against fifty digits -----------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(budgets, st.sampled_from([BACKWARD, STICKY, EVEN]), st.sampled_from([FORWARD, STICKY]))
 def test_every_leakage_is_that_of_fifty_digits_rounded_up(
     epsilons: list[float], backward: list[list[float]], forward: list[list[float]]
@@ -156,7 +156,7 @@ def test_equation_10_with_the_leakages_as_defined_is_no_bound_but_the_recursion_
 # Windows ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(st.floats(0.0, 2.0), min_size=2, max_size=9))
 def test_windows_are_those_of_theorem_3_rounded_up(epsilons: list[float]) -> None:
     told = temporal_leakage(epsilons, LossFunction.of(BACKWARD), LossFunction.of(FORWARD))
@@ -180,6 +180,7 @@ def test_a_whole_stream_leaks_the_sum_of_its_budgets(matrix: list[list[float]]) 
         assert told.event.alpha <= told.user.alpha * (1 + 1e-13)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.floats(0.0, 2.0), min_size=1, max_size=9))
 def test_a_wider_window_never_leaks_less(epsilons: list[float]) -> None:
     told = temporal_leakage(epsilons, LossFunction.of(STICKY), LossFunction.of(STICKY))

@@ -82,8 +82,7 @@ def test_a_constant_budget_is_certified_and_the_largest(name: str, alpha: float)
 
 
 @pairs
-@levels
-@pytest.mark.parametrize("steps", [2, 3, 4, 30])
+@pytest.mark.parametrize(("alpha", "steps"), [(1e-6, 30), (0.1, 2), (1.0, 4), (5.0, 3)])
 def test_budgets_of_a_known_number_are_certified_and_leak_alpha_at_every_moment(
     name: str, alpha: float, steps: int
 ) -> None:
@@ -165,8 +164,7 @@ def test_an_alpha_that_is_none_is_refused(make: Any, alpha: float) -> None:
 
 
 @pairs
-@pytest.mark.parametrize("alpha", [0.01, 1.0, 4.0])
-@pytest.mark.parametrize("steps", [2, 5, 25])
+@pytest.mark.parametrize(("alpha", "steps"), [(0.01, 5), (1.0, 25), (4.0, 2)])
 def test_least_noise_is_certified_and_never_worse(name: str, alpha: float, steps: int) -> None:
     found = least_noise_budgets(*losses(name), alpha, steps)
     assert found.shape == (steps,)
@@ -184,7 +182,7 @@ def test_least_noise_is_less_noise_where_there_is_something_to_gain() -> None:
     assert noise_variance(found) < 0.8 * noise_variance(paper_budgets(backward, forward, 1.0, 3))
 
 
-@pytest.mark.parametrize("steps", [96, 97, 200])
+@pytest.mark.parametrize("steps", [96, 97])
 def test_long_sequences_have_a_constant_middle_and_are_certified(steps: int) -> None:
     found = least_noise_budgets(*losses("Fig. 8"), 1.0, steps)
     assert found.shape == (steps,)
@@ -255,11 +253,11 @@ def test_offers_begin_like_the_published_first_and_go_on_like_the_middle_for_eve
 ) -> None:
     stream, published = EndlessAccount.begin(*losses(name), alpha), allocate(*losses(name), alpha)
     offers = []
-    for _ in range(400):
+    for _ in range(150):
         offers.append(stream.allowance)
         stream = stream.charged(stream.allowance)
     assert offers[0] == pytest.approx(published.first, rel=1e-8)
-    assert offers[1:] == pytest.approx([published.middle] * 399, rel=1e-6)
+    assert offers[1:] == pytest.approx([published.middle] * 149, rel=1e-6)
     assert exact_event(offers, *exact_losses(name)) <= alpha
 
 
@@ -361,7 +359,7 @@ class OnlineMachine(RuleBasedStateMachine):
             assert self.stream.allowance >= self.least * (1 - 1e-6)
 
 
-OnlineMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+OnlineMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
 TestOnline = OnlineMachine.TestCase
 
 

@@ -172,7 +172,7 @@ def test_the_loss_is_that_of_fifty_digits_rounded_up(name: str) -> None:
         assert same(loss(alpha), wanted), alpha
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(chains(), alphas)
 def test_any_chain_loses_what_fifty_digits_say_rounded_up(matrix: Floats, alpha: float) -> None:
     wanted = ExactLoss(matrix)(alpha)
@@ -196,18 +196,21 @@ def test_a_missing_plus_one_in_algorithm_2_is_noticed() -> None:
 # Laws ---------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=30)
 @given(chains(), alphas)
 def test_the_loss_lies_between_nothing_and_everything(matrix: Floats, alpha: float) -> None:
     assert 0 <= temporal_loss(matrix, alpha) <= alpha
     assert 0 <= LossFunction.of(matrix)(alpha) <= alpha
 
 
+@settings(max_examples=30)
 @given(chains(), alphas)
 def test_the_hull_tells_what_the_pairs_tell(matrix: Floats, alpha: float) -> None:
     direct = temporal_loss(matrix, alpha)
     assert LossFunction.of(matrix)(alpha) == pytest.approx(direct, rel=1e-12, abs=1e-15 * alpha)
 
 
+@settings(max_examples=30)
 @given(chains(), st.lists(alphas, min_size=2, max_size=6))
 def test_more_leakage_is_never_less_loss(matrix: Floats, levels: list[float]) -> None:
     loss = LossFunction.of(matrix)
@@ -215,6 +218,7 @@ def test_more_leakage_is_never_less_loss(matrix: Floats, levels: list[float]) ->
     assert all(one <= other * (1 + 1e-13) for one, other in itertools.pairwise(told))
 
 
+@settings(max_examples=30)
 @given(chains(), alphas, st.randoms(use_true_random=False))
 def test_names_of_values_do_not_matter(matrix: Floats, alpha: float, random: Any) -> None:
     rows, columns = list(range(len(matrix))), list(range(len(matrix)))
@@ -226,6 +230,7 @@ def test_names_of_values_do_not_matter(matrix: Floats, alpha: float, random: Any
     assert LossFunction.of(turned)(alpha) == pytest.approx(told, rel=1e-12, abs=1e-15 * alpha)
 
 
+@settings(max_examples=30)
 @given(st.lists(chains(4), min_size=1, max_size=3), alphas)
 def test_any_of_some_chains_loses_as_much_as_the_worst(choice: list[Floats], alpha: float) -> None:
     together = LossFunction.of_any(choice)(alpha)
@@ -254,6 +259,7 @@ def test_nothing_lost_of_nothing() -> None:
     assert temporal_loss(EXAMPLE_2, 0.0) == LossFunction.of(EXAMPLE_2)(0.0) == 0.0
 
 
+@settings(max_examples=30)
 @given(chains(4), st.floats(1e-6, 40.0))
 def test_inverse_is_the_largest_leakage_with_that_loss(matrix: Floats, value: float) -> None:
     loss = LossFunction.of(matrix)
@@ -369,8 +375,8 @@ def test_a_tiny_denominator_does_not_cancel() -> None:
 
 
 @pytest.mark.parametrize("concentration", [0.05, 1.0, 50.0])
-def test_two_hundred_rows_lose_what_all_pairs_lose(concentration: float) -> None:
-    matrix = random_rows(7, 200, concentration)
+def test_many_rows_lose_what_all_pairs_lose(concentration: float) -> None:
+    matrix = random_rows(7, 200 if concentration == 1.0 else 80, concentration)
     loss = LossFunction.of(matrix)
     for alpha in (0.01, 1.0, 6.0):
         wanted = oracle.all_pairs(matrix, alpha)

@@ -127,13 +127,13 @@ def test_several_counts_of_a_row_share_its_budget(tmp_path: Path, out: Path) -> 
 def test_noisy_counts_are_unbiased_with_the_noise_that_is_certified(
     tmp_path: Path, out: Path
 ) -> None:
-    rows = [(f"u{place}", 100, 300) for place in range(3000)]
+    rows = [(f"u{place}", 100, 300) for place in range(1500)]
     spec = simulated(COUNTS)
     report = ran(write(tmp_path / "in.csv", "stream,home,road", rows), out, spec, seeded(3))
     noise = np.array([[int(row["home"]) - 100, int(row["road"]) - 300] for row in rows_of(out)])
     cost = report.certificate.cost
     assert cost is not None
-    assert np.abs(noise.mean(axis=0)).max() < 5 * cost / math.sqrt(3000)
+    assert np.abs(noise.mean(axis=0)).max() < 5 * cost / math.sqrt(1500)
     assert noise.std() == pytest.approx(cost, rel=0.08)
     assert noise.std() != pytest.approx(1.3 * cost, rel=0.08)
 
@@ -141,7 +141,7 @@ def test_noisy_counts_are_unbiased_with_the_noise_that_is_certified(
 @pytest.mark.statistical
 def test_silence_is_found_from_what_was_released(tmp_path: Path, out: Path) -> None:
     """Counts of which one in two swings by 40 around its mean."""
-    swinging = [("a", 200 + 40 * (-1) ** t, 200) for t in range(4000)]
+    swinging = [("a", 200 + 40 * (-1) ** t, 200) for t in range(1500)]
     spec = simulated(COUNTS, alpha=20.0)
     told = ran(write(tmp_path / "in.csv", "stream,home,road", swinging), out, spec, seeded(3))
     assert told.certificate.silence == pytest.approx(math.sqrt(0.5 * 40**2), rel=0.1)
