@@ -25,7 +25,7 @@ from sfumato import (
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.state import StreamState
-from sfumato.solver.policy import Kept, PolicyReport, Tables, Tree, tabulated
+from sfumato.solver.policy import PolicyChannel, PolicyReport, Tables, Tree, tabulated
 from tests.oracles.joint import exact_leakage, exact_local_leakage
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ def handmade(
     for table in rows:
         channel = Channel.from_probabilities(table, outputs)
         apart = (np.arange(len(table))[:, None] != channel.outputs[None, :]).astype(np.float64)
-        kept.append(Kept.of(channel, belief, apart))
+        kept.append(PolicyChannel.of(channel, belief, apart))
     tree = Tree(np.array([[-1, 0, len(kept)]]), np.zeros(1), np.arange(len(kept)))
     return tabulated(kept, tree)
 

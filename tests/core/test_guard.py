@@ -83,7 +83,7 @@ class Yielding:
 
 HELD = {
     "stream.partition.boxes.Boxes": "one call's own",
-    "stream.compile._Garden": "one call's own",
+    "stream.compile._TreeBuilder": "one call's own",
     "record.best_round_noise._Game": "one call's own",
     "stream.fleet_arrays.StreamArrays": "held by a fleet, or by the one stream of a release",
     "stream.single_stream.SingleStream": "held by an InstantRelease, under its lock",

@@ -12,7 +12,7 @@ from sfumato import Policy, local_leakage
 from sfumato.core.belief import Belief
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
-from sfumato.solver.policy import Kept, Tables
+from sfumato.solver.policy import PolicyChannel, Tables
 from sfumato.stream.fleet_arrays import PREPARED, StreamArrays
 from tests.compiled import (
     CHAINS,
@@ -250,7 +250,7 @@ def test_a_kept_channel_is_the_given_one_to_a_few_units(
 ) -> None:
     belief: Floats = data.draw(beliefs(channel.size))
     loss = np.ones(channel.weights.shape)
-    kept = Kept.of(channel, belief, loss)
+    kept = PolicyChannel.of(channel, belief, loss)
     rows = kept.weights[kept.row_of]
     assert (rows.sum(axis=1) == 2**40).all()
     assert rows.min() >= 1

@@ -41,8 +41,6 @@ from sfumato import (
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import (
-    BudgetExceeded,
-    InsecureRandomness,
     InterruptedStep,
     InvalidParameter,
     UnknownSymbol,
@@ -334,13 +332,6 @@ def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
             assert 0 < charge[0] <= 1.5
 
 
-def test_no_streams_at_all_is_no_step_at_all() -> None:
-    fleet = Fleet(plan_of("letters in pairs"), NAMES)
-    before = everything(fleet)
-    assert list(fleet.step([], np.array([], dtype=np.int64))) == []
-    assert everything(fleet) == before
-
-
 # Going on, and looking on ------------------------------------------------------------------------
 
 
@@ -528,23 +519,6 @@ def test_a_strange_value_in_one_stream_changes_no_stream(row: int, place: int) -
     assert everything(fleet) == [to_bytes(state) for state in states]
 
 
-@pytest.mark.parametrize("stream", [0, 3])
-def test_a_budget_gone_in_one_stream_changes_no_stream(stream: int) -> None:
-    fleet = Fleet(plan_of("letters in pairs", Horizon(SIP(2.0), 6)), NAMES)
-    values = ["ab", "bc", "ca", "aa", "bb"]
-    fleet.step(values)
-    for _ in range(2):
-        fleet.step(["ab"], np.array([stream]))
-    before = everything(fleet)
-    with pytest.raises(BudgetExceeded):
-        fleet.step(values)
-    with pytest.raises(BudgetExceeded):
-        fleet.flush(stream, "a")
-    assert everything(fleet) == before
-    others = np.array([place for place in range(5) if place != stream])
-    assert len(fleet.step(["aa"] * 4, others)) == 4
-
-
 def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
     fleet = Fleet(plan_of("letters in pairs"), NAMES)
     before = everything(fleet)
@@ -616,28 +590,6 @@ def test_a_window_lasts_for_ever_however_batches_are_cut(lengths: tuple[int, ...
 
 
 # What it is made of ------------------------------------------------------------------------------
-
-
-def test_memory_does_not_grow_with_time() -> None:
-    fleet = Fleet(plan_of("letters in pairs", BUDGETS["window, capped"]), NAMES)
-    fleet.step(["ab"] * 5)
-    each, stored = fleet.bytes_per_stream, len(to_bytes(fleet.state(0)))
-    for _ in range(9):
-        fleet.step(["ab"] * 5)
-    assert fleet.bytes_per_stream == each
-    assert len(to_bytes(fleet.state(0))) <= stored + 80
-
-
-def test_a_fleet_needs_a_policy_different_names_and_coins_nobody_can_guess() -> None:
-    plan = plan_of("letters in pairs")
-    with pytest.raises(InvalidParameter, match="have a policy"):
-        Fleet(plan_of("letters in pairs", policy=None), NAMES)
-    with pytest.raises(InvalidParameter, match="streams must be different"):
-        Fleet(plan, ["ann", "ann"])
-    with pytest.raises(InvalidParameter, match="streams must be a whole number of at least 1"):
-        Fleet(plan)
-    with pytest.raises(InsecureRandomness):
-        Fleet(plan, NAMES, randomness=seeded(1))
 
 
 def test_a_state_of_another_plan_is_refused() -> None:

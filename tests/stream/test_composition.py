@@ -20,14 +20,14 @@ from sfumato.stream.composition import (
     chernoff_tail,
     mean_composition,
     numerical_composition,
-    published_composition,
+    paper_composition,
 )
 
 Rule = Callable[[list[float], float], SIP]
 
 RULES: dict[str, Rule] = {
     "basic": basic_composition,
-    "published": published_composition,
+    "published": paper_composition,
     "mean": mean_composition,
     "numerical": numerical_composition,
     "composed": composed,
@@ -174,7 +174,7 @@ def test_bounds_hold_for_long_mixed_releases_by_simulation(delta: float) -> None
     weight = 1 / (1 + np.exp(-steps))
     signs = np.where(draw.uniform(size=(40_000, 300)) < weight, 1.0, -1.0)
     totals = np.abs(signs @ steps)
-    for rule in (published_composition, mean_composition, numerical_composition, composed):
+    for rule in (paper_composition, mean_composition, numerical_composition, composed):
         over = int((totals > rule(steps.tolist(), delta).epsilon).sum())
         # More than delta of the runs beyond the bound would be proof against it.
         assert stats.binomtest(over, len(totals), delta, alternative="greater").pvalue > 1e-6
@@ -192,7 +192,7 @@ def test_bounds_hold_for_many_equal_steps_by_the_binomial_law(
     ups = np.arange(count + 1)
     totals = (2 * ups - count) * epsilon
     law = stats.binom.pmf(ups, count, 1 / (1 + math.exp(-epsilon)))
-    for rule in (published_composition, mean_composition, numerical_composition, composed):
+    for rule in (paper_composition, mean_composition, numerical_composition, composed):
         level = rule([epsilon] * count, delta).epsilon
         assert law[np.abs(totals) > level * HAIR].sum() <= delta
     tight = numerical_composition([epsilon] * count, delta).epsilon
@@ -205,7 +205,7 @@ def test_bounds_hold_for_many_equal_steps_by_the_binomial_law(
 @settings(max_examples=25)
 @given(leakages, deltas)
 def test_sharper_rules_give_smaller_bounds(steps: list[float], delta: float) -> None:
-    published = published_composition(steps, delta).epsilon
+    published = paper_composition(steps, delta).epsilon
     mean = mean_composition(steps, delta).epsilon
     numerical = numerical_composition(steps, delta).epsilon
     assert numerical <= mean <= published
@@ -229,7 +229,7 @@ def test_without_failure_the_sum_is_all_there_is(steps: list[float]) -> None:
 
 @given(st.floats(0.01, 1.0), st.integers(1, 400), deltas)
 def test_the_published_theorem_is_corrected(epsilon: float, count: int, delta: float) -> None:
-    bound = published_composition([epsilon] * count, delta).epsilon
+    bound = paper_composition([epsilon] * count, delta).epsilon
     mean = count * epsilon * math.expm1(epsilon)
     spread = math.sqrt(count) * epsilon * math.sqrt(2 * math.log(2 / delta))
     assert bound == pytest.approx(mean + spread, rel=1e-8)
@@ -281,14 +281,14 @@ def test_the_order_of_the_steps_does_not_matter(
     orders: tuple[list[float], list[float]], delta: float
 ) -> None:
     one, two = orders
-    for rule in (published_composition, mean_composition, numerical_composition):
+    for rule in (paper_composition, mean_composition, numerical_composition):
         assert rule(one, delta).epsilon == pytest.approx(rule(two, delta).epsilon, rel=1e-8)
 
 
 @settings(max_examples=12)
 @given(leakages, deltas)
 def test_a_silent_step_costs_nothing(steps: list[float], delta: float) -> None:
-    for rule in (basic_composition, published_composition, mean_composition, numerical_composition):
+    for rule in (basic_composition, paper_composition, mean_composition, numerical_composition):
         padded, plain = rule([*steps, 0.0, 0.0], delta), rule(steps, delta)
         assert padded.epsilon == pytest.approx(plain.epsilon, rel=1e-8)
 

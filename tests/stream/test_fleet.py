@@ -396,7 +396,7 @@ def chi_square(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
 @pytest.mark.statistical
 @pytest.mark.parametrize(("amount", "truth"), [(1.0, 0), (0.6, 1), (0.6, 2)])
 def test_outputs_follow_the_channel_and_no_neighbouring_one(amount: float, truth: int) -> None:
-    """Kept channels at 1, mixed ones at 0.6: the third fast step of many streams alike."""
+    """PolicyChannel channels at 1, mixed ones at 0.6: the third fast step of many streams alike."""
     count = 20_000
     policy = replace(policy_of("dense, order 1"), repair_limit=NO_LIMIT)
     budget = PerStep(SIP(amount))

@@ -12,9 +12,9 @@ from sfumato.stream import lifetime
 from sfumato.stream.lifetime import one_value_bound
 from sfumato.stream.one_value import (
     influence,
+    leakage_about_another,
     one_value_leakage,
     one_value_leakage_of_batches,
-    told_at_most,
 )
 
 Floats = NDArray[np.float64]
@@ -288,7 +288,7 @@ def test_a_longer_list_of_blocks_leaves_the_bound_as_it_is(monkeypatch: pytest.M
 
 
 def test_an_output_tells_less_about_values_that_are_forgotten() -> None:
-    told = told_at_most(0.5, np.array([0.0, 1e-6, 0.1, 0.4, 1.0]))
+    told = leakage_about_another(0.5, np.array([0.0, 1e-6, 0.1, 0.4, 1.0]))
     assert told[0] == 0.0
     assert np.all(np.diff(told) >= 0)
     assert told[-1] == 0.5

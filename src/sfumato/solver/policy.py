@@ -145,7 +145,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class PolicyChannel:
     """One channel on its way into a policy: different rows, and whose they are."""
 
     weights: Ints
@@ -155,7 +155,7 @@ class Kept:
     ldp: float
 
     @classmethod
-    def of(cls, channel: Channel, belief: Floats, loss: Floats) -> Kept:
+    def of(cls, channel: Channel, belief: Floats, loss: Floats) -> PolicyChannel:
         """Round a channel to weights that sum to `2**PART_BITS`.
 
         Args:
@@ -198,7 +198,7 @@ class Tree:
     candidates: Ints
 
 
-def tabulated(kept: Sequence[Kept], tree: Tree) -> Tables:
+def tabulated(kept: Sequence[PolicyChannel], tree: Tree) -> Tables:
     """Lay out channels and the tree that leads to them as tables."""
     widths = np.array([len(one.outputs) for one in kept])
     padded = -(-widths // LANES) * LANES

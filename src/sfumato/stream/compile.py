@@ -26,8 +26,8 @@ from sfumato.solver.design_result import Design
 from sfumato.solver.policy import (
     PART_BITS,
     WHOLE,
-    Kept,
     Policy,
+    PolicyChannel,
     PolicyReport,
     Tables,
     Tree,
@@ -40,12 +40,16 @@ from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 
 Progress = Callable[[int, int], None]
 _MAX_EPSILON = 20.0
+"""Beyond this the least probabilities of a channel are below weights of 2**-40."""
 _WALKS = 32
+"""Streams that are simulated side by side: enough for beliefs of every age to occur."""
 _SMALLEST_LEAF = 4
+"""Beliefs of a leaf; a channel for fewer would fit their noise."""
 _CANDIDATES, _CANDIDATES_LARGE, _LARGE = 1, 2, 64
 """Channels that a leaf tries: a second one costs a fifth of the time and saves a fifth of the extra
 loss, which is worth it where mixing loses more, on large alphabets."""
 _CHECKED_PART = 8
+"""A second simulation, of this part of the first, measures the policy on other beliefs."""
 _MOST_BATCHES = 512
 """Batches that a policy may be compiled for; the chain of batches is a dense matrix."""
 
@@ -117,7 +121,7 @@ def compile_policy(
 
     if chosen is Method.OPTIMAL:
         beliefs, floors = problem.collected(rounds, seeded(seed), told)
-        tables = _Garden(problem, beliefs, floors, tolerance, count).tables()
+        tables = _TreeBuilder(problem, beliefs, floors, tolerance, count).tables()
     else:
         tables = problem.single()
     report = problem.measured(tables, repair_limit, measured, seeded(seed + 1), rounds, told)
@@ -165,10 +169,10 @@ class _Problem:
         """The best channel at a belief."""
         return design(self._method, belief, self.loss, self._epsilon, ldp=self._ldp)
 
-    def kept(self, belief: Floats) -> Kept:
+    def kept(self, belief: Floats) -> PolicyChannel:
         """The best channel at a belief, ready to be kept."""
         channel = self.solved(belief).channel
-        return Kept.of(channel, belief, self.loss.columns(channel.outputs))
+        return PolicyChannel.of(channel, belief, self.loss.columns(channel.outputs))
 
     def single(self) -> Tables:
         """The one channel of a method that does not look at the belief."""
@@ -222,6 +226,7 @@ class _Problem:
                 else:
                     repair += prepared.parts[place] / WHOLE
                     lost += self._cost(tables, prepared, place, belief)
+            # True values follow the belief itself: that is what the model says they do.
             truths = categorical(
                 integer_weights(beliefs).cumsum(axis=1), everyone, coins.words(_WALKS)
             )
@@ -250,7 +255,7 @@ class _Problem:
         return plain + float(part * (blend @ mean))
 
 
-class _Garden:
+class _TreeBuilder:
     """Grow the tree: split the leaf whose beliefs lose most, until all lose little."""
 
     def __init__(
@@ -261,7 +266,7 @@ class _Garden:
         self._tolerance = tolerance
         self._splits = [[-1, 0, 0]]
         self._thresholds = [0.0]
-        self._leaves: dict[int, tuple[Ints, Kept]] = {}
+        self._leaves: dict[int, tuple[Ints, PolicyChannel]] = {}
         self._waiting: list[tuple[float, int]] = []
         self._settle(0, np.arange(len(beliefs)))
         while self._waiting and len(self._leaves) < most:
@@ -282,6 +287,7 @@ class _Garden:
     def _split(self, place: int) -> None:
         members, _ = self._leaves[place]
         reached = self._reached[members]
+        # The running sum that varies most tells most beliefs apart by one comparison.
         symbol = int(reached.var(axis=0).argmax())
         threshold = float(np.median(reached[:, symbol]))
         low = reached[:, symbol] <= threshold

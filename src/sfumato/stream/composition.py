@@ -27,9 +27,13 @@ from sfumato.core.numerics import UNIT, add_up, up
 from sfumato.core.search import boundary
 
 _LATTICE = 64
+"""Points of the lattice up to the largest leakage: rounding up costs at most a 64th of it."""
 _MAX_CONVOLVED = 2_000
+"""Steps that are convolved one by one, in some seconds."""
 _MAX_EXPONENT = 600.0
+"""Sums whose exponentials are still floats."""
 _SAFETY = 1 + 1e-9
+"""More than thousands of roundings in a row can take away."""
 
 
 def composed(leakages: Sequence[float], delta: float = 0.0) -> SIP:
@@ -50,7 +54,7 @@ def composed(leakages: Sequence[float], delta: float = 0.0) -> SIP:
     """
     if delta == 0.0:
         return SIP(_basic(leakages))
-    rules = (basic_composition, published_composition, mean_composition, numerical_composition)
+    rules = (basic_composition, paper_composition, mean_composition, numerical_composition)
     return min((rule(leakages, delta) for rule in rules), key=lambda bound: bound.epsilon)
 
 
@@ -63,7 +67,7 @@ def basic_composition(leakages: Sequence[float], delta: float = 0.0) -> SIP:
     return SIP(_basic(leakages), checks.fraction("delta", delta))
 
 
-def published_composition(leakages: Sequence[float], delta: float) -> SIP:
+def paper_composition(leakages: Sequence[float], delta: float) -> SIP:
     r"""The advanced composition of the paper, corrected.
 
     $$\sum_k \epsilon_k (e^{\epsilon_k} - 1) + \sqrt{2 \ln(2/\delta) \sum_k \epsilon_k^2}$$
@@ -134,6 +138,7 @@ def chernoff_tail(steps: Floats, level: float, side: int = 1) -> float:
         error = 16 * UNIT * (1 + power) * (total + steps.size + level)
         return float((rise - np.logaddexp(steps, 0.0)).sum() - power * level + error)
 
+    # The exponent is convex in the power: double until it rises, then the minimum lies below.
     top = 1.0
     while exponent(2 * top) < exponent(top):
         top *= 2

@@ -175,6 +175,7 @@ class Fleet(Guarded):
         self._check_whole()
         streams = self._chosen(which, len(values))
         cells = self._cells(values)
+        # First what needs no coins; what the loops do not cover is tried by the plan on the side.
         prepared, quick = self._prepared(streams, cells)
         step = self._blank(streams, whole=which is None)
         slow = [
@@ -214,6 +215,7 @@ class Fleet(Guarded):
 
     def _released(self, streams: Ints, some: Prepared, cells: Ints) -> Ints:
         """Draw for some streams, charge them and move them on; the numbers of what leaves."""
+        # A copy: the arrays write the next step into the same room.
         outputs = self._arrays.release(some, cells, self._words(streams)).copy()
         self._ledgers.charge(streams, some.charges, self.plan.width)
         self._arrays.advance(streams)
@@ -226,6 +228,7 @@ class Fleet(Guarded):
         if checks.count("stream", stream, at_least=0) >= len(self):
             raise InvalidParameter("stream", stream, f"be the place of one of {len(self)}")
         events, state = self.plan.step(self._state(stream), values, self._randomness)
+        # The plan has drawn: from here on the stream has moved, or the fleet is torn.
         self._torn = True
         self._put(stream, state)
         self._torn = False

@@ -306,6 +306,7 @@ class _Trials:
         """Expected loss: under the belief where the truth is drawn from it, else given it."""
         if not self._given:
             return design.cost
+        # All mass on the truth: the mean over the outputs, not over what is true.
         truth = np.zeros(len(self._loss))
         truth[place] = 1.0
         return design.channel.mean_loss(truth, self._loss)

@@ -65,6 +65,7 @@ def mean_and_error(sums: Floats, counts: Floats) -> tuple[float, float]:
     """Mean per value and its standard error over streams, which may differ in length.
 
     Examples:
+        >>> import numpy as np
         >>> mean_and_error(np.array([2.0, 4.0]), np.array([10.0, 10.0]))
         (0.3, 0.1)
     """

@@ -3,8 +3,8 @@ r"""What a budget over time lets out about one value, in all: a bound that is kn
 A total (`Horizon`, `Geometric`) bounds it by itself. A budget per step or per window is spent
 again and again. The plain sum over all steps is a bound; a chain that forgets gives a
 smaller one, which is finite even for ever: an output tells about a value of another batch at most
-`told_at_most(epsilon, tau)`, where `tau` is how far `influence` lets it move the law of that batch.
-Earlier batches count by moments, later ones by batches.
+`leakage_about_another(epsilon, tau)`, where `tau` is how far `influence` lets it move the law of
+that batch. Earlier batches count by moments, later ones by batches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window, mo
 from sfumato.core.guarantees import SIP
 from sfumato.core.numerics import up
 from sfumato.models.markov import MarkovChain
-from sfumato.stream.one_value import Influence, influence, told_at_most
+from sfumato.stream.one_value import Influence, influence, leakage_about_another
 
 _LISTED = 4096
 """Blocks to each side that are looked at one by one."""
@@ -178,9 +178,9 @@ def _side(
 ) -> _Side:
     """What is told at these distances of laws; beyond, they shrink by `ratio` from `edge` on."""
     # What is told grows faster than the leakage: the largest charge tells most for its price.
-    parts = alike * told_at_most(most, np.tanh(distances / 4) * (1 + 1e-12)) / most
+    parts = alike * leakage_about_another(most, np.tanh(distances / 4) * (1 + 1e-12)) / most
     # tanh(d/4) is below d/4, and what is told is convex in it: it shrinks as fast as distances.
-    last = float(told_at_most(most, edge / 4)[0])
+    last = float(leakage_about_another(most, edge / 4)[0])
     proven = last < most and ratio < 1
     beyond = alike * last / most * ratio / (1 - ratio) if proven else math.inf
     sums = np.concatenate([[0.0], np.cumsum(parts)])

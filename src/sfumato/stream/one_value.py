@@ -208,7 +208,7 @@ def influence(chain: MarkovChain) -> Influence | None:
     return Influence(np.minimum.accumulate(columns), widest, shrink)
 
 
-def told_at_most(epsilon: float, influences: Floats) -> Floats:
+def leakage_about_another(epsilon: float, influences: Floats) -> Floats:
     r"""What an output of leakage `epsilon` about its own value tells about another one.
 
     $$\min\big(\epsilon, -\log(1 - 2 \tau \sinh \epsilon)\big)$$

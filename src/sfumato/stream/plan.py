@@ -231,6 +231,7 @@ class Plan:
 
     def allowance(self, ledger: Ledger, values: int) -> Allowance:
         """What the next step may leak: what the budget says, and at most the policy's part."""
+        # A window must know how long batches can get, to leave room for those to come.
         due = self.budget.allowance(ledger, values, self.width)
         if self.policy is None:
             return due
@@ -269,6 +270,7 @@ class Plan:
         ready = self._ready(state, length, allowance)
         if ready is None or not ready.covered:
             return self._exhausted(state, length, allowance, ready)
+        # Nothing is drawn before it is certain that something may leave.
         coins = randomness.at(self.address(state.stream, state.sequence))
         places = [self.model.alphabet.place(value) for value in (*recalled, *values)]
         partition = ready.found.partition
@@ -355,6 +357,7 @@ class Plan:
         """The channel of the next step and its price; None when the budget is gone."""
         if allowance.exhausted:
             return None
+        # A policy knows whole batches; a shorter one, at the end of a stream, is solved.
         if self.policy is not None and length == self.width and allowance.useful:
             assert isinstance(self.space, NextValue | NextBatch)
             assert isinstance(self.space.chain, MarkovChain)

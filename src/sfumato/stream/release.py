@@ -120,6 +120,7 @@ class InstantRelease(_Release):
         """Release one value; None when it was suppressed."""
         with self._lock:
             if self._compiled is not None:
+                # No event is made here: its guarantees would take longer than the release.
                 place = self._quick(self._compiled, value)
                 if place >= 0:
                     return self.plan.model.alphabet.labels[place]

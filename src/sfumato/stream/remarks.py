@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 ABSURD = 10.0
 """A total beyond this lets odds change by a factor of 22,000: it promises next to nothing."""
 _NAMED = 5
+"""Symbols that are named before the rest is only counted."""
 _DIGITS = 6.0
+"""Digits up to which a factor is written out."""
 
 
 def odds(epsilon: float) -> str:

@@ -22,6 +22,7 @@ Policy = Callable[[tuple[int, ...]], Channel]
 """The channel of the next step, given the symbols released so far."""
 
 _MAX_CELLS = 20_000_000
+"""Numbers of a whole table: 160 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +93,7 @@ class SequenceTable:
         shape = (self.size,) * self.length
         worst = 0.0
         for moment in range(self.length):
+            # Sum over all other moments: what an output sequence says about this one alone.
             cube = np.moveaxis(joint.reshape(*shape, -1), moment, 0).reshape(
                 self.size, -1, joint.shape[1]
             )

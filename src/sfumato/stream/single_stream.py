@@ -35,6 +35,7 @@ class SingleStream:
             plan.space.chain, plan.policy.tables, plan.policy.repair_limit, 1
         )
         self._release = self._arrays.alone()
+        # A budget per step never looks at the ledger: three numbers are enough, and quicker.
         self._fixed = isinstance(plan.budget, PerStep)
         self.put(state)
 
@@ -49,6 +50,7 @@ class SingleStream:
         self._before = (known, ledger.count, ledger.sip, ledger.ldp, last)
         arrays.backup[:-2] = state.belief.joint.ravel()
         arrays.backup[-2:] = state.sequence, state.belief.drift
+        # Torn until all of it is in place, so that an exception here is mended, too.
         arrays.torn[0] = 1
         self._mend()
 
@@ -70,6 +72,7 @@ class SingleStream:
             return -1
         if randomness.addressed:
             randomness = randomness.at(self._plan.address(self._stream, arrays.moments.item(0)))
+        # What to go back to if an exception breaks in between here and the end of the step.
         self._before = self._account
         output = self._release(place, randomness.word())
         if output >= 0:

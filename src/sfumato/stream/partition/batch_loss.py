@@ -103,6 +103,7 @@ def additive(each: Loss) -> BatchLoss:
     """The sum over the positions of a batch of a loss of single values."""
 
     def between(patterns: Ints) -> Loss:
+        # A sum of straight distances is not the straight distance of joined places.
         bent = each.measure in (Measure.EUCLIDEAN, Measure.GREAT_CIRCLE)
         summed = not bent or patterns.shape[1] == 1
         if each.measure is not None and each.places is not None and summed:

@@ -67,6 +67,7 @@ class StepDesign:
         """Exact leakage under the exact belief; the model-free one bounds it too."""
         if self.design.channel.is_constant:
             return FREE
+        # A certificate under a belief that is off by `error` is off by twice that at most.
         rounding = 2 * self.partition.error
         if self.drift is not None:
             rounding = up(2 * (self.partition.error + self.drift))

@@ -32,6 +32,7 @@ class LibraryPatterns:
 
     def cell(self, places: Sequence[int]) -> int:
         """The kept pattern nearest to a batch."""
+        # Patterns of one length stand in order, so that a place among them is found by halving.
         return int(np.searchsorted(self._kept, self._library.nearest(places)))
 
     def after(self, likelihood: Floats) -> Belief:
