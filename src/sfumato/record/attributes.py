@@ -13,8 +13,8 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import number
-from sfumato.record.coupling.coupled_prior import CoupledPrior, checked_domain, domains_of
-from sfumato.record.coupling.coupling import FullCoupling, Interval
+from sfumato.record.coupling.coupled_prior import CoupledPrior, domains_of
+from sfumato.record.coupling.coupling import FullCoupling, Interval, checked_domain
 from sfumato.record.coupling.equations import Sides
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.tables.cells import read_each

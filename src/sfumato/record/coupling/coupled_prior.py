@@ -18,14 +18,17 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.coupling.cells import Solutions, reaching
-from sfumato.record.coupling.coupling import FullCoupling, Interval
+from sfumato.record.coupling.coupling import FullCoupling, Interval, checked_domain
 from sfumato.record.coupling.joint_mixture import JointMixture
 
 _LINE, _LONGEST_LINE = 2_001, 256_001
+"""Points of a curve to begin with, and at most."""
 _CLOUD = 2**14
+"""Points that stand for a whole surface."""
 _FINE = 1 / 12
 """Largest step between neighbours on a curve, in half widths of the attacker's box."""
 _MOST_OF_IT = 0.9
+"""Part of a curve whose steps must be that small: where it jumps, none is."""
 _PEAK = 0.4
 """Largest step on a curve in deviations of the narrowest peak of what is known."""
 
@@ -282,14 +285,6 @@ def _normalised(points: Floats, weights: Floats) -> Cloud:
     if not weights.sum() > 0:
         raise InvalidParameter("domains", "others", "hold values that satisfy the coupling")
     return Cloud(np.ascontiguousarray(points), weights / weights.sum())
-
-
-def checked_domain(name: str, interval: Interval) -> Interval:
-    """An interval that is finite and not empty."""
-    low, high = interval
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InvalidParameter(f"the domain of {name!r}", interval, "be finite and not empty")
-    return float(low), float(high)
 
 
 def domains_of(records: Mapping[str, Floats]) -> dict[str, Interval]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
@@ -234,7 +235,8 @@ class FullCoupling:
             raise InvalidParameter("coupling", self.text, rule) from None
         del boxes[attribute]
         ends = np.array(list(boxes.values()))
-        columns = ends[:, :1] + np.diff(ends) * _spread(_SAMPLES, len(boxes))
+        even = stats.qmc.Sobol(len(boxes), seed=0).random(_SAMPLES)
+        columns = ends[:, :1] + np.diff(ends) * even.T
         points = dict(zip(boxes, columns, strict=True))
         found = self.solutions(attribute, points)
         if np.all(np.isnan(found)):
@@ -322,13 +324,18 @@ def _domain(domains: Mapping[str, Interval], name: str) -> Interval:
     if name not in domains:
         given = sorted(str(key) for key in domains)
         raise InvalidParameter("domains", given, f"give an interval for {name!r}")
+    return checked_domain(name, domains[name])
+
+
+def checked_domain(name: str, interval: Interval) -> Interval:
+    """An interval that is finite and not empty."""
     try:
-        low, high = (float(end) for end in domains[name])
+        low, high = (float(end) for end in interval)
     except (TypeError, ValueError, OverflowError):
         low, high = math.nan, math.nan
     if not (low < high and math.isfinite(high - low)):
         rule = "be an interval (low, high), finite and not empty"
-        raise InvalidParameter(f"the domain of {name!r}", domains[name], rule)
+        raise InvalidParameter(f"the domain of {name!r}", interval, rule)
     return low, high
 
 
@@ -347,12 +354,3 @@ def _columns(
         raise InvalidParameter(argument, shapes, "be columns of the same length")
     full = np.broadcast_arrays(*(np.atleast_1d(column) for column in columns))
     return dict(zip(names, full, strict=True))
-
-
-def _spread(count: int, columns: int) -> Floats:
-    """Points spread evenly over the unit cube, always the same ones."""
-    ratio = 2.0
-    for _ in range(64):  # the root of x^(d+1) = x + 1
-        ratio = (1 + ratio) ** (1 / (columns + 1))
-    steps = ratio ** -np.arange(1.0, columns + 1)
-    return (0.5 + steps[:, None] * np.arange(count)) % 1.0
