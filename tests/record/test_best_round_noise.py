@@ -142,7 +142,8 @@ def test_a_bound_that_no_noise_keeps_is_refused() -> None:
 def test_a_refusal_tells_what_was_found_and_what_no_noise_goes_below() -> None:
     least = best(2.0, 0.3)
     assert least.attacker is not None
-    told = f"leaves the attacker {least.attacker.delta:.4g}.*less than {least.floor:.4g}"
+    found, floor = (f"{value:.9f}"[:6] for value in (least.attacker.delta, least.floor))
+    told = f"leaves the attacker {found}.*less than {floor}"
     with pytest.raises(InvalidParameter, match=told):
         best_round_noise([1.0], [0.3], known(2.0), attacker=0.99 * least.floor, shells=SHELLS)
 

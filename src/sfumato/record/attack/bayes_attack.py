@@ -138,6 +138,8 @@ def _sampled(prior: JointMixture, noise: VectorNoise, half: Floats, precision: f
     delta = spacing = missed = math.inf
     for batch in range(_MOST_BATCHES):
         points, weights = _published(prior, noise, batch)
+        if not weights.sum() > 0:
+            raise InvalidParameter("domain", prior.mass, "hold more of the distribution")
         shares = attacker.shares(points, batch)
         missed = missed if means else attacker.error(points, shares)
         means.append(float(weights @ shares / weights.sum()))
