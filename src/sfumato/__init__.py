@@ -221,9 +221,15 @@ __all__ = [
 ]
 
 
+_ROOMS = ("column", "record", "series", "stream", "temporal")
+"""What the top does not have is in the room of its job: `sf.temporal.release_streams`."""
+
+
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(_MODULES[name])
+    if name in _ROOMS:
+        return import_module(f"sfumato.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
     return getattr(import_module(f"sfumato.{_HOME_OF[name]}"), name)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sfumato import temporal
 from sfumato.core.certificate import certificate_document
 from sfumato.core.randomness import seeded
 from sfumato.tables.readers import Table
@@ -56,6 +57,8 @@ def test_the_call_the_command_and_its_json_agree(
         forward=[FORTH],
         purpose="simulation",
     )
+    assert temporal.release_streams is release_streams
+    assert "release_streams" in dir(temporal)
     report = release_streams(
         Table.at(str(counts)), Table.at(str(third)), spec, randomness=seeded(7)
     )
