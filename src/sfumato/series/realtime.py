@@ -230,6 +230,10 @@ class Realtime(SeriesMethod[Filter]):
             )
         ]
 
+    def released(self, memory: Filter, values: Floats, coins: StreamCoins) -> Floats:
+        """What leaves for a whole series, through arrays."""
+        return self._together(memory, 0, values[:, None], [coins])[:, 0]
+
     def release_many(
         self,
         table: ArrayLike,

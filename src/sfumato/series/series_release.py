@@ -117,8 +117,11 @@ class SeriesMethod(ABC, Generic[Held]):
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the method and all its parameters."""
-        return digest(self.name, fields_content(self))
+        """Identifies the method and all its parameters; hashed once, for nothing of it changes."""
+        known: str | None = self.__dict__.get("_fingerprint")
+        if known is None:
+            known = self.__dict__["_fingerprint"] = digest(self.name, fields_content(self))
+        return known
 
     @abstractmethod
     def memory(self) -> Held:
@@ -242,7 +245,11 @@ class SeriesMethod(ABC, Generic[Held]):
         """Release a whole series; online methods look at one value at a time."""
         values, coins = checked_series(series), self.own_coins(randomness, name, purpose)
         self.check(0, values.tolist())
-        events = self.answers(self.memory(), 0, values.tolist(), coins)
+        return self.released(self.memory(), values, coins)
+
+    def released(self, memory: Held, values: Floats, coins: StreamCoins) -> Floats:
+        """What leaves for a whole series that was checked."""
+        events = self.answers(memory, 0, values.tolist(), coins)
         return np.array([event.released for event in events])
 
     def own_coins(self, randomness: Randomness, name: str | None, purpose: Purpose) -> StreamCoins:
