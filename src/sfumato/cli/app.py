@@ -32,6 +32,7 @@ from sfumato.cli import realtime_command as realtime
 from sfumato.cli import release_command as release
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
+from sfumato.cli import temporal_release_command as temporal_release
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
@@ -147,8 +148,8 @@ _OVER_TIME: dict[str, Callable[..., None]] = {
     "allocate": temporal.allocate,
     "fit": temporal.fit,
     "plot": temporal.plot,
-    "release": temporal.release,
-    "audit": temporal.audit,
+    "release": temporal_release.release,
+    "audit": temporal_release.audit,
 }
 _LEDGERS: dict[str, Callable[..., None]] = {
     "check": ledger.check,
