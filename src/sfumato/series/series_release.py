@@ -118,9 +118,10 @@ class SeriesMethod(ABC, Generic[Held]):
     @property
     def fingerprint(self) -> str:
         """Identifies the method and all its parameters; hashed once, for nothing of it changes."""
-        known: str | None = self.__dict__.get("_fingerprint")
+        known: str | None = getattr(self, "_fingerprint", None)
         if known is None:
-            known = self.__dict__["_fingerprint"] = digest(self.name, fields_content(self))
+            known = digest(self.name, fields_content(self))
+            object.__setattr__(self, "_fingerprint", known)  # no field: it follows from those
         return known
 
     @abstractmethod
