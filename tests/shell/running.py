@@ -23,6 +23,9 @@ TOKEN = "raw-value-that-nobody-may-read"
 PATIENCE = 120.0
 """Seconds after which a process that says nothing is taken for hanging."""
 
+PIPE_CAPACITY = 1 << 16
+"""Bytes that a pipe of Linux takes without a reader."""
+
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 """A process flushes because it was written to, not because Python was told to."""
 
@@ -45,11 +48,26 @@ class Result:
         return parsed
 
 
-def call(*arguments: object) -> Result:
+@contextlib.contextmanager
+def _standard_input(data: bytes | None) -> Iterator[None]:
+    """A pipe that holds these bytes, then ends; without them the input is left as it is."""
+    if data is None:
+        yield
+        return
+    assert len(data) <= PIPE_CAPACITY
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as file, mock.patch.object(sys, "stdin", file):
+        yield
+
+
+def call(*arguments: object, stdin: bytes | None = None) -> Result:
     """Run a command in this process: exit code, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["sfumato", *map(str, arguments)]),
+        _standard_input(stdin),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
@@ -57,9 +75,9 @@ def call(*arguments: object) -> Result:
     return Result(code, out.getvalue(), err.getvalue())
 
 
-def done(*arguments: object) -> Result:
+def done(*arguments: object, stdin: bytes | None = None) -> Result:
     """Run a command that must succeed."""
-    result = call(*arguments)
+    result = call(*arguments, stdin=stdin)
     assert result.code == 0, result.err
     return result
 

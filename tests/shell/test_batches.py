@@ -643,7 +643,7 @@ def test_a_bad_line_ends_a_patient_run_while_the_pipe_is_open(model: Path) -> No
 
 
 def test_an_empty_pipe_is_refused_whatever_the_patience(model: Path) -> None:
-    result = spawn("release", "-", "-m", model, *fast(2), "--wait", 1, "-o", "-")
+    result = call("release", "-", "-m", model, *fast(2), "--wait", 1, "-o", "-", stdin=b"")
     assert (result.code, result.err) == (2, "sfumato: -: the file must not be empty\n")
 
 

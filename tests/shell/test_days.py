@@ -11,7 +11,7 @@ from sfumato.store.keys import key_file
 from sfumato.store.ledger_reader import LedgerReader
 from tests.contracts.store_laws import answers_of
 from tests.shell.releasing import COLUMNS, RULE, ledger_of
-from tests.shell.running import TOKEN, call, done, refused, rows, spawn
+from tests.shell.running import TOKEN, call, done, refused, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, walk, write
 
 NAMES = ["when", "person", "place"]
@@ -45,7 +45,7 @@ def test_new_data_under_an_old_name_never_gets_old_answers(
     run = ("release", live if how == "file" else "-", "-m", model, *SURE, "--ledger", ledger)
 
     def released(*more: object) -> tuple[int, str, str]:
-        result = spawn(*run, *more, "-o", "-", stdin=live.read_bytes())
+        result = call(*run, *more, "-o", "-", stdin=live.read_bytes())
         return result.code, result.out, result.err
 
     assert released()[0] == 0
@@ -335,8 +335,7 @@ def test_what_a_pipe_sends_twice_is_answered_as_before(
     records = [(f"{i}", "a", PLACES[i]) for i in (0, 0, 1, 2, 3, 0)]
     lines = write(tmp_path / "live.csv", NAMES, records).read_bytes()
     rule = (*RULE, *batch, column, "when", "--ledger", tmp_path / "l.ledger")
-    told = spawn("release", "-", "-m", model, *rule, "-o", "-", stdin=lines)
-    assert told.code == 0, told.err
+    told = done("release", "-", "-m", model, *rule, "-o", "-", stdin=lines)
     out = told.out.splitlines()[1:]
     assert len(out) == (5 if batch else 6)
     assert len(set(out)) == 4 and out[-1] == out[0]
@@ -347,7 +346,7 @@ def test_what_a_pipe_sends_twice_is_answered_as_before(
     assert alone.code == (0 if column == "--event" else 1)
     done("audit", tmp_path / "piped.csv", "-m", model, "--ledger", tmp_path / "l.ledger")
     other = lines.replace(b"0,a,bakery\n1", b"0,a,clinic\n1")
-    wrong = spawn("release", "-", "-m", model, *rule[:-1], tmp_path / "m", "-o", "-", stdin=other)
+    wrong = call("release", "-", "-m", model, *rule[:-1], tmp_path / "m", "-o", "-", stdin=other)
     assert wrong.code == 2 and "row 2" in wrong.err
     refused(
         call("release", tmp_path / "live.csv", "-m", model, *rule[:-2], "-o", tmp_path / "p.csv")

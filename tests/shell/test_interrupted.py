@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.shell.releasing import COLUMNS, LIVE, RULE, ledger_of, refused
-from tests.shell.running import done, litter, piped, rows, spawn
+from tests.shell.running import call, done, litter, piped, rows, spawn
 from tests.shell.tables import PLACES, table
 
 # Standard input and output -----------------------------------------------------------------------
@@ -39,7 +39,7 @@ def test_json_lines_come_and_go_one_by_one(model: Path) -> None:
 
 def test_a_bad_line_ends_the_output_on_a_whole_line(model: Path) -> None:
     lines = f"person,place\na,{PLACES[0]}\na,{PLACES[1]}\na,palace-of-secrets\na,{PLACES[0]}\n"
-    result = spawn("release", "-", "-m", model, *RULE, "-o", "-", stdin=lines.encode())
+    result = call("release", "-", "-m", model, *RULE, "-o", "-", stdin=lines.encode())
     assert result.code == 2
     assert result.out.endswith("\n")
     assert [line.count(",") for line in result.out.splitlines()] == [5, 5, 5]
@@ -56,7 +56,7 @@ def test_a_pipe_and_a_file_give_the_same_answers(model: Path, tmp_path: Path, ke
 
 
 def test_an_empty_pipe_is_refused(model: Path) -> None:
-    result = spawn("release", "-", "-m", model, *RULE, "-o", "-")
+    result = call("release", "-", "-m", model, *RULE, "-o", "-", stdin=b"")
     assert (result.code, result.err) == (2, "sfumato: -: the file must not be empty\n")
 
 
@@ -70,7 +70,7 @@ def test_a_reader_that_goes_away_is_no_drama(model: Path, tmp_path: Path) -> Non
         assert pipe.process.stdout is not None
         pipe.process.stdout.close()
         pipe.send("a,market")
-        assert pipe.process.wait(timeout=60) != 0
+        assert pipe.process.wait(timeout=60) not in (0, 1)  # 1 is a failed audit
         assert pipe.process.stderr is not None
         assert b"Traceback" not in pipe.process.stderr.read()
     kept, _ = ledger_of(ledger, model)
@@ -186,8 +186,7 @@ def test_an_answer_that_left_before_the_kill_is_given_again(
         pipe.process.kill()
         assert pipe.process.wait() == -signal.SIGKILL
     lines = "person,place\n" + "".join(f"{person},{place}\n" for person, place in LIVE)
-    again = spawn(*run, "--resume", "-o", "-", stdin=lines.encode())
-    assert again.code == 0
+    again = done(*run, "--resume", "-o", "-", stdin=lines.encode())
     assert again.out.splitlines()[: answered + 1] == told
     assert len(again.out.splitlines()) == len(LIVE) + 1
     assert f"{len(LIVE)} rows, {answered} of them answered before" in again.err
@@ -271,7 +270,8 @@ def test_a_ledger_in_use_is_refused_with_exit_code_2(model: Path, tmp_path: Path
         said = refused(
             live, "-m", model, *RULE, "--ledger", ledger, output=tmp_path / "private.csv"
         )
-        assert said.startswith(f"sfumato: {ledger}: ")
+        assert said.startswith(f"sfumato: {ledger}: ") and "in use" in said
+        assert "not a readable ledger" not in said
         pipe.send(f"a,{PLACES[1]}")
         assert pipe.receive().startswith("a,1,")
         assert pipe.ended()[0] == 0

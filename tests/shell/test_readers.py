@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sfumato.core.errors import InvalidParameter
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
-from tests.shell.running import call, done, refused, spawn
+from tests.shell.running import call, done, refused
 from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
 
 NAMES = ("person", "place", "note")
@@ -445,5 +445,5 @@ def test_a_missing_value_in_a_table_of_one_column_does_not_vanish(tmp_path: Path
 
 @pytest.mark.parametrize("command", [("realtime", "-", "-o", "-"), ("compare", "-")])
 def test_a_blank_line_does_not_shift_a_series(command: tuple[object, ...]) -> None:
-    result = spawn(*command, "--sensitivity", 1, "--epsilon", 1, stdin=b"value\n5\n\n7\n")
+    result = call(*command, "--sensitivity", 1, "--epsilon", 1, stdin=b"value\n5\n\n7\n")
     assert result.code == 2 and "row 2: the value must not be empty" in result.err

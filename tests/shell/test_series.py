@@ -226,8 +226,7 @@ def test_realtime_tells_its_guarantee_as_json(series: Path, tmp_path: Path, meth
 
 
 def test_realtime_writes_to_standard_output(series: Path) -> None:
-    result = spawn(*realtime(series, "-"))
-    assert result.code == 0, result.err
+    result = done(*realtime(series, "-"))
     lines = result.out.splitlines()
     assert lines[0] == "cnt" and len(lines) == 61
     assert all(math.isfinite(float(line)) for line in lines[1:])
