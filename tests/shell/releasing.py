@@ -1,7 +1,11 @@
 """What the tests of `release` share: a rule, a table, and how a refusal looks."""
 
+import csv
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,13 +16,14 @@ from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.readers import Table
 from tests.contracts.store_laws import answers_of
-from tests.shell.running import call, litter
-from tests.shell.tables import walk
+from tests.shell.running import call, litter, rows
+from tests.shell.tables import PLACES, walk
 
 FAST = ("--method", "randomized-response")
 SPEC = ReleaseSpec(epsilon=1.0, method="randomized-response")
 RULE = ("--epsilon", 1, *FAST)
 LIVE = walk(7, rows=60)
+Rows = list[dict[str, str]]
 COLUMNS = ["person", "sequence", "released", "outcome", "sip", "ldp"]
 
 
@@ -50,3 +55,35 @@ def refused(*arguments: object, output: Path) -> str:
     assert litter(output.parent) == []
     assert result.out == ""
     return result.err.splitlines()[-1]
+
+
+def is_whole(report: Mapping[str, Any], output: Path, sip: float) -> None:
+    """The report of a run that answered all of `LIVE`, none of it before, and leaked so much."""
+    assert report == {
+        "output": str(output),
+        "rows": len(LIVE),
+        "repeated": 0,
+        "streams": 3,
+        "largest_sip": pytest.approx(sip),
+        "largest_ldp": report["largest_ldp"],
+        "interrupted": False,
+        "waiting": 0,
+        "missing": 0,
+        "clipped": 0,
+    }
+
+
+def rewritten(path: Path, records: Rows) -> Path:
+    """A released table with other content and the same rules."""
+    changed = path.with_name("changed.csv")
+    with changed.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows(path)[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+    shutil.copy(f"{path}.plan.json", f"{changed}.plan.json")
+    return changed
+
+
+def another(value: str) -> str:
+    """A place that was not released."""
+    return PLACES[(PLACES.index(value) + 1) % len(PLACES)]

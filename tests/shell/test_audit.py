@@ -1,7 +1,6 @@
 import csv
 import json
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,27 +10,11 @@ import pytest
 
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
+from tests.shell.releasing import FAST, Rows, another, rewritten
 from tests.shell.running import call, done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, table, walk, write
 
-FAST = ("--method", "randomized-response")
 LIVE = walk(11, rows=48)
-Rows = list[dict[str, str]]
-
-
-def rewritten(path: Path, records: Rows) -> Path:
-    """A released table with other content and the same rules."""
-    changed = path.with_name("changed.csv")
-    with changed.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows(path)[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-    shutil.copy(f"{path}.plan.json", f"{changed}.plan.json")
-    return changed
-
-
-def another(value: str) -> str:
-    return PLACES[(PLACES.index(value) + 1) % len(PLACES)]
 
 
 def early(records: Rows) -> int:
@@ -380,28 +363,24 @@ def test_an_audit_needs_the_rules_of_the_release(model: Path, released: Path) ->
 # The ledger --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("answered", "words"),
+    [
+        (LIVE[:-6], "the ledger "),
+        ([row for row in LIVE if row[0] != "person-1"], "the ledger must hold this event"),
+    ],
+    ids=["fewer rows", "a stream less"],
+)
 def test_a_table_that_says_more_than_the_ledger_is_found(
-    model: Path, released: Path, tmp_path: Path
+    model: Path, released: Path, tmp_path: Path, answered: list[tuple[str, str]], words: str
 ) -> None:
-    live = table(tmp_path / "live.csv", LIVE[:-6])
+    live = table(tmp_path / "live.csv", answered)
     short = tmp_path / "short.ledger"
     rule = ("--epsilon", 0.8, *FAST, "--ledger", short)
     done("release", live, "-m", model, *rule, "-o", tmp_path / "short.csv")
     result = call("audit", released, "-m", model, "--ledger", short)
     assert result.code == 1
-    assert "the ledger " in result.out
-
-
-def test_a_stream_that_the_ledger_does_not_know_is_found(
-    model: Path, released: Path, tmp_path: Path
-) -> None:
-    live = table(tmp_path / "live.csv", [row for row in LIVE if row[0] != "person-1"])
-    other = tmp_path / "other.ledger"
-    rule = ("--epsilon", 0.8, *FAST, "--ledger", other)
-    done("release", live, "-m", model, *rule, "-o", tmp_path / "other.csv")
-    result = call("audit", released, "-m", model, "--ledger", other)
-    assert result.code == 1
-    assert "the ledger must hold this event" in result.out
+    assert words in result.out
 
 
 def test_a_missing_ledger_is_named_and_not_made(

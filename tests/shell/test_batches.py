@@ -15,7 +15,17 @@ from sfumato.store import ledgered_run
 from sfumato.store.files import load
 from sfumato.stream import row_run
 from sfumato.stream.release_spec import ReleaseSpec, read_spec
-from tests.shell.releasing import LIVE, RULE, grouped, ledger_of, refused
+from tests.shell.releasing import (
+    LIVE,
+    RULE,
+    Rows,
+    another,
+    grouped,
+    is_whole,
+    ledger_of,
+    refused,
+    rewritten,
+)
 from tests.shell.running import Result, call, done, litter, piped, rows, spawn
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, walk, write
 from tests.shell.test_interrupted import TROUBLE
@@ -24,7 +34,6 @@ COLUMNS = ["person", "sequence", "batch", "released", "outcome", "sip", "ldp"]
 RAW = "raw-value-that-nobody-may-read"
 CHUNK = 8
 """Rows that `TROUBLE` reads at a time."""
-Rows = list[dict[str, str]]
 Values = Iterable[tuple[str, str]]
 
 
@@ -116,18 +125,7 @@ def test_every_row_is_answered_once_within_the_budget_of_its_batch(
             assert float(last["sip"]) <= float(last["ldp"]) <= 1.4 * len(batch)
     sums = [sum(float(row["sip"]) for row in stream) for stream in streams.values()]
     assert max(sums) > 0.35 * min(map(len, streams.values()))
-    assert report == {
-        "output": str(private),
-        "rows": len(LIVE),
-        "repeated": 0,
-        "streams": 3,
-        "largest_sip": pytest.approx(max(sums)),
-        "largest_ldp": report["largest_ldp"],
-        "interrupted": False,
-        "waiting": 0,
-        "missing": 0,
-        "clipped": 0,
-    }
+    is_whole(report, private, max(sums))
 
 
 @pytest.mark.parametrize("width", [2, 3, 7])
@@ -702,17 +700,6 @@ def released(honest: Path, tmp_path: Path) -> Path:
     return tmp_path / honest.name
 
 
-def rewritten(path: Path, records: Rows) -> Path:
-    """A released table with other content and the same rules."""
-    changed = path.with_name("changed.csv")
-    with changed.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows(path)[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-    shutil.copy(f"{path}.plan.json", f"{changed}.plan.json")
-    return changed
-
-
 def test_an_honest_table_passes_with_everything_it_can_be_held_against(
     model: Path, released: Path
 ) -> None:
@@ -794,10 +781,6 @@ def middle(records: Rows) -> list[int]:
     raise AssertionError("no stream is long enough")
 
 
-def another(value: str) -> str:
-    return PLACES[(PLACES.index(value) + 1) % len(PLACES)]
-
-
 def batch_changed(records: Rows) -> Rows:
     records[middle(records)[1]]["batch"] = "4"
     return records
@@ -841,10 +824,14 @@ def value_unknown(records: Rows) -> Rows:
     return records
 
 
-def sip_moved(records: Rows) -> Rows:
+def moved(records: Rows, name: str) -> Rows:
     first, _, last = middle(records)
-    records[first]["sip"], records[last]["sip"] = records[last]["sip"], records[first]["sip"]
+    records[first][name], records[last][name] = records[last][name], records[first][name]
     return records
+
+
+def sip_moved(records: Rows) -> Rows:
+    return moved(records, "sip")
 
 
 def sip_spread(records: Rows) -> Rows:
@@ -860,9 +847,7 @@ def sip_added(records: Rows) -> Rows:
 
 
 def ldp_moved(records: Rows) -> Rows:
-    first, _, last = middle(records)
-    records[first]["ldp"], records[last]["ldp"] = records[last]["ldp"], records[first]["ldp"]
-    return records
+    return moved(records, "ldp")
 
 
 def sip_lowered(records: Rows) -> Rows:
