@@ -207,12 +207,12 @@ def test_intervals_hold_the_truth() -> None:
     """Of sampled means whose truth is known: all but about one in a hundred, and not by width."""
     prior = joint(LINES["normal"])
     held = []
-    for sigma in np.geomspace(0.3, 3, 12):
+    for sigma in np.geomspace(0.3, 3, 8):
         exact = line_disclosure(LINES["normal"], line_noise("uniform", sigma), 0.2)
         found = bayes_disclosure(prior, noise_of("uniform", sigma, 1), 0.2)
         held.append(found.low + 0.003 * found.delta <= exact <= found.high - 0.003 * found.delta)
         assert found.high - found.low <= 0.04 * found.delta
-    assert sum(held) >= 11
+    assert sum(held) >= 7
 
 
 def test_correlated_noise_agrees_with_brute_force() -> None:
@@ -373,7 +373,7 @@ def test_units_change_nothing(name: str, unit: float) -> None:
 
 @pytest.mark.parametrize("name", [*NAMED, "two"])
 @given(unit=st.floats(-6, 6).map(lambda e: 10.0**e))
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_units_of_one_attribute_change_nothing(name: str, unit: float) -> None:
     line = LINES["mixture"]
     base = bayes_disclosure(joint(line), made(name, [0.8]), 0.3).delta
@@ -393,7 +393,10 @@ def test_groups_far_apart_are_told_apart(name: str, gap: float) -> None:
     assert found.delta == pytest.approx(exact, rel=0.02)
 
 
-@pytest.mark.parametrize(("size", "gap"), thinned(2, [2, 3], [100.0, 1e3]))
+@pytest.mark.parametrize(
+    ("size", "gap"),
+    [(2, 1e3), *(pytest.param(*case, marks=SLOW) for case in ((2, 100.0), (3, 100.0), (3, 1e3)))],
+)
 def test_groups_far_apart_in_space_are_told_apart(size: int, gap: float) -> None:
     prior = JointMixture([0.5, 0.5], [[0.0] * size, [gap] * size], [np.eye(size)] * 2)
     found = bayes_disclosure(prior, noise_of("gaussian", 1.0, size), 0.5)
