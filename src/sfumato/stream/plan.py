@@ -220,7 +220,7 @@ class Plan:
 
     def recalled(self, state: StreamState) -> int:
         """How many past values the channel of the next step looks at."""
-        return min((self.memory - 1) * self.width, state.sequence)
+        return 0 if self.memory == 1 else min((self.memory - 1) * self.width, state.sequence)
 
     def prepare(self, state: StreamState, values: int | None = None) -> StepDesign | None:
         """The channel of the next step; None when the budget is gone. Public: needs no value."""
@@ -349,6 +349,8 @@ class Plan:
             raise InvalidParameter("belief", "less", rule)
 
     def _length(self, values: int) -> int:
+        if values == 1:
+            return values  # the commonest length fits every width
         if checks.count("values", values) > self.width:
             raise InvalidParameter("values", values, f"be at most a batch of {self.width}")
         return values
@@ -429,6 +431,7 @@ class Plan:
         last: int | None,
     ) -> tuple[Events, StreamState]:
         labels, final = self.model.alphabet.labels, len(outputs) - 1
+        batch = state.sequence if self.in_batches else None
         events = tuple(
             Event(
                 stream=state.stream,
@@ -437,7 +440,7 @@ class Plan:
                 released=None if place is None else labels[place],
                 sip=SIP(charge.sip if offset == final else 0.0),
                 ldp=LDP(charge.ldp if offset == final else 0.0),
-                batch=state.sequence if self.in_batches else None,
+                batch=batch,
             )
             for offset, place in enumerate(outputs)
         )
