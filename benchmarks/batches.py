@@ -43,7 +43,7 @@ def growth_of_listed() -> None:
     print("| symbols | w | batches | ms a batch | ms a value | proven gap | HiGHS / design |")
     print("|---|---|---|---|---|---|---|")
     for case, widths in ((binary(), (1, 2, 4, 6, 8, 10, 12)), (line(4), (1, 2, 3, 4, 5, 6))):
-        loss = sf.batch_loss.additive(case.loss)
+        loss = sf.stream.batch_loss.additive(case.loss)
         belief = case.chain.following(case.chain.first())
         for width in widths:
             size = case.chain.size**width
@@ -72,7 +72,7 @@ def given_up() -> None:
     print("|---|---|---|---|---|")
     for case, width in ((line(4), 6), (line(16), 3), (binary(), 11)):
         for name in ("absolute", "hamming"):
-            loss = sf.batch_loss.additive(getattr(sf.loss, name)(case.chain.alphabet))
+            loss = sf.stream.batch_loss.additive(getattr(sf.loss, name)(case.chain.alphabet))
             belief = case.chain.first()
             for budget in (0.5, 1.0, 2.0, 4.0):
                 best = design_batch(case.chain, belief, width, loss, budget).design
@@ -105,7 +105,7 @@ def large(sides: tuple[int, ...]) -> None:
 
 def walked(case: Case, width: int, values: int = 20) -> tuple[float, float, float]:
     """Seconds and expected loss per value, and the largest certificate, over a short stream."""
-    loss = sf.batch_loss.additive(case.loss)
+    loss = sf.stream.batch_loss.additive(case.loss)
     budget = sf.PerStep(sf.SIP(EPSILON))
     listed = 1 if width > 1 else 4096
     if width == 1:
@@ -143,7 +143,7 @@ def fleets() -> None:
     print("| chain | w | channels | extra loss | us a value | of single values |")
     print("|---|---|---|---|---|---|")
     case, streams = binary(), 10_000
-    loss = sf.batch_loss.additive(case.loss)
+    loss = sf.stream.batch_loss.additive(case.loss)
     rng, alone = np.random.default_rng(1), 0.0
     for width in (1, 2, 3, 4, 5):
         budget = 0.5 * width

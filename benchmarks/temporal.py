@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from sfumato.temporal.leakage_history import LeakageHistory
-from sfumato.temporal.temporal_leakage import LossFunction, temporal_loss
+from sfumato.temporal.loss_function import LossFunction, temporal_loss
 
 Floats = NDArray[np.float64]
 ALPHA = 1.0

@@ -11,21 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sfumato import (
-    SIP,
-    Alphabet,
-    Channel,
-    MarkovChain,
-    PerStep,
-    Plan,
-    Policy,
-    compile_policy,
-    loss,
-    to_bytes,
-)
+from sfumato import SIP, Alphabet, Channel, MarkovChain, PerStep, Plan, Policy, compile_policy, loss
 from sfumato.core.budgets import Budget
 from sfumato.core.state import StreamState
 from sfumato.solver.policy import PolicyChannel, PolicyReport, Tables, Tree, tabulated
+from sfumato.store import to_bytes
 from tests.oracles.joint import exact_leakage, exact_local_leakage
 
 Floats = NDArray[np.float64]

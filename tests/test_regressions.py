@@ -24,24 +24,23 @@ from sfumato import (
     Ledger,
     MarkovChain,
     Method,
-    Outcome,
     PerStep,
     Plan,
     Prior,
     Window,
-    composed,
     loss,
-    optimal,
     secure,
     seeded,
-    to_bytes,
 )
 from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
 from sfumato.core.ledger import FREE, Charge
 from sfumato.core.numerics import shown_down, shown_up
 from sfumato.core.randomness import Randomness
+from sfumato.solver import optimal
+from sfumato.store import to_bytes
 from sfumato.store.codec import from_bytes
 from sfumato.store.files import write_whole
+from sfumato.stream import Outcome, composed
 from sfumato.stream.composition import chernoff_tail
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.column.bounded_prior import bounded_leakage
+from sfumato.column.bounded_prior_channel import bounded_leakage
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter

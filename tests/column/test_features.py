@@ -12,9 +12,10 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from sfumato import Alphabet, optimal
+from sfumato import Alphabet
 from sfumato.column.feature_prior import FeaturePrior
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
+from sfumato.solver import optimal
 
 Floats = NDArray[np.float64]
 SECRET = "s3cret-value"

@@ -24,21 +24,19 @@ from sfumato import (
     Fleet,
     Horizon,
     MarkovChain,
-    Outcome,
     PerStep,
     Plan,
     Purpose,
-    StreamState,
     Window,
-    from_bytes,
     keyed,
     secure,
     seeded,
-    to_bytes,
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.randomness import Address, Randomness
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Outcome, StreamState
 
 MATRIX = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
 LETTERS = MarkovChain.from_matrix(MATRIX, alphabet=Alphabet("abc"))

@@ -30,7 +30,7 @@ from sfumato.stream.fleet import Fleet
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.stream.plan import Plan
 from sfumato.stream.release import BatchedRelease, InstantRelease
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer, Histogram, Measurement
 from sfumato.temporal.temporal_plan import TemporalPlan
 from sfumato.temporal.temporal_release import TemporalRelease

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato import Alphabet, Belief, Channel, MarkovChain
+from sfumato import Alphabet, Channel, MarkovChain
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import Belief
 from tests.oracles.joint import DIGITS, Symbols, exact_marginal, exact_step
 
 STEPS = 1_000

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from sfumato import LDP, SIP, Geometric, Horizon, Ledger, PerStep, Window
+from sfumato import LDP, SIP, Horizon, Ledger, PerStep, Window
 from sfumato.core.budgets import USELESS_BELOW, Allowance, Budget, as_budget
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.ledger import Charge
+from sfumato.stream import Geometric
 
 totals = st.floats(0.01, 100.0)
 uses = st.lists(st.one_of(st.just(1.0), st.just(0.0), st.floats(0.0, 1.0)), min_size=1, max_size=60)

@@ -47,7 +47,7 @@ from sfumato.stream.fleet import Fleet
 from sfumato.stream.plan import Plan
 from sfumato.stream.release import BatchedRelease, InstantRelease
 from sfumato.temporal.leakage_history import LeakageHistory
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
 from sfumato.temporal.temporal_plan import TemporalPlan
 from sfumato.temporal.temporal_release import TemporalRelease

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import LDP, SIP, Geometric, Horizon, Ledger, PerStep, Window
+from sfumato import LDP, SIP, Horizon, Ledger, PerStep, Window
 from sfumato.core.budgets import Budget
 from sfumato.core.ledger import Charge, Ledgers, sum_up
+from sfumato.stream import Geometric
 
 amounts = st.one_of(st.just(0.0), st.floats(1e-12, 2.0), st.just(5e-324))
 charges = st.builds(Charge, amounts, amounts)

@@ -8,18 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import (
-    SIP,
-    Alphabet,
-    BatchedRelease,
-    MarkovChain,
-    PatternLibrary,
-    PerStep,
-    Plan,
-    StreamState,
-    loss,
-)
+from sfumato import SIP, Alphabet, BatchedRelease, MarkovChain, PatternLibrary, PerStep, Plan, loss
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import StreamState
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.stream.partition.library_patterns import design_library
 from tests.oracles.batches import Floats, Symbols, moved_by, summed, table

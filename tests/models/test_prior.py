@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from sfumato import Alphabet, Belief, Prior, seeded
+from sfumato import Alphabet, Prior, seeded
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import Belief
 
 ALPHA = 1e-6  # false alarm rate of a statistical test
 SAMPLES = 20_000

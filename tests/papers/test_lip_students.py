@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sfumato import Alphabet, Design, loss, optimal, randomized_response
+from sfumato import Alphabet, loss
 from sfumato.column.feature_prior import FeaturePrior
+from sfumato.solver import Design, optimal, randomized_response
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

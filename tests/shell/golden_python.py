@@ -139,7 +139,7 @@ def release_of(release: Any, values: Sequence[Any]) -> Sections:
             "outcomes": sorted({event.outcome.value for event in events}),
         },
         "account": {"spent": str(release.ledger.spent), **asdict(release.ledger)},
-        "state": list(stored(sf.to_bytes(release.state))),
+        "state": list(stored(sf.store.to_bytes(release.state))),
     }
 
 
@@ -150,7 +150,7 @@ BUDGETS: Mapping[str, Any] = {
     "capped": sf.PerStep(sf.SIP(0.3), sf.LDP(0.4)),
     "horizon": sf.Horizon(sf.SIP(10.0), 100),
     "window": sf.Window(sf.SIP(2.0), 5),
-    "geometric": sf.Geometric(sf.SIP(5.0), ratio=0.95),
+    "geometric": sf.stream.Geometric(sf.SIP(5.0), ratio=0.95),
 }
 
 
@@ -223,7 +223,7 @@ def instant_fallbacks() -> Sections:
 def instant_models() -> Sections:
     models = {
         "order 2": sf.MarkovChain.fit(paths(), order=2),
-        "pairs": sf.PairChain.fit(paths()),
+        "pairs": sf.stream.PairChain.fit(paths()),
         "prior": sf.Prior([0.4, 0.3, 0.2, 0.1], sf.Alphabet(sorted(PLACES))),
     }
     told: Sections = {}
@@ -263,7 +263,7 @@ def batches(release: Any, values: Sequence[Any]) -> Sections:
             "batches": [event.batch for event in events],
         },
         "account": plainly(release.ledger),
-        "state": list(stored(sf.to_bytes(release.state))),
+        "state": list(stored(sf.store.to_bytes(release.state))),
     }
 
 
@@ -273,10 +273,10 @@ def batched() -> Sections:
     ways: dict[str, dict[str, Any]] = {
         "width 2": {"width": 2, "loss": sf.loss.hamming(alphabet), **simulated()},
         "width 3": {"width": 3, "loss": sf.loss.absolute(alphabet), **simulated()},
-        "histogram": {"width": 3, "loss": sf.batch_loss.histogram(alphabet), **simulated()},
+        "histogram": {"width": 3, "loss": sf.stream.batch_loss.histogram(alphabet), **simulated()},
         "compared": {
             "width": 2,
-            "loss": sf.batch_loss.compared(alphabet, lambda a, b: float(a != b)),
+            "loss": sf.stream.batch_loss.compared(alphabet, lambda a, b: float(a != b)),
             **simulated(),
         },
         "memory": {"width": 2, "memory": 2, "loss": sf.loss.hamming(alphabet), **simulated()},
@@ -305,7 +305,7 @@ def _steps(fleet: Any, moments: Sequence[Sequence[Any]]) -> Sections:
     return {
         "released (exact)": spread(["/".join(map(str, np.ravel(label))) for label in labels]),
         "charges": [np.asarray(step.charges).ravel() for step in steps],
-        "state": list(stored(sf.to_bytes(fleet.state(1)))),
+        "state": list(stored(sf.store.to_bytes(fleet.state(1)))),
     }
 
 
@@ -323,7 +323,7 @@ def fleets() -> Sections:
     for name, plan in plans.items():
         fleet = sf.Fleet(plan, names, randomness=sf.seeded(5))
         told |= {f"{name}: {part}": value for part, value in _steps(fleet, values).items()}
-    wide = sf.batch_loss.additive(loss)
+    wide = sf.stream.batch_loss.additive(loss)
     pairs = sf.compile_policy(chain(), wide, 0.4, width=2, steps=60)
     batched_plan = sf.Plan(chain(), budget, wide, 2, purpose=purpose, policy=pairs)
     fleet_of_batches = sf.Fleet(batched_plan, names, randomness=sf.seeded(5))
@@ -354,34 +354,38 @@ def designs() -> Sections:
     wide = np.full(30, 1 / 30)
     line = np.abs(np.subtract.outer(np.arange(30), np.arange(30)))
     return {
-        "optimal": designed(sf.optimal(BELIEF, loss, 1.0)),
-        "optimal, capped": designed(sf.optimal(BELIEF, loss, 1.0, ldp=1.2)),
-        "optimal, 30 symbols": designed(sf.optimal(wide, line, 1.0)),
-        "optimal, candidates": designed(sf.optimal(wide, line, 1.0, candidates=8)),
-        "randomized response": designed(sf.randomized_response(BELIEF, loss, 1.0)),
-        "calibrated": designed(sf.calibrated_randomized_response(BELIEF, loss, 1.0)),
-        "context free": designed(sf.context_free(BELIEF, loss, 1.0)),
-        "published": designed(sf.paper_response(BELIEF, loss, 1.0)),
-        "least leakage": designed(sf.least_leakage(BELIEF, loss, max_loss=0.2)),
-        "ball": designed(sf.bounded_prior(sf.PriorBall(BELIEF, 0.1), loss, 1.0)),
-        "box": designed(sf.bounded_prior(sf.PriorBox([0.1] * 3, [0.7] * 3), loss, 1.0)),
-        "list": designed(sf.bounded_prior(sf.PriorList([BELIEF, [0.2, 0.3, 0.5]]), loss, 1.0)),
+        "optimal": designed(sf.solver.optimal(BELIEF, loss, 1.0)),
+        "optimal, capped": designed(sf.solver.optimal(BELIEF, loss, 1.0, ldp=1.2)),
+        "optimal, 30 symbols": designed(sf.solver.optimal(wide, line, 1.0)),
+        "optimal, candidates": designed(sf.solver.optimal(wide, line, 1.0, candidates=8)),
+        "randomized response": designed(sf.solver.randomized_response(BELIEF, loss, 1.0)),
+        "calibrated": designed(sf.solver.calibrated_randomized_response(BELIEF, loss, 1.0)),
+        "context free": designed(sf.solver.context_free(BELIEF, loss, 1.0)),
+        "published": designed(sf.solver.paper_response(BELIEF, loss, 1.0)),
+        "least leakage": designed(sf.solver.least_leakage(BELIEF, loss, max_loss=0.2)),
+        "ball": designed(sf.column.bounded_prior(sf.column.PriorBall(BELIEF, 0.1), loss, 1.0)),
+        "box": designed(
+            sf.column.bounded_prior(sf.column.PriorBox([0.1] * 3, [0.7] * 3), loss, 1.0)
+        ),
+        "list": designed(
+            sf.column.bounded_prior(sf.column.PriorList([BELIEF, [0.2, 0.3, 0.5]]), loss, 1.0)
+        ),
     }
 
 
 @case
 def leakages() -> Sections:
     channel = sf.Channel.from_probabilities([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
-    kept = sf.certified(np.eye(3), BELIEF, epsilon=0.5)
-    sequence = sf.tabulate(chain(), lambda released: channel, 3)
+    kept = sf.solver.certified(np.eye(3), BELIEF, epsilon=0.5)
+    sequence = sf.stream.tabulate(chain(), lambda released: channel, 3)
     return {
         "channel": {
-            "local": str(sf.local_leakage(channel)),
-            "information": str(sf.information_leakage(channel, BELIEF)),
-            "instantaneous": str(sf.instantaneous_leakage(channel, BELIEF)),
-            "batch": str(sf.batch_leakage(channel, BELIEF)),
-            "sequence": str(sf.sequence_leakage([channel] * 3, [BELIEF] * 3)),
-            "bounded": str(sf.bounded_leakage(channel, sf.PriorBall(BELIEF, 0.1))),
+            "local": str(sf.stream.local_leakage(channel)),
+            "information": str(sf.stream.information_leakage(channel, BELIEF)),
+            "instantaneous": str(sf.stream.instantaneous_leakage(channel, BELIEF)),
+            "batch": str(sf.stream.batch_leakage(channel, BELIEF)),
+            "sequence": str(sf.stream.sequence_leakage([channel] * 3, [BELIEF] * 3)),
+            "bounded": str(sf.column.bounded_leakage(channel, sf.column.PriorBall(BELIEF, 0.1))),
             "posterior": [channel.posterior(BELIEF, place) for place in channel.outputs.tolist()],
             "draws": channel.draw([0, 1, 2] * 4, Dice(1).words(12)),
             "weights": channel.weights.tolist(),
@@ -393,13 +397,16 @@ def leakages() -> Sections:
             "mutual": sequence.mutual_information(),
             "pufferfish": sequence.pufferfish_leakage(),
         },
-        "composed": [sf.composed([0.1] * 400).epsilon, sf.composed([0.1] * 400, 1e-6).epsilon],
+        "composed": [
+            sf.stream.composed([0.1] * 400).epsilon,
+            sf.stream.composed([0.1] * 400, 1e-6).epsilon,
+        ],
         "guarantees": {
             name: [repr(kind(1.0)), repr(kind(1.0) <= kind(2.0))]
             for name, kind in (("LDP", sf.LDP), ("LIP", sf.LIP), ("SIP", sf.SIP))
         }
         | {"others": [repr(sf.PureDP(1.0)), repr(sf.ApproxDP(1.0, 1e-6)), repr(sf.TemporalDP(1.0))]}
-        | {"disclosure": repr(sf.Disclosure(2.0, 0.1))},
+        | {"disclosure": repr(sf.record.Disclosure(2.0, 0.1))},
         "budgets": {
             name: [str(budget.allowance(sf.Ledger())), str(budget.memory)]
             for name, budget in BUDGETS.items()
@@ -410,14 +417,14 @@ def leakages() -> Sections:
 @case
 def models() -> Sections:
     first, second = sf.MarkovChain.fit(paths()), sf.MarkovChain.fit(paths(), order=2)
-    mixture = sf.GaussianMixture.fit([float(row[2]) for row in people(60)])
-    joint = sf.JointMixture.fit_normal([row[1:3] for row in people(60)])
-    features = sf.FeaturePrior.fit(
+    mixture = sf.column.GaussianMixture.fit([float(row[2]) for row in people(60)])
+    joint = sf.record.JointMixture.fit_normal([row[1:3] for row in people(60)])
+    features = sf.column.FeaturePrior.fit(
         {"hours": [1, 2, 7, 8] * 10, "school": ["north", None] * 20},
         ["fail", "fail", "pass", "pass"] * 10,
         floor=0.2,
     )
-    body = sf.FullCoupling.equation(
+    body = sf.record.FullCoupling.equation(
         "weight = 261.88 - 7.35*height + 0.083*height**2",
         {"height": (50, 90), "weight": (80, 300)},
     )
@@ -430,13 +437,15 @@ def models() -> Sections:
             "sample": first.sample(20, sf.seeded(2)),
             "reversed": first.reversed().transition().tolist(),
         },
-        "order 2": list(stored(sf.to_bytes(second))),
-        "pairs": list(stored(sf.to_bytes(sf.PairChain.fit(paths())))),
-        "library": list(stored(sf.to_bytes(sf.PatternLibrary.fit(paths(), width=2, most=12)))),
-        "prior": list(stored(sf.to_bytes(sf.Prior(BELIEF)))),
+        "order 2": list(stored(sf.store.to_bytes(second))),
+        "pairs": list(stored(sf.store.to_bytes(sf.stream.PairChain.fit(paths())))),
+        "library": list(
+            stored(sf.store.to_bytes(sf.PatternLibrary.fit(paths(), width=2, most=12)))
+        ),
+        "prior": list(stored(sf.store.to_bytes(sf.Prior(BELIEF)))),
         "policy": list(
             stored(
-                sf.to_bytes(
+                sf.store.to_bytes(
                     sf.compile_policy(chain(), sf.loss.hamming(chain().alphabet), 0.5, steps=60)
                 )
             )
@@ -449,9 +458,9 @@ def models() -> Sections:
             "narrowed": {k: list(v) for k, v in body.narrowed({"height": (60, 70)}).items()},
         },
         "prior sets": {
-            "ball": sf.PriorBall(BELIEF, 0.1).least_masses,
-            "box": sf.PriorBox([0.1] * 3, [0.7] * 3).nominal,
-            "list": sf.PriorList([BELIEF, [0.2, 0.3, 0.5]]).least_masses,
+            "ball": sf.column.PriorBall(BELIEF, 0.1).least_masses,
+            "box": sf.column.PriorBox([0.1] * 3, [0.7] * 3).nominal,
+            "list": sf.column.PriorList([BELIEF, [0.2, 0.3, 0.5]]).least_masses,
         },
     }
 
@@ -476,24 +485,24 @@ def fingerprints() -> Sections:
     """These shape keyed coins and are in every stored plan: a change of them is on purpose."""
     loss = sf.loss.hamming(chain().alphabet)
     plan = sf.Plan(chain(), sf.PerStep(sf.SIP(0.4)), loss)
-    wide = sf.Plan(chain(), sf.PerStep(sf.SIP(0.4)), sf.batch_loss.additive(loss), 2)
-    back = sf.LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
+    wide = sf.Plan(chain(), sf.PerStep(sf.SIP(0.4)), sf.stream.batch_loss.additive(loss), 2)
+    back = sf.temporal.LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
     series = sf.Realtime.gaussian(1.0, epsilon=1.0, delta=1e-6, length=20)
     things = {
         "chain": chain(),
         "order 2": sf.MarkovChain.fit(paths(), order=2),
-        "pairs": sf.PairChain.fit(paths()),
+        "pairs": sf.stream.PairChain.fit(paths()),
         "prior": sf.Prior(BELIEF),
         "alphabet": chain().alphabet,
         "instant plan": plan,
         "batched plan": wide,
-        "temporal plan": sf.TemporalPlan(back, back, alpha=1.0, steps=3),
+        "temporal plan": sf.temporal.TemporalPlan(back, back, alpha=1.0, steps=3),
         "realtime": series,
         "channel": sf.Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]]),
-        "mixture": sf.GaussianMixture([0.5, 0.5], [165.0, 178.0], [6.0, 7.0]),
+        "mixture": sf.column.GaussianMixture([0.5, 0.5], [165.0, 178.0], [6.0, 7.0]),
     }
     told = [f"{name}: {_apart(thing.fingerprint)}" for name, thing in things.items()]
-    here = sf.Address(sf.Domain.STREAM, "plan", "ann", 7)
+    here = sf.stream.Address(sf.stream.Domain.STREAM, "plan", "ann", 7)
     words = [sf.seeded(5).at(here).words(3), sf.keyed(SECRET).at(here).words(3)]
     coins = [", ".join(map(str, some.tolist())) for some in words]
     return {"fingerprints (exact)": told, "coins (exact)": coins}
@@ -509,16 +518,25 @@ def kinds() -> Sections:
     release = sf.InstantRelease(chain(), budget=sf.SIP(0.4), loss=loss, randomness=Dice(1))
     event = release.step(labels[0])
     things = {
-        sf.Step: fleet.step(labels[:2]),
+        sf.stream.Step: fleet.step(labels[:2]),
         sf.Event: event,
-        sf.StreamState: release.state,
-        sf.Belief: release.state.belief,
+        sf.stream.StreamState: release.state,
+        sf.stream.Belief: release.state.belief,
         sf.Policy: policy,
-        sf.Design: sf.optimal(BELIEF, loss, 1.0),
-        sf.SequenceTable: sf.tabulate(chain(), lambda told: sf.optimal(BELIEF, loss, 1).channel, 2),
+        sf.solver.Design: sf.solver.optimal(BELIEF, loss, 1.0),
+        sf.stream.SequenceTable: sf.stream.tabulate(
+            chain(), lambda told: sf.solver.optimal(BELIEF, loss, 1).channel, 2
+        ),
     }
-    enumerations = (sf.Fallback, sf.Outcome, sf.Method, sf.Purpose, sf.Unit, sf.Domain)
-    back = sf.from_bytes(sf.to_bytes(release.state), sf.StreamState)
+    enumerations = (
+        sf.Fallback,
+        sf.stream.Outcome,
+        sf.Method,
+        sf.Purpose,
+        sf.Unit,
+        sf.stream.Domain,
+    )
+    back = sf.store.from_bytes(sf.store.to_bytes(release.state), sf.stream.StreamState)
     with tempfile.TemporaryDirectory() as folder:
         sf.save(chain(), Path(folder) / "chain")
         same = sf.load(Path(folder) / "chain").fingerprint == chain().fingerprint
@@ -526,16 +544,16 @@ def kinds() -> Sections:
     return {
         "words": {kind.__name__: [one.value for one in kind] for kind in enumerations},
         "kinds": [f"{kind.__name__} {isinstance(one, kind)}" for kind, one in things.items()],
-        "event": list(stored(sf.to_bytes(event))),
-        "read back": [same, sf.to_bytes(back) == sf.to_bytes(release.state)],
+        "event": list(stored(sf.store.to_bytes(event))),
+        "read back": [same, sf.store.to_bytes(back) == sf.store.to_bytes(release.state)],
         "secure": [coins.simulated, coins.addressed, coins.words(3).size],
         "refusals": [
             _message(lambda: sf.InstantRelease(chain(), budget=sf.SIP(0.4), loss=[[0, 1], [1, 0]])),
             _message(lambda: release("nowhere")),
             _message(lambda: sf.SIP(-1.0)),
-            _message(lambda: sf.optimal([0.5, 0.6], [[0, 1], [1, 0]], 1.0)),
+            _message(lambda: sf.solver.optimal([0.5, 0.6], [[0, 1], [1, 0]], 1.0)),
             _message(lambda: sf.MarkovChain.from_matrix([[0.5, 0.6], [0.5, 0.5]])),
-            _message(lambda: sf.from_bytes(b"sfumato", sf.Prior)),
+            _message(lambda: sf.store.from_bytes(b"sfumato", sf.Prior)),
             _message(lambda: sf.keyed(b"short")),
             _message(
                 lambda: sf.InstantRelease(
@@ -543,7 +561,7 @@ def kinds() -> Sections:
                 )
             ),
             _message(lambda: sf.SIP(1.0) + sf.LDP(1.0)),
-            _message(lambda: sf.paper_response(BELIEF, loss, -1.0)),
+            _message(lambda: sf.solver.paper_response(BELIEF, loss, -1.0)),
         ],
     }
 
@@ -590,7 +608,7 @@ def series() -> Sections:
             "all": [float(word) for word in released],
         }
         if name == "gaussian":
-            told["state"] = list(stored(sf.to_bytes(running.state)))
+            told["state"] = list(stored(sf.store.to_bytes(running.state)))
     many = methods["gaussian"].release_many(
         np.array([counts(), counts()]).T, sf.seeded(5), sf.Purpose.SIMULATION
     )
@@ -607,8 +625,8 @@ def rivals() -> Sections:
 
 @case
 def temporal() -> Sections:
-    back, forth = (sf.LossFunction.of(rows) for rows in ([[0.8, 0.2], [0.2, 0.8]], MATRIX))
-    leakage = sf.temporal_leakage([0.1] * 10, back, forth)
+    back, forth = (sf.temporal.LossFunction.of(rows) for rows in ([[0.8, 0.2], [0.2, 0.8]], MATRIX))
+    leakage = sf.temporal.temporal_leakage([0.1] * 10, back, forth)
     told: Sections = {
         "leakage": {
             "backward": leakage.backward,
@@ -617,13 +635,13 @@ def temporal() -> Sections:
             "user": leakage.user.alpha,
         },
         "loss": [back(1.0), back.supremum(0.1), forth(0.5)],
-        "budgets": sf.TemporalPlan(back, forth, alpha=1.0, steps=6).budgets,
+        "budgets": sf.temporal.TemporalPlan(back, forth, alpha=1.0, steps=6).budgets,
     }
     alphabet = sf.Alphabet("ab")
     for steps in (None, 6):
-        plan = sf.TemporalPlan(back, forth, alpha=1.0, steps=steps)
+        plan = sf.temporal.TemporalPlan(back, forth, alpha=1.0, steps=steps)
         for make, value in ((sf.Histogram, ["a", "b", "b", "a"]), (sf.Answer, "a")):
-            release = sf.TemporalRelease(
+            release = sf.temporal.TemporalRelease(
                 plan,
                 make.of(alphabet),
                 randomness=sf.seeded(5),

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from sfumato import Alphabet, MarkovChain, load, to_bytes
+from sfumato import Alphabet, MarkovChain, load
 from sfumato.core import limits
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.store import codec
+from sfumato.store import codec, to_bytes
 from sfumato.stream.release_spec import read_spec
 from sfumato.tables.columns import read_columns
 from sfumato.tables.problems import BadTable

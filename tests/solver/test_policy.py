@@ -8,11 +8,12 @@ from hypothesis import event as note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import Policy, local_leakage
+from sfumato import Policy
 from sfumato.core.belief import Belief
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.policy import PolicyChannel, Tables
+from sfumato.stream import local_leakage
 from sfumato.stream.fleet_arrays import PREPARED, StreamArrays
 from tests.compiled import (
     CHAINS,

@@ -13,29 +13,26 @@ from sfumato import (
     LDP,
     SIP,
     Alphabet,
-    Belief,
     Event,
     Fallback,
     Horizon,
     Ledger,
     MarkovChain,
-    Outcome,
     PerStep,
     Plan,
     Policy,
     Prior,
-    StreamState,
     Window,
     compile_policy,
-    from_bytes,
     keyed,
     loss,
-    to_bytes,
 )
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.ledger import Charge
 from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
+from sfumato.store import from_bytes, to_bytes
 from sfumato.store.codec import MAGIC, VERSION
+from sfumato.stream import Belief, Outcome, StreamState
 
 STORED: Any = Prior | MarkovChain | StreamState | Event | Policy
 

@@ -5,20 +5,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sfumato import (
-    LDP,
-    SIP,
-    Alphabet,
-    Event,
-    MarkovChain,
-    Outcome,
-    Prior,
-    load,
-    save,
-    to_bytes,
-)
+from sfumato import LDP, SIP, Alphabet, Event, MarkovChain, Prior, load, save
 from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.store import to_bytes
 from sfumato.store.files import write_whole
+from sfumato.stream import Outcome
 
 ROWS = np.array([[0.9, 0.1], [0.2, 0.8]])
 MODELS: dict[str, Prior | MarkovChain] = {

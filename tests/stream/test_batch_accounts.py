@@ -7,9 +7,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from sfumato import LDP, SIP, Geometric, Horizon, Ledger, PerStep, Window
+from sfumato import LDP, SIP, Horizon, Ledger, PerStep, Window
 from sfumato.core.budgets import Allowance, Budget
 from sfumato.core.ledger import FREE, Charge
+from sfumato.stream import Geometric
 
 totals = st.floats(0.01, 100.0)
 parts = st.one_of(st.just(1.0), st.just(0.0), st.floats(0.0, 1.0))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato import batch_loss
 from sfumato.core.belief import Belief
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import batch_loss
 from sfumato.stream.partition.batch_beliefs import unrolled
 from sfumato.stream.partition.batch_design import design_batch
 

@@ -17,31 +17,27 @@ from sfumato import (
     SIP,
     Alphabet,
     BatchedRelease,
-    Belief,
     Event,
     Fallback,
-    Geometric,
     Horizon,
     MarkovChain,
     Method,
-    Outcome,
     PerStep,
     Plan,
     Purpose,
-    StreamState,
     Window,
-    from_bytes,
     keyed,
     loss,
     secure,
     seeded,
-    to_bytes,
 )
-from sfumato import batch_loss as batch_losses
 from sfumato.core.alphabet import Label
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.ledger import Charge, Ledger
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Belief, Geometric, Outcome, StreamState
+from sfumato.stream import batch_loss as batch_losses
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.partition.patterns import Patterns
 from tests.contracts.release_laws import CountingCoins

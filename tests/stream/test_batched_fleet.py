@@ -20,24 +20,18 @@ from sfumato import (
     Event,
     Fallback,
     Fleet,
-    Geometric,
     Horizon,
     MarkovChain,
     Method,
-    Outcome,
     PerStep,
     Plan,
     Policy,
     Purpose,
-    StreamState,
     Window,
-    batch_loss,
     compile_policy,
-    from_bytes,
     keyed,
     loss,
     seeded,
-    to_bytes,
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import (
@@ -46,6 +40,8 @@ from sfumato.core.errors import (
     UnknownSymbol,
 )
 from sfumato.core.randomness import Address, Randomness
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Geometric, Outcome, StreamState, batch_loss
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from tests.grids import covered
 from tests.oracles.batches import (

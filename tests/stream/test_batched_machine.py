@@ -18,26 +18,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sfumato import (
-    LDP,
-    SIP,
-    Alphabet,
-    Event,
-    Geometric,
-    Horizon,
-    Outcome,
-    PerStep,
-    Plan,
-    StreamState,
-    Window,
-    from_bytes,
-    loss,
-    secure,
-    to_bytes,
-)
+from sfumato import LDP, SIP, Alphabet, Event, Horizon, PerStep, Plan, Window, loss, secure
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, UnknownSymbol
 from sfumato.core.ledger import Ledger
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Geometric, Outcome, StreamState
 from sfumato.stream.partition.batch_loss import additive
 from tests.oracles.batches import (
     Symbols,

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato import SIP, composed
+from sfumato import SIP
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import composed
 from sfumato.stream.composition import (
     basic_composition,
     chernoff_tail,

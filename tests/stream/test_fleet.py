@@ -13,25 +13,22 @@ from sfumato import (
     Event,
     Fallback,
     Fleet,
-    Geometric,
     Horizon,
     Method,
-    Outcome,
     PerStep,
     Plan,
     Purpose,
-    StreamState,
     Window,
-    from_bytes,
     keyed,
     loss,
     secure,
     seeded,
-    to_bytes,
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.randomness import Address, Randomness
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Geometric, Outcome, StreamState
 from sfumato.stream.partition.belief_spaces import NextValue
 from tests.compiled import CHAINS, NO_LIMIT, exact_leakages, exact_shares, plan_of, policy_of
 from tests.grids import covered

@@ -9,8 +9,9 @@ from hypothesis import event as note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import Belief, MarkovChain
+from sfumato import MarkovChain
 from sfumato.solver.policy import Tables
+from sfumato.stream import Belief
 from sfumato.stream.fleet_arrays import EXHAUSTED, MISSED, PREPARED, StreamArrays
 from tests.compiled import (
     CHAINS,

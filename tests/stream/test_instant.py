@@ -17,20 +17,16 @@ from sfumato import (
     LDP,
     SIP,
     Alphabet,
-    Design,
     Event,
     Fallback,
-    Geometric,
     Horizon,
     InstantRelease,
     MarkovChain,
     Method,
-    Outcome,
     PerStep,
     Plan,
     Prior,
     Purpose,
-    StreamState,
     Window,
     keyed,
     loss,
@@ -40,7 +36,9 @@ from sfumato import (
 from sfumato.core.alphabet import Label
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
+from sfumato.solver import Design
 from sfumato.solver.design_methods import design
+from sfumato.stream import Geometric, Outcome, StreamState
 from tests.compiled import value_loss
 from tests.contracts.release_laws import CountingCoins
 from tests.oracles.joint import (

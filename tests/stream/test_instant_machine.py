@@ -21,21 +21,18 @@ from sfumato import (
     SIP,
     Alphabet,
     Event,
-    Geometric,
     Horizon,
     MarkovChain,
-    Outcome,
     PerStep,
     Plan,
-    StreamState,
     Window,
-    from_bytes,
     loss,
     secure,
-    to_bytes,
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded, UnknownSymbol
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Geometric, Outcome, StreamState
 from tests.oracles.joint import (
     DIGITS,
     exact_leakage,

@@ -19,7 +19,7 @@ from sfumato.series.realtime import Realtime
 from sfumato.series.series_methods import METHODS
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.stream.release import BatchedRelease, InstantRelease
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
 from sfumato.temporal.temporal_plan import TemporalPlan
 from sfumato.temporal.temporal_release import TemporalRelease

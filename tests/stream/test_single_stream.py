@@ -9,20 +9,18 @@ from sfumato import (
     Fallback,
     Fleet,
     InstantRelease,
-    Outcome,
     PerStep,
     Plan,
     Purpose,
-    StreamState,
-    from_bytes,
     keyed,
     secure,
     seeded,
-    to_bytes,
 )
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, UnknownSymbol
 from sfumato.core.guarantees import SIP
 from sfumato.models.markov import MarkovChain
+from sfumato.store import from_bytes, to_bytes
+from sfumato.stream import Outcome, StreamState
 from tests.compiled import CHAINS, plan_of, policy_of, value_loss
 from tests.grids import covered
 from tests.stream.test_fleet import BUDGETS, SECRET

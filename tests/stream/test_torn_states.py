@@ -19,10 +19,10 @@ from sfumato import (
     compile_policy,
     loss,
     seeded,
-    to_bytes,
 )
 from sfumato.core.errors import InterruptedStep, InvalidParameter
 from sfumato.core.purpose import Purpose
+from sfumato.store import to_bytes
 from sfumato.stream.single_stream import SingleStream
 
 CHAIN = MarkovChain.from_matrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]], floor=1e-3)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato import LDP, SIP, Event, MarkovChain, Outcome, loss
+from sfumato import LDP, SIP, Event, MarkovChain, loss
 from sfumato.core.alphabet import Label
 from sfumato.models.encoding import Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
+from sfumato.stream import Outcome
 from sfumato.stream.true_values import RealisedLoss, Truth
 
 MOVES = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.2, 0.7]])

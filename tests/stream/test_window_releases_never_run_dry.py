@@ -12,17 +12,16 @@ from sfumato import (
     InstantRelease,
     MarkovChain,
     Method,
-    Outcome,
     PerStep,
     Plan,
     Window,
-    batch_loss,
     compile_policy,
     loss,
     secure,
 )
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import BudgetExceeded
+from sfumato.stream import Outcome, batch_loss
 
 WINDOWS: list[Budget] = [
     Window(SIP(5.0), 10),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato import MarkovChain
 from sfumato.core.errors import InvalidParameter
 from sfumato.temporal.backward import backward_matrices, backward_matrix, transition_counts
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from tests.oracles.temporal import reversed_steps
 
 Floats = NDArray[np.float64]

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.markov import MarkovChain
-from sfumato.stream.sequence_leakage import tabulate
+from sfumato.stream.sequence_table import tabulate
 from sfumato.temporal.backward import backward_matrices
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import TemporalLeakage, chain_leakage, temporal_leakage, worst_of
-from sfumato.temporal.temporal_leakage import LossFunction
 from tests.oracles.sequences import told_of_windows, two_levels
 from tests.oracles.temporal import randomised_response
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.temporal.leakage_history import LeakageHistory
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import temporal_leakage
-from sfumato.temporal.temporal_leakage import LossFunction
 from tests.oracles.temporal import ExactLoss, exact_leakage
 from tests.temporal.test_temporal_account import (
     ABSORBING,

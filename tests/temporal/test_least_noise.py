@@ -13,8 +13,8 @@ from sfumato.temporal.least_noise import (
     least_noise_budgets,
     noise_variance,
 )
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_budgets import allocate, paper_budgets
-from sfumato.temporal.temporal_leakage import LossFunction
 from tests.oracles.temporal import ExactLoss, best_subset, exact_event
 
 Floats = NDArray[np.float64]

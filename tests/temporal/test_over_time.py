@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.temporal.backward import backward_matrices
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage, worst_of
-from sfumato.temporal.temporal_leakage import LossFunction
 from tests.oracles.temporal import (
     ExactLoss,
     defined_leakage,

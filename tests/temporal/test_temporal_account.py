@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from sfumato.core.errors import BudgetExceeded, InvalidParameter
 from sfumato.temporal.least_noise import least_noise_budgets, noise_variance
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import temporal_leakage
 from sfumato.temporal.temporal_account import EndlessAccount, PlannedAccount
 from sfumato.temporal.temporal_budgets import allocate, paper_budgets
-from sfumato.temporal.temporal_leakage import LossFunction
 from tests.contracts.accounts import STEPS, AccountLaws
 from tests.oracles import temporal as oracle
 from tests.oracles.temporal import ExactLoss, exact_event, exact_leakage

@@ -15,7 +15,7 @@ from sfumato.core.guarantees import TemporalDP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
 from sfumato.temporal.least_noise import noise_variance
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer, Counts, Histogram, Maker, Measurement
 from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
 from sfumato.temporal.temporal_release import TemporalRelease

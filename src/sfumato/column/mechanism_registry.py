@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from sfumato.column import number_mechanisms as numbers
 from sfumato.column import scaled_noise
-from sfumato.column.bounded_prior import bounded_prior
+from sfumato.column.bounded_prior_channel import bounded_prior
 from sfumato.column.number_mechanisms import NumberDesign
 from sfumato.column.prior_sets import PriorSet
 from sfumato.column.quantile_response import quantile_response

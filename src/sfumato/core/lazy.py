@@ -42,9 +42,9 @@ def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        try:
-            return getattr(import_module(home), name)
-        except AttributeError:
+        module = import_module(home)
+        if home == package or not hasattr(module, name):
             return import_module(f"{home}.{name}")  # a module that is a public name
+        return getattr(module, name)
 
     return load, lambda: sorted(homes), sorted(homes)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sfumato.series.series_compare import Comparison
     from sfumato.stream.batch_widths import WidthForecast
     from sfumato.stream.forecast import CurvePoint
+    from sfumato.temporal.loss_function import LossFunction
     from sfumato.temporal.over_time import TemporalLeakage
-    from sfumato.temporal.temporal_leakage import LossFunction
 
 PICTURES = (".png", ".svg", ".pdf")
 COLOURS = {

@@ -1,1 +1,35 @@
 """Streams of values: release, forecast, audit (SIP)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfumato.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from sfumato.core.account import Account as Account
+    from sfumato.core.belief import Belief as Belief
+    from sfumato.core.budgets import Geometric as Geometric
+    from sfumato.core.events import Outcome as Outcome
+    from sfumato.core.information_leakage import batch_leakage as batch_leakage
+    from sfumato.core.information_leakage import information_leakage as information_leakage
+    from sfumato.core.information_leakage import instantaneous_leakage as instantaneous_leakage
+    from sfumato.core.information_leakage import sequence_leakage as sequence_leakage
+    from sfumato.core.local_leakage import local_leakage as local_leakage
+    from sfumato.core.randomness import Address as Address
+    from sfumato.core.randomness import Domain as Domain
+    from sfumato.core.state import StreamState as StreamState
+    from sfumato.models.encoding import StreamModel as StreamModel
+    from sfumato.models.pair_chain import PairChain as PairChain
+    from sfumato.stream.audit import audit_table as audit_table
+    from sfumato.stream.batch_widths import forecast_widths as forecast_widths
+    from sfumato.stream.composition import composed as composed
+    from sfumato.stream.fit_model import fit_table as fit_table
+    from sfumato.stream.fleet import Step as Step
+    from sfumato.stream.partition import batch_loss as batch_loss
+    from sfumato.stream.release_run import release_table as release_table
+    from sfumato.stream.release_spec import ReleaseSpec as ReleaseSpec
+    from sfumato.stream.sequence_table import SequenceTable as SequenceTable
+    from sfumato.stream.sequence_table import tabulate as tabulate
+
+__getattr__, __dir__, __all__ = lazily(__name__)

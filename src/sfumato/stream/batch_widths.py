@@ -74,7 +74,7 @@ def forecast_widths(
     Examples:
         >>> import sfumato as sf
         >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
-        >>> loss = sf.batch_loss.additive(sf.loss.hamming(chain.alphabet))
+        >>> loss = sf.stream.batch_loss.additive(sf.loss.hamming(chain.alphabet))
         >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, width=1)
         >>> one, three = forecast_widths(plan, [1, 3], steps=30)
         >>> three.loss < one.loss, three.longest_delay

@@ -66,7 +66,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from sfumato.column.bounded_prior import bounded_prior
+from sfumato.column.bounded_prior_channel import bounded_prior
 from sfumato.column.leakage_transfer import estimation_gap
 from sfumato.column.notion_relations import (
     identifiability_from_lip,

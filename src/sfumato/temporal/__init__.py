@@ -10,33 +10,27 @@ The names of the room, loaded when they are first used:
 
 from __future__ import annotations
 
-from importlib import import_module
+from typing import TYPE_CHECKING
 
-_HOME_OF = {
-    "Allocation": "temporal_plan",
-    "Answer": "temporal_mechanisms",
-    "Counts": "temporal_mechanisms",
-    "EventColumns": "temporal_rows",
-    "Histogram": "temporal_mechanisms",
-    "LossFunction": "temporal_leakage",
-    "Measurement": "temporal_mechanisms",
-    "OwnMatrices": "temporal_spec",
-    "TemporalPlan": "temporal_plan",
-    "TemporalRelease": "temporal_release",
-    "TemporalSpec": "temporal_spec",
-    "allocate": "temporal_budgets",
-    "audit_streams": "temporal_audit",
-    "chain_leakage": "over_time",
-    "least_noise_budgets": "least_noise",
-    "release_streams": "temporal_run",
-}
+from sfumato.core.lazy import lazily
 
+if TYPE_CHECKING:
+    from sfumato.temporal.least_noise import least_noise_budgets as least_noise_budgets
+    from sfumato.temporal.loss_function import LossFunction as LossFunction
+    from sfumato.temporal.over_time import chain_leakage as chain_leakage
+    from sfumato.temporal.over_time import temporal_leakage as temporal_leakage
+    from sfumato.temporal.temporal_audit import audit_streams as audit_streams
+    from sfumato.temporal.temporal_budgets import allocate as allocate
+    from sfumato.temporal.temporal_mechanisms import Answer as Answer
+    from sfumato.temporal.temporal_mechanisms import Counts as Counts
+    from sfumato.temporal.temporal_mechanisms import Histogram as Histogram
+    from sfumato.temporal.temporal_mechanisms import Measurement as Measurement
+    from sfumato.temporal.temporal_plan import Allocation as Allocation
+    from sfumato.temporal.temporal_plan import TemporalPlan as TemporalPlan
+    from sfumato.temporal.temporal_release import TemporalRelease as TemporalRelease
+    from sfumato.temporal.temporal_rows import EventColumns as EventColumns
+    from sfumato.temporal.temporal_run import release_streams as release_streams
+    from sfumato.temporal.temporal_spec import OwnMatrices as OwnMatrices
+    from sfumato.temporal.temporal_spec import TemporalSpec as TemporalSpec
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'sfumato.temporal' has no attribute {name!r}")
-    return getattr(import_module(f"sfumato.temporal.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME_OF)
+__getattr__, __dir__, __all__ = lazily(__name__)

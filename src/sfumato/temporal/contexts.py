@@ -18,7 +18,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
 from sfumato.temporal.context_loops import averaged
-from sfumato.temporal.temporal_leakage import temporal_loss
+from sfumato.temporal.loss_function import temporal_loss
 
 _MOST_CONTEXTS = 512
 _MOST_CELLS = 50_000_000

@@ -6,8 +6,8 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.guard import Guarded, guarded
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import TemporalLeakage
-from sfumato.temporal.temporal_leakage import LossFunction
 
 _FIRST = 64
 

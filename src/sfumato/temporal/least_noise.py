@@ -20,9 +20,9 @@ from scipy import optimize, signal
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import temporal_leakage
 from sfumato.temporal.temporal_budgets import paper_budgets, scaled_budgets
-from sfumato.temporal.temporal_leakage import LossFunction
 
 _LONGEST = 96
 """Sequences up to this length are improved by a solver; the others are the best that is known."""

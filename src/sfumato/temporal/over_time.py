@@ -15,7 +15,7 @@ from sfumato.core.guarantees import TemporalDP
 from sfumato.models.markov import MarkovChain
 from sfumato.temporal.backward import backward_matrix
 from sfumato.temporal.contexts import context_bounds
-from sfumato.temporal.temporal_leakage import LossFunction, checked_budgets
+from sfumato.temporal.loss_function import LossFunction, checked_budgets
 
 Losses = LossFunction | Sequence[LossFunction]
 """One loss function for all steps, or one for each step from one moment to the next."""

@@ -17,8 +17,8 @@ from sfumato.core.errors import BudgetExceeded
 from sfumato.core.guarantees import TemporalDP
 from sfumato.core.numerics import UNIT, up
 from sfumato.core.search import largest
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_budgets import allocate
-from sfumato.temporal.temporal_leakage import LossFunction
 
 _HAIR = 64 * UNIT
 """Less than alpha by this part: what is left of it is rounded several times."""

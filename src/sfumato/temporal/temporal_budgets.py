@@ -17,8 +17,8 @@ from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import up
 from sfumato.core.search import largest
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import temporal_leakage
-from sfumato.temporal.temporal_leakage import LossFunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from sfumato.core.numerics import add_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
 from sfumato.temporal.least_noise import least_noise_budgets, plain_budgets
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_account import EndlessAccount, PlannedAccount, TemporalAccount
 from sfumato.temporal.temporal_budgets import paper_budgets
-from sfumato.temporal.temporal_leakage import LossFunction
 from sfumato.temporal.temporal_mechanisms import Maker, Mechanism
 
 

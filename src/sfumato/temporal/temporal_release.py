@@ -32,7 +32,7 @@ class TemporalRelease(Guarded):
 
     Examples:
         >>> from sfumato.core.alphabet import Alphabet
-        >>> from sfumato.temporal.temporal_leakage import LossFunction
+        >>> from sfumato.temporal.loss_function import LossFunction
         >>> from sfumato.temporal.temporal_mechanisms import Histogram
         >>> chain = LossFunction.of([[0.8, 0.2], [0.2, 0.8]])
         >>> plan = TemporalPlan(chain, chain, alpha=1.0)

@@ -16,7 +16,7 @@ from sfumato.core.digest import digest
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.tables.documents import read_document
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import MOVED, Answer, Counts, Maker, Mechanism
 from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
 

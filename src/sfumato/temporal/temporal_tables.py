@@ -23,7 +23,7 @@ from sfumato.tables.named_loss import read_matrix
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.temporal.backward import transition_counts
-from sfumato.temporal.temporal_leakage import LossFunction
+from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_spec import OwnMatrices, Rows
 
 

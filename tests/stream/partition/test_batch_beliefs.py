@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import Belief, MarkovChain
+from sfumato import MarkovChain
+from sfumato.stream import Belief
 from sfumato.stream.partition.batch_beliefs import unrolled
 from tests.oracles.batches import (
     Process,

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import Alphabet, Belief, Method, loss
-from sfumato import batch_loss as batch_losses
+from sfumato import Alphabet, Method, loss
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import Belief
+from sfumato.stream import batch_loss as batch_losses
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.partition.cells import StepDesign

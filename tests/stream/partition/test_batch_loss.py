@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sfumato import Alphabet, PatternLibrary, PerStep, Plan, loss
-from sfumato import batch_loss as batch_losses
 from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.core.guarantees import SIP
 from sfumato.core.loss import Loss, Measure
+from sfumato.stream import batch_loss as batch_losses
 from sfumato.stream.partition.batch_loss import BatchLoss, Form, additive, as_batch_loss, listed
 from tests.oracles.batches import Distance, bars, every, summed, table
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import Alphabet, Belief, MarkovChain, loss
+from sfumato import Alphabet, MarkovChain, loss
 from sfumato.core.arrays import Bools
 from sfumato.core.loss import Loss
+from sfumato.stream import Belief
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.stream.partition.boxes import Boxes

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import SIP, Alphabet, Belief, PerStep, Plan, batch_loss
+from sfumato import SIP, Alphabet, PerStep, Plan
+from sfumato.stream import Belief, batch_loss
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.histograms import Histograms, design_histograms, histogram_count

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from sfumato import Alphabet, Channel, loss, optimal
-from sfumato.column.bounded_prior import bounded_leakage, bounded_prior
+from sfumato import Alphabet, Channel, loss
+from sfumato.column.bounded_prior_channel import bounded_leakage, bounded_prior
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
+from sfumato.solver import optimal
 from tests.oracles.textbook_lp import textbook_optimum
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato import Channel, MarkovChain, SequenceTable, tabulate
+from sfumato import Channel, MarkovChain
 from sfumato.core.errors import InvalidParameter
+from sfumato.stream import SequenceTable, tabulate
 from tests.oracles.joint import (
     JointTable,
     Symbols,

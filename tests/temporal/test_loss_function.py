@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.temporal.loss_function import LossFunction, strangers, temporal_loss
 from sfumato.temporal.temporal_budgets import allocate
-from sfumato.temporal.temporal_leakage import LossFunction, strangers, temporal_loss
 from sfumato.temporal.temporal_loops import _UNIT, _quick
 from tests.oracles import temporal as oracle
 from tests.oracles.temporal import ExactLoss
