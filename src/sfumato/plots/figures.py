@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import shown_up
+from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE, RED
 from sfumato.store.files import whole
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".svg", ".pdf")
 COLOURS = {
-    "optimal": "#1b6ca8",
-    "calibrated": "#e07b39",
+    "optimal": BLUE,
+    "calibrated": ORANGE,
     "calibrated, best guess": "#f0b48a",
-    "randomized-response": "#9a9a9a",
-    "published": "#b3261e",
-    "truth": "#2b2b2b",
+    "randomized-response": GREY,
+    "published": RED,
+    "truth": DARK,
 }
 NAMES = {
     "optimal": "Sfumato (optimal)",
@@ -124,8 +125,8 @@ def published_leakage(claimed: float, true: Sequence[float], path: str | Path) -
 
 
 _BATCH_CURVES = (
-    ("randomised response, ε-LDP", "randomized response", "#9a9a9a", "v"),
-    ("randomised response, 2ε-LDP", "randomized response, 2 epsilon", "#9a9a9a", "^"),
+    ("randomised response, ε-LDP", "randomized response", GREY, "v"),
+    ("randomised response, 2ε-LDP", "randomized response, 2 epsilon", GREY, "^"),
     (NAMES["calibrated"], "calibrated", COLOURS["calibrated"], "s"),
     (NAMES["calibrated, best guess"], "calibrated", COLOURS["calibrated, best guess"], "s"),
     ("value by value (optimal)", "instantaneous", "#9cc9e6", "o"),
@@ -239,7 +240,7 @@ def leakage_of_moments(
     figure, panels = _figure(9.6, 3.8, columns=2)
     times = range(1, len(told.epsilons) + 1)
     for name, values, colour, style in (
-        ("by itself", told.epsilons, "#9a9a9a", ":"),
+        ("by itself", told.epsilons, GREY, ":"),
         ("through the past (BPL)", told.backward, COLOURS["optimal"], "-"),
         ("through the future (FPL)", told.forward, COLOURS["calibrated"], "-"),
         ("through both (TPL)", told.total, COLOURS["published"], "-"),
@@ -263,9 +264,9 @@ def leakage_of_moments(
 
 
 _UNITS = {
-    "user level": "#1b6ca8",
-    "w-event level": "#e07b39",
-    "event level": "#9a9a9a",
+    "user level": BLUE,
+    "w-event level": ORANGE,
+    "event level": GREY,
     "event level, whole value": "#d0d0d0",
 }
 
@@ -278,7 +279,7 @@ def compared_methods(found: Comparison, series: Sequence[float], path: str | Pat
     panels[0].barh(names, [one.rmse for one in ranked], color=[_UNITS[one.unit] for one in ranked])
     panels[0].set_xscale("log")
     panels[0].set_xlabel("root mean squared error")
-    panels[0].axvline(found.silence, color="#2b2b2b", linestyle=":", label="a constant")
+    panels[0].axvline(found.silence, color=DARK, linestyle=":", label="a constant")
     for unit, colour in _UNITS.items():
         panels[0].barh(names[:1], [0] * len(names[:1]), color=colour, label=unit)
     panels[0].legend(frameon=False, fontsize=8, loc="upper right")
@@ -315,13 +316,13 @@ def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: s
     figure, axes = _figure(6.8, 4.2)
     known = report.coupling != "none"
     sizes = [factor * report.sigma[0] for factor in curves[0].factors]
-    colours = ("#1b6ca8", "#e07b39", "#4c9a5b", "#9a9a9a")
+    colours = (BLUE, ORANGE, GREEN, GREY)
     for curve, colour in zip(curves, colours, strict=True):
         axes.plot(sizes, curve.deltas, "-o", color=colour, markersize=3.5, label=curve.noise)
         if known:
             axes.plot(sizes, curve.alone, ":", color=colour)
     if known:
-        axes.plot([], [], ":", color="#2b2b2b", label="attacker knows nothing")
+        axes.plot([], [], ":", color=DARK, label="attacker knows nothing")
     if report.delta_before is not None:
         axes.axhline(report.delta_before, color="#bbbbbb", label="a guess, nothing published")
     axes.set_xscale("log")

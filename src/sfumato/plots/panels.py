@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfumato.plots.points import Point
 from sfumato.store.files import whole
 
-BLUE, ORANGE, GREEN = "#1b6ca8", "#e07b39", "#4c9a5b"
-GREY, RED, DARK = "#9a9a9a", "#b3261e", "#2b2b2b"
-COLOURS = (BLUE, ORANGE, GREEN)
 Lines = dict[str, list[Point]]
 """The points of a panel, curve by curve."""
+Look = tuple[str, str, str, str]
+"""Name of a curve, style, colour and words of the legend."""
 
 
 def draw_panels(
@@ -74,6 +73,12 @@ def plot(
         linewidth=width,
         alpha=alpha,
     )
+
+
+def plot_all(axes: Any, lines: Lines, looks: Iterable[Look], *, marker: str = "") -> None:
+    """Several curves, in this order."""
+    for curve, style, colour, words in looks:
+        plot(axes, lines, curve, style, colour, words, marker=marker)
 
 
 def finish(axes: Any, title: str, ordinate: str, *, place: str = "best", columns: int = 1) -> None:

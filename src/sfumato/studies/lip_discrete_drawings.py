@@ -6,19 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.plots.panels import (
-    BLUE,
-    COLOURS,
-    DARK,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    Lines,
-    draw_panels,
-    finish,
-    plot,
-)
+from sfumato.plots.colours import BLUE, COLOURS, DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
 from sfumato.studies.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS
 
@@ -107,15 +96,15 @@ def _estimated(axes: Any, name: str, lines: Lines) -> None:
                 plot(axes, lines, curve, style, colour, curve, marker="o")
         finish(axes, "6c: estimate against truth, Eq. 19", "discrepancy of the leakage (nats)")
         return
-    for curve, style, colour, words in (
+    looks = (
         ("η + ε", "-", BLUE, "η + ε"),
         ("η + ε, c = P_min", ":", BLUE, "the same with c = P_min: not proven"),
         ("2ε", "-", GREY, "2ε"),
         ("ln((e^ε - 1 + p)/p)", "-", ORANGE, "ln((e^ε − 1 + p)/p)"),
         ("Eq. 19, 99 %", "--", RED, "true leakage of Eq. 19, 99 %"),
         ("Eq. 19, median", "-", RED, "its median"),
-    ):
-        plot(axes, lines, curve, style, colour, words)
+    )
+    plot_all(axes, lines, looks)
     epsilon = SAMPLED_BUDGETS[name]
     axes.axhline(epsilon, color=DARK, linewidth=0.8, linestyle=":", label="ε")
     axes.set_ylim(top=7.5 * epsilon if name == "6a" else 3 * epsilon)  # room for the legend

@@ -6,25 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.plots.panels import (
-    BLUE,
-    COLOURS,
-    DARK,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    Lines,
-    draw_panels,
-    finish,
-    plot,
-)
+from sfumato.plots.colours import BLUE, COLOURS, DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
 from sfumato.studies.lip_numbers import DELTA, DENSITIES, LATTICE, SWITCH, VALUES
 
 _REDS = ("#e6a09b", "#d0685f", "#b3261e", "#7a120c")
 """One red for each value, the darker the farther from the mean."""
 _ROWS = (("7a", "7b", "8"), ("9a", "9b", "9c"), ("10a", "10b", "10c"))
+_LAPLACE_RULES = (
+    ("LDP", "-", GREY, "LDP, ΔX/ε"),
+    ("Eq. 25", "-", RED, "Eq. 25 as printed"),
+    ("Eq. 25, first branch", "--", RED, "Eq. 25, first branch"),
+)
 _EPSILON = "ε (nats)"
 _ERROR = "mean absolute error"
 
@@ -135,17 +129,15 @@ def _gaussian_errors(axes: Any, lines: Lines) -> None:
 
 
 def _laplace_scales(axes: Any, lines: Lines) -> None:
-    for curve, style, colour, words in (
-        ("LDP", "-", GREY, "LDP, ΔX/ε"),
-        ("Eq. 25", "-", RED, "Eq. 25 as printed"),
-        ("Eq. 25, first branch", "--", RED, "Eq. 25, first branch"),
+    looks = (
+        *_LAPLACE_RULES,
         ("least", "-", ORANGE, "least, outputs on the line"),
         ("least, three outputs", "--", ORANGE, "least, three outputs"),
         ("own scales, X = 0", "-", BLUE, "own scales, X = 0 (P = .433)"),
         ("own scales, X = 1", "--", BLUE, "own scales, X = 1 (P = .333)"),
         ("own scales, X = 2", "-.", BLUE, "own scales, X = 2 (P = .233)"),
-    ):
-        plot(axes, lines, curve, style, colour, words)
+    )
+    plot_all(axes, lines, looks)
     axes.axvline(SWITCH, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_yscale("log")
     _plain_ticks(axes, (0.1, 0.2, 0.5, 1, 2, 5, 10))
@@ -153,17 +145,15 @@ def _laplace_scales(axes: Any, lines: Lines) -> None:
 
 
 def _laplace_errors(axes: Any, lines: Lines) -> None:
-    for curve, style, colour, words in (
-        ("LDP", "-", GREY, "LDP, ΔX/ε"),
-        ("Eq. 25", "-", RED, "Eq. 25 as printed"),
-        ("Eq. 25, first branch", "--", RED, "Eq. 25, first branch"),
+    looks = (
+        *_LAPLACE_RULES,
         ("least, three outputs", "-", ORANGE, "least scale"),
         ("Eq. 26, largest α", "--", BLUE, "Eq. 26 with the largest α"),
         ("own scales", "-", BLUE, "own scales"),
         ("optimal", "-", GREEN, "optimal channel"),
         ("say nothing", ":", DARK, "the best constant"),
-    ):
-        plot(axes, lines, curve, style, colour, words)
+    )
+    plot_all(axes, lines, looks)
     axes.axvline(SWITCH, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, 1.1)  # room for the legend
     finish(axes, "10b: their errors, three outputs", _ERROR, place="upper right", columns=2)

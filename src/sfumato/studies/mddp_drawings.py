@@ -7,18 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.plots.panels import (
-    BLUE,
-    DARK,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    Lines,
-    draw_panels,
-    finish,
-    plot,
-)
+from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
 from sfumato.studies.mddp import JOINT_SHAPES, SIGMA_JOINT, SIGMA_TIED, TIED_SHAPES
 
@@ -93,8 +83,7 @@ def draw(points: Sequence[Point], units: tuple[str, str], path: str | Path) -> N
 def _painted(axes: Any, name: str, lines: Lines) -> None:
     shown = _relative(lines) if name in _RELATIVE else lines
     if name in _SINGLE:
-        for curve, style, colour, words in _SINGLE[name]:
-            plot(axes, shown, curve, style, colour, words, marker="o")
+        plot_all(axes, shown, _SINGLE[name], marker="o")
     else:
         _noises(axes, name, shown)
     if name in _RELATIVE:
