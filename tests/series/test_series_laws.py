@@ -3,9 +3,11 @@
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import keyed
+from sfumato.core.randomness import keyed, secure
 from sfumato.core.state import SeriesState
 from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import seasonal
@@ -53,7 +55,13 @@ class TestGaussianOneLag(TestGaussianBank):
     )
 
     def test_a_moment_without_a_value_passes_or_is_refused(self) -> None:
-        """Filters of lags need every measurement: refused, and nothing is changed."""
+        """Filters of lags need every measurement: the gap is refused, what came before stands."""
+        coins = self.method.own_coins(secure(), None, Purpose.RELEASE)
+        _, state = self.method.step(self.method.start(coins), [20.0], coins)
+        with pytest.raises(InvalidParameter):
+            self.method.step(state, [None], coins)
+        events, after = self.method.step(state, [21.0], coins)
+        assert events[0].released is not None and after.time == 2
 
 
 class TestGaussianModelLag(TestGaussianOneLag):
