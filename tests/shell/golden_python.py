@@ -680,6 +680,7 @@ def columns() -> Sections:
     one = sf.privatize(
         frame(), "gross", epsilon=2.0, interval=(0, 200_000), points=40, **simulated()
     )
+    assert isinstance(one.certificate, sf.Certificate)
     level = {"epsilon": 1.0, "loss": "absolute"}
     meter = sf.Privatizer("level", **level, **simulated()).fit(frame())
     rest = meter.release(frame(20))

@@ -7,6 +7,7 @@ Words are compared exactly, numbers within a relative 1e-7, released values exac
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -80,7 +81,9 @@ def test_no_case_draws_secure_coins() -> None:
 
 def test_every_public_name_is_used() -> None:
     source = Path(golden_python.__file__).read_text(encoding="utf-8")
-    assert [n for n in sfumato.__all__ if not re.search(rf"sf\.{n}\b", source)] == []
+    rooms = {name for name in sfumato.__all__ if isinstance(getattr(sfumato, name), ModuleType)}
+    names = set(sfumato.__all__) - rooms
+    assert [name for name in sorted(names) if not re.search(rf"sf\.{name}\b", source)] == []
 
 
 @pytest.mark.parametrize(

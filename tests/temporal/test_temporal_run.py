@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sfumato.core.certificate import Certificate
-from sfumato.core.errors import InsecureRandomness, InvalidParameter
+from sfumato.core.errors import CorruptData, InsecureRandomness, InvalidParameter
 from sfumato.core.randomness import Randomness, keyed, seeded
 from sfumato.store.protocol import Again, LedgerMismatch
 from sfumato.tables.problems import BadTable
@@ -383,6 +383,45 @@ def test_an_audit_notices_a_changed_count_by_the_ledger(tmp_path: Path, out: Pat
     changed = write(tmp_path / "changed.csv", ",".join(rows[0]), [list(r.values()) for r in rows])
     found = audit_streams([changed], COUNTS, ledger=ledger)
     assert found.problems == [f"{changed.path}, row 4: the ledger does not say the same"]
+
+
+@pytest.mark.parametrize("wrong", ["gap", "twice", "out of turn"])
+def test_an_audit_with_a_ledger_notices_rows_that_are_not_there_once(
+    wrong: str, tmp_path: Path, out: Path
+) -> None:
+    ledger = tmp_path / "l.ledger"
+    ran(counts(tmp_path / "in.csv"), out, COUNTS, ledger=ledger)
+    rows = rows_of(out)
+    whole = audit_streams([Table.at(str(out))], COUNTS, ledger=ledger)
+    assert whole.passed and whole.covered == len(rows) == 16
+    match wrong:
+        case "gap":
+            del rows[4]
+        case "twice":
+            rows.append(rows[4])
+        case _:
+            rows.insert(0, rows.pop(4))
+    changed = write(tmp_path / "changed.csv", ",".join(rows[0]), [list(r.values()) for r in rows])
+    found = audit_streams([changed], COUNTS, ledger=ledger)
+    assert not found.passed
+    assert "is due" in found.problems[0]
+
+
+def test_files_of_some_days_are_said_to_be_a_part_of_the_ledger(tmp_path: Path, out: Path) -> None:
+    ledger = tmp_path / "l.ledger"
+    ran(counts(tmp_path / "in.csv"), out, COUNTS, ledger=ledger)
+    rows = rows_of(out)[:10]
+    part = write(tmp_path / "part.csv", ",".join(rows[0]), [list(r.values()) for r in rows])
+    found = audit_streams([part], COUNTS, ledger=ledger)
+    assert found.passed and (found.covered, found.rows) == (10, 16)
+
+
+def test_rules_that_were_edited_are_refused(tmp_path: Path, out: Path) -> None:
+    ran(counts(tmp_path / "in.csv"), out, simulated(COUNTS), seeded(4))
+    path = beside(str(out))
+    path.write_text(path.read_text().replace('"simulation"', '"release"'))
+    with pytest.raises(CorruptData, match="were edited"):
+        read_spec(path)
 
 
 def test_an_audit_under_other_rules_fails(tmp_path: Path, out: Path) -> None:

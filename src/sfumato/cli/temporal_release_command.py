@@ -214,6 +214,7 @@ def audit(
             {
                 "passed": found.passed,
                 "rows": found.rows,
+                "covered": found.covered,
                 "leakages": found.leakages,
                 "certificate": certificate_document(found.certificate),
                 "ledger_head": found.ledger_head,
@@ -231,11 +232,23 @@ def audit(
             print_line(line)
         if found.ledger_head is not None:
             print_line(f"head of the ledger: {found.ledger_head}")
+        if found.covered is not None:
+            print_line(f"the files hold {found.covered:,} of the ledger's {found.rows:,} rows")
+        for limit in _unchecked(ledger):
+            print_line(f"cannot be checked: {limit}")
         for problem in found.problems:
             print_line(f"PROBLEM {problem}")
         print_line("the audit found nothing wrong" if found.passed else "the audit FAILED")
     if not found.passed:
         raise typer.Exit(FAILED_AUDIT)
+
+
+def _unchecked(ledger: str | None) -> list[str]:
+    """What no audit can know of what left, or not without a ledger."""
+    always = ["that the coins were fair", "times and other columns that left beside the values"]
+    if ledger is not None:
+        return always
+    return [*always, "that these are the values that were drawn, and all streams and last rows"]
 
 
 def _rules(files: list[str], rules: str | None, ledger: str | None) -> TemporalSpec:

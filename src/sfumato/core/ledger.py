@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.numerics import add_up
@@ -43,6 +44,11 @@ class Ledger:
     sip: float = 0.0
     ldp: float = 0.0
     recent: tuple[Charge, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A stored sum below 0, or none at all, would be a budget that nobody granted.
+        if not (self.count >= 0 and self.sip >= 0 and self.ldp >= 0):
+            raise InvalidParameter("ledger", "sums below 0", "have counts and sums of at least 0")
 
     @property
     def spent(self) -> tuple[SIP, LDP]:

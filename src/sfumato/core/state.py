@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.ledger import Ledger
 
 
@@ -28,6 +29,10 @@ class StreamState:
     belief: Belief
     ledger: Ledger
     last: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sequence < 2**63 or (self.last is not None and self.last < 0):
+            raise InvalidParameter("state", "another place", "stand at a moment and symbol from 0")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

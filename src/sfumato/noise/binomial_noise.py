@@ -40,7 +40,7 @@ class BinomialNoise(TableNoise):
     Examples:
         >>> noise = BinomialNoise.at(sensitivity=1.0, deviation=10.0)
         >>> noise.delta(0.3)
-        0.000189...
+        4.44e-05
 
     References:
         [RTR, App. A.3]

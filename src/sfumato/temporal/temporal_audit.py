@@ -54,7 +54,8 @@ class TemporalAudit:
     """What an audit found.
 
     Attributes:
-        rows: Rows that were checked.
+        rows: Rows that were checked: of the ledger, or without one of the files.
+        covered: With a ledger and files: how many rows of the ledger stand in the files.
         leakages: Largest leakage of a moment of each stream, against its own matrices.
         certificate: What all of it leaks and costs, computed anew.
         ledger_head: Stands for all rows of the ledger, if one was given.
@@ -64,6 +65,7 @@ class TemporalAudit:
 
     certificate: Certificate
     rows: int = 0
+    covered: int | None = None
     leakages: dict[str, float] = field(default_factory=dict)
     ledger_head: str | None = None
     problems: list[str] = field(default_factory=list)
@@ -109,18 +111,33 @@ def audit_streams(
             for one in kept.rest(stream, 0):
                 where = f"the ledger, moment {one.sequence} of stream {stream!r}"
                 walk.follow(ReleasedRow(where, stream, one.sequence, *_told(one, spec)))
-        for table in released:
-            for row in file_rows(table, spec, walk.note):
-                kept_row = kept.moment(row.stream, row.sequence)
-                if kept_row is None or _told(kept_row, spec) != (
-                    row.outcome,
-                    row.value,
-                    row.epsilon,
-                ):
-                    walk.note(f"{row.where}: the ledger does not say the same")
+        covered = _compare(released, kept, walk)
         found = walk.result()
-        found.ledger_head = report.head
+        found.ledger_head, found.covered = report.head, covered if released else None
         return found
+
+
+def _compare(released: Sequence[Table], kept: LedgerReader, walk: _Walk) -> int:
+    """Compare files with the ledger; how many of its rows they hold.
+
+    Files of some days are not the whole ledger, so where they begin and end is free; between,
+    every moment of a stream must be there, once and in its turn.
+    """
+    due: dict[str, int] = {}
+    covered = 0
+    for table in released:
+        for row in file_rows(table, walk.spec, walk.note):
+            answer = kept.moment(row.stream, row.sequence)
+            told = None if answer is None else _told(answer, walk.spec)
+            if told != (row.outcome, row.value, row.epsilon):
+                walk.note(f"{row.where}: the ledger does not say the same")
+            elif row.sequence != due.get(row.stream, row.sequence):
+                expected = due[row.stream]
+                walk.note(f"{row.where}: moment {row.sequence}, where {expected} is due")
+            else:
+                covered += 1
+            due[row.stream] = row.sequence + 1
+    return covered
 
 
 def _told(answer: Answer, spec: TemporalSpec) -> tuple[str, list[int] | str | None, float]:
@@ -131,7 +148,7 @@ class _Walk:
     """Follows every stream from its first row on."""
 
     def __init__(self, spec: TemporalSpec, progress: Progress | None) -> None:
-        self._spec, self._progress = spec, progress
+        self.spec, self._progress = spec, progress
         self._plans: dict[str, TemporalPlan] = {}
         self._states: dict[str, TemporalState] = {}
         self._moments: dict[str, list[Moment]] = {}
@@ -156,7 +173,7 @@ class _Walk:
 
     def _follow(self, row: ReleasedRow) -> None:
         if row.stream not in self._plans:
-            self._plans[row.stream] = self._spec.plan(row.stream)
+            self._plans[row.stream] = self.spec.plan(row.stream)
             self._states[row.stream] = self._plans[row.stream].begin(row.stream)
         plan, state = self._plans[row.stream], self._states[row.stream]
         if row.sequence != state.sequence:
@@ -181,27 +198,26 @@ class _Walk:
         self._moments.setdefault(row.stream, []).append((due, value))
 
     def _check_value(self, row: ReleasedRow) -> None:
-        if self._spec.released is Released.RESPONSE:
-            if row.value not in self._spec.symbols:
+        if self.spec.released is Released.RESPONSE:
+            if row.value not in self.spec.symbols:
                 self.note(f"{row.where}: what left is none of the symbols")
-        elif not isinstance(row.value, list) or len(row.value) != len(self._spec.values):
-            self.note(f"{row.where}: what left is not {len(self._spec.values)} whole numbers")
+        elif not isinstance(row.value, list) or len(row.value) != len(self.spec.values):
+            self.note(f"{row.where}: what left is not {len(self.spec.values)} whole numbers")
 
     def result(self) -> TemporalAudit:
         """What was found; leakages over alpha are problems."""
-        totals, leakages = StreamTotals(self._spec), {}
+        totals, leakages = StreamTotals(self.spec), {}
         for stream, moments in self._moments.items():
             leakage = totals.add(stream, moments)
             leakages[stream] = 0.0 if leakage is None else leakage.event.alpha
-            if leakages[stream] > self._spec.alpha:
+            if leakages[stream] > self.spec.alpha:
                 self.note(f"stream {stream!r}: a moment leaks more than alpha")
         return TemporalAudit(
             totals.certificate(),
             self.rows,
-            leakages,
-            None,
-            self.problems,
-            self.problem_count,
+            leakages=leakages,
+            problems=self.problems,
+            problem_count=self.problem_count,
         )
 
 

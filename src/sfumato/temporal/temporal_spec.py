@@ -188,9 +188,20 @@ def beside(path: str) -> Path:
     return Path(f"{path}.plan.json")
 
 
+class _Stored(TemporalSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rules as they are written down, with the digest of all their fields."""
+
+    written: str
+
+
 def document(spec: TemporalSpec) -> bytes:
     """The document that goes beside a released table, matrices included."""
-    return msgspec.json.format(msgspec.json.encode(spec), indent=2)
+    stored = _Stored(**msgspec.structs.asdict(spec), written=_digest_of(spec))
+    return msgspec.json.format(msgspec.json.encode(stored), indent=2)
+
+
+def _digest_of(spec: TemporalSpec) -> str:
+    return digest("written rules", msgspec.json.encode(spec, order="sorted").decode())
 
 
 def read_spec(path: str | Path) -> TemporalSpec:
@@ -201,6 +212,12 @@ def read_spec(path: str | Path) -> TemporalSpec:
 def parse_spec(content: bytes, source: str | Path) -> TemporalSpec:
     """The same from bytes; `source` is what messages call them."""
     try:
-        return msgspec.json.decode(content, type=TemporalSpec).check()
+        stored = msgspec.json.decode(content, type=_Stored)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise CorruptData(f"{source}: not the plan of a temporal release ({problem})") from problem
+    fields = msgspec.structs.asdict(stored)
+    written = fields.pop("written")
+    spec = TemporalSpec(**fields)
+    if written != _digest_of(spec):
+        raise CorruptData(f"{source}: the rules are not those that were written: they were edited")
+    return spec.check()
