@@ -73,7 +73,7 @@ def test_a_seed_never_mixes_with_a_real_ledger(model: Path, tmp_path: Path, key:
         ledger = tmp_path / f"{len(first)}{len(second)}.ledger"
         done("release", *run, *first, "--ledger", ledger, "-o", tmp_path / "first.csv")
         said = refused(*run, *second, "--ledger", ledger, output=tmp_path / "second.csv")
-        assert "use a ledger of its own" in said
+        assert "need a ledger of their own" in said
     said = refused(*run, "--seed", 1, "--key-file", key, output=tmp_path / "second.csv")
     assert "--seed must not come with --key-file" in said
 

@@ -100,7 +100,7 @@ def test_days_go_on_in_a_ledger_and_the_audit_reads_it(
             again,
             "--append",
         ),
-        "use a ledger of its own",
+        "need a ledger of their own",
     )
     changed = first.read_text().replace("released,0.4998", "released,0.4999", 1)
     first.write_text(changed)

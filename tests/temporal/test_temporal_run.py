@@ -293,7 +293,7 @@ def test_more_rows_than_were_planned_are_refused_at_the_first(tmp_path: Path, ou
     assert not out.exists()
 
 
-@pytest.mark.parametrize("cell", ["much", "1.5", "inf", "1e300"])
+@pytest.mark.parametrize("cell", ["much", "1.5", "inf", "1e300", "-98765"])
 def test_what_is_no_count_is_refused_and_not_quoted(cell: str, tmp_path: Path, out: Path) -> None:
     source = write(tmp_path / "in.csv", "stream,home,road", [("a", cell, 1)])
     with pytest.raises(BadTable, match="a count must be a whole number") as refused:

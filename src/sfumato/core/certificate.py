@@ -114,6 +114,8 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     if certificate.gain is not None:
         percent = round(100 * certificate.gain, 9)  # of two digits already, rounded down
         lines.append(f"saves {percent:g} % of what saying nothing loses{_condition(certificate)}")
+        if certificate.gain < 0:
+            lines.append("WORSE THAN SAYING NOTHING: one fixed value would be nearer, and leak 0")
     return lines
 
 

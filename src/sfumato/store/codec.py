@@ -118,7 +118,8 @@ def _opened(data: bytes) -> _Envelope:
     kind, version = envelope.kind, envelope.version
     if version != VERSION:
         raise CorruptData(
-            f"stored data of kind {kind!r} must have version {VERSION}; got {version}"
+            f"stored data of kind {kind!r} must have version {VERSION}; got {version}: "
+            "another build wrote it; make it anew"
         )
     if envelope.checksum != _checksum(kind, version, envelope.layout, envelope.body):
         raise CorruptData(f"stored data of kind {kind!r} is damaged: checksum differs")

@@ -252,15 +252,24 @@ _KNOWN_BY = {
 }
 
 
+_RULES = {
+    "release": "model, budget, loss, method or length of batch, another --policy, "
+    "--when-exhausted or --when-unknown",
+    "realtime": "method, budget, sensitivity, length, range or process",
+    "temporal": "alpha, matrix, number of steps, allocation, mechanism or sensitivity",
+}
+"""What makes two plans of a command differ, in the words of its options."""
+
+
 def other_plan(front: Front, plan: str | None, job: str | None) -> str | None:
     """What is wrong with a ledger for a plan and a job; None for any; None if nothing is."""
     if job is not None and front.job != job:
         return f"this is a ledger of `{front.job}`, not of `{job}`; use a ledger of its own"
     if plan is not None and front.plan != plan:
+        rules = _RULES.get(front.job, "rules")
         return (
-            "this ledger was begun with another model, budget, loss, method or length of batch, "
-            "another --policy, --when-exhausted or --when-unknown, or one of the two is a "
-            "simulation; use a ledger of its own"
+            f"this ledger was begun with another {rules}, or one of the two is a simulation; "
+            "other rules need a ledger of their own"
         )
     return None
 

@@ -122,9 +122,13 @@ class RowReader:
                 raise BadTable(self._path, place, f"the value must be one of the {count} symbols")
             return symbol
         try:
-            return [whole_number(cell) for cell in cells]
+            counts = [whole_number(cell) for cell in cells]
         except (ValueError, TypeError, OverflowError):
-            raise BadTable(self._path, place, "a count must be a whole number") from None
+            counts = [-1]
+        if min(counts) < 0:
+            rule = f"a count must be a whole number from 0 to {_MOST_COUNT:,}"
+            raise BadTable(self._path, place, rule)
+        return counts
 
 
 def whole_number(cell: object) -> int:
