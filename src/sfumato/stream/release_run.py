@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from sfumato.core import checks
@@ -107,10 +108,12 @@ def release_table(
             if ledger is None:  # now that nobody else can write it
                 _check_first(output, coins)
             chunks = source.chunks(reading.columns(model))
-            for records in run.records(chunks, stop, wait):
-                sink.write(records)
-                if progress:
-                    progress(run.rows)
+            # A thread that waits for rows holds them itself, until the process ends.
+            with closing(chunks) if wait is None else nullcontext():
+                for records in run.records(chunks, stop, wait):
+                    sink.write(records)
+                    if progress:
+                        progress(run.rows)
             if not stop.requested:
                 run.check_resumed()
         return run.report(interrupted=stop.requested)

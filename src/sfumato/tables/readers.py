@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -104,8 +104,8 @@ class Table:
 
     def chunks(
         self, wanted: Sequence[str], optional: Sequence[str] = (), rows: int = CHUNK_ROWS
-    ) -> Iterator[Chunk]:
-        """Yield the wanted columns of successive rows.
+    ) -> Generator[Chunk, None, None]:
+        """Yield the wanted columns of successive rows; close it to let go of the file early.
 
         Args:
             wanted: Columns that must exist.

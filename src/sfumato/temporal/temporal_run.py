@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,11 +113,12 @@ def release_streams(
             if ledger is None and not coins.addressed:
                 _check_new(output)
             wanted = (spec.stream, *spec.values, *columns.names)
-            for chunk in groups(until_stopped(source.chunks(wanted), stop), stop):
-                if chunk is not None:
-                    sink.write(records(run.answer(chunk), spec, columns))
-                if progress:
-                    progress(run.rows)
+            with closing(source.chunks(wanted)) as chunks:
+                for chunk in groups(until_stopped(chunks, stop), stop):
+                    if chunk is not None:
+                        sink.write(records(run.answer(chunk), spec, columns))
+                    if progress:
+                        progress(run.rows)
             if not stop.requested:
                 run.check_complete()
         return run.report(interrupted=stop.requested)
