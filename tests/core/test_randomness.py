@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,11 +77,10 @@ def test_an_address_does_not_make_fresh_coins_repeat() -> None:
 FORK = """
 import json, os, sys
 from sfumato.core.randomness import secure
-sources = [secure(), secure()]
-sources[0].words(3)  # one has words left over, one is new
+{before}
 reader, writer = os.pipe()
 child = os.fork()
-words = [[int(word) for word in source.words(50)] for source in sources]
+words = {words}
 if child == 0:
     os.write(writer, json.dumps(words).encode())
     os._exit(0)
@@ -92,11 +92,21 @@ json.dump([words, theirs], sys.stdout)
 """
 
 
-def test_a_forked_process_does_not_repeat_its_parents_coins() -> None:
+def forked(before: str, words: str) -> Any:
+    """What a parent and its forked child draw, in an interpreter of their own."""
+    program = FORK.format(before=before, words=words)
     done = subprocess.run(
-        [sys.executable, "-c", FORK], capture_output=True, check=True, env=dict(os.environ)
+        [sys.executable, "-c", program], capture_output=True, check=True, env=dict(os.environ)
     )
-    (left, new), (child_left, child_new) = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_a_forked_process_does_not_repeat_its_parents_coins() -> None:
+    (left, new), (child_left, child_new) = forked(
+        # One has words left over, one is new.
+        "sources = [secure(), secure()]; sources[0].words(3)",
+        "[[int(word) for word in source.words(50)] for source in sources]",
+    )
     every = [*left, *new, *child_left, *child_new]
     assert len(every) == 200
     assert len(set(every)) == 200
@@ -364,30 +374,11 @@ def test_threads_never_share_a_single_word() -> None:
     assert len(set(words)) == len(words) == 4 * 3_000
 
 
-FORK_SINGLE = """
-import json, os, sys
-from sfumato.core.randomness import secure
-source = secure()
-source.word()  # the rest of its block is waiting
-reader, writer = os.pipe()
-child = os.fork()
-words = [source.word() for _ in range(300)]
-if child == 0:
-    os.write(writer, json.dumps(words).encode())
-    os._exit(0)
-os.close(writer)
-with os.fdopen(reader) as pipe:
-    theirs = json.load(pipe)
-os.waitpid(child, 0)
-json.dump([words, theirs], sys.stdout)
-"""
-
-
 def test_a_forked_process_does_not_repeat_single_words() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORK_SINGLE], capture_output=True, check=True, env=dict(os.environ)
+    ours, theirs = forked(
+        "source = secure(); source.word()",  # the rest of its block is waiting
+        "[source.word() for _ in range(300)]",
     )
-    ours, theirs = json.loads(done.stdout)
     assert len({*ours, *theirs}) == 600
 
 
