@@ -46,7 +46,6 @@ from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.plan import Plan
 from sfumato.stream.release import BatchedRelease, InstantRelease
-from sfumato.temporal.leakage_history import LeakageHistory
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
 from sfumato.temporal.temporal_plan import TemporalPlan
@@ -221,12 +220,7 @@ def running() -> Case:
 def moments() -> Case:
     plan = TemporalPlan(LOSS, LOSS, 5.0, BUDGET)
     made = TemporalRelease(plan, Answer.of(Alphabet("ab")), randomness=Yielding())
-    return Case(made, lambda _: made("a"), BUDGET, lambda: len(made._history))
-
-
-def account() -> Case:
-    made = LeakageHistory(LOSS, LOSS)
-    return Case(made, lambda _: made.charge(0.1), THREADS * EACH, lambda: len(made))
+    return Case(made, lambda _: made("a"), BUDGET, lambda: len(made.leakage.epsilons))
 
 
 def ledgers() -> Case:
@@ -278,7 +272,6 @@ def stored(number: int) -> tuple[list[Stored], list[Position]]:
 CASES: dict[type, Callable[[], Case]] = {
     SeriesRelease: running,
     TemporalRelease: moments,
-    LeakageHistory: account,
     Ledgers: ledgers,
     InstantRelease: instant,
     BatchedRelease: batched,

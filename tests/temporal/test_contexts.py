@@ -8,11 +8,10 @@ from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.sequence_table import tabulate
-from sfumato.temporal.backward import backward_matrices
 from sfumato.temporal.loss_function import LossFunction
-from sfumato.temporal.over_time import TemporalLeakage, chain_leakage, temporal_leakage, worst_of
+from sfumato.temporal.over_time import chain_leakage, temporal_leakage
 from tests.oracles.sequences import told_of_windows, two_levels
-from tests.oracles.temporal import randomised_response
+from tests.oracles.temporal import randomised_response, reversed_steps
 
 Floats = NDArray[np.float64]
 
@@ -157,7 +156,7 @@ def test_without_memory_nothing_is_added() -> None:
 def test_at_order_one_a_beginning_that_is_not_stationary_is_told_step_by_step() -> None:
     rows, start, epsilons = [[0.9, 0.1], [0.3, 0.7]], [0.99, 0.01], [0.3, 0.1, 0.0, 0.5, 0.2]
     told = chain_leakage(MarkovChain.from_matrix(rows, initial=start), epsilons)
-    losses = [LossFunction.of(matrix) for matrix in backward_matrices(rows, start, 4)]
+    losses = [LossFunction.of(matrix) for matrix in reversed_steps(rows, start, 4)]
     added = temporal_leakage(epsilons, losses, LossFunction.of(rows))
     assert told.backward == pytest.approx(added.backward, rel=1e-9)
     assert told.forward == pytest.approx(added.forward, rel=1e-9)
@@ -195,20 +194,6 @@ def test_contexts_that_cannot_occur_are_no_secrets() -> None:
     told = chain_leakage(chain, epsilons)
     for (first, width), truth in exact.items():
         assert truth - ROUNDING <= told.windows(width)[first] <= sum(epsilons) * (1 + 1e-12)
-
-
-def test_the_worst_of_chains_of_several_orders_bounds_the_windows_of_each() -> None:
-    epsilons = [2.0, 0.0, 2.0, 0.3]
-    people = [
-        chain_leakage(MarkovChain.from_matrix([[0.5, 0.5], [0.1, 0.9]]), epsilons),
-        chain_leakage(REMEMBERING, epsilons),
-        chain_leakage(random_chain(np.random.default_rng(4), 3, 2), epsilons),
-    ]
-    worst = worst_of(people)
-    assert isinstance(worst, TemporalLeakage)
-    for width in range(1, 5):
-        wanted = np.max([one.windows(width) for one in people], axis=0)
-        assert np.all(worst.windows(width) >= wanted)
 
 
 def test_a_chain_with_too_many_contexts_is_refused() -> None:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.temporal.backward import backward_matrices
 from sfumato.temporal.loss_function import LossFunction
-from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage, worst_of
+from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage
 from tests.oracles.temporal import (
     ExactLoss,
     defined_leakage,
@@ -46,7 +45,11 @@ def rounded_up(got: Floats, exact: Sequence[Any], relative: float = 1e-12) -> bo
 
 
 @settings(max_examples=30)
-@given(budgets, st.sampled_from([BACKWARD, STICKY, EVEN]), st.sampled_from([FORWARD, STICKY]))
+@given(
+    budgets,
+    st.sampled_from([BACKWARD, STICKY, EVEN]),
+    st.sampled_from([FORWARD, STICKY, IDENTITY]),
+)
 def test_every_leakage_is_that_of_fifty_digits_rounded_up(
     epsilons: list[float], backward: list[list[float]], forward: list[list[float]]
 ) -> None:
@@ -61,7 +64,7 @@ def test_every_leakage_is_that_of_fifty_digits_rounded_up(
 
 def test_a_function_for_each_step_is_used_at_its_step() -> None:
     forward, start, epsilons = [[0.9, 0.1], [0.3, 0.7]], [0.99, 0.01], [0.3, 0.1, 0.0, 0.5, 0.2]
-    matrices = backward_matrices(forward, start, 4)
+    matrices = reversed_steps(forward, start, 4)
     moving = [[[0.6, 0.4], [0.4, 0.6]], forward, [[0.5, 0.5], [0.0, 1.0]], EVEN]
     told = temporal_leakage(
         epsilons,
@@ -219,28 +222,6 @@ def test_moments_without_a_release_leak_through_their_neighbours() -> None:
     assert np.all(told.total > 0)
     assert temporal_leakage([0.0] * 4, loss, loss).event.alpha == 0.0
     assert told.total[1] == pytest.approx(told.total[2], rel=1e-14)
-
-
-def test_the_worst_of_some_people_is_the_largest_at_each_moment() -> None:
-    epsilons = [0.1, 0.4, 0.2]
-    people = [
-        temporal_leakage(epsilons, LossFunction.of(back), LossFunction.of(forth))
-        for back, forth in ((BACKWARD, EVEN), (EVEN, FORWARD), (STICKY, STICKY))
-    ]
-    worst = worst_of(people)
-    for name in ("epsilons", "backward", "forward", "total"):
-        assert np.array_equal(
-            getattr(worst, name), np.max([getattr(one, name) for one in people], axis=0)
-        )
-    assert all(one.window(2) <= worst.window(2) for one in people)
-
-
-def test_no_people_or_streams_of_different_lengths_have_no_worst() -> None:
-    loss = LossFunction.of(BACKWARD)
-    short, long = temporal_leakage([0.1], loss, loss), temporal_leakage([0.1] * 2, loss, loss)
-    for wrong in ([], [short, long]):
-        with pytest.raises(InvalidParameter):
-            worst_of(wrong)
 
 
 @pytest.mark.parametrize("wrong", [[0.1, -0.1], [math.nan], [math.inf], [[0.1], [0.2]]])

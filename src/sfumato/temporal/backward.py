@@ -43,24 +43,6 @@ def backward_matrix(forward: ArrayLike, before: ArrayLike) -> Floats:
     return np.asarray(np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), share))
 
 
-def backward_matrices(forward: ArrayLike, initial: ArrayLike, steps: int) -> list[Floats]:
-    """The backward matrices of successive steps, beginning with that from time 2 to time 1.
-
-    Args:
-        forward: Row is the earlier value.
-        initial: Distribution at time 1.
-        steps: How many.
-    """
-    rows = checks.row_stochastic("forward", forward)
-    share = checks.probabilities("initial", initial, len(rows))
-    found = []
-    for _ in range(checks.count("steps", steps)):
-        found.append(backward_matrix(rows, share))
-        share = share @ rows
-        share = share / share.sum()
-    return found
-
-
 def transition_counts(
     paths: Sequence[Sequence[int]], size: int, *, smoothing: float = 0.0
 ) -> tuple[Floats, Floats]:

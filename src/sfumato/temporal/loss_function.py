@@ -34,7 +34,6 @@ from sfumato.temporal.temporal_loops import (
     MOST_ALPHA,
     accumulate,
     apart,
-    carry_back,
     farthest,
     largest_excess,
     step,
@@ -234,18 +233,6 @@ class LossFunction:
         if slack > 0:
             return math.log1p(2 * growth / (slack + root))
         return math.log1p((root - slack) / (2 * base)) if base > 0 else math.inf
-
-    def carried_back(self, epsilons: Floats, later: Floats) -> int:
-        """Bring leakages through later releases up to date after a new one, in place.
-
-        Args:
-            epsilons: Leakage of each release by itself, the new one last.
-            later: Through it and all later ones; right but for the new one's share.
-
-        Returns:
-            How many of them changed.
-        """
-        return int(carry_back(epsilons, later, *self._parts))
 
     @property
     def _parts(self) -> tuple[Floats, Floats, Floats, float]:

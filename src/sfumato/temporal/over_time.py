@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,31 +122,6 @@ def temporal_leakage(epsilons: ArrayLike, backward: Losses, forward: Losses) -> 
     told = _accumulated(given, backward)
     later = _accumulated(given[::-1], _turned(forward))[::-1]
     return TemporalLeakage.joined(given, told, later)
-
-
-def worst_of(leakages: Sequence[TemporalLeakage]) -> TemporalLeakage:
-    """The largest leakage at each moment, of users with different chains or of possible chains.
-
-    References:
-        [TPL, Def. 5 and Sec. 3.5]
-    """
-    if not leakages or len({len(one.epsilons) for one in leakages}) != 1:
-        raise InvalidParameter("leakages", len(leakages), "be at least one, of one length")
-
-    def most(arrays: Iterable[Floats]) -> Floats:
-        return checks.read_only(np.max(list(arrays), axis=0))
-
-    widest = 1 + max(len(one.narrow) for one in leakages)
-    narrow = [most(one.windows(width) for one in leakages) for width in range(2, widest + 1)]
-    ends = [one.ends or (one.backward, one.forward) for one in leakages]
-    return TemporalLeakage(
-        most(one.epsilons for one in leakages),
-        most(one.backward for one in leakages),
-        most(one.forward for one in leakages),
-        most(one.total for one in leakages),
-        narrow=tuple(narrow),
-        ends=(most(one[0] for one in ends), most(one[1] for one in ends)),
-    )
 
 
 def _turned(losses: Losses) -> Losses:

@@ -207,25 +207,3 @@ def accumulate(
             total = np.nextafter(total, np.inf)
         found[place] = total
     return found
-
-
-@njit(cache=True)
-def carry_back(
-    epsilons: Floats, later: Floats, gaps: Floats, bases: Floats, limits: Floats, error: float
-) -> int:
-    """Bring forward leakages up to date after a new last one, until one stays as it is.
-
-    Returns:
-        How many changed.
-    """
-    place = epsilons.size - 2
-    while place >= 0:
-        carried = step(later[place + 1], gaps, bases, limits, error)
-        found = carried + epsilons[place]
-        if carried > 0.0:
-            found = np.nextafter(found, np.inf)
-        if found == later[place]:
-            break
-        later[place] = found
-        place -= 1
-    return epsilons.size - 2 - place

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from sfumato.core.errors import InsecureRandomness, InvalidParameter
 from sfumato.core.guarantees import TemporalDP
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, secure
-from sfumato.temporal.leakage_history import LeakageHistory
-from sfumato.temporal.over_time import TemporalLeakage
+from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage
 from sfumato.temporal.temporal_mechanisms import Maker
 from sfumato.temporal.temporal_plan import TemporalPlan
 
@@ -19,8 +20,8 @@ from sfumato.temporal.temporal_plan import TemporalPlan
 class TemporalRelease(Guarded):
     """Releases of any mechanism under correlation.
 
-    What is charged is the exact leakage of the mechanism that is drawn from, and the history knows
-    at any time what every past moment leaks by now.
+    What is charged is the exact leakage of the mechanism that is drawn from; what every moment
+    leaks by now follows from the charges so far.
 
     Args:
         plan: The rule.
@@ -61,17 +62,20 @@ class TemporalRelease(Guarded):
             raise InvalidParameter("stream", None, "be named, with keyed coins")
         self.plan = replace(plan, make=make, purpose=purpose)
         self._state = self.plan.begin("" if stream is None else stream)
-        self._history = LeakageHistory(plan.backward, plan.forward)
+        self._charges: list[float] = []
 
     @property
     def leakage(self) -> TemporalLeakage:
         """What every release so far leaks of its moment."""
-        return self._history.leakage()
+        charges = np.array(self._charges)
+        if not charges.size:
+            return TemporalLeakage.joined(charges, charges, charges)
+        return temporal_leakage(charges, self.plan.backward, self.plan.forward)
 
     @property
     def spent(self) -> TemporalDP:
         """The largest of them."""
-        return self.leakage.event if len(self._history) else TemporalDP(0.0)
+        return self.leakage.event if self._charges else TemporalDP(0.0)
 
     @guarded
     def __call__(self, value: Any) -> Any:
@@ -85,11 +89,11 @@ class TemporalRelease(Guarded):
         coins = self.plan.coins(mechanism, self._state, self._coins)
         # Charged before anything is drawn: an interrupted release is one that happened.
         self._state = after
-        self._history.charge(charge)
+        self._charges.append(charge)
         return mechanism(value, coins)
 
     @guarded
     def skip(self) -> None:
         """A moment at which nothing is released; later ones of an endless stream may get more."""
         _, self._state = self.plan.skip(self._state)
-        self._history.charge(0.0)
+        self._charges.append(0.0)
