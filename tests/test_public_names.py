@@ -78,7 +78,7 @@ IN_ROOMS = {
     "stream": """Account Address Belief Domain Geometric Outcome PairChain ReleaseSpec
         SequenceTable Step StreamModel StreamState audit_table batch_leakage batch_loss composed
         fit_table forecast_widths information_leakage instantaneous_leakage local_leakage
-        release_table sequence_leakage tabulate""",
+        loss_floor release_table sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement
         OwnMatrices TemporalPlan TemporalRelease TemporalSpec allocate audit_streams chain_leakage
         least_noise_budgets release_streams temporal_leakage""",

@@ -12,9 +12,17 @@ from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.optimal_channel import optimal
 from sfumato.stream.loss_floor import allowed, loss_floor
+from tests.oracles.binary_programme import BinaryProgramme
 
-_SYMMETRIC = [(0.95, 3.0, 12, 0.188), (0.98, 10.0, 50, 0.119), (0.9, 10.0, 50, 0.282)]
-"""Chance to stay, total, steps, and what the exact programme loses."""
+Table = list[list[float]]
+
+_WRONG: Table = [[0.0, 1.0], [1.0, 0.0]]
+_BITS: list[tuple[Table, Table, float, int]] = [
+    ([[0.95, 0.05], [0.05, 0.95]], _WRONG, 3.0, 12),
+    ([[0.97, 0.03], [0.2, 0.8]], [[0.0, 1.0], [2.5, 0.0]], 2.0, 8),
+    ([[0.98, 0.02], [0.02, 0.98]], _WRONG, 5.0, 20),
+]
+"""Transition, loss, total, steps."""
 
 
 def _sticky(stay: float) -> sf.MarkovChain:
@@ -26,15 +34,22 @@ def _random_chain(rng: np.random.Generator, size: int) -> sf.MarkovChain:
     return sf.MarkovChain.from_matrix(move / move.sum(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize(("stay", "total", "steps", "exact"), _SYMMETRIC)
+@pytest.mark.parametrize(("move", "cost", "total", "steps"), _BITS)
 def test_a_total_spent_as_well_as_can_be_is_above_the_floor_and_near(
-    stay: float, total: float, steps: int, exact: float
+    move: Table, cost: Table, total: float, steps: int
 ) -> None:
-    chain = _sticky(stay)
-    floor = loss_floor(
-        chain, sf.loss.hamming(chain.alphabet), sf.Horizon(sf.SIP(total), steps), steps
-    )
-    assert 0.6 * exact < floor < exact
+    exact = BinaryProgramme(move, cost, points=201).total(total, steps, levels=30)
+    chain, budget = sf.MarkovChain.from_matrix(move), sf.Horizon(sf.SIP(total), steps)
+    assert 0.4 * exact < loss_floor(chain, sf.loss.matrix(cost), budget, steps) < exact
+
+
+@pytest.mark.parametrize(("move", "cost", "cap"), [(*one[:2], 0.5) for one in _BITS[:2]])
+def test_a_cap_used_as_well_as_can_be_is_above_the_floor(
+    move: Table, cost: Table, cap: float
+) -> None:
+    exact = BinaryProgramme(move, cost, points=201).average([cap]).loss
+    chain, loss = sf.MarkovChain.from_matrix(move), sf.loss.matrix(cost)
+    assert 0.1 * exact < loss_floor(chain, loss, sf.PerStep(sf.SIP(cap)), 500) < exact
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.floats(0.05, 4.0))
@@ -87,7 +102,7 @@ def _least_loss(
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(2, 4), st.floats(0.1, 6.0))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_no_release_within_a_total_loses_less(
     seed: int, size: int, steps: int, total: float
 ) -> None:

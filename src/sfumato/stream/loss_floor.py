@@ -20,7 +20,7 @@ of the budget: $\min \sum_t F_t(\ell_t) + \lambda (e_t - B/T)$ is below it for e
 $\lambda \ge 0$, and is a dynamic program over one number.
 
 What it gives away: every output counts as if it had confirmed the earlier ones. Under a total the
-floor is at two thirds to nine tenths of the best programme of a bit, under a cap per step at a
+floor is at a half to nine tenths of the best programme of a bit, under a cap per step at a
 sixth to a half.
 """
 
