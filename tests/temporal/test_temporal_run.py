@@ -15,10 +15,10 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.errors import CorruptData, InsecureRandomness, InvalidParameter
 from sfumato.core.randomness import Randomness, keyed, seeded
 from sfumato.store.protocol import Again, LedgerMismatch
+from sfumato.tables.input_groups import EventColumns
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.temporal.temporal_audit import audit_streams
-from sfumato.temporal.temporal_rows import EventColumns
 from sfumato.temporal.temporal_run import TemporalReport, release_streams
 from sfumato.temporal.temporal_spec import (
     OwnMatrices,

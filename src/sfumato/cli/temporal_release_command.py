@@ -108,8 +108,8 @@ def release(
     from sfumato.core.certificate import certificate_document, certificate_lines
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.protocol import Again
+    from sfumato.tables.input_groups import EventColumns
     from sfumato.tables.readers import Table
-    from sfumato.temporal.temporal_rows import EventColumns
     from sfumato.temporal.temporal_run import release_streams
     from sfumato.temporal.temporal_spec import TemporalSpec, beside
     from sfumato.temporal.temporal_tables import matrices_of, read_own, symbols_of

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import TypeVar
 
 from sfumato.core.alphabet import Label
 from sfumato.core.errors import InvalidParameter
@@ -16,49 +14,31 @@ from sfumato.store.chain import value_tag
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Answer, Identity, Input, LedgerMismatch
 from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time
+from sfumato.tables.input_groups import EventColumns, EventReader, TimeOrder, until_broken
 from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import STANDARD, Chunk
 
-Value = TypeVar("Value")
-
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(EventColumns):
     """Which columns of a live table mean what, and which leave beside the answers.
 
     Attributes:
-        event: Column of event ids. They are released, and tell an event from all others.
-        time: Column of times. Without event ids, stream and time tell an event from all others;
-            rows of a stream must not go back in time.
         keep: Columns that leave as they are: the time, and those in
         independent: columns that are declared to tell nothing of the values.
         missing: What becomes of a missing value.
         late: What becomes of a row that goes back in time.
-
-    Examples:
-        >>> Reading(time="when").identity, Reading(event="id", time="when").identity
-        (<Identity.TIME: 'time'>, <Identity.EVENT: 'event'>)
     """
 
-    event: str | None = None
-    time: str | None = None
     keep: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
     missing: Missing = Missing.REFUSE
     late: Late = Late.REFUSE
 
-    @property
-    def identity(self) -> Identity:
-        """What tells an event from all others."""
-        if self.event is not None:
-            return Identity.EVENT
-        return Identity.ROW if self.time is None else Identity.TIME
-
     def columns(self, model: StreamModel) -> list[str]:
         """The columns to read."""
-        named = [name for name in (self.event, self.time) if name is not None]
-        return list(dict.fromkeys([model.stream, *model.values, *named, *self.keep]))
+        return list(dict.fromkeys([model.stream, *model.values, *self.names, *self.keep]))
 
     def check(self, model: StreamModel) -> None:
         """Refuse columns that would let a value out, and rules that this model cannot keep."""
@@ -126,6 +106,7 @@ class RowReader:
         self.path, self.model = path, model
         self._reading = reading
         self._source = source
+        self._events = EventReader(path, reading, source.label)
         self.missing = self.clipped = 0
 
     @property
@@ -135,49 +116,26 @@ class RowReader:
 
     def read(self, chunk: Chunk) -> tuple[list[Row], BadTable | None]:
         """The rows up to the first that breaks a rule, and what it broke."""
-        rows: list[Row] = []
-        try:
-            for row in self._rows(chunk):
-                rows.append(row)
-        except BadTable as problem:
-            return rows, problem
-        return rows, None
+        return until_broken(self._rows(chunk))
 
     def _rows(self, chunk: Chunk) -> Iterator[Row]:
         columns, reading = chunk.columns, self._reading
         values = zip(*(columns[name] for name in self.model.values), strict=True)
         for offset, value in enumerate(values):
             place = chunk.first + offset
-            stream = self._cell(text, self.model.stream, chunk, offset)
+            stream = self._events.cell(text, self.model.stream, chunk, offset)
             gone = any(is_missing(cell) for cell in value)
             if gone and reading.missing is not Missing.REFUSE:
                 self.missing += 1
             if gone and reading.missing is Missing.DROP:
                 continue
-            time = None
-            if reading.time is not None:
-                time = self._cell(Time.of, reading.time, chunk, offset)
-            id_ = self._id(chunk, offset, stream, time)
+            time = self._events.time(chunk, offset)
+            id_ = self._events.id(chunk, offset, stream, time)
             silent = gone and reading.missing is Missing.SKIP
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
             beside = tuple(_as_text(columns[name][offset]) for name in reading.keep)
             yield Row(id_, stream, place, symbol, silent, time, beside, tag)
-
-    def _cell(self, read: Callable[[Raw], Value], column: str, chunk: Chunk, offset: int) -> Value:
-        """A cell that is no value, or the rule that it breaks."""
-        try:
-            return read(chunk.columns[column][offset])
-        except Unreadable as problem:
-            rule = f"column {column!r} {problem}"
-            raise BadTable(self.path, chunk.first + offset, rule) from None
-
-    def _id(self, chunk: Chunk, offset: int, stream: str, time: Time | None) -> str:
-        if self._reading.event is not None:
-            return self._cell(text, self._reading.event, chunk, offset)
-        if time is not None:
-            return json.dumps([stream, time.text], ensure_ascii=False)
-        return f"{self._source.label}:{chunk.first + offset}"
 
     def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
         if gone and self._reading.missing is Missing.SKIP:
@@ -211,7 +169,8 @@ class RowChecks:
         self._reading = reading
         self._remark = remark
         self.live = path == STANDARD
-        self._times: dict[str, Time | None] = {}
+        advice = "sort the table, or release rows as they come (--late accept)"
+        self._order = TimeOrder(path, reading.time, ledger.last_time, advice)
         self._remarked: set[str] = set()
 
     def check_retry(self, answer: Answer, row: Row) -> None:
@@ -246,23 +205,8 @@ class RowChecks:
 
     def check_order(self, row: Row) -> None:
         """Refuse a row that goes back in time, unless it was said that some do."""
-        if row.time is None:
-            return
-        if row.stream not in self._times:
-            before = self._ledger.last_time(row.stream)
-            self._times[row.stream] = None if before is None else Time.of(before)
-        last = self._times[row.stream]
-        try:
-            if last is not None and row.time.before(last) and self._reading.late is Late.REFUSE:
-                rule = (
-                    "its time lies before that of the last row of its stream; sort the table, or "
-                    "release rows as they come (--late accept)"
-                )
-                raise BadTable(self._path, row.place, rule)
-        except Unreadable as problem:
-            rule = f"column {self._reading.time!r} {problem}"
-            raise BadTable(self._path, row.place, rule) from None
-        self._times[row.stream] = row.time
+        late = self._reading.late is Late.ACCEPT
+        self._order.check(row.stream, row.place, row.time, late=late)
 
 
 def _as_text(cell: object) -> str | None:

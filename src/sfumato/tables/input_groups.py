@@ -1,16 +1,28 @@
-"""Rows as they arrive: in groups between which a request to stop is heard, and ticks of a clock."""
+"""Rows as they arrive: in groups between which a request to stop is heard, and which event each is.
+
+A clock ticks between groups, too, for whoever must not wait for ever.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from types import FrameType
+from typing import TypeVar
 
+from sfumato.models.encoding import Raw, Unreadable, text
+from sfumato.store.protocol import Identity
+from sfumato.tables.cells import Time
+from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import CHUNK_ROWS, Chunk
+
+Value = TypeVar("Value")
 
 _GROUP_SECONDS, _LONGEST_TICK = 0.25, 3600.0
 
@@ -124,3 +136,107 @@ def with_ticks(
         if found is None:
             return
         yield found
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """What tells events apart: through days, files and restarts.
+
+    Attributes:
+        event: Column of event ids. They are released, and tell an event from all others.
+        time: Column of times. Without event ids, stream and time tell an event from all others;
+            rows of a stream must not go back in time.
+
+    Examples:
+        >>> EventColumns(time="when").identity, EventColumns(event="id", time="when").identity
+        (<Identity.TIME: 'time'>, <Identity.EVENT: 'event'>)
+    """
+
+    event: str | None = None
+    time: str | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What tells an event from all others."""
+        if self.event is not None:
+            return Identity.EVENT
+        return Identity.ROW if self.time is None else Identity.TIME
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(name for name in (self.event, self.time) if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class EventReader:
+    """Reads what rows say of their events.
+
+    Attributes:
+        path: The input, for messages.
+        columns: What tells events apart.
+        label: Of the input in the ledger: with the number of a row it is an id.
+    """
+
+    path: str
+    columns: EventColumns
+    label: str
+
+    def cell(self, read: Callable[[Raw], Value], column: str, chunk: Chunk, offset: int) -> Value:
+        """A cell that is no value, or the rule that it breaks."""
+        try:
+            return read(chunk.columns[column][offset])
+        except Unreadable as problem:
+            rule = f"column {column!r} {problem}"
+            raise BadTable(self.path, chunk.first + offset, rule) from None
+
+    def time(self, chunk: Chunk, offset: int) -> Time | None:
+        """When a row was measured, if a column says so."""
+        column = self.columns.time
+        return None if column is None else self.cell(Time.of, column, chunk, offset)
+
+    def id(self, chunk: Chunk, offset: int, stream: str, time: Time | None) -> str:
+        """What tells the event of a row from all others."""
+        if self.columns.event is not None:
+            return self.cell(text, self.columns.event, chunk, offset)
+        if time is not None:
+            return json.dumps([stream, time.text], ensure_ascii=False)
+        return f"{self.label}:{chunk.first + offset}"
+
+
+def until_broken(rows: Iterable[Value]) -> tuple[list[Value], BadTable | None]:
+    """The rows up to the first that breaks a rule, and what it broke."""
+    read: list[Value] = []
+    try:
+        for row in rows:
+            read.append(row)
+    except BadTable as problem:
+        return read, problem
+    return read, None
+
+
+class TimeOrder:
+    """Refuses rows that go back in the time of their stream."""
+
+    def __init__(
+        self, path: str, column: str | None, last_time: Callable[[str], str | None], advice: str
+    ) -> None:
+        self._path, self._column, self._advice = path, column, advice
+        self._last_time = last_time
+        self._times: dict[str, Time | None] = {}
+
+    def check(self, stream: str, place: int, time: Time | None, *, late: bool = False) -> None:
+        """Refuse a row that goes back, unless late ones are taken."""
+        if time is None:
+            return
+        if stream not in self._times:
+            before = self._last_time(stream)
+            self._times[stream] = None if before is None else Time.of(before)
+        last = self._times[stream]
+        try:
+            if last is not None and time.before(last) and not late:
+                rule = f"its time lies before that of the last row of its stream; {self._advice}"
+                raise BadTable(self._path, place, rule)
+        except Unreadable as problem:
+            raise BadTable(self._path, place, f"column {self._column!r} {problem}") from None
+        self._times[stream] = time

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from sfumato.tables.input_groups import EventColumns as EventColumns
     from sfumato.temporal.least_noise import least_noise_budgets as least_noise_budgets
     from sfumato.temporal.loss_function import LossFunction as LossFunction
     from sfumato.temporal.over_time import chain_leakage as chain_leakage
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from sfumato.temporal.temporal_plan import Allocation as Allocation
     from sfumato.temporal.temporal_plan import TemporalPlan as TemporalPlan
     from sfumato.temporal.temporal_release import TemporalRelease as TemporalRelease
-    from sfumato.temporal.temporal_rows import EventColumns as EventColumns
     from sfumato.temporal.temporal_run import release_streams as release_streams
     from sfumato.temporal.temporal_spec import OwnMatrices as OwnMatrices
     from sfumato.temporal.temporal_spec import TemporalSpec as TemporalSpec

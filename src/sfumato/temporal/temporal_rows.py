@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, Unreadable, text
-from sfumato.store.protocol import Answer, Identity
-from sfumato.tables.cells import Time, is_missing, stream_name
+from sfumato.store.protocol import Answer
+from sfumato.tables.cells import Time, is_missing
+from sfumato.tables.input_groups import EventColumns, EventReader, until_broken
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
 from sfumato.tables.writers import Columns, Record
@@ -18,31 +19,6 @@ from sfumato.temporal.temporal_spec import Released, TemporalSpec
 RELEASED, SKIPPED = "released", "skipped"
 _MOST_COUNT = 2**53
 """Larger whole numbers are not all floats: files of numbers would change them."""
-
-
-@dataclass(frozen=True, slots=True)
-class EventColumns:
-    """What tells events apart: through days, files and restarts.
-
-    Attributes:
-        event: Column of event ids.
-        time: Column of times; rows of a stream must not go back. It leaves as it is.
-    """
-
-    event: str | None = None
-    time: str | None = None
-
-    @property
-    def identity(self) -> Identity:
-        """What events are known by."""
-        if self.event is not None:
-            return Identity.EVENT
-        return Identity.ROW if self.time is None else Identity.TIME
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(name for name in (self.event, self.time) if name is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +49,21 @@ class RowReader:
     """Reads the rows of one input, chunk by chunk."""
 
     def __init__(self, path: str, spec: TemporalSpec, columns: EventColumns, label: str) -> None:
-        self._path, self._spec, self._columns, self._label = path, spec, columns, label
+        self._path, self._spec = path, spec
+        self._events = EventReader(path, columns, label)
 
     def read(self, chunk: Chunk) -> tuple[list[Row], BadTable | None]:
         """The rows up to the first that breaks a rule, and what it broke."""
-        rows: list[Row] = []
-        try:
-            for offset in range(len(chunk)):
-                rows.append(self._row(chunk, offset))
-        except BadTable as problem:
-            return rows, problem
-        return rows, None
+        return until_broken(self._row(chunk, offset) for offset in range(len(chunk)))
 
     def _row(self, chunk: Chunk, offset: int) -> Row:
-        place, spec = chunk.first + offset, self._spec
-        cells = {name: column[offset] for name, column in chunk.columns.items()}
-        stream = stream_name(cells[spec.stream], spec.stream, self._path, place)
-        event, when = self._columns.event, self._columns.time
-        time = None if when is None else self._time(cells[when], when, place)
-        if event is not None:
-            id_ = stream_name(cells[event], event, self._path, place)
-        elif time is not None:
-            id_ = json.dumps([stream, time.text], ensure_ascii=False)
-        else:
-            id_ = f"{self._label}:{place}"
-        value = self._value([cells[name] for name in spec.values], place)
-        return Row(id_, stream, place, time, value)
-
-    def _time(self, cell: object, column: str, place: int) -> Time:
-        try:
-            return Time.of(cell)
-        except Unreadable as problem:
-            raise BadTable(self._path, place, f"column {column!r} {problem}") from None
+        events, spec = self._events, self._spec
+        stream = events.cell(text, spec.stream, chunk, offset)
+        time = events.time(chunk, offset)
+        id_ = events.id(chunk, offset, stream, time)
+        cells = [chunk.columns[name][offset] for name in spec.values]
+        place = chunk.first + offset
+        return Row(id_, stream, place, time, self._value(cells, place))
 
     def _value(self, cells: Sequence[Raw], place: int) -> list[int] | str | None:
         if any(is_missing(cell) for cell in cells):

@@ -10,12 +10,16 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
-from sfumato.models.encoding import Unreadable
 from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
 from sfumato.store.protocol import Again, Answer, Identity, Input, LedgerMismatch, Store
 from sfumato.store.sqlite import SqliteStore
-from sfumato.tables.cells import Time
-from sfumato.tables.input_groups import Interruptible, groups, until_stopped
+from sfumato.tables.input_groups import (
+    EventColumns,
+    Interruptible,
+    TimeOrder,
+    groups,
+    until_stopped,
+)
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table, same_file
 from sfumato.tables.writers import Output
@@ -24,7 +28,6 @@ from sfumato.temporal.temporal_plan import TemporalPlan, TemporalState
 from sfumato.temporal.temporal_rows import (
     RELEASED,
     SKIPPED,
-    EventColumns,
     Row,
     RowReader,
     output_columns,
@@ -155,7 +158,6 @@ class _TemporalRun:
         self._store, self._coins = store, coins
         self._common = spec.plan("") if spec.backward or spec.forward else None
         self._plans: dict[str, TemporalPlan] = {}
-        self._times: dict[str, Time | None] = {}
 
     def begin(self, asked: Input) -> None:
         """Which input is answered."""
@@ -168,6 +170,8 @@ class _TemporalRun:
         )
         self._ledger = LedgeredRun(self._store, asked, kind)
         self._reader = RowReader(self._path, self._spec, self._columns, asked.label)
+        last_time = self._ledger.last_time
+        self._order = TimeOrder(self._path, self._columns.time, last_time, "sort the table")
 
     def _plan(self, stream: str) -> TemporalPlan:
         if self._common is not None and stream not in self._spec.own:
@@ -198,7 +202,7 @@ class _TemporalRun:
         return answers
 
     def _drawn(self, row: Row, group: Group[TemporalState]) -> Answer:
-        self._check_order(row)
+        self._order.check(row.stream, row.place, row.time)
         try:
             plan, state = self._plan(row.stream), group.state(row.stream)
             if row.value is None:
@@ -241,21 +245,6 @@ class _TemporalRun:
     def _twice(self, row: Row, place: int) -> BadTable:
         rule = f"an event must occur once; it stands in row {place} too"
         return BadTable(self._path, row.place, rule)
-
-    def _check_order(self, row: Row) -> None:
-        if row.time is None:
-            return
-        if row.stream not in self._times:
-            before = self._ledger.last_time(row.stream)
-            self._times[row.stream] = None if before is None else Time.of(before)
-        last = self._times[row.stream]
-        try:
-            if last is not None and row.time.before(last):
-                rule = "its time lies before that of the last row of its stream; sort the table"
-                raise BadTable(self._path, row.place, rule)
-        except Unreadable as problem:
-            raise BadTable(self._path, row.place, f"column of times {problem}") from None
-        self._times[row.stream] = row.time
 
     def check_complete(self) -> None:
         """At the end of the input: refuse one that lacks rows which were answered before."""
