@@ -11,8 +11,10 @@ a value in the window.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -21,10 +23,12 @@ from sfumato.core import checks, limits
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
-from sfumato.core.ledger import Ledger, Ledgers, sum_up
+from sfumato.core.ledger import Charge, Ledger, Ledgers, sum_up
 from sfumato.core.numerics import UNIT, add_up
 
 Amount = TypeVar("Amount", float, Floats)
+Part = Callable[[Ledger | Charge], float]
+"""Reads the sum, or the charge, under one of the two certificates."""
 
 USELESS_BELOW = 1e-9
 """An allowance below this buys nothing: the step releases a constant, which is free."""
@@ -59,8 +63,50 @@ class Allowance:
         return sip <= self.sip and (self.ldp is None or ldp <= self.ldp)
 
 
+class _Rule(ABC):
+    """What all rules share: a limit under each certificate, of which a step gets a share."""
+
+    __slots__ = ()
+    sip: SIP
+    ldp: LDP | None
+
+    def __post_init__(self) -> None:
+        checks.positive("budget.sip", self.sip.epsilon)
+        if self.ldp is not None:
+            checks.positive("budget.ldp", self.ldp.epsilon)
+        for name, limit in (("budget.sip.delta", self.sip), ("budget.ldp.delta", self.ldp)):
+            if limit is not None and limit.delta:
+                raise InvalidParameter(name, limit.delta, "be 0: every step is pure")
+
+    @property
+    def memory(self) -> int:
+        """How many past charges must be known one by one."""
+        return 0
+
+    @property
+    def limits(self) -> Floats:
+        """Both limits; infinite where there is no cap."""
+        return np.array([self.sip.epsilon, math.inf if self.ldp is None else self.ldp.epsilon])
+
+    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
+        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
+        shape = (values, longest or values)
+        sip = self._share(self.sip.epsilon, ledger, attrgetter("sip"), *shape)
+        if self.ldp is None:
+            return Allowance(sip, None)
+        return Allowance(sip, self._share(self.ldp.epsilon, ledger, attrgetter("ldp"), *shape))
+
+    @abstractmethod
+    def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
+        """What the next batch may leak under one of the certificates."""
+
+    @abstractmethod
+    def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
+        """The same for many streams: one row each, infinite where there is no cap."""
+
+
 @dataclass(frozen=True, slots=True)
-class PerStep:
+class PerStep(_Rule):
     """The same bound for every step, for ever; the sum grows without limit.
 
     Examples:
@@ -71,26 +117,16 @@ class PerStep:
     sip: SIP
     ldp: LDP | None = None
 
-    def __post_init__(self) -> None:
-        _check_limits(self.sip, self.ldp)
-
-    @property
-    def memory(self) -> int:
-        """How many past charges must be known one by one."""
-        return 0
-
-    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
-        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
-        cap = None if self.ldp is None else _times(self.ldp.epsilon, values)
-        return Allowance(_times(self.sip.epsilon, values), cap)
+    def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
+        return _times(limit, values)
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        return np.tile([_times(limit, values) for limit in _limits(self)], (len(which), 1))
+        return np.tile([_times(limit, values) for limit in self.limits], (len(which), 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Horizon:
+class Horizon(_Rule):
     """A total over a known number of steps; what is left is shared evenly by those to come.
 
     Examples:
@@ -103,33 +139,23 @@ class Horizon:
     ldp: LDP | None = None
 
     def __post_init__(self) -> None:
-        _check_limits(self.sip, self.ldp)
+        _Rule.__post_init__(self)
         checks.count("steps", self.steps)
 
-    @property
-    def memory(self) -> int:
-        """How many past charges must be known one by one."""
-        return 0
-
-    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
-        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
-        left = self.steps - ledger.count
-        return Allowance(
-            _even_share(self.sip.epsilon, ledger.sip, left, values),
-            None if self.ldp is None else _even_share(self.ldp.epsilon, ledger.ldp, left, values),
-        )
+    def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
+        return _even_share(limit, part(ledger), self.steps - ledger.count, values)
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         left = (self.steps - ledgers.counts[which])[:, None]
-        whole = _all_left(_limits(self), ledgers.spent[which])
+        whole = _all_left(self.limits, ledgers.spent[which])
         share = whole / np.maximum(left, 1) * values
         share = np.where((left <= values) | np.isinf(share), whole, np.nextafter(share, 0.0))
         return np.where((left > 0) | np.isinf(share), share, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(_Rule):
     r"""A total over **any** `width` successive steps, for ever; it never runs dry.
 
     A step may use its even share and an even part of what the last `width - 1` steps left over, or
@@ -160,29 +186,24 @@ class Window:
     ldp: LDP | None = None
 
     def __post_init__(self) -> None:
-        _check_limits(self.sip, self.ldp)
+        _Rule.__post_init__(self)
         if checks.count("width", self.width) > limits.WINDOW:
             rule = f"be at most {limits.WINDOW:,}: every stream keeps what each of these steps cost"
             raise InvalidParameter("window", self.width, f"{rule}; a horizon may be longer")
 
     @property
     def memory(self) -> int:
-        """How many past charges must be known one by one."""
+        """All of a window but the step to come."""
         return self.width - 1
 
-    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
-        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
+    def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
         recent = ledger.recent[-self.memory :] if self.memory else ()
-        shape = (self.width, values, longest or values)
-        sip = _window_share(self.sip.epsilon, [charge.sip for charge in recent], *shape)
-        if self.ldp is None:
-            return Allowance(sip, None)
-        ldp = _window_share(self.ldp.epsilon, [charge.ldp for charge in recent], *shape)
-        return Allowance(sip, ldp)
+        charges = [part(charge) for charge in recent]
+        return _window_share(limit, charges, self.width, values, longest)
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        limits = _limits(self)
+        limits = self.limits
         known = np.minimum(ledgers.counts[which], self.memory)[:, None]
         batches = _batches_within(self.width, values)
         each = limits / batches / values
@@ -202,7 +223,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Geometric:
+class Geometric(_Rule):
     """A total over an endless stream: each step may use the same part of what is left.
 
     Examples:
@@ -215,25 +236,15 @@ class Geometric:
     ldp: LDP | None = None
 
     def __post_init__(self) -> None:
-        _check_limits(self.sip, self.ldp)
+        _Rule.__post_init__(self)
         checks.proper_fraction("ratio", self.ratio)
 
-    @property
-    def memory(self) -> int:
-        """How many past charges must be known one by one."""
-        return 0
-
-    def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
-        """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
-        part = 1 - self.ratio**values
-        return Allowance(
-            part * _left(self.sip.epsilon, ledger.sip),
-            None if self.ldp is None else part * _left(self.ldp.epsilon, ledger.ldp),
-        )
+    def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
+        return (1 - self.ratio**values) * _left(limit, part(ledger))
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        return (1 - self.ratio**values) * _all_left(_limits(self), ledgers.spent[which])
+        return (1 - self.ratio**values) * _all_left(self.limits, ledgers.spent[which])
 
 
 Budget = PerStep | Horizon | Window | Geometric
@@ -257,20 +268,6 @@ def most_at_once(budget: Budget, batch: int = 1) -> float:
 def as_budget(budget: Budget | SIP) -> Budget:
     """A plain `SIP` amount means that much for every step."""
     return PerStep(budget) if isinstance(budget, SIP) else budget
-
-
-def _check_limits(sip: SIP, ldp: LDP | None) -> None:
-    checks.positive("budget.sip", sip.epsilon)
-    for name, delta in (("budget.sip.delta", sip.delta), ("budget.ldp.delta", ldp and ldp.delta)):
-        if delta:
-            raise InvalidParameter(name, delta, "be 0: every step is pure")
-    if ldp is not None:
-        checks.positive("budget.ldp", ldp.epsilon)
-
-
-def _limits(budget: Budget) -> Floats:
-    ldp = math.inf if budget.ldp is None else budget.ldp.epsilon
-    return np.array([budget.sip.epsilon, ldp])
 
 
 def _all_left(totals: Floats, spent: Floats) -> Floats:

@@ -8,6 +8,7 @@ same kind, and a `TypeError` across kinds. `+` composes two releases where the n
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -16,8 +17,26 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import add_up, shown_down, shown_up
 
 
+class _Ordered(ABC):
+    """`a <= b` between two of a kind; Python turns `b >= a` into it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _within(self, other: Self) -> bool:
+        """Whether the other promises no more than this one keeps."""
+
+    def __le__(self, other: object) -> bool:
+        return self._within(other) if isinstance(other, type(self)) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self._within(other) and self != other
+
+
 @dataclass(frozen=True, slots=True)
-class _Approximate:
+class _Approximate(_Ordered):
     """An amount `epsilon` that may fail with probability `delta`."""
 
     epsilon: float
@@ -31,25 +50,8 @@ class _Approximate:
         tail = f", delta={shown_up(self.delta)}" if self.delta else ""
         return f"{type(self).__name__}({shown_up(self.epsilon)}{tail})"
 
-    def __le__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
+    def _within(self, other: Self) -> bool:
         return self.epsilon <= other.epsilon and self.delta <= other.delta
-
-    def __ge__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return other <= self
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return self <= other and self != other
-
-    def __gt__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return other < self
 
 
 class _Additive(_Approximate):
@@ -141,7 +143,7 @@ class ApproxDP(_Additive):
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalDP:
+class TemporalDP(_Ordered):
     r"""What one event of a correlated stream leaks in all, through its past and its future.
 
     References:
@@ -156,15 +158,12 @@ class TemporalDP:
     def __str__(self) -> str:
         return f"TemporalDP({shown_up(self.alpha)})"
 
-    def __le__(self, other: object) -> bool:
-        return self.alpha <= other.alpha if isinstance(other, TemporalDP) else NotImplemented
-
-    def __lt__(self, other: object) -> bool:
-        return self.alpha < other.alpha if isinstance(other, TemporalDP) else NotImplemented
+    def _within(self, other: TemporalDP) -> bool:
+        return self.alpha <= other.alpha
 
 
 @dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(_Ordered):
     """An attacker finds every attribute within `accuracy` with probability at most `delta`.
 
     A wider window with no more probability is the stronger promise.
@@ -189,15 +188,8 @@ class Disclosure:
         near, share = shown_down(self.accuracy), shown_up(self.delta)
         return f"Disclosure(accuracy={near}, delta={share})"
 
-    def __le__(self, other: object) -> bool:
-        if not isinstance(other, Disclosure):
-            return NotImplemented
+    def _within(self, other: Disclosure) -> bool:
         return self.delta <= other.delta and self.accuracy >= other.accuracy
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, Disclosure):
-            return NotImplemented
-        return self <= other and self != other
 
 
 Guarantee: TypeAlias = SIP | LIP | LDP | PureDP | ApproxDP | TemporalDP | Disclosure

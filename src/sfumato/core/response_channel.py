@@ -176,9 +176,9 @@ def _exact(shared: ArrayLike) -> Ints:
     table = np.asarray(shared)
     if table.ndim != 1 or not table.size or table.dtype.kind not in "iu":
         raise InvalidParameter("shared", table.shape, "be one whole number per output")
+    exact = table.astype(np.int64)
     # The float sum rules out integers that wrap around.
-    if table.min() < 0 or table.astype(np.float64).sum() > 2.0 ** (BITS + 1):
+    about = table.astype(np.float64).sum()
+    if table.min() < 0 or about > 2.0 ** (BITS + 1) or int(exact.sum()) > 2**BITS:
         raise InvalidParameter("shared", "another sum", "be nowhere negative and at most 2**62")
-    if int(table.astype(np.int64).sum()) > 2**BITS:
-        raise InvalidParameter("shared", "another sum", "be nowhere negative and at most 2**62")
-    return table.astype(np.int64)
+    return exact

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -39,32 +40,40 @@ def geometric(one: float, other: float) -> float:
     return math.sqrt(one * other)
 
 
+class Halving(TypedDict, total=False):
+    """How two ends are brought together: to neighbouring floats, if nothing else stops it.
+
+    Attributes:
+        relative: How near the ends need to be, as a part of the larger one.
+        absolute: The same, as a distance.
+        steps: Halvings at most, for a rule that is costly to ask.
+        middle: Where to look between the ends.
+    """
+
+    relative: float
+    absolute: float
+    steps: int
+    middle: Middle
+
+
 def narrowed(
-    holds: Rule,
-    inside: float,
-    outside: float,
-    *,
-    relative: float = 0.0,
-    absolute: float = 0.0,
-    steps: int = STEPS,
-    middle: Middle = arithmetic,
+    holds: Rule, inside: float, outside: float, **how: Unpack[Halving]
 ) -> tuple[float, float]:
-    """Both ends, brought together: neighbouring floats, if nothing else stops it.
+    """Both ends, brought together.
 
     Args:
         holds: The rule.
         inside: Where it holds; this is taken for granted.
         outside: Where it does not, above or below; it is never returned as the inside end.
-        relative: How near the ends need to be, as a part of the larger one.
-        absolute: The same, as a distance.
-        steps: Halvings at most, for a rule that is costly to ask.
-        middle: Where to look between the ends.
+        **how: What ends the search.
 
     Examples:
         >>> narrowed(lambda x: x * x <= 2.0, 1.0, 2.0)
         (1.414213562373095, 1.4142135623730951)
     """
-    for _ in range(steps):
+    relative, absolute = how.get("relative", 0.0), how.get("absolute", 0.0)
+    middle = how.get("middle", arithmetic)
+    for _ in range(how.get("steps", STEPS)):
         apart = abs(outside - inside)
         if apart <= absolute or apart <= relative * max(abs(inside), abs(outside)):
             break
@@ -78,26 +87,14 @@ def narrowed(
     return inside, outside
 
 
-def boundary(
-    holds: Rule,
-    inside: float,
-    outside: float,
-    *,
-    relative: float = 0.0,
-    absolute: float = 0.0,
-    steps: int = STEPS,
-    middle: Middle = arithmetic,
-) -> float:
+def boundary(holds: Rule, inside: float, outside: float, **how: Unpack[Halving]) -> float:
     """The last place at which a rule holds, going from inside to outside; see `narrowed`.
 
     Examples:
         >>> boundary(lambda x: x * x >= 2.0, inside=2.0, outside=0.0)
         1.4142135623730951
     """
-    ends = narrowed(
-        holds, inside, outside, relative=relative, absolute=absolute, steps=steps, middle=middle
-    )
-    return ends[0]
+    return narrowed(holds, inside, outside, **how)[0]
 
 
 def largest(holds: Rule, most: float, *, steps: int = STEPS) -> float:
@@ -124,13 +121,7 @@ def largest_above(holds: Rule, start: float, most: float, *, steps: int = STEPS)
 
 
 def least_above(
-    holds: Rule,
-    start: float,
-    most: float,
-    *,
-    outside: float = 0.0,
-    relative: float = 0.0,
-    steps: int = STEPS,
+    holds: Rule, start: float, most: float, *, outside: float = 0.0, **how: Unpack[Halving]
 ) -> float:
     """The least number that keeps a rule, looked for by doubling from `start` up to `most`.
 
@@ -141,9 +132,7 @@ def least_above(
         (100.0, inf)
     """
     below, inside = doubled(holds, start, most, before=outside)
-    if math.isinf(inside):
-        return inside
-    return boundary(holds, inside, below, relative=relative, steps=steps)
+    return inside if math.isinf(inside) else boundary(holds, inside, below, **how)
 
 
 def doubled(

@@ -3,32 +3,38 @@ r"""Loops of the models: carry beliefs of many streams one moment forward.
 A row of `joints` is the joint distribution of the last $m$ values of one stream, oldest value most
 significant. Sums run over contexts in their order and are never regrouped, so a belief is the
 same to the last bit alone or among others, and on every machine.
+
+Known rows are a matrix, or the three arrays of a CSR matrix: the loops are compiled for either.
 """
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
+from numba.core.types import Array
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
-Shorts = NDArray[np.int32]
+Known: TypeAlias = Floats | tuple[Floats, NDArray[np.int32], NDArray[np.int32]]
 _UNIT = 2.0**-53
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def advance_dense(
+def advance(
     joints: Floats,
     moments: Ints,
     drifts: Floats,
     which: Ints,
-    known: Floats,
+    known: Known,
     backoff: Floats,
     background: Floats,
     work: Floats,
 ) -> None:
-    """Replace joints by those of the next moment; `known` is a matrix.
+    """Replace joints by those of the next moment.
 
     Args:
         joints: One row per stream, up to a factor; changed in place. For a chain of order m it
@@ -46,127 +52,90 @@ def advance_dense(
         joint = joints[stream]
         if _waits(joint, moments, drifts, stream, size):
             continue
+        # Every entry is a sum of `size` terms of a few roundings each, and is divided by a sum.
         drifts[stream] += (6 * size + 16) * _UNIT
-        spread_dense(joint, known, backoff, background, work)
-        _normalise(work, joint)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def advance_sparse(
-    joints: Floats,
-    moments: Ints,
-    drifts: Floats,
-    which: Ints,
-    data: Floats,
-    indices: Shorts,
-    starts: Shorts,
-    backoff: Floats,
-    background: Floats,
-    work: Floats,
-) -> None:
-    """The same for known rows in CSR form, in time proportional to their entries."""
-    size = background.size
-    for stream in which:
-        joint = joints[stream]
-        if _waits(joint, moments, drifts, stream, size):
-            continue
-        drifts[stream] += (6 * size + 16) * _UNIT
-        spread_sparse(joint, data, indices, starts, backoff, background, work)
+        spread(joint, known, backoff, background, work)
         _normalise(work, joint)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def spread_dense(
-    joint: Floats, known: Floats, backoff: Floats, background: Floats, work: Floats
-) -> None:
+def spread(joint: Floats, known: Known, backoff: Floats, background: Floats, work: Floats) -> None:
     """Weights of the contexts of the next moment; their sum stays the same."""
-    contexts, size = known.shape
-    tails = contexts // size
+    size, first = background.size, 0
     _begin(joint, backoff, background, work)
-    if tails == 1:
-        for context in range(contexts):
-            kept = joint[context] * (1 - backoff[context])
-            for symbol in range(size):
-                work[symbol] += kept * known[context, symbol]
-    else:
-        for context in range(contexts):
-            kept = joint[context] * (1 - backoff[context])
-            first = (context % tails) * size
-            for symbol in range(size):
-                work[first + symbol] += kept * known[context, symbol]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def spread_sparse(
-    joint: Floats,
-    data: Floats,
-    indices: Shorts,
-    starts: Shorts,
-    backoff: Floats,
-    background: Floats,
-    work: Floats,
-) -> None:
-    """The same for known rows in CSR form."""
-    size, contexts = background.size, backoff.size
-    tails = contexts // size
-    _begin(joint, backoff, background, work)
-    for context in range(contexts):
-        kept = joint[context] * (1 - backoff[context])
-        first = (context % tails) * size
-        for place in range(starts[context], starts[context + 1]):
-            work[first + indices[place]] += kept * data[place]
+    for context in range(joint.size):
+        weight = joint[context] * (1 - backoff[context])
+        _add_row(known, context, weight, work[first : first + size])
+        # Contexts that differ in their oldest value alone lead to the same ones.
+        first = first + size if first + size < joint.size else 0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def expect_dense(
+def expect(
     values: Floats,
     weights: Floats,
     least: float,
-    known: Floats,
+    known: Known,
     backoff: Floats,
     background: Floats,
     work: Floats,
 ) -> None:
     """Mean of `values` at the next moment, for each context of a weight above `least`."""
-    contexts, size = known.shape
-    tails = contexts // size
-    for context in range(contexts):
-        work[context] = 0.0
-        if weights[context] > least:
-            following = values[(context % tails) * size : (context % tails + 1) * size]
-            told, mixed = 0.0, 0.0
-            for symbol in range(size):
-                told += known[context, symbol] * following[symbol]
-                mixed += background[symbol] * following[symbol]
-            work[context] = (1 - backoff[context]) * told + backoff[context] * mixed
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def expect_sparse(
-    values: Floats,
-    weights: Floats,
-    least: float,
-    data: Floats,
-    indices: Shorts,
-    starts: Shorts,
-    backoff: Floats,
-    background: Floats,
-    work: Floats,
-) -> None:
-    """The same for known rows in CSR form."""
-    size, contexts = background.size, backoff.size
-    tails = contexts // size
+    size = background.size
+    tails = backoff.size // size
     mixed = np.zeros(tails)
     for tail in range(tails):
         for symbol in range(size):
             mixed[tail] += background[symbol] * values[tail * size + symbol]
-    for context in range(contexts):
+    for context in range(backoff.size):
         work[context] = 0.0
         if weights[context] > least:
-            tail, told = context % tails, 0.0
-            for place in range(starts[context], starts[context + 1]):
-                told += data[place] * values[tail * size + indices[place]]
-            work[context] = (1 - backoff[context]) * told + backoff[context] * mixed[tail]
+            tail = context % tails
+            mean = _row_mean(known, context, values[tail * size : (tail + 1) * size])
+            work[context] = (1 - backoff[context]) * mean + backoff[context] * mixed[tail]
+
+
+def _add_row(known: Known, context: int, weight: float, sums: Floats) -> None:
+    """Add a known row, times a weight."""
+
+
+def _row_mean(known: Known, context: int, values: Floats) -> float:  # type: ignore[empty-body]
+    """Mean of `values` under a known row."""
+
+
+def _add_dense(known: Any, context: int, weight: float, sums: Floats) -> None:
+    for symbol in range(sums.size):
+        sums[symbol] += weight * known[context, symbol]
+
+
+def _add_sparse(known: Any, context: int, weight: float, sums: Floats) -> None:
+    data, indices, starts = known
+    for place in range(starts[context], starts[context + 1]):
+        sums[indices[place]] += weight * data[place]
+
+
+def _dense_mean(known: Any, context: int, values: Floats) -> float:
+    mean = 0.0
+    for symbol in range(values.size):
+        mean += known[context, symbol] * values[symbol]
+    return mean
+
+
+def _sparse_mean(known: Any, context: int, values: Floats) -> float:
+    data, indices, starts = known
+    mean = 0.0
+    for place in range(starts[context], starts[context + 1]):
+        mean += data[place] * values[indices[place]]
+    return mean
+
+
+_ROW: Any = {"strict": False, "jit_options": {"error_model": "numpy", "forceinline": True}}
+overload(_add_row, **_ROW)(
+    lambda known, context, weight, sums: _add_dense if isinstance(known, Array) else _add_sparse
+)
+overload(_row_mean, **_ROW)(
+    lambda known, context, values: _dense_mean if isinstance(known, Array) else _sparse_mean
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -222,37 +222,32 @@ class MarkovChain:
             which: The rows to carry.
             work: Work space, as long as a row.
         """
-        from sfumato.models.chain_loops import advance_dense, advance_sparse
+        from sfumato.models.chain_loops import advance
 
-        known, streams = self.known, (joints, moments, drifts, which)
-        if isinstance(known, np.ndarray):
-            return partial(advance_dense, *streams, known, self.backoff, self.background, work)
-        parts = (known.data, known.indices, known.indptr)
-        return partial(advance_sparse, *streams, *parts, self.backoff, self.background, work)
+        return partial(advance, joints, moments, drifts, which, *self._rows, work)
 
     def spread(self, weights: Floats) -> Floats:
         """Weights of contexts, carried one moment forward; their sum stays the same."""
-        from sfumato.models.chain_loops import spread_dense, spread_sparse
+        from sfumato.models.chain_loops import spread
 
-        known, moved = self.known, np.empty(weights.size)
-        if isinstance(known, np.ndarray):
-            spread_dense(weights, known, self.backoff, self.background, moved)
-        else:
-            parts = (known.data, known.indices, known.indptr)
-            spread_sparse(weights, *parts, self.backoff, self.background, moved)
+        moved = np.empty(weights.size)
+        spread(weights, *self._rows, moved)
         return moved
 
     def expect(self, values: Floats, weights: Floats, least: float = 0.0) -> Floats:
         """Mean of `values` one moment later, for contexts of a weight above `least`; else 0."""
-        from sfumato.models.chain_loops import expect_dense, expect_sparse
+        from sfumato.models.chain_loops import expect
 
-        known, means = self.known, np.empty(values.size)
-        if isinstance(known, np.ndarray):
-            expect_dense(values, weights, least, known, self.backoff, self.background, means)
-        else:
-            parts = (known.data, known.indices, known.indptr)
-            expect_sparse(values, weights, least, *parts, self.backoff, self.background, means)
+        means = np.empty(values.size)
+        expect(values, weights, least, *self._rows, means)
         return means
+
+    @property
+    def _rows(self) -> tuple[Any, Floats, Floats]:
+        """Known rows, backoff and background, as the loops take them."""
+        known = self.known
+        rows = known if isinstance(known, np.ndarray) else (known.data, known.indices, known.indptr)
+        return rows, self.backoff, self.background
 
     def lifted(self, order: int) -> MarkovChain:
         """The same process, told as a chain that looks back on more values.
