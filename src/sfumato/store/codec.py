@@ -5,6 +5,9 @@ declares; what is read goes through the constructor, which checks it. So a class
 stored without a word here: numbers, text, enumerations, arrays, sparse matrices, tuples, lists,
 dictionaries and other such classes.
 
+For each class a reader and a writer are compiled once: msgspec reads the bytes into records of the
+declared types, and checks them, in one pass of its own; the constructors then get their arguments.
+
 An envelope names the kind, the version and the layout of what is inside and carries a checksum.
 Anything damaged, of another kind, version or layout is refused: no guessing, no pickle, no code in
 data, and no class that the reader did not ask for.
@@ -21,7 +24,17 @@ from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 import numpy as np
@@ -35,7 +48,10 @@ VERSION = 2
 Kind = TypeVar("Kind")
 
 _PLAIN = (str, int, float, bool, bytes, NoneType)
-_INDEX_TYPES = ("<i4", "<i8")  # scipy chooses the indices of sparse matrices by their size
+_Types: TypeAlias = dict[str, np.dtype[Any]]
+_NUMBERS: _Types = {"<f8": np.dtype("<f8")}
+# scipy chooses the indices of sparse matrices by their size.
+_INDEX_TYPES: _Types = {"<i4": np.dtype("<i4"), "<i8": np.dtype("<i8")}
 _LAYOUT_BYTES = 8
 
 
@@ -47,16 +63,46 @@ class _Envelope(msgspec.Struct, frozen=True):
     layout: bytes = b""
 
 
+class _Array(msgspec.Struct, forbid_unknown_fields=True):
+    dtype: str
+    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+    data: bytes
+
+
 _read_envelope = msgspec.msgpack.Decoder(_Envelope).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class _Form(NamedTuple):
-    """How values of one type are written as plain ones, and read again."""
+def _same(one: Any) -> Any:
+    return one
 
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
+
+class _Form(NamedTuple):
+    """How values of one type are stored.
+
+    Attributes:
+        wire: What msgspec reads them as, and checks.
+        layout: Tells this form from others.
+        write: From a value to what is encoded; `_same` is not called.
+        read: From what was read to the value; `_same` is not called.
+        plain: Whether it is text, a number or nothing.
+    """
+
+    wire: Any
     layout: str
+    write: Callable[[Any], Any] = _same
+    read: Callable[[Any], Any] = _same
+    plain: bool = False
+
+
+class _Codec(NamedTuple):
+    """All that one kind needs, made once: a state is written and read for every answer."""
+
+    name: str
+    write: Callable[[Any], Any]
+    decode: Callable[[bytes], Any]
+    read: Callable[[Any], Any]
+    layout: bytes
 
 
 def to_bytes(thing: object) -> bytes:
@@ -69,19 +115,27 @@ def to_bytes(thing: object) -> bytes:
         array([0.7, 0.3])
     """
     kind: Any = type(thing)
-    form, layout = _sealed_form(kind)
-    body = _encode(form.write(thing))
-    checksum = _checksum(kind.__name__, VERSION, layout, body)
-    return MAGIC + _encode(_Envelope(kind.__name__, VERSION, body, checksum, layout))
+    codec = _codec(kind)
+    body = _encode(codec.write(thing))
+    checksum = _checksum(codec.name, VERSION, codec.layout, body)
+    return MAGIC + _encode(_Envelope(codec.name, VERSION, body, checksum, codec.layout))
 
 
 @lru_cache
-def _sealed_form(kind: type) -> tuple[_Form, bytes]:
-    """The form of a kind, and a digest of its layout."""
+def _codec(kind: type) -> _Codec:
     if not is_dataclass(kind):
         raise InvalidParameter("thing", kind.__name__, "be a dataclass of plain fields")
-    form = _form(kind)
-    return form, hashlib.sha256(form.layout.encode()).digest()[:_LAYOUT_BYTES]
+    form = _record(kind)
+    layout = hashlib.sha256(form.layout.encode()).digest()[:_LAYOUT_BYTES]
+    decode = msgspec.msgpack.Decoder(form.wire).decode
+    return _Codec(kind.__name__, form.write, decode, form.read, layout)
+
+
+@lru_cache
+def _codecs(kind: Any) -> dict[str, _Codec]:
+    """Those of a kind, or of the kinds of a union, by name."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return {one.__name__: _codec(one) for one in kinds}
 
 
 def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
@@ -90,22 +144,22 @@ def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
     Raises:
         CorruptData: If the bytes are damaged, of another kind, version or layout.
     """
-    kinds = {one.__name__: one for one in _options(kind)}
+    kinds = _codecs(kind)  # type: ignore[arg-type]
     envelope = _opened(data)
-    if envelope.kind not in kinds:
+    codec = kinds.get(envelope.kind)
+    if codec is None:
         raise CorruptData(f"stored data must be of kind {' or '.join(kinds)}; got {envelope.kind}")
-    form, layout = _sealed_form(kinds[envelope.kind])
-    if envelope.layout != layout:
+    if envelope.layout != codec.layout:
         raise CorruptData(
             f"stored data of kind {envelope.kind!r} has other fields than in this version"
         )
     try:
-        read: Kind = form.read(msgspec.msgpack.decode(envelope.body))
+        thing: Kind = codec.read(codec.decode(envelope.body))
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as problem:
         raise CorruptData(
             f"stored data of kind {envelope.kind!r} is refused: {problem}"
         ) from problem
-    return read
+    return thing
 
 
 def _opened(data: bytes) -> _Envelope:
@@ -130,156 +184,155 @@ def _checksum(kind: str, version: int, layout: bytes, body: bytes) -> bytes:
     return hashlib.sha256(f"{kind} {version} ".encode() + layout + body).digest()
 
 
-def _options(kind: Any) -> tuple[Any, ...]:
-    """The kinds of a union; a kind by itself."""
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
 @lru_cache
 def _form(hint: Any) -> _Form:
     """The form of a declared type."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint in _PLAIN:
-        return _plain((hint,))
+        return _plain(hint, (hint,))
     if origin in (Union, UnionType):
-        return _union(inner)
+        return _union(hint, inner)
     if origin is np.ndarray:
-        return _array(get_args(inner[1])[0])
+        return _array(np.dtype(get_args(inner[1])[0]))
     if hint is sparse.csr_array:
-        return _Form(_write_sparse, _read_sparse, "csr")
+        wire = tuple[tuple[int, int], _Array, _Array, _Array]
+        return _Form(wire, "csr", _write_sparse, _read_sparse)
     if origin in (tuple, list):
         return _sequence(origin, inner)
     if origin is dict:
-        each = _form(inner[1])
-        return _Form(
-            lambda stored: {name: each.write(one) for name, one in stored.items()},
-            lambda found: {_text(name): each.read(one) for name, one in _of(dict, found).items()},
-            f"{{{each.layout}}}",
-        )
+        return _dictionary(_form(inner[1]))
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _Form(lambda one: one.value, hint, f"{hint.__name__}")
+        return _Form(hint, hint.__name__, attrgetter("value"))
     if is_dataclass(hint):
         return _record(hint)
     raise InvalidParameter("thing", str(hint), "have plain fields, each of a type that is known")
 
 
-def _plain(kinds: tuple[Any, ...]) -> _Form:
-    """Text, numbers and nothing."""
-
-    def read(found: Any) -> Any:
-        if type(found) is int and int not in kinds and float in kinds:
-            return float(found)
-        if type(found) not in kinds:
-            raise CorruptData(f"a stored field must be {layout}; got {type(found).__name__}")
-        return found
-
-    layout = "|".join(sorted(kind.__name__ for kind in kinds))
-    return _Form(_as_it_is, read, layout)
+def _plain(hint: Any, kinds: tuple[Any, ...]) -> _Form:
+    return _Form(hint, "|".join(sorted(kind.__name__ for kind in kinds)), plain=True)
 
 
-def _as_it_is(one: Any) -> Any:
-    return one
-
-
-def _union(kinds: tuple[Any, ...]) -> _Form:
+def _union(hint: Any, kinds: tuple[Any, ...]) -> _Form:
     """One of some types; those that are not plain are told apart by their names."""
     others = [kind for kind in kinds if kind not in _PLAIN]
     if not others:
-        return _plain(kinds)
+        return _plain(hint, kinds)
     if len(others) == 1 and len(kinds) == 2 and NoneType in kinds:
         form = _form(others[0])
         return _Form(
+            form.wire | None,
+            f"{form.layout}?",
             lambda one: None if one is None else form.write(one),
             lambda found: None if found is None else form.read(found),
-            f"{form.layout}?",
         )
     if len(others) < len(kinds):
         raise InvalidParameter("thing", str(kinds), "have fields of one sort of type")
     forms = {(get_origin(kind) or kind): _form(kind) for kind in others}
-    by_name = {kind.__name__: form for kind, form in forms.items()}
+    # What is inside is read as what its name says, when that is known.
+    inside = {
+        kind.__name__: (msgspec.msgpack.Decoder(form.wire).decode, form.read)
+        for kind, form in forms.items()
+    }
 
-    def read(found: Any) -> Any:
-        name, content = _of(list, found, 2)
-        if name not in by_name:
-            raise CorruptData(f"a stored part must be one of {', '.join(by_name)}; got {name!r}")
-        return by_name[name].read(content)
+    def read(found: tuple[str, msgspec.Raw]) -> Any:
+        name, content = found
+        if name not in inside:
+            raise CorruptData(f"a stored part must be one of {', '.join(inside)}; got {name!r}")
+        decode, made = inside[name]
+        return made(decode(content))
 
     return _Form(
-        lambda one: [type(one).__name__, forms[type(one)].write(one)],
-        read,
+        tuple[str, msgspec.Raw],
         "|".join(form.layout for form in forms.values()),
+        lambda one: (type(one).__name__, forms[type(one)].write(one)),
+        read,
     )
 
 
-def _sequence(kind: type, inner: tuple[Any, ...]) -> _Form:
+def _sequence(kind: Any, inner: tuple[Any, ...]) -> _Form:
     if kind is list or inner[-1] is Ellipsis:
-        each = _form(inner[0])
+        form = _form(inner[0])
+        wire = list[form.wire] if kind is list else tuple[form.wire, ...]  # type: ignore[name-defined]
+        layout, write, read = f"[{form.layout}]", form.write, form.read
         return _Form(
-            lambda stored: [each.write(one) for one in stored],
-            lambda found: kind([each.read(one) for one in _of(list, found)]),
-            f"[{each.layout}]",
+            wire,
+            layout,
+            _same if write is _same else lambda stored: [write(one) for one in stored],
+            _same if read is _same else lambda found: kind([read(one) for one in found]),
         )
     forms = [_form(one) for one in inner]
     return _Form(
-        lambda stored: [form.write(one) for form, one in zip(forms, stored, strict=True)],
-        lambda found: tuple(
-            form.read(one) for form, one in zip(forms, _of(list, found, len(forms)), strict=True)
-        ),
+        tuple[tuple(form.wire for form in forms)],  # type: ignore[misc]
         f"({', '.join(form.layout for form in forms)})",
+        lambda stored: [form.write(one) for form, one in zip(forms, stored, strict=True)],
+        lambda found: tuple(form.read(one) for form, one in zip(forms, found, strict=True)),
+    )
+
+
+def _dictionary(form: _Form) -> _Form:
+    return _Form(
+        dict[str, form.wire],  # type: ignore[name-defined]
+        f"{{{form.layout}}}",
+        lambda stored: {name: form.write(one) for name, one in stored.items()},
+        lambda found: {name: form.read(one) for name, one in found.items()},
     )
 
 
 def _record(kind: Any) -> _Form:
     """A dataclass: the arguments of its constructor by name; a row of them if all are plain."""
-    names = list(inspect.signature(kind).parameters)
+    parameters = inspect.signature(kind).parameters
     hints = get_type_hints(kind)
-    forms = {name: _form(hints[name]) for name in names}
-    layout = ", ".join(f"{name}: {form.layout}" for name, form in forms.items())
-    fields = attrgetter(*names) if len(names) > 1 else lambda one: (getattr(one, names[0]),)
-    # Most fields are plain: they are written as they are, without a call.
-    others = [(name, one.write) for name, one in forms.items() if one.write is not _as_it_is]
+    forms = {name: _form(hints[name]) for name in parameters}
+    plain = all(form.plain for form in forms.values())
+    wire = msgspec.defstruct(
+        kind.__name__,
+        [(name, form.wire) for name, form in forms.items()],
+        array_like=plain,
+        forbid_unknown_fields=True,
+    )
+    # One expression for each direction, compiled once: a loop over the fields takes twice the time.
+    # Nothing but the names of a constructor's arguments is in it.
+    known: dict[str, Any] = {"kind": kind}
+    parts, arguments = [], []
+    for name, form in forms.items():
+        known |= {f"write_{name}": form.write, f"read_{name}": form.read}
+        parts.append(f"one.{name}" if form.write is _same else f"write_{name}(one.{name})")
+        value = f"one.{name}" if form.read is _same else f"read_{name}(one.{name})"
+        named = parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        arguments.append(f"{name}={value}" if named else value)
+    pairs = (f"{name!r}: {part}" for name, part in zip(forms, parts, strict=True))
+    written = f"({', '.join(parts)},)" if plain else f"{{{', '.join(pairs)}}}"
+    return _Form(
+        wire,
+        f"{kind.__name__}({', '.join(f'{name}: {form.layout}' for name, form in forms.items())})",
+        eval(f"lambda one: {written}", known),
+        eval(f"lambda one: kind({', '.join(arguments)})", known),
+    )
 
-    def write(thing: Any) -> Any:
-        parts = dict(zip(names, fields(thing), strict=True))
-        for name, each in others:
-            parts[name] = each(parts[name])
-        return parts
 
-    def read(found: Any) -> Any:
-        if not others:
-            found = dict(zip(names, _of(list, found, len(names)), strict=True))
-        if list(_of(dict, found)) != names:
-            raise CorruptData(f"a stored {kind.__name__} must have the fields {', '.join(names)}")
-        return kind(**{name: form.read(found[name]) for name, form in forms.items()})
-
-    return _Form(write if others else fields, read, f"{kind.__name__}({layout})")
-
-
-def _array(kind: Any) -> _Form:
-    little = np.dtype(kind).newbyteorder("<")
-    expected = little.str
+@lru_cache
+def _array(kind: np.dtype[Any]) -> _Form:
+    little = kind.newbyteorder("<")
+    expected = {little.str: little}
 
     def write(array: NDArray[Any]) -> Any:
         if array.dtype != little:
-            raise InvalidParameter("thing", str(array.dtype), f"have arrays of {expected}")
-        return {"dtype": expected, "shape": array.shape, "data": array.tobytes()}
+            raise InvalidParameter("thing", str(array.dtype), f"have arrays of {little.str}")
+        return {"dtype": little.str, "shape": array.shape, "data": array.tobytes()}
 
-    return _Form(write, lambda found: _read_array(found, (expected,)), f"array {expected}")
+    return _Form(_Array, f"array {little.str}", write, lambda found: _read_array(found, expected))
 
 
-def _read_array(found: Any, expected: tuple[str, ...]) -> NDArray[Any]:
-    if list(_of(dict, found)) != ["dtype", "shape", "data"]:
-        raise CorruptData("a stored array must have a type, a shape and its content")
-    kind, shape, data = found.values()
-    if kind not in expected:
-        raise CorruptData(f"a stored array must be of type {' or '.join(expected)}; got {kind!r}")
-    lengths = [_of(int, length) for length in _of(list, shape)]
-    # A shape of no elements, or of -1, would be free to declare anything.
-    size = math.prod(lengths) * np.dtype(kind).itemsize
-    if min(lengths, default=0) < 0 or size != len(_of(bytes, data)):
+def _read_array(found: _Array, expected: _Types) -> NDArray[Any]:
+    kind, shape = expected.get(found.dtype), found.shape
+    if kind is None:
+        rule = f"be of type {' or '.join(expected)}"
+        raise CorruptData(f"a stored array must {rule}; got {found.dtype!r}")
+    # A shape of no elements would be free to declare anything.
+    if math.prod(shape) * kind.itemsize != len(found.data):
         raise CorruptData("a stored array must have the shape that its content has")
-    array = np.frombuffer(data, dtype=kind).reshape(lengths).copy()
-    if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+    array = np.frombuffer(found.data, kind).reshape(shape).copy()
+    if kind.kind == "f" and not np.isfinite(array).all():
         raise CorruptData("stored numbers must be finite")
     return array
 
@@ -289,21 +342,9 @@ def _write_sparse(rows: sparse.csr_array) -> list[Any]:
     return [rows.shape, *(_array(part.dtype).write(part) for part in parts)]
 
 
-def _read_sparse(found: Any) -> sparse.csr_array:
-    shape, data, indices, indptr = _of(list, found, 4)
-    lengths = tuple(_of(int, length) for length in _of(list, shape, 2))
-    parts = [_read_array(part, _INDEX_TYPES) for part in (indices, indptr)]
-    rows = sparse.csr_array((_read_array(data, ("<f8",)), *parts), shape=lengths)
+def _read_sparse(found: tuple[tuple[int, int], _Array, _Array, _Array]) -> sparse.csr_array:
+    shape, data, indices, indptr = found
+    parts = (_read_array(part, _INDEX_TYPES) for part in (indices, indptr))
+    rows = sparse.csr_array((_read_array(data, _NUMBERS), *parts), shape=shape)
     rows.check_format(full_check=True)
     return rows
-
-
-def _of(kind: type[Kind], found: Any, length: int | None = None) -> Kind:
-    """A decoded part, if it is of the kind, and the length, that it must have."""
-    if type(found) is not kind or (length is not None and len(found) != length):  # type: ignore[arg-type]
-        raise CorruptData("a stored part has another form than its kind")
-    return found
-
-
-def _text(name: object) -> str:
-    return _of(str, name)
