@@ -62,4 +62,4 @@ if TYPE_CHECKING:
     from sfumato.stream.release import BatchedRelease as BatchedRelease
     from sfumato.stream.release import InstantRelease as InstantRelease
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

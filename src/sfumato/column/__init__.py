@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from sfumato.column.prior_sets import PriorList as PriorList
     from sfumato.models.mixture import GaussianMixture as GaussianMixture
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

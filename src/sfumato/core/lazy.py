@@ -7,13 +7,13 @@ so that `import sfumato` costs nothing and the two can never differ.
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
 
+@cache
 def listed_names(package: str) -> dict[str, str]:
     """Each public name of a package and the module it lives in.
 
@@ -21,6 +21,9 @@ def listed_names(package: str) -> dict[str, str]:
         >>> listed_names("sfumato")["MarkovChain"]
         'sfumato.models.markov'
     """
+    import ast
+    from importlib.util import find_spec
+
     spec = find_spec(package) if package in sys.modules else None
     source = getattr(getattr(spec, "loader", None), "get_source", lambda name: None)(package)
     if source is None:
@@ -34,11 +37,16 @@ def listed_names(package: str) -> dict[str, str]:
     return homes
 
 
-def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package that lists its names."""
-    homes = listed_names(package)
+def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package that lists its names; `__all__` is one of them.
+
+    The list is read when a name is first asked for: a command that needs none does not wait for it.
+    """
 
     def load(name: str) -> object:
+        homes = listed_names(package)
+        if name == "__all__":
+            return sorted(homes)
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -47,4 +55,4 @@ def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str
             return import_module(f"{home}.{name}")  # a module that is a public name
         return getattr(module, name)
 
-    return load, lambda: sorted(homes), sorted(homes)
+    return load, lambda: sorted(listed_names(package))

@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     from sfumato.record.coupling.joint_mixture import JointMixture as JointMixture
     from sfumato.record.record_spec import RecordSpec as RecordSpec
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

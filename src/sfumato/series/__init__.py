@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from sfumato.series.series_methods import series_method as series_method
     from sfumato.series.series_spec import SeriesSpec as SeriesSpec
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from sfumato.solver.inverse import least_leakage as least_leakage
     from sfumato.solver.optimal_channel import optimal as optimal
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from sfumato.store.codec import from_bytes as from_bytes
     from sfumato.store.codec import to_bytes as to_bytes
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

@@ -33,4 +33,4 @@ if TYPE_CHECKING:
     from sfumato.stream.sequence_table import SequenceTable as SequenceTable
     from sfumato.stream.sequence_table import tabulate as tabulate
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)

@@ -33,4 +33,4 @@ if TYPE_CHECKING:
     from sfumato.temporal.temporal_spec import OwnMatrices as OwnMatrices
     from sfumato.temporal.temporal_spec import TemporalSpec as TemporalSpec
 
-__getattr__, __dir__, __all__ = lazily(__name__)
+__getattr__, __dir__ = lazily(__name__)
