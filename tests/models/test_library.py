@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from sfumato import SIP, Alphabet, BatchedRelease, MarkovChain, PatternLibrary, PerStep, Plan, loss
 from sfumato.core.errors import InvalidParameter
+from sfumato.solver.design_methods import Method
 from sfumato.stream import StreamState
 from sfumato.stream.partition.batch_loss import additive
-from sfumato.stream.partition.library_patterns import design_library
+from sfumato.stream.partition.belief_spaces import LastPattern
 from tests.oracles.batches import Floats, Symbols, moved_by, summed, table
 from tests.oracles.textbook_lp import textbook_optimum
 
@@ -256,8 +257,9 @@ def test_cost_is_that_of_the_textbook_program_on_kept_patterns() -> None:
     library = PatternLibrary.fit(told, width=3, most=12, alphabet=Alphabet.of_size(3))
     each = additive(loss.hamming(library.alphabet))
     distance = summed(lambda x, y: float(x != y))
+    space = LastPattern(library, each, 3, Method.OPTIMAL, most=4096)
     for length, epsilon in ((3, 0.9), (2, 0.4), (1, 1.5)):
-        found = design_library(library, library.first(), length, each, epsilon)
+        found = space.design(library.first(), length, 0, epsilon, None)
         kept = [one for one in rows_of(library) if len(one) == length]
         share: Any = library.chain.initial[library.of_length(length)]
         best = textbook_optimum(share / share.sum(), table(distance, kept, kept), epsilon)

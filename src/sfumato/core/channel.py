@@ -225,6 +225,9 @@ def checked_outputs(outputs: ArrayLike | None, columns: int) -> Ints:
 
 def checked_places(values: ArrayLike, words: NDArray[np.uint64], size: int) -> Ints:
     """Places of true symbols, one word of coins each; a wrong one is not quoted."""
+    # One place, as in a live stream, is compared in a tenth of the time that arrays take.
+    if type(values) is int and 0 <= values < size and words.shape == (1,):
+        return np.array([values])
     rows = np.atleast_1d(np.asarray(values))
     if (rows.size and rows.dtype.kind not in "iu") or not np.all((rows >= 0) & (rows < size)):
         raise UnknownSymbol(size, "values")

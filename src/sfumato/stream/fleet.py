@@ -21,14 +21,13 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.errors import InterruptedStep, InvalidParameter
 from sfumato.core.events import Event, Outcome
-from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Randomness, secure
 from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.fleet_arrays import PREPARED, Prepared, StreamArrays
-from sfumato.stream.plan import Plan
+from sfumato.stream.plan import Plan, events_of
 
 Values = Sequence[Any] | NDArray[Any]
 
@@ -77,15 +76,9 @@ class Step:
             self.charges.tolist(),
             strict=True,
         )
-        for stream, began, left, outcome, (sip, ldp) in rows:
-            if not in_batches:
-                yield (Event(stream, began, outcome, left, SIP(sip), LDP(ldp)),)
-                continue
-            costs = [(0.0, 0.0)] * (len(left) - 1) + [(sip, ldp)]
-            yield tuple(
-                Event(stream, began + offset, outcome, label, SIP(cost), LDP(cap), began)
-                for offset, (label, (cost, cap)) in enumerate(zip(left, costs, strict=True))
-            )
+        for stream, began, left, outcome, charge in rows:
+            labels = left if in_batches else [left]
+            yield events_of(stream, began, outcome, labels, *charge, in_batches=in_batches)
 
 
 class Fleet(Guarded):

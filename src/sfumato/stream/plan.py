@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,31 +36,10 @@ from sfumato.solver.policy import Policy
 from sfumato.stream.fleet_arrays import compiled_channel
 from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
-from sfumato.stream.partition.belief_spaces import (
-    BeliefSpace,
-    LastPattern,
-    NextBatch,
-    NextValue,
-    NextValues,
-)
+from sfumato.stream.partition.belief_spaces import BeliefSpace, NextBatch, NextValue, space_of
 from sfumato.stream.partition.cells import StepDesign
 
-_LEAST_MASS = 1e-200
-"""Below this a product with a 62-bit weight may be subnormal, and its error unknown."""
-
 Events = tuple[Event, ...]
-
-
-class PlanOptions(TypedDict, total=False):
-    """Fields of a `Plan` beyond model, budget, loss and width; words stand for enums."""
-
-    memory: int
-    method: Method | str
-    on_exhausted: Fallback | str
-    on_unknown: Fallback | str
-    purpose: Purpose | str
-    listed: int
-    policy: Policy | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +63,7 @@ class Plan:
             what the policy was compiled for, and only beliefs it does not cover are solved.
         space: What the belief of a state is about: the next value; under a library, the pattern of
             the last batch; under a policy for batches, the next whole batch.
+        in_batches: Whether values wait for each other; else each leaves alone, and events say so.
         fingerprint: Identifies the plan; states carry it.
 
     Examples:
@@ -107,6 +87,7 @@ class Plan:
     listed: int = LISTED
     policy: Policy | None = None
     space: BeliefSpace = field(init=False, repr=False)
+    in_batches: bool = field(init=False, repr=False)
     fingerprint: str = field(init=False)
     _first: Belief = field(init=False, repr=False)
 
@@ -120,42 +101,12 @@ class Plan:
         if self.on_exhausted is Fallback.SUBSTITUTE:
             raise InvalidParameter("on_exhausted", "substitute", "be refuse, suppress or repeat")
         object.__setattr__(self, "loss", self._own_loss())
-        object.__setattr__(self, "space", self._own_space())
+        # Asked at every step: an attribute is found in a quarter of the time of a property.
+        object.__setattr__(self, "in_batches", isinstance(self.loss, BatchLoss))
+        asked = (self.model, self.loss, self.width, self.memory, self.method, self.listed)
+        object.__setattr__(self, "space", space_of(*asked, self.policy))
         object.__setattr__(self, "_first", self.space.first())
         object.__setattr__(self, "fingerprint", self._digest())
-
-    @classmethod
-    def of(
-        cls,
-        model: Model | PatternLibrary,
-        budget: Budget,
-        loss: Loss | BatchLoss,
-        width: int,
-        options: PlanOptions,
-    ) -> Plan:
-        """A plan from options whose enums may be words.
-
-        Examples:
-            >>> import sfumato as sf
-            >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
-            >>> losses, budget = sf.loss.hamming(chain.alphabet), sf.PerStep(sf.SIP(0.5))
-            >>> Plan.of(chain, budget, losses, 3, {"on_unknown": "suppress"}).on_unknown.value
-            'suppress'
-        """
-        enums = {
-            "method": Method,
-            "on_exhausted": Fallback,
-            "on_unknown": Fallback,
-            "purpose": Purpose,
-        }
-        given: dict[str, Any] = dict(options)
-        given |= {name: kind(given[name]) for name, kind in enums.items() if name in given}
-        return cls(model, budget, loss, width, **given)
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether values wait for each other; else each leaves alone, and its event says so."""
-        return isinstance(self.loss, BatchLoss)
 
     @property
     def value_loss(self) -> Loss | None:
@@ -168,30 +119,6 @@ class Plan:
         if alone and not isinstance(self.loss, BatchLoss):
             return as_loss(self.loss, symbols)
         return as_batch_loss(self.loss, symbols)
-
-    def _own_space(self) -> BeliefSpace:
-        model, method, most = self.model, self.method, self.listed
-        special = (self.memory > 1) + (self.policy is not None)
-        if special > 1 or (special and isinstance(model, PatternLibrary)):
-            name = "memory" if self.memory > 1 else "policy"
-            rule = "be 1 with a library or a policy" if name == "memory" else "be one of a chain"
-            raise InvalidParameter(name, self.memory if name == "memory" else "one", rule)
-        if isinstance(model, PatternLibrary):
-            return LastPattern(
-                model, as_batch_loss(self.loss, len(model.alphabet)), self.width, method, most
-            )
-        if isinstance(self.loss, Loss):
-            value = NextValue(model, self.loss, method)
-            if self.policy is not None:
-                check_policy(self.policy, model, self.loss, method)
-            return value
-        if not isinstance(model, MarkovChain):
-            raise InvalidParameter("model", "another", "be a chain or a library, for batches")
-        if self.policy is None:
-            return NextValues(model, self.loss, self.width, self.memory, method, most)
-        batch = NextBatch(model, self.loss, self.width, method, most)
-        check_policy(self.policy, batch.chain, batch.loss, method)
-        return batch
 
     def _digest(self) -> str:
         # Coins are addressed by this: two kinds of plan, so that equal ones stay what they were.
@@ -430,22 +357,13 @@ class Plan:
         belief: Belief,
         last: int | None,
     ) -> tuple[Events, StreamState]:
-        labels, final = self.model.alphabet.labels, len(outputs) - 1
-        batch = state.sequence if self.in_batches else None
-        events = tuple(
-            Event(
-                stream=state.stream,
-                sequence=state.sequence + offset,
-                outcome=outcome,
-                released=None if place is None else labels[place],
-                sip=SIP(charge.sip if offset == final else 0.0),
-                ldp=LDP(charge.ldp if offset == final else 0.0),
-                batch=batch,
-            )
-            for offset, place in enumerate(outputs)
-        )
-        following = replace(
-            state,
+        labels = [None if place is None else self.model.alphabet.labels[place] for place in outputs]
+        began = (state.stream, state.sequence, outcome)
+        events = events_of(*began, labels, charge.sip, charge.ldp, in_batches=self.in_batches)
+        # Made anew, not by `replace`, which takes as long as all the rest of a move.
+        following = StreamState(
+            plan=self.fingerprint,
+            stream=state.stream,
             sequence=state.sequence + len(outputs),
             belief=belief,
             ledger=state.ledger.charged(charge, self.budget.memory, len(outputs)),
@@ -454,8 +372,7 @@ class Plan:
         return events, following
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(NamedTuple):
     """The channel of a step, its price, and whether the allowance covers that."""
 
     found: StepDesign
@@ -463,19 +380,32 @@ class _Ready:
     covered: bool
 
 
-def check_policy(policy: Policy, model: Model, loss: Loss, method: Method) -> None:
-    """Refuse a policy that was compiled for something else, or cannot be used with this model."""
-    asked = (model.fingerprint, loss.fingerprint, method.value)
-    compiled_for = (policy.chain, policy.loss, policy.method)
-    if not isinstance(model, MarkovChain) or asked != compiled_for:
-        rule = "be compiled for this chain, loss and method, and this length of batch"
-        raise InvalidParameter("policy", "one made for something else", rule)
-    if policy.size != model.size:
-        raise InvalidParameter("policy", policy.size, f"be for {model.size} symbols")
-    least = min(model.floor**model.order, float(model.initial.min()))
-    if least < _LEAST_MASS:
-        rule = f"keep every belief above {_LEAST_MASS:g} to be used with a policy; raise its floor"
-        raise InvalidParameter("model", f"{least:g}", rule)
+def events_of(
+    stream: str,
+    first: int,
+    outcome: Outcome,
+    labels: Sequence[Label | None],
+    sip: float,
+    ldp: float,
+    *,
+    in_batches: bool,
+) -> Events:
+    """What left together, from moment `first` on; a batch is charged at its last value."""
+    if not in_batches:
+        return (Event(stream, first, outcome, labels[0], SIP(sip), LDP(ldp)),)
+    final = len(labels) - 1
+    return tuple(
+        Event(
+            stream=stream,
+            sequence=first + offset,
+            outcome=outcome,
+            released=label,
+            sip=SIP(sip if offset == final else 0.0),
+            ldp=LDP(ldp if offset == final else 0.0),
+            batch=first,
+        )
+        for offset, label in enumerate(labels)
+    )
 
 
 def _drawn_from(masses: Floats, coins: Randomness) -> int:

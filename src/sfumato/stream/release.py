@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,17 +22,46 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledger
 from sfumato.core.loss import Loss
-from sfumato.core.purpose import Fallback
+from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import Randomness, secure
 from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.solver.design_methods import Method
+from sfumato.solver.policy import Policy
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
-from sfumato.stream.plan import Plan, PlanOptions
+from sfumato.stream.plan import Plan
 from sfumato.stream.single_stream import SingleStream
 
 _At: TypeAlias = tuple[StreamState, tuple[object, ...], tuple[object, ...]]
 """The state, the true values that wait, and those that the channel recalls."""
+
+
+class PlanOptions(TypedDict, total=False):
+    """Fields of a `Plan` beyond model, budget, loss and width; words stand for enums."""
+
+    memory: int
+    method: Method | str
+    on_exhausted: Fallback | str
+    on_unknown: Fallback | str
+    purpose: Purpose | str
+    listed: int
+    policy: Policy | None
+
+
+_ENUMS = {"method": Method, "on_exhausted": Fallback, "on_unknown": Fallback, "purpose": Purpose}
+
+
+def _plan(
+    model: Model | PatternLibrary,
+    budget: Budget | SIP,
+    loss: Loss | BatchLoss,
+    width: int,
+    options: PlanOptions,
+) -> Plan:
+    given: dict[str, Any] = dict(options)
+    given |= {name: kind(given[name]) for name, kind in _ENUMS.items() if name in given}
+    return Plan(model, as_budget(budget), loss, width, **given)
 
 
 class _Release(Guarded, ABC):
@@ -106,7 +135,7 @@ class InstantRelease(_Release):
         **options: Unpack[PlanOptions],
     ) -> None:
         losses = loss if isinstance(loss, Loss) else Loss("matrix", np.asarray(loss))
-        plan = Plan.of(model, as_budget(budget), losses, 1, options)
+        plan = _plan(model, budget, losses, 1, options)
         if plan.in_batches:
             raise InvalidParameter("memory", plan.memory, "be 1 where values leave one by one")
         super().__init__(plan, stream, randomness, state)
@@ -205,7 +234,7 @@ class BatchedRelease(_Release):
         **options: Unpack[PlanOptions],
     ) -> None:
         losses = as_batch_loss(loss, len(model.alphabet))
-        plan = Plan.of(model, as_budget(budget), losses, width, options)
+        plan = _plan(model, budget, losses, width, options)
         super().__init__(plan, stream, randomness, state)
         # True values live here alone, never in a state: those that wait, and those recalled. The
         # three change together or, when Ctrl-C breaks in, not at all.

@@ -14,7 +14,7 @@ from sfumato import SIP, Alphabet, PerStep, Plan
 from sfumato.stream import Belief, batch_loss
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss
-from sfumato.stream.partition.histograms import Histograms, design_histograms, histogram_count
+from sfumato.stream.partition.histograms import Histograms, histogram_count
 from tests.oracles.batches import (
     Process,
     Symbols,
@@ -271,7 +271,7 @@ def test_masses_of_long_batches_are_those_of_a_convolution(seed: int) -> None:
 def test_long_batches_are_certified_exactly(seed: int, epsilon: float, ldp: float | None) -> None:
     process = bits(seed)
     chain, losses = chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
-    found = design_histograms(chain, chain.first(), LONG, losses, epsilon, ldp=ldp)
+    found = design_batch(chain, chain.first(), LONG, losses, epsilon, ldp=ldp)
     exact = plus(*by_convolution(process, [process.initial[x,] for x in range(2)], LONG))
     sip, local = exact_leakages(found.design.channel.weights.tolist(), exact[::-1])
     assert max(sip / epsilon, 0.0 if ldp is None else local / ldp) > 0.9

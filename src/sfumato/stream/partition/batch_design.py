@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.errors import InvalidParameter, SolverFailed
+from sfumato.core.information_leakage import batch_leakage
+from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.certify import certified, without_dust
@@ -16,11 +19,11 @@ from sfumato.solver.design_methods import Method
 from sfumato.solver.design_result import measured
 from sfumato.solver.grouped import Balance, balanced
 from sfumato.solver.linear_programs import solve_capped
-from sfumato.stream.partition.batch_loss import BatchLoss, Form
+from sfumato.stream.partition.batch_loss import BatchLoss, Form, listed
 from sfumato.stream.partition.boxes import Boxes
-from sfumato.stream.partition.cells import StepDesign
-from sfumato.stream.partition.histograms import design_histograms, histogram_count
-from sfumato.stream.partition.patterns import design_patterns
+from sfumato.stream.partition.cells import StepDesign, solved
+from sfumato.stream.partition.histograms import Histograms, histogram_count
+from sfumato.stream.partition.patterns import Patterns
 
 LISTED = 4096
 """Batches up to which each is a cell of its own."""
@@ -79,13 +82,26 @@ def design_batch(
     """
     check_design(chain.size, width, loss, method=method, recalled=recalled, most=most)
     if _by_histogram(loss, width, most) and method is Method.OPTIMAL and not recalled:
-        return design_histograms(chain, belief, width, loss, epsilon, ldp=ldp)
+        assert loss.groups is not None
+        histograms = Histograms(chain, belief, width, loss.groups)
+        patterns = histograms.patterns()
+        return solved(histograms, patterns, loss.between(patterns), method, epsilon, ldp)
     if chain.size ** (recalled + width) <= most:
-        return design_patterns(
-            chain, belief, width, loss, epsilon, ldp=ldp, method=method, recalled=recalled
-        )
+        seen = listed(chain.size, recalled + width)[:, recalled:]
+        cells = Patterns(chain, belief, width, recalled)
+        found = solved(cells, seen, loss.between(seen), method, epsilon, ldp)
+        return _without_recalled(found, listed(chain.size, width)) if recalled else found
     assert loss.each is not None
     return _on_boxes(chain, belief, width, loss.each, epsilon, ldp, boxes)
+
+
+def _without_recalled(found: StepDesign, patterns: Ints) -> StepDesign:
+    """Outputs that differ in what is recalled alone are one batch to everybody."""
+    channel = found.design.channel
+    channel = channel.merged((channel.outputs % len(patterns)).tolist())
+    sip, ldp = batch_leakage(channel, found.partition.masses), local_leakage(channel)
+    merged = replace(found.design, channel=channel, sip=sip, ldp=ldp)
+    return replace(found, design=merged, patterns=patterns)
 
 
 def check_design(

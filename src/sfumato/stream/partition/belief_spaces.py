@@ -24,16 +24,19 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design, silent
+from sfumato.solver.policy import Policy
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
 from sfumato.stream.partition.batch_design import check_design, design_batch
-from sfumato.stream.partition.batch_loss import BatchLoss, listed
-from sfumato.stream.partition.cells import Partition, StepDesign, muted
-from sfumato.stream.partition.library_patterns import design_library
+from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
+from sfumato.stream.partition.cells import Partition, StepDesign, muted, solved
+from sfumato.stream.partition.library_patterns import LibraryPatterns
 from sfumato.stream.partition.patterns import ShortBatches, WholeBatches
 
 _VALUE_CELLS, _BATCH_CELLS = 4_000_000, 8_000_000
 """How many numbers the designs may hold that are shared by streams that stand alike: some 32 and 64
 MB, enough for the beliefs that a chain of a few symbols visits again and again."""
+_LEAST_MASS = 1e-200
+"""Below this a product with a 62-bit weight may be subnormal, and its error unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +271,12 @@ class LastPattern(_Batches):
         return (library.patterns[library.of_length(length), :length] for length in lengths)
 
     def _solve(self, task: Task) -> StepDesign:
-        return design_library(
-            self._library,
-            Belief(task.numbers),
-            task.length,
-            self._loss,
-            task.epsilon,
-            ldp=task.ldp,
-            method=self._method,
-        )
+        partition = LibraryPatterns(self._library, Belief(task.numbers), task.length)
+        patterns = self._library.patterns[self._library.of_length(task.length), : task.length]
+        loss = self._loss.between(patterns)
+        # The loss is that of the kept patterns, not of the batches that are taken for them.
+        asked = (self._method, task.epsilon, task.ldp)
+        return solved(partition, patterns, loss, *asked, exact=False)
 
 
 class NextBatch(_Batches):
@@ -318,5 +318,50 @@ class NextBatch(_Batches):
             partition = ShortBatches(self._model, belief, self._width, task.length)
             patterns = listed(self._model.size, task.length)
             loss = self._loss.between(patterns)
-        found = design(self._method, partition.masses, loss, task.epsilon, ldp=task.ldp)
-        return StepDesign(partition, found, patterns, exact=True)
+        return solved(partition, patterns, loss, self._method, task.epsilon, task.ldp)
+
+
+def space_of(
+    model: Model | PatternLibrary,
+    loss: Loss | BatchLoss,
+    width: int,
+    memory: int,
+    method: Method,
+    most: int,
+    policy: Policy | None,
+) -> BeliefSpace:
+    """What the beliefs of a plan are about; refuses plans that nothing fits."""
+    special = (memory > 1) + (policy is not None)
+    if special > 1 or (special and isinstance(model, PatternLibrary)):
+        name = "memory" if memory > 1 else "policy"
+        rule = "be 1 with a library or a policy" if name == "memory" else "be one of a chain"
+        raise InvalidParameter(name, memory if name == "memory" else "one", rule)
+    if isinstance(model, PatternLibrary):
+        return LastPattern(model, as_batch_loss(loss, len(model.alphabet)), width, method, most)
+    if isinstance(loss, Loss):
+        value = NextValue(model, loss, method)
+        if policy is not None:
+            _check_policy(policy, model, loss, method)
+        return value
+    if not isinstance(model, MarkovChain):
+        raise InvalidParameter("model", "another", "be a chain or a library, for batches")
+    if policy is None:
+        return NextValues(model, loss, width, memory, method, most)
+    batch = NextBatch(model, loss, width, method, most)
+    _check_policy(policy, batch.chain, batch.loss, method)
+    return batch
+
+
+def _check_policy(policy: Policy, model: Model, loss: Loss, method: Method) -> None:
+    """Refuse a policy that was compiled for something else, or cannot be used with this model."""
+    asked = (model.fingerprint, loss.fingerprint, method.value)
+    compiled_for = (policy.chain, policy.loss, policy.method)
+    if not isinstance(model, MarkovChain) or asked != compiled_for:
+        rule = "be compiled for this chain, loss and method, and this length of batch"
+        raise InvalidParameter("policy", "one made for something else", rule)
+    if policy.size != model.size:
+        raise InvalidParameter("policy", policy.size, f"be for {model.size} symbols")
+    least = min(model.floor**model.order, float(model.initial.min()))
+    if least < _LEAST_MASS:
+        rule = f"keep every belief above {_LEAST_MASS:g} to be used with a policy; raise its floor"
+        raise InvalidParameter("model", f"{least:g}", rule)

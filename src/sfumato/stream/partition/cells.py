@@ -19,7 +19,9 @@ from sfumato.core.belief import Belief
 from sfumato.core.channel import Channel
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import FREE, Charge
+from sfumato.core.loss import Loss
 from sfumato.core.numerics import up
+from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design
 
 
@@ -84,6 +86,21 @@ class StepDesign:
         possible = self.design.channel.outputs
         same = np.flatnonzero((self.patterns[possible] == places).all(axis=1))
         return int(possible[same[0]]) if same.size else None
+
+
+def solved(
+    partition: Partition,
+    patterns: Ints,
+    loss: Loss,
+    method: Method,
+    epsilon: float,
+    ldp: float | None,
+    *,
+    exact: bool = True,
+) -> StepDesign:
+    """The certified channel on the cells of a partition, each released as one of `patterns`."""
+    found = design(method, partition.masses, loss, epsilon, ldp=ldp)
+    return StepDesign(partition, found, patterns, exact=exact)
 
 
 def muted(found: StepDesign) -> StepDesign:

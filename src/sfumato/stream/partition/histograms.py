@@ -17,9 +17,6 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
-from sfumato.solver.design_methods import Method, design
-from sfumato.stream.partition.batch_loss import BatchLoss
-from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.forward import Forward
 
 Counts = tuple[int, ...]
@@ -110,20 +107,3 @@ def histogram_count(bars: int, width: int) -> int:
         51
     """
     return math.comb(width + bars - 1, bars - 1)
-
-
-def design_histograms(
-    chain: MarkovChain,
-    belief: Belief,
-    width: int,
-    loss: BatchLoss,
-    epsilon: float,
-    *,
-    ldp: float | None = None,
-) -> StepDesign:
-    """The optimal channel for a loss of histograms."""
-    assert loss.groups is not None
-    partition = Histograms(chain, belief, width, loss.groups)
-    patterns = partition.patterns()
-    found = design(Method.OPTIMAL, partition.masses, loss.between(patterns), epsilon, ldp=ldp)
-    return StepDesign(partition, found, patterns, exact=True)

@@ -1,4 +1,4 @@
-"""The channel of a batch under a correlation library: on the kept patterns of its length."""
+"""Batches under a correlation library: the cells are the kept patterns of their length."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief
 from sfumato.models.library import PatternLibrary
-from sfumato.solver.design_methods import Method, design
-from sfumato.stream.partition.batch_loss import BatchLoss
-from sfumato.stream.partition.cells import StepDesign
 
 
 class LibraryPatterns:
@@ -38,20 +35,3 @@ class LibraryPatterns:
     def after(self, likelihood: Floats) -> Belief:
         """Belief about the pattern of this batch."""
         return self._library.after(self.masses, self._length, likelihood, self.error)
-
-
-def design_library(
-    library: PatternLibrary,
-    belief: Belief,
-    length: int,
-    loss: BatchLoss,
-    epsilon: float,
-    *,
-    ldp: float | None = None,
-    method: Method = Method.OPTIMAL,
-) -> StepDesign:
-    """A certified channel for the next batch; its loss is that of the kept patterns."""
-    partition = LibraryPatterns(library, belief, length)
-    patterns = library.patterns[library.of_length(length), :length]
-    found = design(method, partition.masses, loss.between(patterns), epsilon, ldp=ldp)
-    return StepDesign(partition, found, patterns, exact=False)

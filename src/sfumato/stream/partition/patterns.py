@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief, Model
-from sfumato.core.information_leakage import batch_leakage
-from sfumato.core.local_leakage import local_leakage
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
-from sfumato.solver.design_methods import Method, design
 from sfumato.stream.partition.batch_beliefs import unrolled
-from sfumato.stream.partition.batch_loss import BatchLoss, listed
-from sfumato.stream.partition.cells import StepDesign
 
 
 class Patterns:
@@ -95,30 +89,6 @@ class ShortBatches:
         ahead = unrolled(self._chain, self._patterns.after(likelihood), self._width)
         masses = ahead.masses
         return Belief(masses / masses.sum(), 0, ahead.error + 2 * UNIT)
-
-
-def design_patterns(
-    chain: MarkovChain,
-    belief: Belief,
-    width: int,
-    loss: BatchLoss,
-    epsilon: float,
-    *,
-    ldp: float | None = None,
-    method: Method = Method.OPTIMAL,
-    recalled: int = 0,
-) -> StepDesign:
-    """The channel on all batches: the program of the paper, solved and certified."""
-    partition = Patterns(chain, belief, width, recalled)
-    whole = listed(chain.size, recalled + width)[:, recalled:]
-    found = design(method, partition.masses, loss.between(whole), epsilon, ldp=ldp)
-    patterns = listed(chain.size, width)
-    if recalled:
-        # Outputs that differ in what is recalled alone are one batch to everybody.
-        channel = found.channel.merged((found.channel.outputs % len(patterns)).tolist())
-        sip, limit = batch_leakage(channel, partition.masses), local_leakage(channel)
-        found = replace(found, channel=channel, sip=sip, ldp=limit)
-    return StepDesign(partition, found, patterns, exact=True)
 
 
 def _code(places: Sequence[int], symbols: int) -> int:
