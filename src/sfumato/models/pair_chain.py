@@ -214,6 +214,29 @@ class PairChain:
         )
         return np.asarray(found[states.arrays[6]])
 
+    def hidden_moves(self) -> tuple[sparse.csr_array, Floats, Floats, Ints]:
+        """The chain of hidden states, for whoever infers them: known moves, and the rest.
+
+        Returns:
+            Known moves as rows that sum to 1, the weight of the background in each state, the
+            background over states, and the symbol that each state shows.
+        """
+        runs, data, targets, starts, forgets, one, single_targets, single_starts = (
+            self._states.arrays
+        )
+        shown = np.repeat(np.arange(self.size), np.diff(runs))
+        shape = (shown.size, shown.size)
+        pairs = sparse.csr_array((data, targets, starts), shape=shape)
+        alone = sparse.csr_array((one, single_targets, single_starts), (self.size, shown.size))
+        forgot = (1 - self.reset) * forgets
+        backoff = self.reset + forgot * self.single.backoff[shown]
+        told = sparse.diags_array((1 - self.reset) * (1 - forgets)) @ pairs
+        kept = told + sparse.diags_array(forgot * (1 - self.single.backoff[shown])) @ alone[shown]
+        whole = np.maximum(1 - backoff, np.finfo(np.float64).tiny)
+        background = np.zeros(shown.size)
+        background[runs[:-1]] = self.single.background
+        return sparse.csr_array(sparse.diags_array(1 / whole) @ kept), backoff, background, shown
+
     def sample(self, length: int, randomness: Randomness) -> Ints:
         """Draw a sequence of symbol places, for simulations."""
         checks.count("length", length)

@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     from sfumato.stream.fleet import Step as Step
     from sfumato.stream.loss_floor import loss_floor as loss_floor
     from sfumato.stream.partition import batch_loss as batch_loss
+    from sfumato.stream.recovered_counts import Population as Population
+    from sfumato.stream.recovery import Recovery as Recovery
+    from sfumato.stream.recovery import recover as recover
     from sfumato.stream.release_run import release_table as release_table
     from sfumato.stream.release_spec import ReleaseSpec as ReleaseSpec
+    from sfumato.stream.released_tracks import read_tracks as read_tracks
     from sfumato.stream.sequence_table import SequenceTable as SequenceTable
     from sfumato.stream.sequence_table import tabulate as tabulate
 

@@ -52,10 +52,13 @@ def read_event(stream: str, fields: dict[str, Any], model: StreamModel) -> Event
         batch = int(fields["batch"]) if "batch" in fields else None
     except (ValueError, TypeError):
         raise Unreadable("batch must be the sequence number at which the batch began") from None
-    return Event(stream, sequence, outcome, _symbol(fields["released"], model), sip, ldp, batch)
+    return Event(
+        stream, sequence, outcome, released_symbol(fields["released"], model), sip, ldp, batch
+    )
 
 
-def _symbol(cell: Any, model: StreamModel) -> Label | None:
+def released_symbol(cell: Any, model: StreamModel) -> Label | None:
+    """The symbol in a cell of a released table, in the type of the alphabet; None if empty."""
     if cell in (None, ""):
         return None
     label = cell

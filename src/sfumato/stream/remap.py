@@ -72,8 +72,16 @@ class Guesser:
 
     def _after_rows(self, channel: Channel, prior: Floats) -> Ints:
         """The best guess after each output of a channel with few of them."""
+        return self.best(prior[:, None] * channel.probabilities, channel.outputs)
+
+    def best(self, posterior: Floats, begin: Ints) -> Ints:
+        """The best guess under each of some distributions.
+
+        Args:
+            posterior: One column for each, up to a factor.
+            begin: Symbols that a search may begin at, one for each.
+        """
         loss = self._loss
-        posterior = prior[:, None] * channel.probabilities
         if loss.storable:
             return np.asarray((posterior.T @ loss.matrix).argmin(axis=1))
         if loss.all_alike:
@@ -82,7 +90,7 @@ class Guesser:
         means = posterior.T @ loss.places / posterior.sum(axis=0)[:, None]
         if loss.measure is Measure.SQUARED:
             return self._nearest(means)
-        return self._descended(posterior, loss.places, channel.outputs, self._nearest(means))
+        return self._descended(posterior, loss.places, begin, self._nearest(means))
 
     def _nearest(self, points: Floats) -> Ints:
         """The symbol nearest to each point: for squared distances, of a mean, the best guess."""

@@ -1,0 +1,254 @@
+"""What a receiver can make of released streams: free of privacy cost, from public things alone.
+
+A release is what left; what it *tells* is more. An output also tells about earlier and later
+values, since values depend on each other. Whoever knows the model and the plan, which are public,
+can compute the distribution of every value given all outputs, and whatever follows from it: the
+best guess for a loss, the most probable track, sets that hold the truth with a stated probability,
+counts of populations. All of that is post-processing. It is right if the model is: where values do
+not move as the model says, best guesses lean towards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sfumato.core import checks
+from sfumato.core.alphabet import Label
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.events import Event
+from sfumato.core.loss import Loss, as_loss, hamming
+from sfumato.core.progress import Progress
+from sfumato.models.library import PatternLibrary
+from sfumato.models.markov import MarkovChain
+from sfumato.models.pair_chain import PairChain
+from sfumato.stream.evidence import Evidence, evidence, split
+from sfumato.stream.hidden_chain import HiddenChain
+from sfumato.stream.plan import Plan
+from sfumato.stream.recovery_loops import draw_tracks, likeliest_tracks, posteriors
+from sfumato.stream.released_tracks import ReleasedTracks
+from sfumato.stream.remap import Guesser
+
+_CELLS = 4_000_000
+"""Probabilities that are held at one time: 32 MB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecoveredValues:
+    """What is known of every value; one entry each, stream after stream.
+
+    Attributes:
+        guesses: Places of the best guesses for the loss.
+        losses: What each is expected to lose.
+        probabilities: Probability of each guess.
+        set_starts: Where the credible set of each value begins in `set_places`, and the end.
+        set_places: The symbols of each set, the most probable first: the fewest whose probability
+            reaches what was asked for.
+    """
+
+    guesses: Ints
+    losses: Floats
+    probabilities: Floats
+    set_starts: Ints
+    set_places: Ints
+
+    def credible(self, value: int) -> Ints:
+        """The credible set of one value."""
+        return self.set_places[self.set_starts[value] : self.set_starts[value + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recovery:
+    """Released streams, and what they told.
+
+    Attributes:
+        released: What left.
+        plan: The rule of the release.
+        evidence: What the outputs told.
+        chain: What is known beforehand.
+    """
+
+    released: ReleasedTracks
+    plan: Plan
+    evidence: Evidence
+    chain: HiddenChain = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        model = self.plan.model
+        if not isinstance(model, MarkovChain | PairChain):
+            raise InvalidParameter("model", type(model).__name__, "be a chain of values")
+        object.__setattr__(self, "chain", HiddenChain.of(model, self.evidence.span))
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The symbols."""
+        return self.plan.model.alphabet.labels
+
+    def of(self, stream: str) -> slice:
+        """Where the values of a stream are."""
+        names = self.released.streams
+        if stream not in names:
+            raise InvalidParameter("stream", stream, "be the name of a released stream")
+        place = names.index(stream)
+        return slice(int(self.evidence.starts[place]), int(self.evidence.starts[place + 1]))
+
+    def posterior(self, stream: str, lag: int | None = None) -> Floats:
+        """The distribution of every value of a stream: one row each.
+
+        Args:
+            stream: Its name.
+            lag: Given the outputs until this many values later: 0 is what could be known at once
+                (filtered), more is a fixed lag; None is everything that left (smoothed).
+        """
+        own = self.of(stream)
+        told = self.evidence
+        alone = Evidence(
+            np.array([0, own.stop - own.start]),
+            told.begins[own],
+            told.reaches[own],
+            told.ends[own],
+            told.told,
+        )
+        return next(self._blocks(alone, lag))[2]
+
+    def blocks(
+        self, lag: int | None = None, progress: Progress | None = None
+    ) -> Iterator[tuple[int, int, Floats]]:
+        """The distributions of all values, some streams at a time: first value, end, rows."""
+        for first, stop, found in self._blocks(self.evidence, lag):
+            yield first, stop, found
+            if progress:
+                progress(stop)
+
+    def _blocks(self, told: Evidence, lag: int | None) -> Iterator[tuple[int, int, Floats]]:
+        until = -1 if lag is None else checks.count("lag", lag, at_least=0)
+        chain = self.chain
+        for first, stop, part in split(told, _CELLS, chain.symbols):
+            found = np.empty((stop - first, chain.symbols))
+            posteriors(chain.arrays, part.arrays, part.starts, chain.span, until, found)
+            if not np.isfinite(found).all():
+                rule = "be possible under the model; nothing could be inferred"
+                raise InvalidParameter("released", "another", rule)
+            yield first, stop, found
+
+    def values(
+        self,
+        *,
+        lag: int | None = None,
+        loss: Loss | None = None,
+        cover: float = 0.9,
+        progress: Progress | None = None,
+    ) -> RecoveredValues:
+        """Best guesses and credible sets of all values.
+
+        Args:
+            lag: As in `posterior`.
+            loss: What a wrong guess costs; that of the plan, or right or wrong, if not given.
+            cover: Probability that a credible set has at least.
+            progress: Called with the number of values done so far.
+
+        Examples:
+            >>> import sfumato as sf
+            >>> chain = sf.MarkovChain.from_matrix([[0.95, 0.05], [0.05, 0.95]])
+            >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
+            >>> state, left = plan.begin("ann"), []
+            >>> for _ in range(20):
+            ...     (event,), state = plan.step(state, [1], sf.secure())
+            ...     left.append(event)
+            >>> found = recover({"ann": left}, plan)
+            >>> bool(found.values().losses.mean() <= found.values(lag=0).losses.mean() + 1e-9)
+            True
+        """
+        checks.proper_fraction("cover", cover)
+        asked = self.plan.value_loss if loss is None else as_loss(loss, len(self.labels))
+        priced = hamming(self.plan.model.alphabet) if asked is None else asked
+        guesser, count = Guesser(priced), len(self.evidence)
+        guesses, losses = np.empty(count, dtype=np.int64), np.empty(count)
+        sure, sizes, sets = np.empty(count), np.empty(count, dtype=np.int64), list[Ints]()
+        for first, stop, found in self.blocks(lag, progress):
+            own = slice(first, stop)
+            guesses[own] = guesser.best(found.T, found.argmax(axis=1))
+            losses[own] = _expected(found, guesses[own], priced)
+            sure[own] = found[np.arange(stop - first), guesses[own]]
+            sizes[own], members = _credible(found, cover)
+            sets.append(members)
+        starts = np.append(0, np.cumsum(sizes))
+        return RecoveredValues(guesses, losses, sure, starts, np.concatenate(sets))
+
+    def likeliest(self) -> Ints:
+        """The most probable sequence of all values of each stream: places of symbols (Viterbi).
+
+        It is right as a whole as often as any can be; value by value, best guesses err less.
+        """
+        tracks = np.empty(len(self.evidence), dtype=np.int64)
+        for first, stop, part in split(self.evidence, _CELLS, self.chain.contexts):
+            arrays = (self.chain.arrays, part.arrays, part.starts, self.chain.span)
+            likeliest_tracks(*arrays, tracks[first:stop])
+        return tracks
+
+    def draws(self, count: int, seed: int) -> Iterator[tuple[int, int, Ints]]:
+        """Whole tracks as probable as the outputs make them: first value, end, one track a row.
+
+        Streams follow each other; a stream's draws are those of the seed and its place.
+        """
+        checks.count("draws", count)
+        for stream, (first, stop) in enumerate(
+            zip(self.evidence.starts[:-1].tolist(), self.evidence.starts[1:].tolist(), strict=True)
+        ):
+            length = stop - first
+            tracks = np.empty((count, length), dtype=np.int64)
+            if length:
+                coins = np.random.default_rng([seed, stream]).random((count, length))
+                told, span = self.evidence.arrays, self.chain.span
+                draw_tracks(self.chain.arrays, told, first, length, span, coins, tracks)
+            yield first, stop, tracks
+
+
+def recover(
+    released: ReleasedTracks | Mapping[str, Sequence[Event]],
+    plan: Plan,
+    *,
+    unbiased: bool = False,
+    progress: Progress | None = None,
+) -> Recovery:
+    """What a receiver can infer from released streams, given the public model and plan.
+
+    Args:
+        released: What left: from `read_tracks`, or the events of each stream from its first moment
+            on.
+        plan: The rule of the release; it holds the model, and the policy if one was used.
+        unbiased: Also prepare estimates that need no model, where the channels allow them.
+        progress: Called with the number of values done so far.
+
+    Raises:
+        InvalidParameter: If the plan could not have released this.
+    """
+    alphabet = plan.model.alphabet
+    if isinstance(plan.model, PatternLibrary):
+        raise InvalidParameter("model", "a library of patterns", "be a chain of values")
+    tracks = released
+    if not isinstance(tracks, ReleasedTracks):
+        tracks = ReleasedTracks.of(tracks, alphabet)
+    return Recovery(tracks, plan, evidence(tracks, plan, unbiased=unbiased, progress=progress))
+
+
+def _expected(found: Floats, guesses: Ints, loss: Loss) -> Floats:
+    """Expected loss of a guess in each row."""
+    costs = np.empty(len(found))
+    for place in np.unique(guesses):
+        own = guesses == place
+        costs[own] = found[own] @ loss.columns([place])[:, 0]
+    return costs
+
+
+def _credible(found: Floats, cover: float) -> tuple[Ints, Ints]:
+    """How many symbols the credible set of each row has, and those of all, row after row."""
+    order = np.argsort(-found, axis=1, kind="stable")
+    reached = np.cumsum(np.take_along_axis(found, order, axis=1), axis=1)
+    # One symbol more than those that do not reach it; rounding must not take all of them.
+    sizes = np.minimum((reached < cover * (1 - 1e-12)).sum(axis=1) + 1, found.shape[1])
+    inside = np.arange(found.shape[1]) < sizes[:, None]
+    return sizes, order[inside]

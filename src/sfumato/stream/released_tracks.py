@@ -1,0 +1,194 @@
+"""What left, stream by stream: read from released tables, or taken from events."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.arrays import Ints
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
+from sfumato.core.events import Event, Outcome
+from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.stream.audit_rows import released_symbol
+from sfumato.tables.problems import BadTable
+from sfumato.tables.readers import Chunk, Table
+
+OUTCOMES = tuple(Outcome)
+_CODES = {outcome.value: code for code, outcome in enumerate(OUTCOMES)}
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleasedTracks:
+    """Values of many streams, one stream after another, each in the order of its moments.
+
+    Attributes:
+        streams: Names of the streams.
+        starts: Where the values of each begin, and the end.
+        places: Places in the alphabet of the symbols that left; -1 for none.
+        outcomes: What left, as places in `OUTCOMES`.
+        began: The moment at which the batch of each value began; its own if it left alone.
+        signals: Which output of its channel left, where a row says so; -1 where the symbol tells.
+        rows: Number of the row that each came from, over all tables.
+        source: What messages call the tables.
+    """
+
+    streams: tuple[str, ...]
+    starts: Ints
+    places: Ints
+    outcomes: Ints
+    began: Ints
+    signals: Ints
+    rows: Ints
+    source: str = "events"
+
+    @property
+    def moments(self) -> Ints:
+        """The moment of each value, counted from 0 in its stream."""
+        lengths = np.diff(self.starts)
+        return np.arange(len(self.places)) - np.repeat(self.starts[:-1], lengths)
+
+    def batches(self, stream: int) -> Iterator[tuple[int, int]]:
+        """Where each batch of a stream begins, and how many values it has."""
+        start, stop = int(self.starts[stream]), int(self.starts[stream + 1])
+        edges = np.flatnonzero(np.diff(self.began[start:stop])) + 1
+        bounds = [start, *(edges + start).tolist(), stop]
+        for first, following in pairwise(bounds):
+            if following > first:
+                yield first, following - first
+
+    def refusal(self, row: int, rule: str) -> BadTable:
+        """What is raised where a row breaks a rule."""
+        return BadTable(self.source, row if row >= 0 else None, rule)
+
+    @classmethod
+    def of(
+        cls, events: Mapping[str, Sequence[Event]] | Sequence[Event], alphabet: Alphabet
+    ) -> ReleasedTracks:
+        """The events of some streams, each from its first moment on.
+
+        Examples:
+            >>> from sfumato import LDP, SIP
+            >>> left = [Event("ann", 0, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))]
+            >>> ReleasedTracks.of(left, Alphabet(["home", "work"])).places
+            array([0])
+        """
+        given = events.values() if isinstance(events, Mapping) else [events]
+        found = _Rows()
+        for number, event in enumerate(one for stream in given for one in stream):
+            place = _NONE if event.released is None else alphabet.index(event.released)
+            began = event.sequence if event.batch is None else event.batch
+            signal = getattr(event, "signal", None)
+            code = _CODES[event.outcome.value]
+            moment = (event.sequence, place, code, began, _NONE if signal is None else signal)
+            found.add(event.stream, moment, number + 1)
+        return found.sorted("events")
+
+
+def read_tracks(tables: Table | Sequence[Table], model: StreamModel) -> ReleasedTracks:
+    """Read what `release` wrote: a file, or several in the order in which they were written.
+
+    A row that only says again what was said before, as a retry does, is passed over. A column
+    `signal`, if there is one, says which output of its channel left.
+
+    Raises:
+        BadTable: If a row is not as a release writes it, or a stream does not begin at 0.
+    """
+    found, done = _Rows(), 0
+    several = [tables] if isinstance(tables, Table) else list(tables)
+    if not several:
+        raise InvalidParameter("released", "no file", "be at least one")
+    wanted = [model.stream, "sequence", "released", "outcome"]
+    for table in several:
+        symbols: dict[Any, int] = {None: _NONE, "": _NONE}
+        last = 0
+        for chunk in table.chunks(wanted, optional=["batch", "signal"]):
+            _read(chunk, table.path, model, symbols, found, done)
+            last = chunk.first + len(chunk) - 1
+        done += last
+    return found.sorted(", ".join(table.path for table in several))
+
+
+def _read(
+    chunk: Chunk,
+    path: str,
+    model: StreamModel,
+    symbols: dict[Any, int],
+    found: _Rows,
+    before: int,
+) -> None:
+    """The rows of a chunk; the numbers of rows of earlier files come before its own."""
+    columns, blank = chunk.columns, [None] * len(chunk)
+    cells = zip(
+        columns[model.stream],
+        columns["sequence"],
+        columns["released"],
+        columns["outcome"],
+        columns.get("batch", blank),
+        columns.get("signal", blank),
+        strict=True,
+    )
+    for offset, (stream, sequence, released, outcome, batch, signal) in enumerate(cells):
+        row = chunk.first + offset
+        try:
+            moment, code = int(sequence), _CODES[outcome]
+            began = moment if batch in (None, "") else int(batch)
+            column = _NONE if signal in (None, "") else int(signal)
+        except (ValueError, TypeError, KeyError):
+            rule = "outcome, sequence, batch and signal must be as the release wrote them"
+            raise BadTable(path, row, rule) from None
+        place = symbols.get(released)
+        if place is None:
+            try:
+                place = model.alphabet.index(released_symbol(released, model))
+            except (UnknownSymbol, Unreadable) as problem:
+                raise BadTable(path, row, str(problem)) from None
+            symbols[released] = place
+        found.add(str(stream), (moment, place, code, began, column), before + row)
+
+
+class _Rows:
+    """Rows as they come, in columns of whole numbers."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._streams, self._numbers = array("q"), array("q")
+        self._cells = array("q")
+
+    def add(self, stream: str, cells: tuple[int, int, int, int, int], number: int) -> None:
+        self._streams.append(self._names.setdefault(stream, len(self._names)))
+        self._numbers.append(number)
+        self._cells.extend(cells)
+
+    def sorted(self, source: str) -> ReleasedTracks:
+        """The same, stream by stream and moment by moment."""
+        streams = np.array(self._streams, dtype=np.int64)
+        cells = np.array(self._cells, dtype=np.int64).reshape(-1, 5)
+        numbers = np.array(self._numbers, dtype=np.int64)
+        if not streams.size:
+            raise BadTable(source, None, "there must be at least one row")
+        order = np.lexsort((numbers, cells[:, 0], streams))
+        streams, cells, numbers = streams[order], cells[order], numbers[order]
+        same = (np.diff(streams) == 0) & (np.diff(cells[:, 0]) == 0)
+        differs = same & (cells[1:] != cells[:-1]).any(axis=1)
+        if differs.any():
+            row = int(numbers[1:][differs].min())
+            raise BadTable(source, row, "a moment must say again what was said of it before")
+        kept = np.append(True, ~same)
+        streams, cells, numbers = streams[kept], cells[kept], numbers[kept]
+        starts = np.append(0, np.cumsum(np.bincount(streams, minlength=len(self._names))))
+        due = np.arange(len(streams)) - np.repeat(starts[:-1], np.diff(starts))
+        wrong = np.flatnonzero(cells[:, 0] != due)
+        if wrong.size:
+            rule = f"the sequence number must be {due[wrong[0]]}; "
+            rule += "a stream that goes on needs the files before this one"
+            raise BadTable(source, int(numbers[wrong[0]]), rule)
+        _, places, outcomes, began, signals = cells.T.copy()
+        names = tuple(self._names)
+        return ReleasedTracks(names, starts, places, outcomes, began, signals, numbers, source)

@@ -1,0 +1,63 @@
+"""Loops that follow a compiled release by what left: which column it was, and how likely."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.compiled import njit
+from sfumato.solver.policy import LANES, WHOLE, Tables
+from sfumato.stream.stepping import BITS
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def find_columns(tables: Tables, chosen: Ints, symbols: Ints, signals: Ints, columns: Ints) -> None:
+    """The column of each chosen channel that released a symbol; -1 if none does.
+
+    A signal, where it is not negative, is the column itself.
+    """
+    nodes, outputs = tables[0], tables[5]
+    for row in range(chosen.size):
+        first, width, columns[row] = nodes[chosen[row], 2], nodes[chosen[row], 4], -1
+        for y in range(width):
+            fits = signals[row] < 0 or signals[row] == y
+            if fits and outputs[first + y] == symbols[row]:
+                columns[row] = y
+                break
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def likelihoods(
+    tables: Tables,
+    chosen: Ints,
+    parts: Ints,
+    blends: Ints,
+    columns: Ints,
+    at: Ints,
+    told: Floats,
+    tells: Bools,
+) -> None:
+    """How likely each symbol made what left, and whether that tells anything.
+
+    Args:
+        tables: Kept channels.
+        chosen: The channel of each row.
+        parts: Its mixing weight.
+        blends: The integers it is mixed with.
+        columns: The column that left.
+        at: Where the result of each row goes.
+        told: The likelihoods, one row per value.
+        tells: Whether the channel was not a constant, one per value.
+    """
+    nodes, row_of, weights = tables[0], tables[2], tables[4]
+    for row in range(chosen.size):
+        c, mixed, y = chosen[row], parts[row], columns[row]
+        rows = nodes[c, 1]
+        tells[at[row]] = rows > 1 and mixed < WHOLE
+        if not tells[at[row]]:
+            continue
+        first = nodes[c, 0] + (y // LANES) * rows
+        base = mixed * blends[row, y] if mixed > 0 else np.int64(0)
+        for x in range(row_of.shape[1]):
+            weight = np.int64(weights[first + row_of[c, x], y % LANES])
+            told[at[row], x] = np.float64((WHOLE - mixed) * weight + base) * 2.0**-BITS
