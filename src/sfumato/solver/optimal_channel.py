@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
-from sfumato.core.errors import SolverFailed
+from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.loss import Loss, as_loss, as_matrix
+from sfumato.core.numerics import UNIT
+from sfumato.core.randomness import BITS
 from sfumato.solver.certify import certified, without_dust
 from sfumato.solver.design_loops import is_belief
 from sfumato.solver.design_result import Design, measured
@@ -81,7 +83,67 @@ def optimal(
         large = design_large(prior, as_loss(loss, prior.size), budget, ldp=cap)
         if prior.size > _HUGE or (large.gap or 0.0) <= max(_NEAR, left) * large.cost:
             return large
-    table = as_matrix(loss, prior.size)
+    return _cheapest(prior, as_matrix(loss, prior.size), budget, cap, candidates, left)
+
+
+def cheapest_outputs(
+    belief: ArrayLike,
+    costs: ArrayLike,
+    epsilon: float,
+    *,
+    ldp: float | None = None,
+    tolerance: float = 0.0,
+) -> Design:
+    """The same for any number of outputs, and costs of either sign.
+
+    Outputs need not be symbols: one may stand for a symbol and for what follows it.
+
+    Args:
+        belief: The adversary's distribution of the true symbol, full support.
+        costs: Row = true symbol, column = output.
+        epsilon: Budget for the leakage under the belief.
+        ldp: Cap on the model-free leakage.
+        tolerance: Part of the cost, above that of the cheapest output for each symbol, that the
+            search may leave open.
+
+    Returns:
+        A design whose channel names columns of `costs`, with a floor under the cost of every
+        channel to these outputs.
+
+    Examples:
+        >>> best = cheapest_outputs([0.5, 0.5], [[-1, 1, 0], [1, -1, 0]], epsilon=0.5)
+        >>> best.channel.outputs, best.cost
+        (array([0, 1]), -0.3934693)
+    """
+    prior = _prior(belief)
+    table = np.asarray(costs, dtype=np.float64)
+    if table.ndim != 2 or len(table) != prior.size or not table.shape[1]:
+        rule = f"have a row for each of {prior.size} symbols, and a column"
+        raise InvalidParameter("costs", table.shape, rule)
+    if not np.isfinite(table).all():
+        raise InvalidParameter("costs", "a cost without bound", "be finite")
+    budget = checks.epsilon("epsilon", epsilon)
+    cap = None if ldp is None else checks.epsilon("ldp", ldp)
+    left = checks.finite("tolerance", tolerance)
+    # What a symbol costs at least, whatever leaves, decides nothing and hides small differences.
+    least = table.min(axis=1)
+    rest = np.ascontiguousarray(table - least[:, None])
+    found = _cheapest(prior, rest, budget, cap, None, left)
+    shift = float((prior * least).sum() / prior.sum())
+    error = 4 * prior.size * UNIT * float(np.abs(least).max())
+    bound = None if found.lower_bound is None else found.lower_bound + shift - error
+    return replace(found, cost=found.cost + shift, lower_bound=bound)
+
+
+def _cheapest(
+    prior: Floats,
+    table: Floats,
+    budget: float,
+    cap: float | None,
+    candidates: int | None,
+    left: float,
+) -> Design:
+    """The best channel for a table of costs, all at least 0, with any number of outputs."""
     # A model-free leakage of twice the budget holds anyway: such a cap only guides the rounding.
     active = cap if cap is not None and cap < 2 * budget else None
     if budget < _NOTHING or (cap is not None and cap < _NOTHING):
@@ -104,7 +166,9 @@ def _prior(belief: ArrayLike) -> Floats:
 
 
 def _constant(prior: Floats, table: Floats) -> Design:
-    return measured(Channel.constant(prior.size, int((prior @ table).argmin())), prior, table)
+    best = int((prior @ table).argmin())
+    weights = np.full((prior.size, 1), 2**BITS, dtype=np.int64)
+    return measured(Channel(weights, [best]), prior, table)
 
 
 def _searched(
@@ -154,8 +218,8 @@ def _attempts(
 
 def _candidates(belief: Floats, loss: Floats, count: int | None) -> Ints:
     """Outputs chosen one by one, each lowering most the mean loss to the nearest so far."""
-    if count is None or checks.count("candidates", count) >= belief.size:
-        return np.arange(belief.size)
+    if count is None or checks.count("candidates", count) >= loss.shape[1]:
+        return np.arange(loss.shape[1])
     nearest = np.full(belief.size, np.inf)
     chosen: list[int] = []
     for _ in range(count):
