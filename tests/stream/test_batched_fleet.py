@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -11,272 +11,42 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from sfumato import (
-    LDP,
     SIP,
-    Alphabet,
-    Event,
     Fallback,
     Fleet,
-    Horizon,
     MarkovChain,
-    Method,
     PerStep,
     Plan,
     Policy,
     Purpose,
     Window,
     compile_policy,
-    keyed,
     loss,
-    seeded,
 )
-from sfumato.core.budgets import Budget
-from sfumato.core.errors import (
-    InterruptedStep,
-    InvalidParameter,
-    UnknownSymbol,
-)
-from sfumato.core.randomness import Address, Randomness
+from sfumato.core.errors import InterruptedStep, InvalidParameter, UnknownSymbol
 from sfumato.store import from_bytes, to_bytes
-from sfumato.stream import Geometric, Outcome, StreamState, batch_loss
-from sfumato.stream.partition.batch_loss import BatchLoss, additive
+from sfumato.stream import batch_loss
+from sfumato.stream.partition.batch_loss import additive
+from tests.compiled import NO_LIMIT
 from tests.grids import covered
-from tests.oracles.batches import (
-    Process,
-    Symbols,
-    chain_of,
-    codes,
-    exact_leakages,
-    furthest,
-    random_process,
+from tests.oracles.batches import Symbols, codes, exact_leakages, furthest
+from tests.stream.fleet_scripts import (
+    COUNT,
+    NAMES,
+    SETTINGS,
+    Bulk,
+    assert_drawn_from,
+    everything,
+    keyed_coins,
+    moves,
+    plan_of,
+    policy_of,
+    same,
 )
 
-SECRET = b"a secret of sixteen bytes or more"
-NAMES = ("ann", "bob", "eve", "zoe", "kim")
 FIRST_ORDER = 1 + 1e-9
-NO_LIMIT = 1e300
-BUDGETS: dict[str, Budget] = {
-    "per step": PerStep(SIP(0.5)),
-    "per step, capped": PerStep(SIP(0.4), LDP(0.5)),
-    "horizon": Horizon(SIP(4.0), 9),
-    "horizon, capped": Horizon(SIP(4.0), 9, LDP(5.0)),
-    "window": Window(SIP(2.0), 5),
-    "window, capped": Window(SIP(2.0), 5, LDP(2.4)),
-    "geometric": Geometric(SIP(3.0), 0.8),
-    "geometric, capped": Geometric(SIP(3.0), 0.8, LDP(4.0)),
-}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A process in fractions, the same chain, and the length of its batches."""
-
-    process: Process
-    chain: MarkovChain
-    width: int
-
-
-def _setting(size: int, order: int, width: int, *, thin: bool = False) -> Setting:
-    process = random_process(size, order, np.random.default_rng(10 * size + order), sticky=1.5)
-    alphabet = Alphabet("abc"[:size]) if order == 1 else None
-    return Setting(process, chain_of(process, thin=thin, alphabet=alphabet), width)
-
-
-SETTINGS = {
-    "letters in pairs": _setting(3, 1, 2),
-    "letters in threes": _setting(2, 1, 3, thin=True),
-    "order two in threes": _setting(2, 2, 3),
-    "order two in pairs": _setting(3, 2, 2, thin=True),
-    "order three in threes": _setting(2, 3, 3),
-    "one by one": _setting(3, 1, 1),
-}
-
-
-PAIRS_AND_THREES = ("letters in pairs", "order two in threes")
-
-
-def loss_of(setting: Setting) -> BatchLoss:
-    return additive(loss.hamming(setting.chain.alphabet))
-
-
-@cache
-def policy_of(name: str, method: str = "optimal") -> Policy:
-    """A policy for batches that leak half a unit per value, from a short simulation."""
-    setting = SETTINGS[name]
-    return compile_policy(
-        setting.chain,
-        loss_of(setting),
-        0.5 * setting.width,
-        width=setting.width,
-        method=method,
-        steps=96,
-        max_channels=12,
-    )
-
-
-def plan_of(name: str, budget: Budget | None = None, **options: Any) -> Plan:
-    setting = SETTINGS[name]
-    options.setdefault("policy", policy_of(name))
-    chosen = PerStep(SIP(0.5)) if budget is None else budget
-    return Plan(setting.chain, chosen, loss_of(setting), setting.width, **options)
-
-
-def keyed_coins() -> Randomness:
-    return keyed(SECRET)
-
-
-# Scripts -----------------------------------------------------------------------------------------
-
-Batch = list[Any]
-
-
-@dataclass(frozen=True)
-class Move:
-    """What some streams do together: a whole batch each, a shorter one, or nothing."""
-
-    which: list[int] | None
-    batches: list[Batch]
-    short: bool = False
-
-    @property
-    def streams(self) -> Sequence[int]:
-        return range(len(NAMES)) if self.which is None else self.which
-
-
-def moves(name: str, steps: int, strange: object = None) -> list[Move]:
-    """Everybody, some in another order, short batches in the middle, a pause, a stranger."""
-    setting, draw = SETTINGS[name], np.random.default_rng(steps)
-    labels, width = setting.chain.alphabet.labels, setting.width
-
-    def batch(length: int) -> Batch:
-        return [labels[place] for place in draw.integers(0, len(labels), length)]
-
-    script = []
-    for step in range(steps):
-        which = draw.permutation(len(NAMES))[: 2 + step % 3].tolist() if step % 3 == 1 else None
-        if step % 5 == 4:
-            script.append(Move(which, []))
-        if width > 1 and step % 3 == 2:
-            ended = draw.permutation(len(NAMES))[:2].tolist()
-            script += [Move([one], [batch(1 + step % (width - 1))], short=True) for one in ended]
-        batches = [batch(width) for _ in (NAMES if which is None else which)]
-        if strange is not None and step % 2:
-            batches[step % len(batches)][step % width] = strange
-        script.append(Move(which, batches))
-    return script
-
-
-def together(fleet: Fleet, script: Sequence[Move]) -> list[tuple[Event, ...]]:
-    events: list[tuple[Event, ...]] = []
-    for move in script:
-        which = None if move.which is None else np.array(move.which)
-        if not move.batches:
-            fleet.skip(which)
-        elif move.short:
-            events.append(fleet.flush(move.streams[0], move.batches[0]))
-        else:
-            told = fleet.step(move.batches, which)
-            assert len(told) == len(move.batches)
-            assert list(told.streams) == [NAMES[place] for place in move.streams]
-            events += list(told)
-    return events
-
-
-def apart(
-    plan: Plan, script: Sequence[Move], coins: Randomness
-) -> tuple[list[tuple[Event, ...]], list[StreamState]]:
-    """The same script, stream by stream, by the rule alone."""
-    states, events = [plan.begin(name) for name in NAMES], []
-    for move in script:
-        for row, stream in enumerate(move.streams):
-            if move.batches:
-                told, states[stream] = plan.step(states[stream], move.batches[row], coins)
-                events.append(told)
-            else:
-                _, states[stream] = plan.skip(states[stream], plan.width)
-    return events, states
-
-
-def everything(fleet: Fleet) -> list[bytes]:
-    return [to_bytes(fleet.state(stream)) for stream in range(len(fleet))]
-
-
-def same(
-    plan: Plan, script: Sequence[Move], coins: Callable[[], Randomness], **options: Any
-) -> list[Event]:
-    """Hold a fleet against single streams, to the last bit; return its events."""
-    fleet = Fleet(plan, NAMES, randomness=coins(), **options)
-    events = together(fleet, script)
-    due, states = apart(plan, script, coins())
-    assert events == due
-    assert everything(fleet) == [to_bytes(state) for state in states]
-    assert fleet.spent.tolist() == [[state.ledger.sip, state.ledger.ldp] for state in states]
-    return [event for batch in events for event in batch]
-
-
-# The same answers --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "budget"), covered(list(SETTINGS), list(BUDGETS)))
-def test_a_fleet_answers_as_its_streams_would_alone(name: str, budget: str) -> None:
-    plan = plan_of(name, BUDGETS[budget], on_exhausted=Fallback.SUPPRESS)
-    events = same(plan, moves(name, 6), keyed_coins)
-    assert any(event.sip.epsilon > 0 for event in events)
-
-
-@pytest.mark.parametrize("name", ["letters in pairs", "order two in threes"])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_and_seeded_coins_change_nothing(name: str, threads: int) -> None:
-    rule = {"purpose": Purpose.SIMULATION, "on_exhausted": Fallback.REPEAT}
-    plan = plan_of(name, BUDGETS["window"], **rule)
-    same(plan, moves(name, 7), lambda: seeded(4), threads=threads)
-
-
-@pytest.mark.parametrize(
-    ("fallback", "budget", "name"),
-    covered(
-        ["suppress", "repeat", "substitute"],
-        ["per step", "window, capped", "horizon"],
-        PAIRS_AND_THREES,
-    ),
-)
-def test_values_outside_the_alphabet_go_the_same_way(name: str, fallback: str, budget: str) -> None:
-    rule = {"on_unknown": Fallback(fallback), "on_exhausted": Fallback.SUPPRESS}
-    events = same(plan_of(name, BUDGETS[budget], **rule), moves(name, 8, "stranger"), keyed_coins)
-    left = {event.outcome for event in events}
-    if budget != "horizon":
-        assert (left == {Outcome.RELEASED}) == (fallback == "substitute")
-    assert (Outcome.REPEATED in left) == (fallback == "repeat")
-
-
-@pytest.mark.parametrize("fallback", ["suppress", "repeat"])
-@pytest.mark.parametrize("budget", ["horizon", "horizon, capped"])
-@pytest.mark.parametrize("name", ["letters in pairs", "letters in threes"])
-def test_budgets_that_are_gone_go_the_same_way(name: str, fallback: str, budget: str) -> None:
-    plan = plan_of(name, BUDGETS[budget], on_exhausted=Fallback(fallback))
-    events = same(plan, moves(name, 9), keyed_coins)
-    silent = Outcome.REPEATED if fallback == "repeat" else Outcome.SUPPRESSED
-    assert {event.outcome for event in events} == {Outcome.RELEASED, silent}
-
-
-@pytest.mark.parametrize("name", ["letters in pairs", "order two in threes"])
-def test_beliefs_that_the_policy_misses_go_the_same_way(name: str) -> None:
-    policy = replace(policy_of(name), repair_limit=1e-12)
-    plan = plan_of(name, PerStep(SIP(0.3)), policy=policy, on_unknown=Fallback.SUBSTITUTE)
-    same(plan, moves(name, 5, "stranger"), keyed_coins)
-    space: Any = plan.space
-    solved = space._designs
-    assert solved.cache_info().misses > 0
-
-
-@pytest.mark.parametrize("method", ["randomized-response", "context-free"])
-def test_a_policy_of_one_channel_goes_the_same_way(method: str) -> None:
-    name = "letters in pairs"
-    plan = plan_of(name, BUDGETS["window"], policy=policy_of(name, method), method=Method(method))
-    same(plan, moves(name, 6), keyed_coins)
 
 
 def test_a_loss_of_histograms_goes_the_same_way() -> None:
@@ -284,24 +54,7 @@ def test_a_loss_of_histograms_goes_the_same_way() -> None:
     counts = batch_loss.histogram(setting.chain.alphabet)
     policy = compile_policy(setting.chain, counts, 1.0, width=2, steps=64, max_channels=8)
     plan = Plan(setting.chain, PerStep(SIP(0.5)), counts, 2, policy=policy)
-    same(plan, moves("letters in pairs", 6), keyed_coins)
-
-
-def test_values_may_come_as_numbers_in_an_array() -> None:
-    name = "order two in pairs"
-    plan = plan_of(name, on_unknown=Fallback.SUPPRESS)
-    one, two = (Fleet(plan, NAMES, randomness=keyed(SECRET)) for _ in range(2))
-    for values in (
-        [[0, 1], [2, 0], [1, 1], [0, 0], [2, 2]],
-        [[2, 2], [1, -1], [7, 0], [0, 1], [1, 0]],
-    ):
-        given, taken = two.step(np.array(values)), one.step(values)
-        assert list(taken) == list(given)
-        assert taken.labels() == given.labels()
-        assert taken.released.tolist() == given.released.tolist()
-    assert everything(one) == everything(two)
-    large: Any = np.array([[2**64 - 1, 0], *[[0, 1]] * 4], dtype=np.uint64)
-    assert one.step(large).outcomes[0] is Outcome.SUPPRESSED
+    same(plan, moves(plan, 6), keyed_coins)
 
 
 def test_a_stream_is_named_rightly_in_any_order() -> None:
@@ -318,8 +71,7 @@ def test_a_stream_is_named_rightly_in_any_order() -> None:
 
 
 def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
-    plan = plan_of("letters in threes")
-    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
+    fleet = Fleet(plan_of("letters in threes"), NAMES, randomness=keyed_coins())
     for _ in range(3):
         told = fleet.step(["aba", "bbb", "aab", "abb", "bab"])
         for events, charge in zip(told, told.charges.tolist(), strict=True):
@@ -328,53 +80,14 @@ def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
             assert 0 < charge[0] <= 1.5
 
 
-# Going on, and looking on ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "pause"), covered(PAIRS_AND_THREES, [0, 1, 4, 8]))
-def test_a_fleet_stored_in_mid_stream_goes_on_as_if_it_were_not(name: str, pause: int) -> None:
-    rule = {"on_unknown": Fallback.REPEAT, "on_exhausted": Fallback.SUPPRESS}
-    plan = plan_of(name, BUDGETS["window, capped"], **rule)
-    script = moves(name, 7, "stranger")
-    due, states = apart(plan, script, keyed(SECRET))
-    first = Fleet(plan, NAMES, randomness=keyed(SECRET))
-    events = together(first, script[:pause])
-    kept = everything(first)
-    read = [from_bytes(state, StreamState) for state in kept]
-    again = Fleet(plan, states=read, randomness=keyed(SECRET))
-    assert everything(again) == kept
-    assert events + together(again, script[pause:]) == due
-    assert everything(again) == [to_bytes(state) for state in states]
-
-
 def test_old_and_new_streams_stand_in_one_fleet() -> None:
     plan = plan_of("letters in pairs")
-    _, state = plan.step(plan.begin("ann"), "ab", keyed(SECRET))
-    fleet = Fleet(plan, ["bob"], states=[state], randomness=keyed(SECRET))
+    _, state = plan.step(plan.begin("ann"), "ab", keyed_coins())
+    fleet = Fleet(plan, ["bob"], states=[state], randomness=keyed_coins())
     assert list(fleet.streams) == ["ann", "bob"]
     first, second = fleet.step(["bc", "ab"])
-    assert first == plan.step(state, "bc", keyed(SECRET))[0]
-    assert second == plan.step(plan.begin("bob"), "ab", keyed(SECRET))[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "budget"),
-    covered(PAIRS_AND_THREES, ["per step", "horizon, capped", "window", "geometric"]),
-)
-def test_an_onlooker_computes_the_same_events_and_states(name: str, budget: str) -> None:
-    rule = {"on_exhausted": Fallback.REPEAT, "on_unknown": Fallback.SUBSTITUTE}
-    plan = plan_of(name, BUDGETS[budget], **rule)
-    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
-    states = {stream: plan.begin(stream) for stream in NAMES}
-    for move in moves(name, 6, "stranger"):
-        for events in together(fleet, [move]):
-            stream, told = events[0].stream, [event.released for event in events]
-            seen, states[stream] = plan.observe(states[stream], told, events[0].outcome)
-            assert seen == events
-        if not move.batches:
-            for stream in (NAMES[place] for place in move.streams):
-                _, states[stream] = plan.skip(states[stream], plan.width)
-    assert everything(fleet) == [to_bytes(states[stream]) for stream in NAMES]
+    assert first == plan.step(state, "bc", keyed_coins())[0]
+    assert second == plan.step(plan.begin("bob"), "ab", keyed_coins())[0]
 
 
 # Certificates under the exact belief -------------------------------------------------------------
@@ -460,7 +173,7 @@ WALKS = {
     ("name", "budget"), covered(list(SETTINGS), ["per step", "per step, capped", "window, capped"])
 )
 def test_every_batch_costs_at_least_its_exact_leakage(name: str, budget: str) -> None:
-    plan, pick = plan_of(name, BUDGETS[budget]), np.random.default_rng(3)
+    plan, pick = plan_of(name, budget), np.random.default_rng(3)
     for lengths in WALKS[name]:
         for _ in range(2):
             assert walk(plan, name, lengths, pick) < 1e-6
@@ -488,31 +201,12 @@ def test_the_policy_is_what_answers_whole_batches(name: str) -> None:
     state = plan.begin("s")
     batch = [plan.model.alphabet.labels[0]] * plan.width
     for _ in range(6):
-        _, state = plan.step(state, batch, keyed(SECRET))
+        _, state = plan.step(state, batch, keyed_coins())
     space: Any = plan.space
     assert space._designs.cache_info().misses == 0
 
 
 # All or nothing ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("row", [0, 2, 4])
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_strange_value_in_one_stream_changes_no_stream(row: int, place: int) -> None:
-    plan = plan_of("letters in pairs", BUDGETS["window"])
-    fleet = Fleet(plan, NAMES, randomness=keyed(SECRET))
-    first = [list(batch) for batch in ("ab", "bc", "ca", "aa", "bb")]
-    fleet.step(first)
-    before, values = everything(fleet), [list(batch) for batch in ("ba", "bb", "cc", "ac", "cb")]
-    wrong = [list(batch) for batch in values]
-    wrong[row][place] = "z"
-    with pytest.raises(UnknownSymbol) as caught:
-        fleet.step(wrong)
-    assert "z" not in str(caught.value)
-    assert everything(fleet) == before
-    fleet.step(values)
-    _, states = apart(plan, [Move(None, first), Move(None, values)], keyed(SECRET))
-    assert everything(fleet) == [to_bytes(state) for state in states]
 
 
 def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
@@ -582,29 +276,10 @@ def test_a_window_lasts_for_ever_however_batches_are_cut(lengths: tuple[int, ...
     plan = plan_of("letters in threes", Window(SIP(2.0), 4), policy=None)
     state = plan.begin("s")
     for length in lengths:
-        _, state = plan.step(state, "a" * length, keyed(SECRET))
+        _, state = plan.step(state, "a" * length, keyed_coins())
 
 
 # What it is made of ------------------------------------------------------------------------------
-
-
-def test_a_state_of_another_plan_is_refused() -> None:
-    plan = plan_of("letters in pairs")
-    for other in (
-        plan_of("letters in pairs", PerStep(SIP(0.4))),
-        plan_of("letters in pairs", policy=None),
-    ):
-        with pytest.raises(InvalidParameter, match="state must come from this model"):
-            Fleet(plan, states=[other.begin("ann")])
-
-
-@pytest.mark.parametrize("joint", [[0.0] * 9, [np.nan, *[0.125] * 8], [1.0, *[0.0] * 8], [1.0]])
-def test_a_belief_that_is_none_is_refused_and_releases_nothing(joint: list[float]) -> None:
-    plan = plan_of("letters in pairs")
-    begun = plan.begin("ann")
-    state = replace(begun, belief=replace(begun.belief, joint=np.array(joint)))
-    with np.errstate(all="ignore"), pytest.raises(InvalidParameter):
-        Fleet(plan, states=[state]).step(["ab"])
 
 
 @pytest.mark.parametrize(("size", "width"), [(2, 10), (3, 6), (8, 4), (513, 1)])
@@ -658,51 +333,20 @@ def test_a_policy_for_batches_survives_storing() -> None:
     assert read.fingerprint == policy.fingerprint
     plan = plan_of("letters in pairs", policy=read)
     assert plan.fingerprint == plan_of("letters in pairs").fingerprint
-    same(plan, moves("letters in pairs", 3), keyed_coins)
+    same(plan, moves(plan, 3), keyed_coins)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("truth", ["ab", "cc"])
 def test_outputs_follow_the_channel_and_no_neighbouring_one(truth: str) -> None:
-    from scipy import stats
-
-    count = 20_000
     plan = plan_of("letters in pairs", purpose=Purpose.SIMULATION)
     _, start = plan.observe(plan.begin("s"), "aa")
-    names = [f"s{i}" for i in range(count)]
-    fleet = Fleet(plan, states=[replace(start, stream=name) for name in names], randomness=Bulk(7))
-    told = fleet.step(np.tile([list(truth)], (count, 1)))
+    states = [replace(start, stream=f"s{i}") for i in range(COUNT)]
+    fleet = Fleet(plan, states=states, randomness=Bulk(7))
+    told = fleet.step(np.tile([list(truth)], (COUNT, 1)))
     prepared = plan.prepare(start)
     assert prepared is not None
     row = prepared.design.channel.probabilities[codes([tuple("abc".index(x) for x in truth)], 3)[0]]
     released = told.released @ np.array([3, 1])
     counts = np.array([(released == o).sum() for o in prepared.design.channel.outputs])
-    assert counts.sum() == count and len(row) > 1
-
-    def fits(shares: NDArray[np.float64]) -> float:
-        return float(stats.chisquare(counts, shares / shares.sum() * count).pvalue)
-
-    assert fits(row) > 1e-6
-    for wrong in (0.7, 1.3):
-        off = row.copy()
-        off[row.argmax()] *= wrong
-        assert fits(off) < 1e-6
-
-
-class Bulk:
-    """Seeded coins that are not tied to addresses: quick for many streams."""
-
-    simulated = True
-    addressed = False
-
-    def __init__(self, seed: int) -> None:
-        self._source = seeded(seed)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        return self._source.words(count)
-
-    def word(self) -> int:
-        return self._source.word()
-
-    def at(self, address: Address) -> Randomness:
-        return self
+    assert_drawn_from(counts, row, int(row.argmax()), (0.7, 1.3))

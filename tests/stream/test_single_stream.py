@@ -23,7 +23,7 @@ from sfumato.store import from_bytes, to_bytes
 from sfumato.stream import Outcome, StreamState
 from tests.compiled import CHAINS, plan_of, policy_of, value_loss
 from tests.grids import covered
-from tests.stream.test_fleet import BUDGETS, SECRET
+from tests.stream.fleet_scripts import BUDGETS, SECRET
 
 STEPS = 12
 PAUSE = object()
