@@ -33,6 +33,7 @@ from sfumato import (
     seeded,
 )
 from sfumato.core.budgets import Budget
+from sfumato.core.bursts import Bursts, WindowBursts
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.randomness import Address, Randomness
 from sfumato.store import from_bytes, to_bytes
@@ -141,8 +142,12 @@ class ReleaseLaws(ABC):
 
     @pytest.mark.parametrize(
         ("budget", "total", "steps"),
-        [(PerStep(SIP(0.5), LDP(0.8)), 0.5, 1), (Horizon(SIP(2.0), 6), 2.0, 6)],
-        ids=["per step", "horizon"],
+        [
+            (PerStep(SIP(0.5), LDP(0.8)), 0.5, 1),
+            (Horizon(SIP(2.0), 6), 2.0, 6),
+            (Bursts(SIP(2.0), 6, None, 3, 1.3), 2.0, 6),
+        ],
+        ids=["per step", "horizon", "bursts"],
     )
     def test_the_ledger_is_the_sum_of_the_events_and_within_the_budget(
         self, step: Any, budget: Budget, total: float, steps: int
@@ -260,7 +265,16 @@ class ReleaseLaws(ABC):
 
     # What everybody can compute ---------------------------------------------------------------
 
-    @pytest.mark.parametrize("budget", [PerStep(SIP(0.5)), Window(SIP(2.0), 4)], ids=str)
+    @pytest.mark.parametrize(
+        "budget",
+        [
+            PerStep(SIP(0.5)),
+            Window(SIP(2.0), 4),
+            Bursts(SIP(2.0), 18, LDP(3.0), 4),
+            WindowBursts(SIP(2.0), 4, None, 3),
+        ],
+        ids=str,
+    )
     def test_an_onlooker_arrives_at_the_same_events_and_states(
         self, step: Any, budget: Budget
     ) -> None:

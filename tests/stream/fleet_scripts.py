@@ -28,6 +28,7 @@ from sfumato import (
     seeded,
 )
 from sfumato.core.budgets import Budget
+from sfumato.core.bursts import Bursts, WindowBursts
 from sfumato.core.randomness import Address, Randomness
 from sfumato.store import to_bytes
 from sfumato.stream import Geometric, StreamState
@@ -47,6 +48,8 @@ BUDGETS: dict[str, Budget] = {
     "window, capped": Window(SIP(2.0), 3, LDP(2.5)),
     "geometric": Geometric(SIP(3.0), 0.7),
     "geometric, capped": Geometric(SIP(3.0), 0.7, LDP(4.0)),
+    "bursts": Bursts(SIP(4.0), 8, None, 3, 1.5),
+    "bursts in a window, capped": WindowBursts(SIP(2.0), 4, LDP(3.0), 2),
 }
 BATCH_BUDGETS: dict[str, Budget] = {
     "per step": PerStep(SIP(0.5)),
@@ -57,6 +60,8 @@ BATCH_BUDGETS: dict[str, Budget] = {
     "window, capped": Window(SIP(2.0), 5, LDP(2.4)),
     "geometric": Geometric(SIP(3.0), 0.8),
     "geometric, capped": Geometric(SIP(3.0), 0.8, LDP(4.0)),
+    "bursts": Bursts(SIP(4.0), 12, None, 4, 1.5),
+    "bursts in a window, capped": WindowBursts(SIP(3.0), 6, LDP(4.0), 5),
 }
 
 

@@ -35,6 +35,7 @@ from sfumato import (
 )
 from sfumato.core.alphabet import Label
 from sfumato.core.budgets import Budget
+from sfumato.core.bursts import Bursts, WindowBursts
 from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
 from sfumato.solver import Design
 from sfumato.solver.design_methods import design
@@ -128,6 +129,8 @@ CASES: dict[str, tuple[int, int, int, Budget, Method, bool]] = {
     "order two": (2, 5, 2, Window(SIP(2.0), 3), Method.OPTIMAL, False),
     "order two of three": (3, 4, 2, PerStep(SIP(1.0), LDP(1.5)), Method.OPTIMAL, True),
     "calibrated": (3, 4, 1, PerStep(SIP(0.7)), Method.CALIBRATED, False),
+    "bursts": (3, 6, 1, Bursts(SIP(2.0), 6, None, 3, 1.4), Method.OPTIMAL, False),
+    "bursts, order two": (2, 6, 2, WindowBursts(SIP(2.5), 4, LDP(4.0), 2), Method.OPTIMAL, False),
     "context-free": (3, 3, 2, Geometric(SIP(3.0), 0.7), Method.CONTEXT_FREE, False),
 }
 

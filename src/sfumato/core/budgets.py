@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from sfumato.core import checks, limits
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import Charge, Ledger, Ledgers, sum_up
@@ -39,15 +39,20 @@ is handed on as long as that much stays for each step to come."""
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What the next step may leak: under the model, and whatever the model (None: no cap)."""
+    """What the next step may leak: under the model, and whatever the model (None: no cap).
+
+    In a pause between bursts it may leak nothing, and yet the budget is not gone.
+    """
 
     sip: float
     ldp: float | None
+    pause: bool = False
 
     @property
     def exhausted(self) -> bool:
         """Whether the budget is gone: not even something tiny is left."""
-        return self.sip <= 0.0 or (self.ldp is not None and self.ldp <= 0.0)
+        gone = self.sip <= 0.0 or (self.ldp is not None and self.ldp <= 0.0)
+        return gone and not self.pause
 
     @property
     def useful(self) -> bool:
@@ -104,6 +109,14 @@ class _Rule(ABC):
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
 
+    def pauses(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Bools:
+        """Which of many streams are between two bursts; none, unless a rule has pauses."""
+        return np.zeros(len(which), dtype=np.bool_)
+
+    def most_at_once(self, batch: int = 1) -> float:
+        """The most that a single value, or a batch, may ever leak under the model."""
+        return self.sip.epsilon
+
 
 @dataclass(frozen=True, slots=True)
 class PerStep(_Rule):
@@ -123,6 +136,10 @@ class PerStep(_Rule):
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         return np.tile([_times(limit, values) for limit in self.limits], (len(which), 1))
+
+    def most_at_once(self, batch: int = 1) -> float:
+        """The most that a single value, or a batch, may ever leak under the model."""
+        return self.sip.epsilon * batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +165,7 @@ class Horizon(_Rule):
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         left = (self.steps - ledgers.counts[which])[:, None]
-        whole = _all_left(self.limits, ledgers.spent[which])
+        whole = all_left(self.limits, ledgers.spent[which])
         share = whole / np.maximum(left, 1) * values
         share = np.where((left <= values) | np.isinf(share), whole, np.nextafter(share, 0.0))
         return np.where((left > 0) | np.isinf(share), share, 0.0)
@@ -214,12 +231,18 @@ class Window(_Rule):
                 # Empty places hold 0: they add nothing, and bound no more than the last charge did.
                 spent = sum_up(spent, ledgers.recent[which, -back])
                 kept = _reserve(self.width - back - values, values, each)
-                bound = np.minimum(bound, _all_left(limits, spent) - kept)
+                bound = np.minimum(bound, all_left(limits, spent) - kept)
             left_over = each * known - spent
             beyond = np.minimum(0.0, each * (known + values - 1) - spent)
             wish = each * values + np.where(left_over > 0, left_over, beyond) / batches
             share = np.maximum(0.0, np.minimum(np.maximum(wish, FLOOR * each * values), bound))
         return np.where(np.isinf(limits), np.inf, share)
+
+    def most_at_once(self, batch: int = 1) -> float:
+        """Its even share, and an even part of the shares of a window that told nothing."""
+        total, batches = self.sip.epsilon, _batches_within(self.width, batch)
+        each = total / batches / batch
+        return min(total, (each * batch + each * (self.width - 1) / batches) * (1 + 1e-12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,29 +263,14 @@ class Geometric(_Rule):
         checks.proper_fraction("ratio", self.ratio)
 
     def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
-        return (1 - self.ratio**values) * _left(limit, part(ledger))
+        return (1 - self.ratio**values) * what_is_left(limit, part(ledger))
 
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
-        return (1 - self.ratio**values) * _all_left(self.limits, ledgers.spent[which])
+        return (1 - self.ratio**values) * all_left(self.limits, ledgers.spent[which])
 
 
 Budget = PerStep | Horizon | Window | Geometric
-
-
-def most_at_once(budget: Budget, batch: int = 1) -> float:
-    """The most that a single value, or a batch, may ever leak under the model."""
-    total = budget.sip.epsilon
-    match budget:
-        case PerStep():
-            return total * batch
-        case Window():
-            # Its even share, and an even part of the shares of a window that told nothing.
-            batches = _batches_within(budget.width, batch)
-            each = total / batches / batch
-            return min(total, (each * batch + each * (budget.width - 1) / batches) * (1 + 1e-12))
-        case Horizon() | Geometric():
-            return total
 
 
 def as_budget(budget: Budget | SIP) -> Budget:
@@ -270,14 +278,15 @@ def as_budget(budget: Budget | SIP) -> Budget:
     return PerStep(budget) if isinstance(budget, SIP) else budget
 
 
-def _all_left(totals: Floats, spent: Floats) -> Floats:
-    """`_left` for many streams."""
+def all_left(totals: Floats, spent: Floats) -> Floats:
+    """`what_is_left` for many streams."""
     with np.errstate(invalid="ignore"):
         left = np.maximum(0.0, totals - spent - 8 * UNIT * totals)
     return np.where((spent == 0.0) | np.isinf(totals), totals, left)
 
 
-def _left(total: float, spent: float) -> float:
+def what_is_left(total: float, spent: float) -> float:
+    """What a total leaves after what was spent."""
     # A few units less, so that the sum in a ledger, rounded up, stays within the total.
     return max(0.0, total - spent - 8 * UNIT * total) if spent else total
 
@@ -293,8 +302,8 @@ def _even_share(total: float, spent: float, steps_left: int, values: int) -> flo
     if steps_left <= 0:
         return 0.0
     if steps_left <= values:
-        return _left(total, spent)
-    return math.nextafter(_left(total, spent) / steps_left * values, 0.0)
+        return what_is_left(total, spent)
+    return math.nextafter(what_is_left(total, spent) / steps_left * values, 0.0)
 
 
 def _batches_within(width: int, values: int) -> int:
@@ -318,7 +327,7 @@ def _window_share(
     for back, charge in enumerate(reversed(recent), start=1):
         spent = add_up(spent, charge)
         kept = _reserve(width - back - values, longest, each)
-        bound = min(bound, _left(total, spent) - kept)
+        bound = min(bound, what_is_left(total, spent) - kept)
     left_over = each * len(recent) - spent
     # Batches of the last `width - 1` values may have begun before them.
     beyond = min(0.0, each * (len(recent) + longest - 1) - spent)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from sfumato.core.account import Account as Account
     from sfumato.core.belief import Belief as Belief
     from sfumato.core.budgets import Geometric as Geometric
+    from sfumato.core.bursts import Bursts as Bursts
+    from sfumato.core.bursts import WindowBursts as WindowBursts
     from sfumato.core.events import Outcome as Outcome
     from sfumato.core.information_leakage import batch_leakage as batch_leakage
     from sfumato.core.information_leakage import information_leakage as information_leakage

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
-from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window, most_at_once
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
 from sfumato.core.guarantees import SIP
 from sfumato.core.numerics import up
 from sfumato.models.markov import MarkovChain
@@ -105,7 +105,7 @@ def _by_forgetting(
     if known is None or math.isinf(amount):
         return math.inf
     width = budget.width if isinstance(budget, Window) else 1
-    most = min(most_at_once(budget, batch), amount * batch)
+    most = min(budget.most_at_once(batch), amount * batch)
     earlier, later = _earlier(known, most, width, batch), _later(known, most, width, batch)
     own = batch if isinstance(budget, PerStep) else 1
     if length is None:

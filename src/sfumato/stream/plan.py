@@ -160,7 +160,7 @@ class Plan:
         """What the next step may leak: what the budget says, and at most the policy's part."""
         # A window must know how long batches can get, to leave room for those to come.
         due = self.budget.allowance(ledger, values, self.width)
-        if self.policy is None:
+        if self.policy is None or due.pause:
             return due
         sip, ldp = self.policy.allowed
         cap = ldp if due.ldp is None else min(due.ldp, ldp)
