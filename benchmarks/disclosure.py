@@ -16,7 +16,7 @@ from scipy.ndimage import uniform_filter
 from sfumato.core.randomness import secure
 from sfumato.record.attack.bayes_attack import bayes_disclosure
 from sfumato.record.coupling.joint_mixture import JointMixture
-from sfumato.record.published_noise import lattice_steps, noise_of, paper_response
+from sfumato.record.published_noise import lattice_steps, noise_of, published
 
 Floats = NDArray[np.float64]
 ACCURACY, SIGMA, WIDTH = 2.0, 6.0, 5
@@ -89,7 +89,7 @@ def main() -> None:
 
         def publish() -> Floats:
             words = coins.words(ROWS * noise.words).reshape(ROWS, noise.words)  # noqa: B023
-            return paper_response(noise, values, steps, words)  # noqa: B023
+            return published(noise, values, steps, words)  # noqa: B023
 
         ours, _ = seconds(publish)
         print(f"| {shape} | {ROWS / ours:,.0f} | {ROWS / bare:,.0f} | {ours / bare:.3g} |")

@@ -20,11 +20,11 @@ from tests.oracles.disclosure import (
     plane_disclosure,
     plane_noise,
 )
+from tests.record.noises import shells
 
 from sfumato.record.attack.bayes_attack import bayes_disclosure
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of
-from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import VectorNoise
 
 RING = [(0.9, 1.0, 1.0)]
@@ -50,7 +50,7 @@ Case = tuple[str, JointMixture, VectorNoise, float, float]
 def named(kind: str, sigma: float, size: int) -> VectorNoise:
     """A noise by name, or a thin ring."""
     if kind == "ring":
-        return RoundNoise.shells(np.full(size, sigma), [0.9, 1.0], [1.0])
+        return shells(np.full(size, sigma), [0.9, 1.0], [1.0])
     return noise_of(kind, sigma, size)
 
 

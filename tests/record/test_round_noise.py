@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.randomness import seeded
 from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import Kind, ProductNoise
 from tests.oracles.disclosure import share_in_ball
+from tests.record import noises
+from tests.record.noises import coins
 
 Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 
 SHELLS = {
     "ball": ([0.0, 1.0], [1.0]),
@@ -37,7 +37,7 @@ def volume(dimension: int, radius: float = 1.0) -> float:
 
 
 def shells(name: str, sigma: Any) -> RoundNoise:
-    return RoundNoise.shells(sigma, *SHELLS[name])
+    return noises.shells(sigma, *SHELLS[name])
 
 
 def density(noise: RoundNoise, offsets: Floats) -> Floats:
@@ -60,10 +60,6 @@ def sample(noise: RoundNoise, rng: np.random.Generator, rows: int) -> Floats:
     inner, outer = noise.edges[shell], noise.edges[shell + 1]
     radii = (inner**size + rng.random(rows) * (outer**size - inner**size)) ** (1 / size)
     return noise.sigma * ways * radii[:, None]
-
-
-def coins(noise: RoundNoise, rows: int, seed: int = 3) -> Words:
-    return seeded(seed).words(rows * noise.words).reshape(rows, noise.words)
 
 
 # The ball of the paper, mended --------------------------------------------------------------------
@@ -198,20 +194,7 @@ def test_boxes_in_the_plane_agree_with_a_grid(name: str, rng: np.random.Generato
 
 
 @pytest.mark.parametrize("name", list(SHELLS))
-def test_boxes_in_space_agree_with_a_grid(name: str, rng: np.random.Generator) -> None:
-    noise = shells(name, [1.0, 2.0, 0.5])
-    half = np.array([0.6, 0.9, 0.3])
-    centres = rng.normal(size=(4, 3)) * noise.sigma
-    steps = (np.arange(80) + 0.5) / 40 - 1
-    for centre, found in zip(centres, noise.box_masses(centres, half), strict=True):
-        axes = [centre[k] + half[k] * steps for k in range(3)]
-        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        brute = float(density(noise, points).mean() * 8 * half.prod())
-        assert found == pytest.approx(brute, rel=0.02, abs=3e-4)
-
-
-@pytest.mark.parametrize("name", list(SHELLS))
-@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("dimension", [1, 2])
 def test_the_box_at_0_is_one_of_the_boxes(name: str, dimension: int) -> None:
     noise = shells(name, np.linspace(1.0, 2.0, dimension))
     half = np.linspace(0.5, 1.4, dimension)
@@ -223,9 +206,6 @@ def test_the_box_at_0_is_one_of_the_boxes(name: str, dimension: int) -> None:
     ("name", "dimension", "eps"),
     [
         *((name, size, eps) for name in SHELLS for size in (1, 2) for eps in (0.05, 0.4, 1.5)),
-        *((name, 3, eps) for name in ("ball", "falling") for eps in (0.05, 0.4, 1.5)),
-        ("ring", 3, 1.5),
-        pytest.param("ring", 3, 0.4, marks=pytest.mark.slow),
     ],
 )
 def test_no_box_anywhere_has_more_and_one_has_nearly_as_much(
@@ -233,7 +213,7 @@ def test_no_box_anywhere_has_more_and_one_has_nearly_as_much(
 ) -> None:
     noise = shells(name, np.linspace(1.0, 2.0, dimension))
     half = eps * np.linspace(1.0, 1.5, dimension)
-    rows = 4_000 if dimension < 3 else 1_000
+    rows = 4_000
     # Anywhere, on the way to the edges, with sides on edges, and along the axes and diagonals.
     centres = rng.uniform(0, 1.1 * noise.edges[-1], size=(rows, dimension)) * noise.sigma
     ways = np.abs(rng.normal(size=(rows, dimension)))
@@ -256,8 +236,7 @@ def test_no_box_anywhere_has_more_and_one_has_nearly_as_much(
         assert found.max() <= largest * (1 + 1e-12)
         top = max(top, float(found.max()))
         best, spread = np.concatenate([best, near])[np.argsort(found)[-20:] + len(best)], spread / 2
-    # In three dimensions a thin ring has too many boxes that are nearly best to refine them all.
-    assert largest <= {1: 1.005, 2: 1.02, 3: 1.15}[dimension] * top
+    assert largest <= {1: 1.005, 2: 1.02}[dimension] * top
 
 
 def test_a_ring_is_not_judged_by_the_box_at_0() -> None:
@@ -268,13 +247,9 @@ def test_a_ring_is_not_judged_by_the_box_at_0() -> None:
     assert shells("falling", [1.0, 1.0]).falling
 
 
-def test_boxes_of_four_axes_elsewhere_are_refused_or_right(rng: np.random.Generator) -> None:
-    noise = RoundNoise.ball(np.ones(4))
-    try:
-        found = noise.box_masses(np.array([[0.0, 0.0, 0.0, 50.0]]), 1.0)[0]
-    except InvalidParameter:
-        return
-    assert found == 0
+def test_boxes_of_three_axes_elsewhere_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="centres"):
+        RoundNoise.ball(np.ones(3)).box_masses(np.array([[0.0, 0.0, 50.0]]), 1.0)
 
 
 # Samplers -----------------------------------------------------------------------------------------
@@ -360,21 +335,19 @@ def test_any_mixture_of_extreme_words_gives_a_number(words: list[int]) -> None:
         [0.0, 1.0, 2.0, 3.0],
     ],
 )
-@pytest.mark.parametrize("make", [RoundNoise, RoundNoise.shells])
-def test_bad_edges_are_refused_by_name(make: Any, edges: Any) -> None:
+def test_bad_edges_are_refused_by_name(edges: Any) -> None:
     masses = [1.0] if edges is None or len(edges) < 3 else [0.5, 0.5]
     with pytest.raises(InvalidParameter) as refusal:
-        make(np.array([1.0]), edges, masses)
+        RoundNoise(np.array([1.0]), edges, np.array(masses))
     assert refusal.value.name in ("edges", "masses")
 
 
 @pytest.mark.parametrize(
     "masses", [[0.5, 0.4], [-0.1, 1.1], [math.nan, 1.0], [], [1.0], [[0.5, 0.5]], ["x", "y"], None]
 )
-@pytest.mark.parametrize("make", [RoundNoise, RoundNoise.shells])
-def test_bad_masses_are_refused_by_name(make: Any, masses: Any) -> None:
+def test_bad_masses_are_refused_by_name(masses: Any) -> None:
     with pytest.raises(InvalidParameter) as refusal:
-        make(np.array([1.0]), np.array([0.0, 1.0, 2.0]), masses)
+        RoundNoise(np.array([1.0]), np.array([0.0, 1.0, 2.0]), masses)
     assert refusal.value.name == "masses"
 
 
@@ -386,11 +359,10 @@ def test_edges_that_give_another_deviation_are_refused() -> None:
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.nan, [1.0] * 17, []])
 def test_bad_deviations_are_refused_by_name(sigma: Any) -> None:
-    for make in (RoundNoise.ball, lambda s: RoundNoise.shells(s, [0.0, 1.0], [1.0])):
-        with pytest.raises(InvalidParameter, match="sigma"):
-            make(sigma)
+    with pytest.raises(InvalidParameter, match="sigma"):
+        RoundNoise.ball(sigma)
 
 
-def test_a_ring_of_four_dimensions_says_why_it_cannot_be_judged() -> None:
+def test_a_ring_of_three_dimensions_says_why_it_cannot_be_judged() -> None:
     with pytest.raises(InvalidParameter, match="masses"):
-        shells("ring", np.ones(4)).largest_box(0.5)
+        shells("ring", np.ones(3)).largest_box(0.5)

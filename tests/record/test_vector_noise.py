@@ -22,9 +22,9 @@ from sfumato.record.vector_noise import (
     axis_scales,
     uniforms,
 )
+from tests.record.noises import coins, correlated
 
 Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 
 KINDS = list(Kind)
 FROZEN: dict[Kind, Callable[[float], Any]] = {
@@ -34,10 +34,6 @@ FROZEN: dict[Kind, Callable[[float], Any]] = {
 }
 EXTREME = [0, 1, 2**11 - 1, 2**11, 2**63 - 1, 2**63, 2**63 + 2**11, 2**64 - 2**11, 2**64 - 1]
 DRAWS = 20_000
-
-
-def coins(noise: ProductNoise | CorrelatedNoise, rows: int, seed: int = 7) -> Words:
-    return seeded(seed).words(rows * noise.words).reshape(rows, noise.words)
 
 
 def fits(drawn: Floats, law: Any) -> float:
@@ -132,7 +128,7 @@ def test_uniform_noise_has_the_box_of_the_errata() -> None:
 @pytest.mark.parametrize("rho", [-0.95, -0.3, 0.0, 0.6, 0.999, 1 - 1e-7])
 @pytest.mark.parametrize("half", [(0.01, 0.02), (1.0, 2.0), (0.3, 9.0), (30.0, 60.0)])
 def test_a_correlated_pair_agrees_with_quadrature(rho: float, half: tuple[float, float]) -> None:
-    noise = CorrelatedNoise.of([1.0, 2.0], [[1.0, rho], [rho, 1.0]])
+    noise = CorrelatedNoise(np.array([1.0, 2.0]), np.array([[1.0, rho], [rho, 1.0]]))
     rest = math.sqrt(1 - rho**2)
 
     def slice_at(x: float) -> float:
@@ -151,7 +147,7 @@ def test_a_correlated_pair_agrees_with_quadrature(rho: float, half: tuple[float,
 def test_correlated_boxes_agree_with_scipy(size: int, rng: np.random.Generator) -> None:
     factor = rng.normal(size=(size, size))
     covariance = factor @ factor.T + 0.3 * np.eye(size)
-    noise, half = CorrelatedNoise(covariance), np.linspace(0.8, 2.5, size)
+    noise, half = correlated(covariance), np.linspace(0.8, 2.5, size)
     law = stats.multivariate_normal(np.zeros(size), covariance, seed=3)
     exact = law.cdf(half, lower_limit=-half)
     assert noise.box_mass(half) == pytest.approx(exact, rel=3e-3)
@@ -169,7 +165,7 @@ def test_an_equicorrelated_box_agrees_with_one_integral(size: int) -> None:
         return float(stats.norm.pdf(z) * inside**size)
 
     exact = integrate.quad(given_the_common_part, -9, 9, epsabs=1e-13)[0]
-    noise = CorrelatedNoise(rho + (1 - rho) * np.eye(size))
+    noise = correlated(rho + (1 - rho) * np.eye(size))
     assert noise.box_mass(half) == pytest.approx(exact, rel=1e-4)
     assert exact <= noise.largest_box(half) <= exact * 1.001
 
@@ -177,7 +173,7 @@ def test_an_equicorrelated_box_agrees_with_one_integral(size: int) -> None:
 def test_without_correlation_it_is_independent_noise() -> None:
     sigma, half = np.array([1.0, 2.0, 0.5]), [0.4, 3.0, 0.6]
     apart = ProductNoise(Kind.GAUSSIAN, sigma)
-    noise = CorrelatedNoise.of(sigma, np.eye(3))
+    noise = CorrelatedNoise(sigma, np.eye(3))
     assert noise.box_mass(half) == pytest.approx(apart.box_mass(half), rel=1e-5)
     assert np.allclose(noise.axis_mass(1, -1.0, 2.0), apart.axis_mass(1, -1.0, 2.0))
     assert noise.sigma == pytest.approx(sigma)
@@ -202,7 +198,7 @@ def test_draws_follow_their_law_and_no_other(kind: Kind, wrong: float) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("rho", [-0.9, 0.0, 0.5])
 def test_correlated_draws_are_normal_along_every_direction(rho: float) -> None:
-    noise = CorrelatedNoise.of([1.0, 3.0], [[1.0, rho], [rho, 1.0]])
+    noise = CorrelatedNoise(np.array([1.0, 3.0]), np.array([[1.0, rho], [rho, 1.0]]))
     drawn = noise.draw(coins(noise, DRAWS))
     for direction in ([1.0, 0.0], [0.0, 1.0], [3.0, 1.0], [3.0, -1.0]):
         spread = math.sqrt(float(np.array(direction) @ noise.covariance @ direction))
@@ -234,8 +230,7 @@ def test_uniforms_are_symmetric() -> None:
 @pytest.mark.parametrize("kind", [*KINDS, None])
 def test_extreme_words_give_finite_noise(kind: Kind | None, word: int) -> None:
     sigma = np.array([1.0, 2.0])
-    correlated = CorrelatedNoise.of(sigma, [[1.0, 0.5], [0.5, 1.0]])
-    noise = correlated if kind is None else ProductNoise(kind, sigma)
+    noise = correlated([[1.0, 1.0], [1.0, 4.0]]) if kind is None else ProductNoise(kind, sigma)
     assert np.isfinite(noise.draw(np.full((1, 2), word, dtype=np.uint64))).all()
 
 
@@ -255,7 +250,7 @@ def test_fingerprints_tell_noises_apart() -> None:
     noises = [ProductNoise(kind, sigma) for kind in KINDS]
     noises.append(ProductNoise(Kind.UNIFORM, np.array([2.0, 1.0])))
     prints = {noise.fingerprint for noise in noises}
-    prints.add(CorrelatedNoise.of(sigma, np.eye(2)).fingerprint)
+    prints.add(CorrelatedNoise(sigma, np.eye(2)).fingerprint)
     assert len(prints) == 5
 
 
@@ -296,7 +291,7 @@ def test_an_unknown_kind_is_refused() -> None:
 def test_bad_boxes_are_refused_by_name(half: Any) -> None:
     for noise in (
         ProductNoise(Kind.LAPLACE, np.array([1.0, 1.0])),
-        CorrelatedNoise.of([1.0, 1.0], np.eye(2)),
+        correlated(np.eye(2)),
     ):
         for ask in (noise.box_mass, noise.largest_box):
             with pytest.raises(InvalidParameter, match="half"):
@@ -318,11 +313,11 @@ def test_bad_boxes_are_refused_by_name(half: Any) -> None:
 )
 def test_bad_correlations_are_refused_by_name(correlation: Any) -> None:
     with pytest.raises(InvalidParameter) as refusal:
-        CorrelatedNoise.of([1.0, 1.0], correlation)
+        CorrelatedNoise(np.ones(2), correlation)
     assert refusal.value.name == "correlation"
 
 
 def test_bad_covariances_are_refused() -> None:
     for bad in (-np.eye(2), np.zeros((2, 2)), np.ones((2, 3)), np.eye(17)):
         with pytest.raises(InvalidParameter):
-            CorrelatedNoise(bad)
+            CorrelatedNoise(np.ones(len(bad)), bad)

@@ -324,7 +324,7 @@ BASE = {
     "lattice": Lattice(0.0, 10.0, 11),
     "ball": RoundNoise.ball(np.ones(2)),
     "uniform": ProductNoise(Kind.UNIFORM, np.ones(2)),
-    "correlated": CorrelatedNoise.of([1.0, 2.0], [[1.0, 0.6], [0.6, 1.0]]),
+    "correlated": CorrelatedNoise(np.array([1.0, 2.0]), np.array([[1.0, 0.6], [0.6, 1.0]])),
 }
 
 OTHERS: dict[type, list[Any]] = {

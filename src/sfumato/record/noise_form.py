@@ -32,6 +32,23 @@ class NoiseForm(NamedTuple):
     heights: Floats
     reach: Floats
 
+    @classmethod
+    def of(
+        cls,
+        kind: int,
+        scale: Floats,
+        height: float,
+        *,
+        precision: Floats | None = None,
+        reach: Floats | None = None,
+    ) -> NoiseForm:
+        """A noise without shells; uncorrelated and without end unless said otherwise."""
+        size = scale.size
+        flat = np.zeros((size, size)) if precision is None else precision
+        far = np.full(size, np.inf) if reach is None else reach
+        # Copies: numba compiles another loop for arrays that are read-only.
+        return cls(kind, np.array(scale), flat, np.zeros(1), np.array([height]), far)
+
 
 @njit(cache=True)
 def noise_at(off: Floats, noise: NoiseForm) -> float:

@@ -139,7 +139,7 @@ class RecordSpec:
         matrix = checks.numbers("correlation", self.correlation)
         if matrix.ndim == 0:
             matrix = np.where(np.eye(scales.size, dtype=bool), 1.0, matrix)
-        return CorrelatedNoise.of(scales, matrix)
+        return CorrelatedNoise(scales, matrix)
 
     def _beside(self) -> PassThrough:
         """Kept columns; one that names the rows does only that, by declaration."""

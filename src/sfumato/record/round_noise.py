@@ -26,6 +26,7 @@ from sfumato.record.round_boxes import ball_volume, box_in_ball, centred_share
 from sfumato.record.vector_noise import (
     ROUNDED_UP,
     Kind,
+    VectorNoise,
     Words,
     axis_scales,
     grid_points,
@@ -33,11 +34,12 @@ from sfumato.record.vector_noise import (
     uniforms,
 )
 
-_PRECISE = 1e-6
+_PRECISE, _CONVOLVED = 1e-6, 1e-5
+"""What boxes in balls may be off by, as a part: in closed form, and by convolution (4e-6 seen)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RoundNoise:
+class RoundNoise(VectorNoise):
     r"""Noise whose density depends on the distance from 0 alone, constant on each of some shells.
 
     Attributes:
@@ -76,24 +78,6 @@ class RoundNoise:
         scales = axis_scales("sigma", sigma)
         return cls(scales, np.array([0.0, math.sqrt(scales.size + 2)]), np.array([1.0]))
 
-    @classmethod
-    def shells(cls, sigma: ArrayLike, edges: ArrayLike, masses: ArrayLike) -> RoundNoise:
-        """From shells in any unit: they are scaled to the deviations asked for."""
-        scales = axis_scales("sigma", sigma)
-        radii, shares = (
-            _radii(edges),
-            checks.probabilities("masses", checks.numbers("masses", masses)),
-        )
-        if shares.size != radii.size - 1:
-            raise InvalidParameter("masses", shares.size, f"be {radii.size - 1}, one a shell")
-        squared = float(shares @ _mean_squares(radii, scales.size))
-        return cls(scales, radii * math.sqrt(scales.size / squared), shares)
-
-    @property
-    def covariance(self) -> Floats:
-        """Covariance of the axes."""
-        return np.asarray(np.diag(self.sigma**2), dtype=np.float64)
-
     @property
     def words(self) -> int:
         """One word an axis for the direction, one for the shell, one for the place in it."""
@@ -123,7 +107,7 @@ class RoundNoise:
         return min(float(self.heights @ np.diff(inside)), 1.0)
 
     def box_masses(self, centres: Floats, half: ArrayLike) -> Floats:
-        """Probability of boxes around some points; up to three axes."""
+        """Probability of boxes around some points; one or two axes."""
         widths = axis_scales("half", half, self.sigma.size) / self.sigma
         places = centres / self.sigma
         inside = [box_in_ball(places - widths, places + widths, edge) for edge in self.edges]
@@ -133,13 +117,13 @@ class RoundNoise:
         """Largest probability of any box of this size, rounded up."""
         widths = axis_scales("half", half, self.sigma.size)
         if self.falling:
-            fits = (
-                float((widths / self.sigma) @ (widths / self.sigma))
-                <= self.edges[1] ** 2 * ROUNDED_UP
-            )
-            return min(self.box_mass(widths) * (ROUNDED_UP if fits else 1 + _PRECISE), 1.0)
-        if self.sigma.size > 3:
-            rule = "fall with the distance in more than three dimensions"
+            share = widths / self.sigma
+            if float(share @ share) <= self.edges[1] ** 2 * ROUNDED_UP:  # the box fits
+                return min(self.box_mass(widths) * ROUNDED_UP, 1.0)
+            slack = _PRECISE if widths.size <= 2 else _CONVOLVED
+            return min(self.box_mass(widths) * (1 + slack), 1.0)
+        if self.sigma.size > 2:
+            rule = "fall with the distance in more than two dimensions"
             raise InvalidParameter("masses", self.masses.size, rule)
         return _largest_round_box(self, widths)
 
@@ -197,9 +181,10 @@ def _mean_squares(edges: Floats, dimension: int) -> Floats:
     return np.asarray(dimension / (dimension + 2) * np.diff(up) / np.diff(volume))
 
 
-_CELLS = {1: 400, 2: 24, 3: 10}
-_CLOSE = {1: 1e-6, 2: 2e-4, 3: 2e-3}
-_LEVELS, _MOST_KEPT = 12, 20_000
+_CELLS, _CLOSE = {1: 400, 2: 24}, {1: 1e-6, 2: 2e-4}
+"""Cells of centres along an axis to begin with, and the part of the bound that may stay open."""
+_LEVELS, _MOST_CELLS = 12, 20_000
+"""Halvings of cells, and how many are looked at together: beyond them the bound is what it is."""
 
 
 def _largest_round_box(noise: RoundNoise, half: Floats) -> float:
@@ -219,10 +204,10 @@ def _largest_round_box(noise: RoundNoise, half: Floats) -> float:
         least = noise.box_masses(centres, half)
         most = np.minimum(noise.box_masses(centres, half + 0.5 * spans), densest)
         best, bound = max(best, float(least.max())), float(most.max())
-        kept = most > best * (1 + 0.5 * close)
-        if bound <= best * (1 + close) or np.count_nonzero(kept) > _MOST_KEPT:
+        open_cells = most > best * (1 + 0.5 * close)
+        if bound <= best * (1 + close) or np.count_nonzero(open_cells) > _MOST_CELLS:
             break
         spans = 0.5 * spans
         moves = grid_points([np.array([-0.5, 0.5])] * len(half)) * spans
-        centres = (centres[kept][:, None, :] + moves).reshape(-1, len(half))
+        centres = (centres[open_cells][:, None, :] + moves).reshape(-1, len(half))
     return min(bound * (1 + _PRECISE), 1.0)

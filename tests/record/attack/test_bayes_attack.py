@@ -24,7 +24,6 @@ from sfumato.record.attack.bayes_attack import (
 )
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of
-from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import CorrelatedNoise, VectorNoise
 from tests.oracles.disclosure import (
     Line,
@@ -38,6 +37,7 @@ from tests.oracles.disclosure import (
     plane_disclosure,
     plane_noise,
 )
+from tests.record.noises import shells
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def made(name: str, sigma: Any) -> VectorNoise:
             masses.append(0.0)
         edges.append(outer)
         masses.append(mass)
-    return RoundNoise.shells(sigma, edges, masses)
+    return shells(sigma, edges, masses)
 
 
 def oracle_of(name: str, sigma: float) -> LineNoise:
@@ -217,7 +217,7 @@ def test_intervals_hold_the_truth() -> None:
 
 def test_correlated_noise_agrees_with_brute_force() -> None:
     plane = PLANES["mixture"]
-    noise = CorrelatedNoise.of([1.0, 0.7], [[1.0, 0.8], [0.8, 1.0]])
+    noise = CorrelatedNoise(np.array([1.0, 0.7]), np.array([[1.0, 0.8], [0.8, 1.0]]))
     shape = plane_noise("gaussian", (1.0, 0.7), rho=0.8)
     exact = plane_disclosure(plane, shape, (0.4, 0.4), cells=110, told=40)
     assert bayes_disclosure(flat(plane), noise, 0.4).delta == pytest.approx(exact, rel=0.02)
@@ -479,7 +479,7 @@ def test_a_mirrored_attribute_is_as_hard_to_find(name: str) -> None:
 def test_strongly_correlated_noise_of_many_axes() -> None:
     """Two equal components are one normal, which has a closed form."""
     size = 4
-    noise = CorrelatedNoise(0.1 * np.eye(size) + 0.9)
+    noise = CorrelatedNoise(np.ones(size), 0.1 * np.eye(size) + 0.9)
     one = JointMixture.normal(np.zeros(size), np.eye(size))
     twice = JointMixture([0.5, 0.5], np.zeros((2, size)), [np.eye(size)] * 2)
     found = bayes_disclosure(twice, noise, 1.0, precision=0.05)

@@ -25,7 +25,7 @@ from sfumato.record.coupling.coupled_prior import CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling, Interval
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of
-from sfumato.record.round_noise import RoundNoise
+from tests.record.noises import shells
 
 Floats = NDArray[np.float64]
 SLOW = pytest.mark.slow
@@ -336,7 +336,7 @@ def test_the_bound_of_the_paper_fails_where_an_equation_narrows_a_domain() -> No
 
 
 def test_rates_of_noise_that_peaks_away_from_0_are_the_largest_and_not_the_middle() -> None:
-    ring = RoundNoise.shells([1.0], [0.0, 0.9, 1.0], [0.05, 0.95])
+    ring = shells([1.0], [0.0, 0.9, 1.0], [0.05, 0.95])
     prior = CoupledPrior.of(["a"], [], domains={"a": (-100.0, 100.0)})
     with mock.patch.object(paper_rates, "attacked_rows", return_value=np.array([[0.0]])):
         found = disclosure_rates(prior, ring, 0.03)

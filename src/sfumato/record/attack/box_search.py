@@ -99,8 +99,7 @@ class BoxSearch:
 
 def unlimited(size: int) -> NoiseForm:
     """Noise so wide that what is published tells nothing."""
-    flat, far = np.zeros((size, size)), np.full(size, np.inf)
-    return NoiseForm(UNIFORM, np.ones(size), flat, np.zeros(1), np.ones(1), far)
+    return NoiseForm.of(UNIFORM, np.ones(size), 1.0)
 
 
 def _nodes(size: int, power: int, seed: int) -> Floats:
