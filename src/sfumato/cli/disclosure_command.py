@@ -12,6 +12,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import print_json, progress, say
 from sfumato.cli.disclosure_text import tell, tell_published
+from sfumato.cli.shared_options import taking
 from sfumato.cli.table_output import (
     check_files,
     check_picture,
@@ -26,62 +27,65 @@ if TYPE_CHECKING:
     from sfumato.record.publish import PublishCertificate, Published
     from sfumato.record.record_spec import RecordSpec
 
-Columns = Annotated[str, typer.Option("--columns", "-c", help="The columns to publish: a,b,c.")]
-Accuracy = Annotated[
-    str, typer.Option(help="How near an attacker must come: one number, or one a column: 2,5.")
-]
-Sigma = Annotated[
-    str | None,
-    typer.Option(help="Standard deviation of the noise: one number, or one a column."),
-]
-Noise = Annotated[str, typer.Option(help="uniform, ball, gaussian, laplace or best.")]
-Coupling = Annotated[
-    str,
-    typer.Option(
-        help="What the attacker knows: the joint density of the columns, learnt from --history or "
-        "the table as a mixture of normals, one normal (gaussian) or a kernel density; an equation "
-        '"b = 2*a", or "b ~ a" for a polynomial that is fitted, several with ; between; or none: '
-        "an attacker who has never seen such a table, whom a blind guess may beat."
-    ),
-]
-Degree = Annotated[int, typer.Option(help="Of polynomials that are fitted.")]
-Domain = Annotated[
-    list[str] | None,
-    typer.Option("--domain", help="COLUMN=LOW:HIGH, known to everybody; repeat for several."),
-]
-Target = Annotated[
-    float | None,
-    typer.Option(help="Find the least noise with which the attacker succeeds at most so often."),
-]
-Attacker = Annotated[
-    float | None,
-    typer.Option(
-        "--attacker-bound",
-        help="With --noise best: an attacker who knows the coupling succeeds at most so often, and "
-        "one who knows nothing as rarely as can be.",
-    ),
-]
-Correlation = Annotated[
-    float | None,
-    typer.Option(help="Of any two columns of the noise; with --noise gaussian."),
-]
-History = Annotated[str | None, typer.Option(help="Public records to learn the coupling from.")]
 
-Keep = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns that leave as they are: town,school. Attackers know them, so delta is that "
-        "of the group of equal values of them in which attackers do best."
-    ),
-]
+def _asked(
+    columns: Annotated[str, typer.Option("--columns", "-c", help="The columns to publish: a,b,c.")],
+    accuracy: Annotated[
+        str, typer.Option(help="How near an attacker must come: one number, or one a column: 2,5.")
+    ],
+    sigma: Annotated[
+        str | None,
+        typer.Option(help="Standard deviation of the noise: one number, or one a column."),
+    ] = None,
+    noise: Annotated[str, typer.Option(help="uniform, ball, gaussian, laplace or best.")] = "ball",
+    coupling: Annotated[
+        str,
+        typer.Option(
+            help="What the attacker knows: the joint density of the columns, learnt from --history "
+            "or the table as a mixture of normals, one normal (gaussian) or a kernel density; an "
+            'equation "b = 2*a", or "b ~ a" for a polynomial that is fitted, several with ; '
+            "between; or none: an attacker who has never seen such a table, whom a blind guess may "
+            "beat."
+        ),
+    ] = "mixture",
+    target_delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Find the least noise with which the attacker succeeds at most so often."
+        ),
+    ] = None,
+    attacker: Annotated[
+        float | None,
+        typer.Option(
+            "--attacker-bound",
+            help="With --noise best: an attacker who knows the coupling succeeds at most so often, "
+            "and one who knows nothing as rarely as can be.",
+        ),
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(help="Of any two columns of the noise; with --noise gaussian."),
+    ] = None,
+    domain: Annotated[
+        list[str] | None,
+        typer.Option("--domain", help="COLUMN=LOW:HIGH, known to everybody; repeat for several."),
+    ] = None,
+    degree: Annotated[int, typer.Option(help="Of polynomials that are fitted.")] = 2,
+    history: Annotated[
+        str | None, typer.Option(help="Public records to learn the coupling from.")
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that leave as they are: town,school. Attackers know them, so delta is "
+            "that of the group of equal values of them in which attackers do best."
+        ),
+    ] = None,
+    independent: options.Independent = None,
+    missing: options.Missing = "refuse",
+) -> None:
+    """What both commands ask for."""
 
-Order = Annotated[
-    str,
-    typer.Option(
-        help="How rows leave: checked (as they came, refused if that order tells of a column), "
-        "kept (you declare that it tells nothing) or shuffled."
-    ),
-]
 
 _SAME = ("columns", "accuracy", "sigma", "noise", "coupling", "correlation", "degree", "keep")
 _OPTIONS = {
@@ -93,29 +97,17 @@ _OPTIONS = {
 }
 
 
+@taking(_asked)
 def disclosure(
-    context: typer.Context,
     source: Annotated[str, typer.Option("--table", "-t", help="One row per person.")],
-    columns: Columns,
-    accuracy: Accuracy,
-    sigma: Sigma = None,
-    noise: Noise = "ball",
-    coupling: Coupling = "mixture",
-    target_delta: Target = None,
-    attacker: Attacker = None,
-    correlation: Correlation = None,
-    domain: Domain = None,
-    degree: Degree = 2,
-    history: History = None,
-    keep: Keep = None,
-    independent: options.Independent = None,
-    missing: options.Missing = "refuse",
+    *,
     plot: Annotated[
         str | None, typer.Option(help="Picture of delta against the noise (PNG, SVG, PDF).")
     ] = None,
     separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    **asked: Any,
 ) -> None:
     """How likely an attacker pins all columns of a person down, after noise is added.
 
@@ -152,8 +144,9 @@ def disclosure(
     from sfumato.record.disclosure import disclosure as assess
 
     check_picture(plot)
+    history = asked["history"]
     with _named(source, history):
-        spec = _spec(context.params)
+        spec = _spec(asked)
     rows, past = _read(source, history, spec, separator)
     with _named(source, history), progress("attacking", None, quiet or as_json) as show:
         report = assess(rows, spec, history=past, progress=show)
@@ -169,27 +162,20 @@ def disclosure(
     tell(report, quiet=quiet)
 
 
+@taking(_asked)
 def publish(
-    context: typer.Context,
     source: Annotated[str, typer.Option("--table", "-t", help="One row per person.")],
-    columns: Columns,
-    accuracy: Accuracy,
+    *,
     output: Annotated[
         str, typer.Option("--output", "-o", help="The published columns; - for stdout.")
     ],
-    sigma: Sigma = None,
-    noise: Noise = "ball",
-    coupling: Coupling = "mixture",
-    target_delta: Target = None,
-    attacker: Attacker = None,
-    correlation: Correlation = None,
-    domain: Domain = None,
-    degree: Degree = 2,
-    history: History = None,
-    keep: Keep = None,
-    independent: options.Independent = None,
-    missing: options.Missing = "refuse",
-    order: Order = "checked",
+    order: Annotated[
+        str,
+        typer.Option(
+            help="How rows leave: checked (as they came, refused if that order tells of a column), "
+            "kept (you declare that it tells nothing) or shuffled."
+        ),
+    ] = "checked",
     key_file: options.KeyFile = None,
     shared_key: options.SharedKey = False,
     identity: Annotated[
@@ -199,6 +185,7 @@ def publish(
     separator: options.Separator = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    **asked: Any,
 ) -> None:
     """Publish several columns with noise, and a certificate of what an attacker may learn.
 
@@ -225,11 +212,11 @@ def publish(
     from sfumato.record.publish import publish as publish_columns
     from sfumato.tables.readers import Table
 
-    sink = Table.at(output)
+    sink, history = Table.at(output), asked["history"]
     check_files(output, None, [source, history, key_file], keyed=key_file is not None)
     with _named(source, history):
         spec = _spec(
-            context.params,
+            asked,
             order=order,
             identity=identity,
             randomness=options.coins(key_file, seed, [source, history, output], shared=shared_key),

@@ -24,7 +24,7 @@ from sfumato.record.noise_choice import chosen_noise
 from sfumato.record.people import Group, People, known_people
 from sfumato.record.published_noise import VECTOR_NOISES, lattice_steps, noise_of
 from sfumato.record.record_spec import RecordSpec
-from sfumato.record.remarks import Silence, best_noise_remarks, guess_remarks, ignorance_remarks
+from sfumato.record.remarks import Assessment, Silence, common_facts, common_remarks
 from sfumato.record.vector_noise import VectorNoise, axis_scales
 
 _SAMPLED_ROWS = 5_000
@@ -33,38 +33,23 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Sizes of noise in a picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class DisclosureReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisclosureReport(Assessment):
     """What an attacker may learn of several columns.
 
     Where columns are kept, what is said is of the group of people in which the attacker who knows
     them succeeds most often, but for the means.
 
     Attributes:
-        columns: The columns.
         kept: Columns that leave beside them and are known to the attacker.
         independent: Columns that leave and were declared to tell nothing of them.
-        groups: How many groups of people the kept columns make.
-        rows: How many people, in all groups.
         dropped: How many rows were left out because a value was missing.
-        noise: Shape of the noise.
-        sigma: Its standard deviation on each column.
-        accuracy: How near an attacker must come, on each column.
-        coupling: What the attacker knows.
-        learnt_from: Where from: `table`, `history`, or `nothing`.
         delta: Probability that the best attacker who knows it comes near enough on all columns, or
             that one does who knows other such records, if that is more.
-        delta_model: The first of these: where values heap, it is too little.
-        delta_held_out: The second, with 99 % confidence; None with too few records, or coupling
-            none.
-        delta_low: It is at least this; with `way`, how it was found.
+        delta_low: It is at least this.
         delta_high: It is at most this.
-        way: Closed form or sampling (then the interval is one of confidence).
-        delta_mean: The same over all groups together, at most.
         delta_without_correlation: The same of an attacker who sees the published values alone.
         delta_if_independent: The same, were the columns independent; None if it was not computed.
-        delta_before: The same of the best constant guess, when nothing is published.
-        delta_before_mean: That over all groups together.
         gamma: The paper's successful disclosure rate, with equations if there are any.
         gamma_without_correlation: The same with the domains of the columns alone.
         bound: The paper's bound: on `delta` for a density (Theorem 4), on `gamma` for equations
@@ -80,28 +65,14 @@ class DisclosureReport:
         remarks: What a careful user should know.
     """
 
-    columns: tuple[str, ...]
     kept: tuple[str, ...]
     independent: tuple[str, ...]
-    groups: int
-    rows: int
     dropped: int
-    noise: str
-    sigma: tuple[float, ...]
-    accuracy: tuple[float, ...]
-    coupling: str
-    learnt_from: str
     delta: float
-    delta_model: float
-    delta_held_out: float | None
     delta_low: float
     delta_high: float
-    way: str
-    delta_mean: float
     delta_without_correlation: float
     delta_if_independent: float | None
-    delta_before: float
-    delta_before_mean: float
     gamma: float
     gamma_without_correlation: float
     bound: float
@@ -164,11 +135,7 @@ def disclosure(
         delta_before_mean=float(people.shares @ guesses),
         silence=silence,
         remarks=(
-            *ignorance_remarks(max(guesses), people),
-            *dict.fromkeys(remark for report in reports for remark in report.remarks),
-            *people.remarks,
-            *best_noise_remarks(best, people),
-            *guess_remarks(people),
+            *common_remarks(people, max(guesses), best, [each.remarks for each in reports]),
             *silence.remarks,
         ),
     )
@@ -242,17 +209,8 @@ def _report(people: People, group: Group, noise: VectorNoise, spec: RecordSpec) 
     other = known_to_others(group, noise, half)
     most = found if other is None else _most(found, other)
     return DisclosureReport(
-        columns=known.names,
-        kept=people.beside.linked,
-        independent=people.beside.independent,
-        groups=len(people.groups),
-        rows=len(people.rows),
+        **common_facts(people, noise, spec),
         dropped=people.dropped,
-        noise=spec.noise,
-        sigma=tuple(noise.sigma.tolist()),
-        accuracy=tuple(half.tolist()),
-        coupling=known.text,
-        learnt_from=people.learnt_from,
         delta=most.delta,
         delta_model=found.delta,
         delta_held_out=None if other is None else other.high,
@@ -299,10 +257,5 @@ def _sampled(records: Numbers) -> float | None:
     table = np.stack(list(records.values()), axis=1)
     if table.shape[1] < 2 or len(table) < 8:
         return None
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        return None
-    every = max(1, len(table) // _SAMPLED_ROWS)
-    found = sampled_information(table[::every])
+    found = sampled_information(table[:: max(1, len(table) // _SAMPLED_ROWS)])
     return float(found[~np.eye(len(found), dtype=bool)].max())

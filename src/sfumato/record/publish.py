@@ -27,7 +27,7 @@ from sfumato.record.noise_choice import chosen_noise
 from sfumato.record.people import FRAME, People, known_people
 from sfumato.record.published_noise import lattice_steps, published, published_box
 from sfumato.record.record_spec import RecordSpec
-from sfumato.record.remarks import Silence, best_noise_remarks, guess_remarks, ignorance_remarks
+from sfumato.record.remarks import Assessment, Silence, common_facts, common_remarks
 from sfumato.record.vector_noise import VectorNoise
 from sfumato.tables.frames import framed_columns
 from sfumato.tables.problems import BadTable
@@ -40,47 +40,16 @@ _SCOPES = ("against who knows the coupling", "against who sees the published val
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishCertificate(Certificate):
-    """The certificate of published columns.
+class PublishCertificate(Assessment, Certificate):
+    """The certificate of published columns; its guarantee is no less than any delta.
 
     Attributes:
-        delta_model: What one reaches who knows the coupling and no records: where values heap, it
-            is too little.
-        delta_held_out: The same of one who knows other such records, with 99 % confidence; None
-            with too few of them, or coupling none. The guarantee is no less than either.
-        delta_mean: The guaranteed probability over all groups together.
-        delta_before: What the best constant guess reaches before anything is published, in the
-            group where it reaches most.
-        delta_before_mean: The same over all groups together.
-        columns: The columns.
         order: How the rows left: as they came (`checked`, or `kept` by declaration) or `shuffled`.
-        groups: How many groups of people the kept columns make.
-        rows: How many people.
-        noise: Shape of the noise.
-        sigma: Its standard deviation on each column.
-        accuracy: How near an attacker must come, on each column.
-        coupling: What the attacker knows.
-        learnt_from: Where from: `table`, `history`, or `nothing`.
-        way: How the guarantee was found.
         steps: Distance of the points on which published values lie, on each column.
         fingerprint: Identifies all of this but the remarks, and the purpose.
     """
 
-    delta_model: float
-    delta_held_out: float | None
-    delta_mean: float
-    delta_before: float
-    delta_before_mean: float
-    columns: tuple[str, ...]
     order: str
-    groups: int
-    rows: int
-    noise: str
-    sigma: tuple[float, ...]
-    accuracy: tuple[float, ...]
-    coupling: str
-    learnt_from: str
-    way: str
     steps: tuple[float, ...]
     fingerprint: str
 
@@ -133,12 +102,7 @@ def publish(
     coins the same columns get the same noise again, or, with `identity`, the same person: then a
     key is for one record of each person.
 
-    Args:
-        frame: A polars or pandas frame, a pyarrow table or a mapping of columns; one row a person.
-        columns: The columns that are published, or the whole spec.
-        history: Public records to learn the coupling from; else the frame itself.
-        progress: Told how many steps are done.
-        options: The fields of `RecordSpec`, `accuracy` at least, and `sigma` or `target_delta`.
+    What it takes is what `disclosure` takes.
 
     Examples:
         >>> rng = np.random.default_rng(1)
@@ -240,7 +204,9 @@ def _certificate(
             rule = "be more: no noise that was tried keeps it in every group"
             raise InvalidParameter("target_delta", target, rule)
         delta = min(delta, float(target))
+    before = _shortened(people, max(guesses), blind=True)
     return PublishCertificate(
+        **common_facts(people, noise, spec),
         guarantees=(
             Disclosure(least, delta),
             Disclosure(least, published_box(noise, half, steps)),
@@ -254,27 +220,14 @@ def _certificate(
             else min(_shortened(people, max(counted)), delta)
         ),
         delta_mean=min(_shortened(people, _mean_up(people, highs)), delta),
-        delta_before=_shortened(people, max(guesses), blind=True),
+        delta_before=before,
         delta_before_mean=_shortened(people, _mean_up(people, guesses), blind=True),
-        columns=people.names,
         order=str(spec.order),
-        kept=people.beside.linked,
-        independent=people.beside.independent,
-        groups=len(people.groups),
-        rows=len(people.rows),
-        noise=spec.noise,
-        sigma=tuple(noise.sigma.tolist()),
-        accuracy=tuple(half.tolist()),
-        coupling=people.coupling,
-        learnt_from=people.learnt_from,
         way=(Way.HELD_OUT if counted[worst] > model else way).value,
         steps=tuple(steps.tolist()),
         fingerprint="",  # of all the rest
         remarks=(
-            *ignorance_remarks(_shortened(people, max(guesses), blind=True), people),
-            *people.remarks,
-            *best_noise_remarks(best, people),
-            *guess_remarks(people),
+            *common_remarks(people, before, best),
             *((ORDER_TESTED,) if spec.order is Order.CHECKED else ()),
         ),
     )

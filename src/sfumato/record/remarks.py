@@ -1,9 +1,11 @@
-"""What is said beside a report or a certificate: of silence, of guesses, of ignorance."""
+"""What a report and a certificate say alike, and beside: of silence, of guesses, of ignorance."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +14,67 @@ from sfumato.core.numerics import shown_up
 from sfumato.record.attackers import guessed_by_coupling, largest_share
 from sfumato.record.best_round_noise import BestRound
 from sfumato.record.people import People
+from sfumato.record.record_spec import RecordSpec
 from sfumato.record.vector_noise import VectorNoise
 
 _CLEARLY = 4.0
 """Deviations of a share of people by which it must exceed another."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """What attackers may learn of several columns: what a report and a certificate say alike.
+
+    Attributes:
+        delta_model: What the best attacker reaches who knows the coupling and no records: where
+            values heap, it is too little.
+        delta_held_out: The same of one who knows other such records, with 99 % confidence; None
+            with too few of them, or coupling none.
+        delta_mean: What attackers reach over all groups together, at most.
+        delta_before: What the best constant guess reaches before anything is published, in the
+            group where it reaches most.
+        delta_before_mean: The same over all groups together.
+        columns: The columns.
+        groups: How many groups of people the kept columns make.
+        rows: How many people, in all groups.
+        noise: Shape of the noise.
+        sigma: Its standard deviation on each column.
+        accuracy: How near an attacker must come, on each column.
+        coupling: What the attacker knows.
+        learnt_from: Where from: `table`, `history`, or `nothing`.
+        way: How delta was found; by sampling, its interval is one of confidence.
+    """
+
+    delta_model: float
+    delta_held_out: float | None
+    delta_mean: float
+    delta_before: float
+    delta_before_mean: float
+    columns: tuple[str, ...]
+    groups: int
+    rows: int
+    noise: str
+    sigma: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    coupling: str
+    learnt_from: str
+    way: str
+
+
+def common_facts(people: People, noise: VectorNoise, spec: RecordSpec) -> dict[str, Any]:
+    """Fields of an assessment, and the columns beside it, that need no attack."""
+    return {
+        "columns": people.names,
+        "kept": people.beside.linked,
+        "independent": people.beside.independent,
+        "groups": len(people.groups),
+        "rows": len(people.rows),
+        "noise": spec.noise,
+        "sigma": tuple(noise.sigma.tolist()),
+        "accuracy": tuple(people.half.tolist()),
+        "coupling": people.coupling,
+        "learnt_from": people.learnt_from,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +120,20 @@ class Silence:
         )
 
 
-def guess_remarks(people: People) -> tuple[str, ...]:
+def common_remarks(
+    people: People, before: float, best: BestRound | None, found: Sequence[Sequence[str]] = ()
+) -> tuple[str, ...]:
+    """What is said of ignorance, of each group as it was found, of the noise and of guesses."""
+    return (
+        *_ignorance_remarks(before, people),
+        *dict.fromkeys(remark for group in found for remark in group),
+        *people.remarks,
+        *_best_noise_remarks(best, people),
+        *_guess_remarks(people),
+    )
+
+
+def _guess_remarks(people: People) -> tuple[str, ...]:
     """A coupling that grants a guess less than a constant finds of the people is said to do so."""
     for group in people.groups:
         before = guessed_by_coupling(group.known, people.half)
@@ -74,7 +146,7 @@ def guess_remarks(people: People) -> tuple[str, ...]:
     return ()
 
 
-def ignorance_remarks(before: float, people: People) -> tuple[str, ...]:
+def _ignorance_remarks(before: float, people: People) -> tuple[str, ...]:
     """What it means that an attacker is taken to know nothing."""
     if not people.groups[0].known.ignorant:
         return ()
@@ -85,7 +157,7 @@ def ignorance_remarks(before: float, people: People) -> tuple[str, ...]:
     )
 
 
-def best_noise_remarks(best: BestRound | None, people: People) -> tuple[str, ...]:
+def _best_noise_remarks(best: BestRound | None, people: People) -> tuple[str, ...]:
     """How good the best noise is, in words."""
     if best is None or best.attacker is None:
         return ()

@@ -45,14 +45,6 @@ _GUESSES = 24
 """Components, the densest first, from which the best blind guess is sought."""
 
 
-class Way(StrEnum):
-    """How a disclosure probability was found."""
-
-    CLOSED = "closed form"
-    SAMPLING = "sampling"
-    HELD_OUT = "attacks on held-out records"
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """A disclosure probability and how far off it may be.
@@ -68,6 +60,14 @@ class Found:
     low: float
     high: float
     way: Way
+
+
+class Way(StrEnum):
+    """How a disclosure probability was found."""
+
+    CLOSED = "closed form"
+    SAMPLING = "sampling"
+    HELD_OUT = "attacks on held-out records"
 
 
 def bayes_disclosure(

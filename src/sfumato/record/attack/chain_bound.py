@@ -87,11 +87,8 @@ def sampled_information(records: ArrayLike) -> Floats:
         >>> float(sampled_information(records)[0, 1].round(1))  # -log(1 - .64) / 2 = .51
         0.5
     """
-    try:
-        from sklearn.feature_selection import mutual_info_regression
-    except ImportError:
-        rule = "have scikit-learn installed: pip install 'sfumato[learn]'"
-        raise InvalidParameter("information", "nearest neighbours", rule) from None
+    from sklearn.feature_selection import mutual_info_regression  # takes a second to load
+
     table = checks.numbers("records", records)
     if table.ndim != 2 or len(table) < 8:
         raise InvalidParameter("records", table.shape, "be at least eight rows of numbers")
