@@ -17,7 +17,6 @@ from scipy import stats
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.coupling.cells import Solutions, reaching
 from sfumato.record.coupling.coupling import FullCoupling, Interval, checked_domain
 from sfumato.record.coupling.joint_mixture import JointMixture
 
@@ -195,9 +194,7 @@ class CoupledPrior:
         columns, volume, used = dict[str, Floats](), 1.0, 0
         for coupling in self.couplings:
             names = coupling.attributes[1:]
-            box = np.array([ends[name] for name in names]).T
-            cells = reaching(_solved(coupling), box, ends[coupling.attributes[0]])
-            points, space = _spread(cells, shares[:, used : used + len(names)])
+            points, space = _spread(coupling.reaching(ends), shares[:, used : used + len(names)])
             columns |= dict(zip(names, points.T, strict=True))
             volume, used = volume * space, used + len(names)
         for name in self.free:
@@ -219,7 +216,7 @@ class CoupledPrior:
             narrowest = math.sqrt(float(self.known.covariances.min()))
             step = max(step, _FINE * gap / (_PEAK * narrowest))
         for coupling in self.couplings:
-            roots = _solved(coupling)(line)
+            roots = _solved(coupling, line)
             apart = np.abs(np.diff(roots, axis=0)) / half[place[coupling.attributes[0]]]
             known = apart[np.isfinite(apart)]
             if known.size:
@@ -247,7 +244,7 @@ class CoupledPrior:
         for coupling in self.couplings:
             target = coupling.attributes[0]
             others = np.stack([columns[name] for name in coupling.attributes[1:]], axis=1)
-            roots = _solved(coupling)(others)
+            roots = _solved(coupling, others)
             rows, which = np.nonzero(np.isfinite(roots))
             count = np.isfinite(roots).sum(axis=1)
             columns = {name: column[rows] for name, column in columns.items()}
@@ -256,14 +253,10 @@ class CoupledPrior:
         return np.stack([columns[name] for name in self.names], axis=1), weights
 
 
-def _solved(coupling: FullCoupling) -> Solutions:
+def _solved(coupling: FullCoupling, points: Floats) -> Floats:
     """What an equation gives for its first attribute, from rows of the others."""
     target, *names = coupling.attributes
-
-    def solutions(points: Floats) -> Floats:
-        return coupling.solutions(target, dict(zip(names, points.T, strict=True)))
-
-    return solutions
+    return coupling.solutions(target, dict(zip(names, points.T, strict=True)))
 
 
 def _spread(cells: Floats, shares: Floats) -> tuple[Floats, float]:

@@ -22,6 +22,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.coupling.equations import Equation, Function, Relation, Sides
+from sfumato.record.coupling.narrowing import covering, enclosed
 from sfumato.record.coupling.polynomial import fitted_polynomial
 
 Interval = tuple[float, float]
@@ -251,8 +252,8 @@ class FullCoupling:
         For an equation this is an enclosure: no solution is ever cut off. Boxes in which the
         two sides cannot meet are dropped, the outermost that remain are cut smaller, until they
         are a millionth of the whole or the effort is spent. For a Python function it is a guess:
-        cells of a grid are kept if its values at their corners come near zero, one more is added
-        at each end, and a solution between the points of the grid may be missed.
+        boxes are kept if its values on a grid in them come near zero, and a solution between the
+        points of the grid may be missed.
 
         Args:
             intervals: Where each attribute lies; its domain if not given, and never beyond.
@@ -271,7 +272,9 @@ class FullCoupling:
         """
         count = checks.count("pieces", pieces)
         box = np.array([self._within(intervals, name) for name in self.attributes]).T
-        rest = None if np.any(box[0] > box[1]) else self._equation.narrowed(box, count)
+        rest, equation = None, self._equation
+        if np.all(box[0] <= box[1]):
+            rest = enclosed(equation.possible, box, count, equation.inexact(box))
         if rest is None:
             rule = f"hold a solution of {self.text!r}"
             raise InvalidParameter("intervals", "some that hold none", rule)
@@ -280,6 +283,15 @@ class FullCoupling:
         low, high = np.maximum(rest[0] - room, box[0]), np.minimum(rest[1] + room, box[1])
         pairs = zip(low.tolist(), high.tolist(), strict=True)
         return dict(zip(self.attributes, pairs, strict=True))
+
+    def reaching(self, intervals: Mapping[str, Interval]) -> Floats:
+        """Cells of all attributes but the first that may lead to its interval, small ones.
+
+        Lower and upper ends along the first axis, cells along the second, attributes along the
+        third. All solutions in the intervals lie in them, as far as `narrowed` can say.
+        """
+        box = np.array([intervals[name] for name in self.attributes]).T
+        return np.moveaxis(covering(self._equation.possible, box)[:, 1:], 1, 2)
 
     def slopes(self, attribute: str, other: str, at: Mapping[str, ArrayLike]) -> Floats:
         r"""How fast one attribute follows another along the equation, the rest held.

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from sfumato.core.arrays import Bools, Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.coupling.expressions import Expression, parse_equation
-from sfumato.record.coupling.narrowing import enclosed, sampled
+from sfumato.record.coupling.narrowing import near_zero
 from sfumato.record.coupling.roots import roots
 
 Columns = Mapping[str, Floats]
 Relation = Callable[[Columns], Floats]
 
+_GRID = 1 << 14
+"""Points at which a Python function is looked at, in all boxes together."""
 _EDGE = 1e-12
 """A solution so little outside its domain, relative to its ends, is at its end."""
 
@@ -61,16 +63,12 @@ class Sides:
                 return _inside(given(columns), *domain)[:, None]
         return _scanned(self, attribute, columns, domain)
 
-    def narrowed(self, box: Floats, pieces: int) -> Floats | None:
-        """An enclosure of all solutions in a box, or None."""
+    def possible(self, boxes: Floats) -> Bools:
+        """Which of many boxes may hold a solution: none that does is left out."""
+        (bottom, top), (base, roof) = self._enclosures(boxes)
+        return np.broadcast_to((bottom <= roof) & (base <= top), boxes.shape[2:])
 
-        def possible(boxes: Floats) -> Bools:
-            (bottom, top), (base, roof) = self._enclosures(boxes)
-            return np.broadcast_to((bottom <= roof) & (base <= top), boxes.shape[2:])
-
-        return enclosed(possible, box, pieces, self._inexact(box))
-
-    def _inexact(self, box: Floats) -> Bools:
+    def inexact(self, box: Floats) -> Bools:
         """Attributes whose intervals are exact only if small: all where something is 1/0."""
         counts = [self.left.appearances(name) + self.right.appearances(name) for name in self.names]
         return (np.array(counts) > 1) | (not np.all(np.isfinite(self._enclosures(box))))
@@ -104,11 +102,21 @@ class Function:
         """Values of an attribute at which the function is zero."""
         return _scanned(self, attribute, columns, domain)
 
-    def narrowed(self, box: Floats, pieces: int) -> Floats | None:
-        """A guess, from a grid, at where in a box the solutions are, or None."""
-        return sampled(
-            lambda mesh: self.values(dict(zip(self.names, mesh, strict=True)))[0], box, pieces
-        )
+    def possible(self, boxes: Floats) -> Bools:
+        """A guess, from a grid in each, at which of many boxes hold a solution."""
+        size, count = boxes.shape[1:]
+        points = max(2, int((_GRID / max(count, 1)) ** (1 / size)))
+        steps = np.linspace(0.0, 1.0, points)
+        grids = {}
+        for place, name in enumerate(self.names):
+            low, high = boxes[:, place, :, None]
+            shape = [count] + [points if axis == place else 1 for axis in range(size)]
+            grids[name] = (low + (high - low) * steps).reshape(shape)
+        return near_zero(self.values(grids)[0])
+
+    def inexact(self, box: Floats) -> Bools:
+        """All attributes must be cut small: of large boxes a grid tells little."""
+        return np.full(len(self.names), True)
 
 
 Equation = Sides | Function

@@ -5,7 +5,7 @@ Boxes are arrays: lower and upper ends along the first axis, attributes along th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,8 @@ _FRONT, _PARTS = 64, 8
 """So many boxes are cut at a time, each into so many."""
 _FINEST = 1e-6
 """Relative width of the boxes at which narrowing stops."""
-_CELLS = 1 << 16
-"""Cells of a grid on which a Python function is looked at."""
-_SHRINKS = 0.99
-"""Part of its width that an interval must lose for another round to be worth it."""
+_HALVINGS, _MOST = 48, 512
+"""Halvings of an attribute, and boxes in a cover, at most: more cost time and cover no less."""
 
 
 def enclosed(possible: Possible, box: Floats, pieces: int, fine: Bools) -> Floats | None:
@@ -94,45 +92,40 @@ def _cut(boxes: Floats, axis: NDArray[np.intp], parts: int) -> Floats:
     return cut.reshape(2, boxes.shape[1], -1)
 
 
-def sampled(
-    function: Callable[[Sequence[Floats]], Floats], box: Floats, pieces: int
-) -> Floats | None:
-    """The hull of cells of a grid whose corners come near zero, and one more at each end.
+def covering(possible: Possible, box: Floats) -> Floats:
+    """Boxes that may hold a solution, in order, small but for the first attribute: they hold all.
+
+    The others are halved in turn, and what cannot hold one is dropped: a thin sheet of solutions is
+    cut as small as it is thin before there are too many boxes.
 
     Args:
-        function: Its values on a grid, from the coordinates of all attributes.
+        possible: Which of many boxes, along the last axis, may hold one.
         box: Where to look.
-        pieces: Into how many an interval is cut at most.
 
     Examples:
-        >>> sampled(lambda at: at[0] - at[1], np.array([[0.0, 3.0], [5.0, 9.0]]), 64).round(1)
-        array([[2.9, 3. ], [5. , 5.1]])
+        >>> def possible(boxes):  # of a steep line
+        ...     return (boxes[0, 0] <= 1000 * boxes[1, 1]) & (boxes[1, 0] >= 1000 * boxes[0, 1])
+        >>> steep = covering(possible, np.array([[5_000.0, 0.0], [5_010.0, 10.0]]))
+        >>> float(steep[0, 1].min().round(2)), float(steep[1, 1].max().round(2))
+        (5.0, 5.01)
     """
-    count = box.shape[1]
-    each = max(2, min(pieces, int(_CELLS ** (1 / count))))
-    for _ in range(_ROUNDS):
-        grids = [np.linspace(low, high, each + 1) for low, high in box.T]
-        kept = _near_zero(function(np.meshgrid(*grids, indexing="ij", sparse=True)))
-        if not kept.any():
-            return None
-        rest = np.empty_like(box)
-        for place, edges in enumerate(grids):
-            across = tuple(axis for axis in range(count) if axis != place)
-            cells = np.flatnonzero(kept.any(axis=across))
-            rest[:, place] = edges[max(cells[0] - 1, 0)], edges[min(cells[-1] + 2, each)]
-        shrunk = rest[1] - rest[0] < _SHRINKS * (box[1] - box[0])
-        box = rest
-        if not shrunk.any():
+    boxes, last = box[:, :, None], box.shape[1] - 1
+    for halving in range(_HALVINGS * last):
+        if not 0 < boxes.shape[2] <= _MOST // 2:
             break
-    return box
+        boxes = _cut(boxes, np.full(boxes.shape[2], 1 + halving % last), 2)
+        if boxes.shape[2] > _FRONT:  # asking for a few large ones costs as much, and drops none
+            boxes = boxes[:, :, possible(boxes)]
+    return boxes[:, :, np.lexsort(boxes[0, :0:-1])]
 
 
-def _near_zero(corners: Floats) -> Bools:
-    """Cells of a grid whose corners, and as much again as they differ, reach zero."""
-    low = high = corners
+def near_zero(values: Floats) -> Bools:
+    """Grids, one a row, of which some cell has corners that, and as much again, reach zero."""
+    low = high = values
     with np.errstate(all="ignore"):
-        for _ in range(corners.ndim):  # each axis is the first one once
-            low = np.moveaxis(np.fmin(low[1:], low[:-1]), 0, -1)
-            high = np.moveaxis(np.fmax(high[1:], high[:-1]), 0, -1)
+        for _ in range(values.ndim - 1):  # each axis of a grid is the first one once
+            low = np.moveaxis(np.fmin(low[:, 1:], low[:, :-1]), 1, -1)
+            high = np.moveaxis(np.fmax(high[:, 1:], high[:, :-1]), 1, -1)
         reach = high - low
-        return np.asarray((low - reach <= 0) & (high + reach >= 0))
+        near = (low - reach <= 0) & (high + reach >= 0)
+    return np.asarray(near.reshape(len(values), -1).any(axis=1))
