@@ -6,7 +6,7 @@ a, b and c.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -44,6 +44,11 @@ LETTERS = MarkovChain.from_matrix(MATRIX, alphabet=Alphabet("abc"))
 SECRET = b"a secret of sixteen bytes or more"
 STRANGE = "secret-717"
 Stepped = tuple[tuple[Event, ...], StreamState]
+
+
+def exact_sum(amounts: Iterable[float]) -> Fraction:
+    """A sum without any rounding."""
+    return sum((Fraction(amount) for amount in amounts), start=Fraction(0))
 
 
 class CountingCoins:
@@ -165,7 +170,7 @@ class ReleaseLaws(ABC):
                 assert told[-1].sip.epsilon <= total * self.width
                 assert told[-1].ldp.epsilon <= 0.8 * self.width * (1 + 1e-12)
         assert [event.sequence for event in events] == list(range(len(events)))
-        spent = sum((Fraction(event.sip.epsilon) for event in events), start=Fraction(0))
+        spent = exact_sum(event.sip.epsilon for event in events)
         assert spent <= state.ledger.sip <= float(spent) * (1 + 1e-12)
         assert state.ledger.count == len(events)
         assert steps == 1 or spent <= total

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sfumato import Alphabet, MarkovChain
+from sfumato.stream import Belief
 
 Symbols = tuple[int, ...]
 Floats = NDArray[np.float64]
@@ -71,6 +72,17 @@ def random_process(
     backoff = {c: Fraction(float(rng.uniform(0.02, 0.2))) for c in contexts}
     initial = dict(zip(contexts, shares(rng.dirichlet(np.full(len(contexts), 2.0))), strict=True))
     return Process(size, order, initial, known, backoff, shares(rng.dirichlet(np.full(size, 3.0))))
+
+
+def setting(
+    size: int, order: int, axis: int, seed: int, rng: np.random.Generator | None = None
+) -> tuple[Process, Belief]:
+    """A chain, with holes for odd seeds, and a belief with drift 0: it is what it says."""
+    rng = np.random.default_rng(seed) if rng is None else rng
+    process = random_process(size, order, rng, sticky=float(seed % 3), holes=seed % 2 == 1)
+    joint = np.array([float(p) for p in shares(rng.dirichlet(np.full(size**order, 1.5)))])
+    belief = Belief(joint.reshape((size,) * order), axis)
+    return process.starting(belief.joint), belief
 
 
 def shares(row: Sequence[float] | Floats) -> list[Fraction]:

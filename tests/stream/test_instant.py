@@ -33,15 +33,14 @@ from sfumato import (
     secure,
     seeded,
 )
-from sfumato.core.alphabet import Label
 from sfumato.core.budgets import Budget
 from sfumato.core.bursts import Bursts, WindowBursts
-from sfumato.core.errors import BudgetExceeded, InvalidParameter, UnknownSymbol
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.solver import Design
 from sfumato.solver.design_methods import design
 from sfumato.stream import Geometric, Outcome, StreamState
 from tests.compiled import value_loss
-from tests.contracts.release_laws import CountingCoins
+from tests.contracts.release_laws import LETTERS, MATRIX, SECRET, CountingCoins, exact_sum
 from tests.oracles.joint import (
     JointTable,
     Symbols,
@@ -55,19 +54,12 @@ from tests.oracles.joint import (
 )
 
 ALPHA = 1e-6  # false alarm rate of a statistical test
-SECRET = b"a secret of sixteen bytes or more"
-MATRIX = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
 RING = MarkovChain.from_matrix(MATRIX)
-LETTERS = MarkovChain.from_matrix(MATRIX, alphabet=Alphabet("abc"))
 SKEWED = Prior([0.97, 0.02, 0.01])
 
 
 def plan_of(model: MarkovChain | Prior, budget: Budget, **options: Any) -> Plan:
     return Plan(model, budget, loss.hamming(model.alphabet), **options)
-
-
-def exact_sum(amounts: list[float]) -> Fraction:
-    return sum((Fraction(amount) for amount in amounts), start=Fraction(0))
 
 
 # Every output sequence ---------------------------------------------------------------------------
@@ -351,32 +343,6 @@ def test_the_published_rule_is_refused_where_it_breaks_its_promise() -> None:
 # Fallbacks ---------------------------------------------------------------------------------------
 
 
-def spent_plan(on_exhausted: Fallback, on_unknown: Fallback = Fallback.REFUSE) -> Plan:
-    """One step and no more."""
-    budget = Horizon(SIP(1.0), 1)
-    return plan_of(
-        LETTERS,
-        budget,
-        method=Method.RANDOMIZED_RESPONSE,
-        on_exhausted=on_exhausted,
-        on_unknown=on_unknown,
-    )
-
-
-def test_refusal_draws_nothing_and_changes_nothing() -> None:
-    plan, coins = spent_plan(Fallback.REFUSE), CountingCoins()
-    release = InstantRelease(
-        LETTERS, budget=plan.budget, loss=value_loss(plan), method=plan.method, randomness=coins
-    )
-    release("a")
-    before, drawn = release.state, coins.drawn
-    with pytest.raises(BudgetExceeded, match="this event was not released") as refusal:
-        release("b")
-    assert release.state is before
-    assert coins.drawn == drawn == 1
-    assert (refusal.value.stream, refusal.value.sequence) == ("stream", 1)
-
-
 def test_refusing_an_unknown_value_draws_nothing_and_changes_nothing() -> None:
     coins = CountingCoins()
     release = InstantRelease(
@@ -396,9 +362,6 @@ def test_values_that_can_be_no_symbol_are_unknown(unhashable: object) -> None:
         plan.step(plan.begin("s"), [unhashable], secure())
 
 
-# What nobody may see -----------------------------------------------------------------------------
-
-
 # Coins -------------------------------------------------------------------------------------------
 
 
@@ -411,41 +374,15 @@ OTHER_PLANS = {
     "cap": plan_of(LETTERS, PerStep(SIP(1.0), LDP(1.0))),
     "rule": plan_of(LETTERS, Window(SIP(1.0), 1)),
     "method": plan_of(LETTERS, PerStep(SIP(1.0)), method=Method.CALIBRATED),
-    "on_exhausted": plan_of(LETTERS, PerStep(SIP(1.0)), on_exhausted=Fallback.REPEAT),
-    "on_unknown": plan_of(LETTERS, PerStep(SIP(1.0)), on_unknown=Fallback.REPEAT),
     "loss": Plan(LETTERS, PerStep(SIP(1.0)), loss.matrix(1 - np.eye(3) / 2)),
 }
 
 
 @pytest.mark.parametrize("different", list(OTHER_PLANS))
 def test_a_state_is_continued_by_its_own_plan_only(different: str) -> None:
-    state, other = plan_of(LETTERS, PerStep(SIP(1.0))).begin("s"), OTHER_PLANS[different]
-    for attempt in (
-        lambda: other.prepare(state),
-        lambda: other.skip(state),
-        lambda: other.observe(state, "a"),
-        lambda: other.step(state, "a", secure()),
-    ):
-        with pytest.raises(InvalidParameter, match="state must come from this model"):
-            attempt()
-
-
-def test_keyed_coins_differ_between_moments_streams_and_secrets() -> None:
-    plan = plan_of(Prior([0.5, 0.5]), PerStep(SIP(0.01)))
-
-    def released(name: str, secret: bytes) -> list[Label | None]:
-        state = plan.begin(name)
-        told: list[Label | None] = []
-        for _ in range(40):
-            (event,), state = plan.step(state, [0], keyed(secret))
-            told.append(event.released)
-        return told
-
-    one = released("u1", SECRET)
-    assert len(set(one)) == 2
-    assert one == released("u1", SECRET)
-    assert one != released("u2", SECRET)
-    assert one != released("u1", SECRET + b"!")
+    state = plan_of(LETTERS, PerStep(SIP(1.0))).begin("s")
+    with pytest.raises(InvalidParameter, match="state must come from this model"):
+        OTHER_PLANS[different].step(state, "a", secure())
 
 
 def chi_square(counts: NDArray[np.int64], expected: NDArray[np.float64]) -> float:

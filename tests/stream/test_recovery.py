@@ -94,11 +94,9 @@ def plan_of(
 ) -> sf.Plan:
     chain = random_chain(size, order, seed)
     budget = sf.PerStep(sf.SIP(0.9))
-    loss: object = sf.loss.hamming(chain.alphabet)
-    if histogram:
-        loss = batch_loss.histogram(chain.alphabet)
-    options = {"memory": memory, "purpose": "simulation"}
-    return sf.Plan.of(chain, budget, loss, width, options)  # type: ignore[arg-type]
+    counts, each = batch_loss.histogram(chain.alphabet), sf.loss.hamming(chain.alphabet)
+    loss = counts if histogram else each
+    return sf.Plan(chain, budget, loss, width, memory, purpose=sf.Purpose.SIMULATION)
 
 
 def chain_prior(plan: sf.Plan, length: int) -> dict[oracle.Track, float]:

@@ -10,14 +10,13 @@ from sfumato import MarkovChain
 from sfumato.stream import Belief
 from sfumato.stream.partition.batch_beliefs import unrolled
 from tests.oracles.batches import (
-    Process,
     batch_chances,
     belief_after,
     chain_of,
     every,
     furthest,
     random_process,
-    shares,
+    setting,
 )
 
 FIRST_ORDER = 1 + 1e-9
@@ -30,15 +29,6 @@ CASES = [
     for width in range(1, widths)
     for recalled in range(axis + 1)
 ]
-
-
-def setting(size: int, order: int, axis: int, seed: int) -> tuple[Process, Belief]:
-    """A chain, and a belief with drift 0: it is what it says."""
-    rng = np.random.default_rng(seed)
-    process = random_process(size, order, rng, sticky=float(seed % 2), holes=seed % 3 == 0)
-    joint = np.array([float(p) for p in shares(rng.dirichlet(np.full(size**order, 0.7)))])
-    belief = Belief(joint.reshape((size,) * order), axis)
-    return process.starting(belief.joint), belief
 
 
 @pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])

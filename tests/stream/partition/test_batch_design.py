@@ -20,7 +20,6 @@ from sfumato.stream.partition.cells import StepDesign
 from tests.oracles.batches import (
     Distance,
     Floats,
-    Process,
     Symbols,
     bars,
     batch_chances,
@@ -30,7 +29,7 @@ from tests.oracles.batches import (
     exact_leakages,
     furthest,
     mean_loss,
-    random_process,
+    setting,
     shares,
     summed,
     table,
@@ -75,16 +74,6 @@ LOSSES: dict[str, tuple[Maker, Distance]] = {
 }
 
 
-def setting(
-    size: int, order: int, axis: int, seed: int
-) -> tuple[Process, Belief, np.random.Generator]:
-    rng = np.random.default_rng(seed)
-    process = random_process(size, order, rng, sticky=float(seed % 3))
-    joint = np.array([float(p) for p in shares(rng.dirichlet(np.full(size**order, 1.5)))])
-    belief = Belief(joint.reshape((size,) * order), axis)
-    return process.starting(belief.joint), belief, rng
-
-
 def expanded(
     found: StepDesign, batches: Sequence[Symbols]
 ) -> tuple[list[list[int]], list[Symbols]]:
@@ -104,7 +93,8 @@ def test_cost_is_that_of_the_textbook_program_over_all_batches(
 ) -> None:
     maker, distance = LOSSES[name]
     for seed in range(1 if size**width > 20 else 3):
-        process, belief, rng = setting(size, 1, 0, 31 * width + seed)
+        rng = np.random.default_rng(31 * width + seed)
+        process, belief = setting(size, 1, 0, 31 * width + seed, rng)
         chain, epsilon = chain_of(process), float(rng.uniform(0.1, 3.0))
         found = design_batch(chain, belief, width, maker(chain.alphabet), epsilon)
         batches, chances = every(size, width), batch_chances(process, 0, width)
@@ -134,7 +124,7 @@ def test_cost_is_that_of_the_textbook_program_for_longer_memories_of_the_chain(
 ) -> None:
     size, order, axis, width = shape
     maker, distance = LOSSES[name]
-    process, belief, _ = setting(size, order, axis, seed)
+    process, belief = setting(size, order, axis, seed)
     chain = chain_of(process)
     found = design_batch(chain, belief, width, maker(chain.alphabet), epsilon)
     batches, chances = every(size, width), batch_chances(process, axis, width)
@@ -149,7 +139,7 @@ def test_cost_is_that_of_the_textbook_program_for_longer_memories_of_the_chain(
 def test_a_cap_on_the_model_free_leakage_is_kept_at_the_textbook_cost(name: str) -> None:
     maker, distance = LOSSES[name]
     for seed, (size, width) in enumerate([(2, 2), (2, 3), (3, 2)]):
-        process, belief, _ = setting(size, 1, 0, seed)
+        process, belief = setting(size, 1, 0, seed)
         chain = chain_of(process)
         found = design_batch(chain, belief, width, maker(chain.alphabet), 1.0, ldp=1.2)
         batches, chances = every(size, width), batch_chances(process, 0, width)
@@ -169,7 +159,8 @@ def test_what_a_channel_looks_at_has_the_masses_and_followers_of_its_batches(
     size: int, order: int, axis: int, width: int, name: str
 ) -> None:
     for seed in range(3):
-        process, belief, rng = setting(size, order, axis, seed)
+        rng = np.random.default_rng(seed)
+        process, belief = setting(size, order, axis, seed, rng)
         chain = chain_of(process, thin=seed == 1)
         if name == "bars of groups":
             bar = {label: "odd" if int(label) % 2 else "even" for label in chain.alphabet.labels}
@@ -209,7 +200,8 @@ def test_looking_back_cannot_lower_the_loss_of_a_batch(
     # expected loss; ratios become means of ratios, so every bound still holds.
     maker, distance = LOSSES[name]
     for seed in range(3):
-        process, _, rng = setting(size, 1, 0, 100 + seed)
+        rng = np.random.default_rng(100 + seed)
+        process, _ = setting(size, 1, 0, 100 + seed, rng)
         order, epsilon = recalled + 1, float(rng.uniform(0.2, 2.0))
         chain = chain_of(process).lifted(order)
         joint = np.array([float(p) for p in shares(rng.dirichlet(np.ones(size**order)))])
@@ -249,7 +241,7 @@ def averaged_over_the_past(rows: Floats, share: Floats, batches: int) -> tuple[F
 
 @pytest.mark.parametrize("wrong", ["recalled", "method", "loss"])
 def test_what_boxes_cannot_do_is_refused(wrong: str) -> None:
-    process, belief, _ = setting(3, 1, 0, 1)
+    process, belief = setting(3, 1, 0, 1)
     chain = chain_of(process)
     made = LOSSES["query" if wrong == "loss" else "hamming"][0](chain.alphabet)
     with pytest.raises(InvalidParameter, match="at most 10 batches"):
@@ -267,7 +259,7 @@ def test_what_boxes_cannot_do_is_refused(wrong: str) -> None:
 
 @pytest.mark.parametrize("method", list(Method))
 def test_every_method_reports_its_exact_leakage(method: Method) -> None:
-    process, belief, _ = setting(3, 1, 0, 2)
+    process, belief = setting(3, 1, 0, 2)
     chain = chain_of(process)
     made = additive(loss.hamming(chain.alphabet))
     found = design_batch(chain, belief, 2, made, 0.8, method=method)

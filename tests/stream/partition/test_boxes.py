@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sfumato import Alphabet, MarkovChain, loss
 from sfumato.core.arrays import Bools
 from sfumato.core.loss import Loss
-from sfumato.stream import Belief
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.stream.partition.boxes import Boxes
@@ -30,7 +29,7 @@ from tests.oracles.batches import (
     exact_leakages,
     furthest,
     mean_loss,
-    random_process,
+    setting,
     shares,
     summed,
     table,
@@ -49,14 +48,6 @@ EACH: dict[str, tuple[Loss, Distance]] = {
     ),
     "table": (loss.matrix(ODD), summed(lambda x, y: float(ODD[x, y]))),
 }
-
-
-def setting(order: int, axis: int, seed: int, size: int = 4) -> tuple[Process, Belief]:
-    rng = np.random.default_rng(seed)
-    process = random_process(size, order, rng, sticky=float(seed % 3), holes=seed % 2 == 1)
-    joint = np.array([float(p) for p in shares(rng.dirichlet(np.full(size**order, 1.5)))])
-    belief = Belief(joint.reshape((size,) * order), axis)
-    return process.starting(belief.joint), belief
 
 
 def in_parts(boxes: Boxes, batches: Sequence[Symbols]) -> list[int]:
@@ -86,7 +77,7 @@ def test_boxes_are_parts_with_the_masses_of_their_batches(
     order: int, axis: int, width: int, name: str
 ) -> None:
     for thin, count in ((False, 7), (True, 30)):
-        process, belief = setting(order, axis, order + width)
+        process, belief = setting(4, order, axis, order + width)
         boxes = Boxes(chain_of(process, thin=thin), belief, width, EACH[name][0], count)
         assert 2 <= len(boxes.masses) <= count
         check_masses(boxes, process, axis, width)
@@ -94,7 +85,7 @@ def test_boxes_are_parts_with_the_masses_of_their_batches(
 
 @pytest.mark.parametrize(("order", "axis", "width"), SHAPES)
 def test_a_box_has_one_set_of_symbols_at_each_position(order: int, axis: int, width: int) -> None:
-    process, belief = setting(order, axis, 3)
+    process, belief = setting(4, order, axis, 3)
     boxes = Boxes(chain_of(process), belief, width, EACH["absolute"][0], 30)
     batches = every(4, width)
     members: dict[int, list[Symbols]] = defaultdict(list)
@@ -110,7 +101,7 @@ def test_a_box_has_one_set_of_symbols_at_each_position(order: int, axis: int, wi
 def test_belief_after_a_box_is_bayes_over_all_sequences(
     order: int, axis: int, width: int, thin: bool
 ) -> None:
-    process, belief = setting(order, axis, 11)
+    process, belief = setting(4, order, axis, 11)
     boxes = Boxes(chain_of(process, thin=thin), belief, width, EACH["squared"][0], 25)
     likelihood = np.random.default_rng(1).uniform(0.05, 1.0, len(boxes.masses))
     told = {batch: Fraction(float(likelihood[boxes.cell(batch)])) for batch in every(4, width)}
@@ -129,7 +120,7 @@ def test_costs_are_expected_losses_inside_each_box(
     order: int, axis: int, width: int, name: str
 ) -> None:
     each = EACH[name][0]
-    process, belief = setting(order, axis, 7)
+    process, belief = setting(4, order, axis, 7)
     boxes = Boxes(chain_of(process), belief, width, each, 20)
     batches = every(4, width)
     share = np.array([float(chance) for chance in batch_chances(process, axis, width)])
@@ -185,7 +176,7 @@ def test_a_channel_on_boxes_keeps_its_budget_over_all_batches(
 ) -> None:
     order, axis, width = shape
     each, distance = EACH[name]
-    process, belief = setting(order, axis, seed)
+    process, belief = setting(4, order, axis, seed)
     chain = chain_of(process)
     found = design_batch(chain, belief, width, additive(each), epsilon, most=1, boxes=count)
     assert not found.exact
@@ -200,7 +191,7 @@ def test_a_channel_on_boxes_keeps_its_budget_over_all_batches(
 )
 def test_a_channel_on_boxes_keeps_a_cap_on_its_model_free_leakage(name: str, ldp: float) -> None:
     each, distance = EACH[name]
-    process, belief = setting(1, 0, 5)
+    process, belief = setting(4, 1, 0, 5)
     found = design_batch(chain_of(process), belief, 3, additive(each), 1.0, ldp=ldp, most=1)
     sip, local = check_design(found, process, 0, 3, distance)
     assert sip <= 1.0 + 2 * found.partition.error
@@ -283,7 +274,7 @@ def test_masses_that_ignore_a_cut_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     def forgetful(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[Floats]:
         return honest(self, (*allowed[:-1], None))
 
-    process, belief = setting(1, 0, 2)
+    process, belief = setting(4, 1, 0, 2)
     check_masses(Boxes(chain_of(process), belief, 3, EACH["absolute"][0], 12), process, 0, 3)
     monkeypatch.setattr(Boxes, "_forward", forgetful)
     with pytest.raises(AssertionError):
@@ -299,7 +290,7 @@ def test_masses_of_positions_taken_one_by_one_are_noticed(monkeypatch: pytest.Mo
             found.append(weights * kept)
         return found
 
-    process, belief = setting(1, 0, 4)
+    process, belief = setting(4, 1, 0, 4)
     chain, each = chain_of(process), EACH["absolute"]
     monkeypatch.setattr(Boxes, "_forward", product_of_marginals)
     found = design_batch(chain, belief, 3, additive(each[0]), 1.0, most=1)

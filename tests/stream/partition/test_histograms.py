@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato import SIP, Alphabet, PerStep, Plan
-from sfumato.stream import Belief, batch_loss
+from sfumato.stream import batch_loss
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.histograms import Histograms, histogram_count
@@ -27,7 +27,7 @@ from tests.oracles.batches import (
     furthest,
     mean_loss,
     random_process,
-    shares,
+    setting,
     table,
 )
 from tests.oracles.textbook_lp import textbook_optimum
@@ -52,14 +52,6 @@ SHAPES = [
 def groups_of(size: int, seed: int) -> list[int]:
     """Each symbol in a bar of its own, or some of three symbols in one."""
     return [0, 1, 0] if size == 3 and seed % 2 else list(range(size))
-
-
-def setting(size: int, order: int, axis: int, seed: int) -> tuple[Process, Belief]:
-    rng = np.random.default_rng(seed)
-    process = random_process(size, order, rng, sticky=float(seed % 3), holes=seed % 2 == 1)
-    joint = np.array([float(p) for p in shares(rng.dirichlet(np.full(size**order, 1.5)))])
-    belief = Belief(joint.reshape((size,) * order), axis)
-    return process.starting(belief.joint), belief
 
 
 def counted(batch: Symbols, group: Sequence[int]) -> tuple[int, ...]:
