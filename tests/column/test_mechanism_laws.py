@@ -16,6 +16,11 @@ BELL = tuple(np.array([1.0, 4.0, 9.0, 12.0, 7.0, 3.0, 1.0]) / 37)
 LOOSE = ((0.3, 1e-3), (1.0, 1e-3), (3.0, 0.0))
 
 
+def laws(kind: type[MechanismLaws], name: str, **own: Any) -> type[MechanismLaws]:
+    """The laws of a kind of column for one mechanism."""
+    return type(f"{kind.__name__} of {name}", (kind,), {"name": name, **own})
+
+
 class SymbolLaws(MechanismLaws):
     """Four symbols, some of them rare."""
 
@@ -53,8 +58,7 @@ class NumberLaws(MechanismLaws):
         return float(abs(true - output))
 
 
-class TestOptimal(SymbolLaws):
-    name = "optimal"
+TestOptimal = laws(SymbolLaws, "optimal")
 
 
 class TestOptimalWithinASet(SymbolLaws):
@@ -87,12 +91,8 @@ class TestCapped(SymbolLaws):
             assert self.sampled(budget)[0].certificate.ldp <= sf.LDP(1.0)
 
 
-class TestCalibrated(SymbolLaws):
-    name = "calibrated"
-
-
-class TestContextFree(SymbolLaws):
-    name = "context-free"
+TestCalibrated = laws(SymbolLaws, "calibrated")
+TestContextFree = laws(SymbolLaws, "context-free")
 
 
 class TestPublished(SymbolLaws):
@@ -112,54 +112,20 @@ class TestPublished(SymbolLaws):
         return [[0.5, 0.5]]
 
 
-class TestRandomizedResponse(SymbolLaws):
-    name = "randomized-response"
-
-
-class TestUnaryEncoding(SymbolLaws):
-    name = "unary-encoding"
-
-
-class TestSubsetSelection(SymbolLaws):
-    name = "subset-selection"
-
-
-class TestOptimalNumbers(NumberLaws):
-    name = "optimal"
-
-
-class TestLaplace(NumberLaws):
-    name = "laplace"
-
-
-class TestLaplaceEach(NumberLaws):
-    name = "laplace-each"
-
-
-class TestLaplaceLocal(NumberLaws):
-    name = "laplace-local"
-
-
-class TestGaussian(NumberLaws):
-    name = "gaussian"
-
-
-class TestGaussianEach(NumberLaws):
-    name = "gaussian-each"
-
-
-class TestGaussianLocal(NumberLaws):
-    name = "gaussian-local"
-    budgets = ((0.3, 1e-2), (1.0, 1e-3), (3.0, 1e-3))
-
-
-class TestSampling(NumberLaws):
-    name = "sampling"
-    budgets = ((0.3, 1e-3), (3.0, 1e-3), (1.0, 0.0))
-
-
-class TestQuantileResponse(NumberLaws):
-    name = "quantile-response"
+TestRandomizedResponse = laws(SymbolLaws, "randomized-response")
+TestUnaryEncoding = laws(SymbolLaws, "unary-encoding")
+TestSubsetSelection = laws(SymbolLaws, "subset-selection")
+TestOptimalNumbers = laws(NumberLaws, "optimal")
+TestLaplace = laws(NumberLaws, "laplace")
+TestLaplaceEach = laws(NumberLaws, "laplace-each")
+TestLaplaceLocal = laws(NumberLaws, "laplace-local")
+TestGaussian = laws(NumberLaws, "gaussian")
+TestGaussianEach = laws(NumberLaws, "gaussian-each")
+TestGaussianLocal = laws(
+    NumberLaws, "gaussian-local", budgets=((0.3, 1e-2), (1.0, 1e-3), (3.0, 1e-3))
+)
+TestSampling = laws(NumberLaws, "sampling", budgets=((0.3, 1e-3), (3.0, 1e-3), (1.0, 0.0)))
+TestQuantileResponse = laws(NumberLaws, "quantile-response")
 
 
 def test_every_mechanism_is_held_to_the_laws() -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from sfumato.column import notion_relations as relations
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.local_leakage import local_leakage
+from tests.oracles.quotient_program import quotient_program
 from tests.strategies import (
     Floats,
     beliefs,
@@ -162,32 +162,11 @@ def test_lip_from_ldp_is_reached(epsilon: float, prior: Floats) -> None:
     assert lip(kernel, prior) <= bound + SLACK
 
 
-def largest_quotient(prior: Floats, epsilon: float) -> float:
-    """[LIP, Eq. 9] as linear programs over ratio vectors, scaled so that the low ratio is 1."""
-    size, k = prior.size, math.exp(epsilon)
-    mean = np.tile(prior, (size, 1))
-    bounds = np.vstack([mean / k - np.eye(size), np.eye(size) - k * mean])
-    best = 1.0
-    for low, high in itertools.permutations(range(size), 2):
-        result = linprog(
-            -np.eye(size)[high],
-            bounds,
-            np.zeros(2 * size),
-            np.eye(size)[[low]],
-            [1.0],
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        assert result.status == 0, result.message
-        best = max(best, -float(result.fun))
-    return math.log(best)
-
-
 @given(st.floats(1e-2, 3.0), st.lists(st.floats(0.02, 1.0), min_size=2, max_size=5))
 @settings(max_examples=16)
 def test_ldp_from_lip_solves_the_program_of_the_paper(epsilon: float, masses: list[float]) -> None:
     prior = np.array(masses) / sum(masses)
-    expected = largest_quotient(prior, epsilon)
+    expected = quotient_program(prior, epsilon)
     assert relations.ldp_from_lip(LIP(epsilon), prior).epsilon == pytest.approx(expected, abs=1e-7)
 
 

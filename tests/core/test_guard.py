@@ -10,7 +10,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -50,6 +49,7 @@ from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer
 from sfumato.temporal.temporal_plan import TemporalPlan
 from sfumato.temporal.temporal_release import TemporalRelease
+from tests.contracts.threads import at_once
 
 THREADS, EACH, BUDGET = 8, 25, 50
 HOME = Path(sfumato.__file__).parent
@@ -291,10 +291,8 @@ def hammered(case: Case) -> tuple[int, list[Exception]]:
     """How many of all attempts of eight threads succeeded, and what broke."""
     done: list[int] = []
     broken: list[Exception] = []
-    begin = threading.Barrier(THREADS)
 
     def work(thread: int) -> None:
-        begin.wait()
         for turn in range(EACH):
             try:
                 case.act(thread * EACH + turn)
@@ -304,16 +302,7 @@ def hammered(case: Case) -> tuple[int, list[Exception]]:
                 broken.append(problem)
             done.append(1)
 
-    workers = [threading.Thread(target=work, args=(thread,)) for thread in range(THREADS)]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    finally:
-        sys.setswitchinterval(before)
+    at_once(THREADS, work)
     return len(done), broken
 
 

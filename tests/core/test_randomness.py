@@ -30,6 +30,7 @@ from sfumato.core.randomness import (
     secure,
     seeded,
 )
+from tests.contracts.threads import at_once
 from tests.strategies import Floats, stochastic_matrices
 
 SECRET = b"sixteen bytes or more"
@@ -112,28 +113,21 @@ def test_a_forked_process_does_not_repeat_its_parents_coins() -> None:
     assert len(set(every)) == 200
 
 
-def test_threads_never_share_a_coin() -> None:
-    source = secure()
-    taken: list[list[int]] = [[] for _ in range(4)]
-    start = threading.Barrier(4)
+@pytest.mark.parametrize(
+    "take",
+    [lambda source: ints(source.words(3)), lambda source: [source.word()]],
+    ids=["words", "single words"],
+)
+def test_threads_never_share_a_coin(take: Callable[[Randomness], list[int]]) -> None:
+    source, taken = secure(), [list[int]() for _ in range(4)]
 
-    def take(mine: list[int]) -> None:
-        start.wait()
-        for _ in range(2_000):
-            mine.extend(ints(source.words(3)))
+    def work(thread: int) -> None:
+        for _ in range(2_500):
+            taken[thread].extend(take(source))
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=take, args=(mine,)) for mine in taken]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    at_once(4, work)
     words = [word for mine in taken for word in mine]
-    assert len(words) == 4 * 2_000 * 3
+    assert len(words) == 4 * 2_500 * len(take(source))
     assert len(set(words)) == len(words)
 
 
@@ -348,30 +342,6 @@ def test_fresh_words_taken_one_by_one_never_repeat() -> None:
     assert len(set(every)) == 3_000
     assert np.bitwise_or.reduce(np.array(singles, dtype=np.uint64)) == np.uint64(2**64 - 1)
     assert all(type(word) is int and 0 <= word < 2**64 for word in singles)
-
-
-def test_threads_never_share_a_single_word() -> None:
-    source = secure()
-    taken: list[list[int]] = [[] for _ in range(4)]
-    start = threading.Barrier(4)
-
-    def take(mine: list[int]) -> None:
-        start.wait()
-        for _ in range(3_000):
-            mine.append(source.word())
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=take, args=(mine,)) for mine in taken]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    words = [word for mine in taken for word in mine]
-    assert len(set(words)) == len(words) == 4 * 3_000
 
 
 def test_a_forked_process_does_not_repeat_single_words() -> None:

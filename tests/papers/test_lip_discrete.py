@@ -41,10 +41,9 @@ from sfumato.studies.lip_discrete import (
     worst_channel,
 )
 from sfumato.studies.lip_discrete_drawings import draw
-from tests.strategies import Floats
+from tests.oracles.quotient_program import quotient_program
 
 Curves = dict[tuple[str, str], dict[float, float]]
-_TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def curves_of(points: list[Point]) -> Curves:
@@ -72,27 +71,6 @@ def repeated() -> Curves:
 @pytest.fixture(scope="module")
 def estimated() -> Curves:
     return curves_of(figure_6())
-
-
-def quotient_program(prior: Floats, epsilon: float, *, posterior: bool) -> float:
-    """[LIP, Eqs. 9 and 10] as linear programs, scaled so that the lower of two ratios is 1."""
-    size, k = prior.size, math.exp(epsilon)
-    mean = np.tile(prior, (size, 1))
-    sides = np.vstack([mean / k - np.eye(size), np.eye(size) - k * mean])
-    best = -math.inf
-    for low, high in itertools.permutations(range(size), 2):
-        found = linprog(
-            -np.eye(size)[high],
-            sides,
-            np.zeros(2 * size),
-            np.eye(size)[[low]],
-            [1.0],
-            options=_TIGHT,
-        )
-        assert found.status == 0, found.message
-        scale = prior[high] / prior[low] if posterior else 1.0
-        best = max(best, math.log(-float(found.fun) * scale))
-    return best
 
 
 # Figure 2 ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Ten thousand random problems, and what exact arithmetic says of every answer."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -73,18 +74,13 @@ def test_calibrated_randomized_response(chunk: int, rng: np.random.Generator) ->
         assert design.sip.epsilon <= problem.epsilon, problem
 
 
+@pytest.mark.parametrize("rule", [randomized_response, context_free])
 @pytest.mark.parametrize("chunk", range(8))
-def test_randomized_response(chunk: int, rng: np.random.Generator) -> None:
+def test_rules_without_a_model(
+    chunk: int, rule: Callable[..., Design], rng: np.random.Generator
+) -> None:
     for problem in random_problems(rng, chunk):
-        design = randomized_response(problem.belief, problem.loss, problem.epsilon)
-        check(design, problem)
-        assert within_locally(design.channel.weights, problem.epsilon), problem
-
-
-@pytest.mark.parametrize("chunk", range(8))
-def test_context_free(chunk: int, rng: np.random.Generator) -> None:
-    for problem in random_problems(rng, chunk):
-        design = context_free(problem.belief, problem.loss, problem.epsilon)
+        design = rule(problem.belief, problem.loss, problem.epsilon)
         check(design, problem)
         assert within_locally(design.channel.weights, problem.epsilon), problem
 

@@ -69,20 +69,3 @@ def test_a_fair_coin_needs_what_the_formula_says() -> None:
 def test_refuses_a_loss_that_cannot_be_reached(loss: list[list[float]], bound: float) -> None:
     with pytest.raises(InvalidParameter, match="max_loss must be at least"):
         least_leakage([0.5, 0.5], loss, bound)
-
-
-@pytest.mark.parametrize("bound", [-1.0, math.nan, math.inf])
-def test_refuses_a_bound_that_is_none(bound: float) -> None:
-    with pytest.raises(InvalidParameter, match="max_loss must be finite and at least 0"):
-        least_leakage([0.5, 0.5], 1 - np.eye(2), bound)
-
-
-def test_refuses_a_belief_or_a_loss_that_is_none() -> None:
-    with pytest.raises(InvalidParameter, match="belief must sum to 1"):
-        least_leakage([0.5, 0.6], 1 - np.eye(2), 0.1)
-    with pytest.raises(InvalidParameter, match=r"belief\[1\] must be at least"):
-        least_leakage([1.0, 0.0], 1 - np.eye(2), 0.1)
-    with pytest.raises(InvalidParameter, match="loss must be 2 by 2"):
-        least_leakage([0.5, 0.5], 1 - np.eye(3), 0.1)
-    with pytest.raises(InvalidParameter, match="loss must be finite and nowhere negative"):
-        least_leakage([0.5, 0.5], [[0.0, -1.0], [1.0, 0.0]], 0.1)

@@ -12,13 +12,7 @@ import numpy as np
 from sfumato.column.column_priors import AnyPrior, number_priors, read_prior, symbol_priors
 from sfumato.column.column_spec import FEATURES, ColumnSpec, Kind
 from sfumato.column.feature_prior import FLOOR, FeaturePrior
-from sfumato.column.knowledge import (
-    Knowledge,
-    Records,
-    column_cells,
-    feature_cells,
-    symbol_places,
-)
+from sfumato.column.knowledge import Knowledge, Records, column_cells, feature_cells, symbol_places
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorSet
 from sfumato.core import checks
 from sfumato.core.alphabet import Label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -118,16 +118,6 @@ class ColumnSpec:
             rule = "be refuse, drop or symbol: skip is for values over time"
             raise InvalidParameter("missing", self.missing, rule)
 
-    @classmethod
-    def of(cls, column: str | ColumnSpec, options: dict[str, Any]) -> ColumnSpec:
-        """The spec itself, or one from the name of a column and options by name."""
-        if isinstance(column, ColumnSpec):
-            if options:
-                rule = "stand in the spec, not beside it"
-                raise InvalidParameter("options", ", ".join(options), rule)
-            return column
-        return cls(**options_with_defaults(column, options))
-
     @property
     def budget(self) -> LIP:
         """Leakage allowed under the prior."""
@@ -161,18 +151,6 @@ class ColumnSpec:
         if self.missing is Missing.SYMBOL:
             listed.append(MISSING_SYMBOL)
         return Symbols.of(read_each(listed, text, source))
-
-
-def options_with_defaults(column: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Every field of a spec, as given or by default; what is no field is refused by its name."""
-    defaults = {part.name: part.default for part in fields(ColumnSpec) if part.init}
-    for name in options:
-        if name not in defaults:
-            raise InvalidParameter("option", name, f"be one of {', '.join(defaults)}")
-    given = defaults | {"column": column} | options
-    if given["epsilon"] is MISSING:
-        raise InvalidParameter("epsilon", None, "be given")
-    return given
 
 
 def feature_names(prior: object) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from sfumato.core import checks
-from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 
@@ -147,7 +147,7 @@ class FeaturePrior:
         """
         columns = _Columns.of(features)
         cells = _rows_for(columns, features, values)
-        symbols = _alphabet_of(values) if alphabet is None else alphabet
+        symbols = alphabet or Alphabet.occurring([list[Any](values)])
         places = symbols.indices(list(values))
         return cls._fitted(columns, cells, places, symbols, _classifier(classifier), floor, folds)
 
@@ -321,14 +321,6 @@ def _rows_for(columns: _Columns, features: Features, values: Column) -> Cells:
         rule = f"have {len(cells)} entries, one per row of the features"
         raise InvalidParameter("values", len(values), rule)
     return cells
-
-
-def _alphabet_of(values: Column) -> Alphabet:
-    # The alphabet itself refuses, by type, what is neither a string nor a whole number.
-    labels: list[Any] = list(set(values))
-    strings = sorted(label for label in labels if isinstance(label, str))
-    others: list[Label] = [label for label in labels if not isinstance(label, str)]
-    return Alphabet([*sorted(Alphabet(others).labels if others else ()), *strings])
 
 
 def _number(name: str, cell: object) -> float:

@@ -82,17 +82,11 @@ def _optimal_numbers(
     if ldp is not None or lattice.count <= _SOLVED:
         return best
     # On many points the search ends within 2 % of the optimum: a rival may be nearer.
-    rival = quantile_response(lattice, prior, budget.epsilon)
+    rival = _quantiles(lattice, prior, budget, ldp)
     return min(best, rival, key=lambda design: design.cost)
 
 
-def _sampling(lattice: Lattice, prior: Floats, budget: LIP, ldp: float | None) -> NumberDesign:
-    return numbers.sampling(lattice, prior, budget.epsilon, budget.delta)
-
-
-def _quantile_response(
-    lattice: Lattice, prior: Floats, budget: LIP, ldp: float | None
-) -> NumberDesign:
+def _quantiles(lattice: Lattice, prior: Floats, budget: LIP, ldp: float | None) -> NumberDesign:
     return quantile_response(lattice, prior, budget.epsilon)
 
 
@@ -105,9 +99,9 @@ def _symbols(rule: Callable[[Floats, Loss, float], Design]) -> SymbolRule:
     return by_prior
 
 
-def _noise(rule: Callable[..., NumberDesign], noise: Noise) -> NumberRule:
+def _numbers(rule: Callable[..., NumberDesign], *noise: Noise) -> NumberRule:
     return lambda lattice, prior, budget, ldp: rule(
-        noise, lattice, prior, budget.epsilon, budget.delta
+        *noise, lattice, prior, budget.epsilon, budget.delta
     )
 
 
@@ -119,13 +113,13 @@ _ALL = (
     Mechanism("randomized-response", reports=KaryResponse.at),
     Mechanism("unary-encoding", reports=UnaryEncoding.at),
     Mechanism("subset-selection", reports=SubsetSelection.at),
-    Mechanism("gaussian", numbers=_noise(scaled_noise.least_noise, Noise.GAUSSIAN)),
-    Mechanism("gaussian-each", numbers=_noise(scaled_noise.least_noise_each, Noise.GAUSSIAN)),
-    Mechanism("gaussian-local", numbers=_noise(scaled_noise.local_noise, Noise.GAUSSIAN)),
-    Mechanism("laplace", numbers=_noise(scaled_noise.least_noise, Noise.LAPLACE)),
-    Mechanism("laplace-each", numbers=_noise(scaled_noise.least_noise_each, Noise.LAPLACE)),
-    Mechanism("laplace-local", numbers=_noise(scaled_noise.local_noise, Noise.LAPLACE)),
-    Mechanism("sampling", numbers=_sampling),
-    Mechanism("quantile-response", numbers=_quantile_response),
+    Mechanism("gaussian", numbers=_numbers(scaled_noise.least_noise, Noise.GAUSSIAN)),
+    Mechanism("gaussian-each", numbers=_numbers(scaled_noise.least_noise_each, Noise.GAUSSIAN)),
+    Mechanism("gaussian-local", numbers=_numbers(scaled_noise.local_noise, Noise.GAUSSIAN)),
+    Mechanism("laplace", numbers=_numbers(scaled_noise.least_noise, Noise.LAPLACE)),
+    Mechanism("laplace-each", numbers=_numbers(scaled_noise.least_noise_each, Noise.LAPLACE)),
+    Mechanism("laplace-local", numbers=_numbers(scaled_noise.local_noise, Noise.LAPLACE)),
+    Mechanism("sampling", numbers=_numbers(numbers.sampling)),
+    Mechanism("quantile-response", numbers=_quantiles),
 )
 MECHANISMS = {mechanism.name: mechanism for mechanism in _ALL}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sfumato.column.column_certificate import ColumnCertificate, Privatized
 from sfumato.column.column_release import FittedColumn, learn_and_release
-from sfumato.column.column_spec import ColumnSpec, options_with_defaults
+from sfumato.column.column_spec import ColumnSpec
 from sfumato.column.knowledge import Knowledge, Records
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
+from sfumato.core.specs import spec_fields, spec_of
 
 _PARAMETERS = tuple(part.name for part in fields(ColumnSpec) if part.init)
 
@@ -49,7 +50,7 @@ def privatize(
     References:
         [LIP, Sec. IV and Sec. V]
     """
-    spec = ColumnSpec.of(column, options)
+    spec = spec_of(ColumnSpec, column, options)
     if history is None or history is frame:
         return learn_and_release(spec, frame, progress)
     return FittedColumn.learnt(spec, history, Records.PUBLIC).release(frame, progress)
@@ -83,7 +84,7 @@ class Privatizer:
 
     # scikit-learn's rule: arguments are kept as they came, and checked when they are used.
     def __init__(self, column: str, **options: Any) -> None:
-        vars(self).update(options_with_defaults(column, options))
+        vars(self).update(spec_fields(ColumnSpec, column, options))
 
     if TYPE_CHECKING:
 
@@ -124,15 +125,11 @@ class Privatizer:
 
     def transform(self, frame: Any) -> Any:
         """Release the column of a frame; `certificate_` says what was promised."""
-        done = self.release(frame)
-        self.certificate_ = done.certificate
-        return done.frame
+        return self._noted(self.release(frame))
 
     def fit_transform(self, frame: Any, y: object = None) -> Any:
         """Learn from the very rows that are released, which the certificate says."""
-        done = self.fit_release(frame)
-        self.certificate_ = done.certificate
-        return done.frame
+        return self._noted(self.fit_release(frame))
 
     def release(self, frame: Any, *, progress: Progress | None = None) -> Privatized:
         """Release the column of a frame, with its certificate."""
@@ -148,16 +145,16 @@ class Privatizer:
             return learn_and_release(self._fitted.spec, frame, progress)
         return self.release(frame, progress=progress)
 
+    def _noted(self, done: Privatized) -> Any:
+        self.certificate_ = done.certificate
+        return done.frame
+
     def _fit(self, frame: Any, records: Records) -> Self:
         self._fitted = FittedColumn.learnt(ColumnSpec(**self.get_params()), frame, records)
         self.knowledge_ = self._fitted.knowledge
         return self
 
 
-def _signature() -> inspect.Signature:
-    """What help and editors show: the fields of the spec, which are written once."""
-    init = inspect.signature(ColumnSpec.__init__)
-    return init.replace(return_annotation=None)
-
-
-Privatizer.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
+# What help and editors show: the fields of the spec, which are written once.
+_SIGNATURE = inspect.signature(ColumnSpec.__init__).replace(return_annotation=None)
+Privatizer.__init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]

@@ -79,8 +79,9 @@ class Alphabet:
             >>> Alphabet.occurring([["b", "a"], ["a", 3]]).labels
             (3, 'a', 'b')
         """
-        found = {label for sequence in sequences for label in sequence}
-        return cls(sorted(found, key=lambda label: (isinstance(label, str), label)))
+        labels = {label for sequence in sequences for label in sequence}
+        # What is no label is refused by its type, before it is compared with others.
+        return cls(sorted(map(_label, labels), key=lambda label: (isinstance(label, str), label)))
 
     def __len__(self) -> int:
         return len(self.labels)

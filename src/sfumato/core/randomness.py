@@ -355,3 +355,9 @@ def categorical(cumulative: Ints, rows: Ints, words: NDArray[np.uint64]) -> Ints
     if len(coins) == 1:
         return np.array([np.searchsorted(cumulative[rows[0]], coins[0], side="right")])
     return np.asarray((cumulative[rows] <= coins[:, None]).sum(axis=1), dtype=np.int64)
+
+
+def sampled(probabilities: Floats, words: NDArray[np.uint64]) -> Ints:
+    """Draw from one distribution, one word each."""
+    cumulative = integer_weights(probabilities[None, :]).cumsum(axis=1)
+    return categorical(cumulative, np.zeros(words.size, dtype=np.int64), words)

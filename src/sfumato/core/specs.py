@@ -27,13 +27,19 @@ def spec_of(kind: type[Spec], first: object, options: Mapping[str, Any]) -> Spec
             rule = "stand in the spec, not beside it"
             raise InvalidParameter("options", ", ".join(options), rule)
         return first
-    parts = [part for part in fields(kind) if part.init]  # type: ignore[arg-type]
+    build: Callable[..., Spec] = kind
+    return build(**spec_fields(kind, first, options))
+
+
+def spec_fields(kind: type[Any], first: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field of a spec by name, as given or by default; `spec_of` says what is refused."""
+    parts = [part for part in fields(kind) if part.init]
     names = [part.name for part in parts]
     for name in options:
         if name not in names[1:]:
             raise InvalidParameter("option", name, f"be one of {', '.join(names[1:])}")
-    for part in parts[1:]:
-        if part.default is MISSING and part.name not in options:
-            raise InvalidParameter(part.name, None, "be given")
-    build: Callable[..., Spec] = kind
-    return build(first, **options)
+    given = {part.name: part.default for part in parts} | {names[0]: first} | dict(options)
+    for name, value in given.items():
+        if value is MISSING:
+            raise InvalidParameter(name, None, "be given")
+    return given

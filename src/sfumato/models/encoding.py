@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Symbols:
     """
 
     alphabet: Alphabet
+    inputs: ClassVar[int] = 1  # columns that a value comes from
 
     @classmethod
     def of(cls, values: Iterable[Raw]) -> Symbols:
@@ -52,11 +53,6 @@ class Symbols:
         if all(_is_whole(word) for word in words):
             return cls(Alphabet(sorted(int(word) for word in words)))
         return cls(Alphabet(sorted(words)))
-
-    @property
-    def inputs(self) -> int:
-        """How many columns a value comes from."""
-        return 1
 
     def encode(self, value: Raw) -> Label | None:
         """The symbol of a raw value; None when it is outside the alphabet."""
@@ -89,22 +85,18 @@ class Bins:
     edges: Floats
     alphabet: Alphabet
     clip: bool
+    inputs: ClassVar[int] = 1
 
     def __init__(self, edges: Sequence[float] | Floats, *, clip: bool = False) -> None:
         object.__setattr__(self, "edges", _edges("edges", edges))
         object.__setattr__(self, "clip", clip)
-        middles = 0.5 * self.edges[1:] + 0.5 * self.edges[:-1]
+        middles = _middles(self.edges)
         object.__setattr__(self, "alphabet", Alphabet([f"{m:.10g}" for m in middles], middles))
 
     @classmethod
     def covering(cls, values: Iterable[float], count: int) -> Bins:
         """Bins of equal width over the range of some values."""
         return cls(_even_edges("bins", values, count))
-
-    @property
-    def inputs(self) -> int:
-        """How many columns a value comes from."""
-        return 1
 
     def encode(self, value: Raw) -> Label | None:
         """The symbol of a raw value; None when it lies outside all bins and is not clipped."""
@@ -140,6 +132,7 @@ class Grid:
     y_edges: Floats
     alphabet: Alphabet
     clip: bool
+    inputs: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -151,8 +144,7 @@ class Grid:
         object.__setattr__(self, "clip", clip)
         object.__setattr__(self, "x_edges", _edges("x_edges", x_edges))
         object.__setattr__(self, "y_edges", _edges("y_edges", y_edges))
-        xs = 0.5 * self.x_edges[1:] + 0.5 * self.x_edges[:-1]
-        ys = 0.5 * self.y_edges[1:] + 0.5 * self.y_edges[:-1]
+        xs, ys = _middles(self.x_edges), _middles(self.y_edges)
         names = [f"{i},{j}" for i in range(xs.size) for j in range(ys.size)]
         places = np.stack([np.repeat(xs, ys.size), np.tile(ys, xs.size)], axis=1)
         object.__setattr__(self, "alphabet", Alphabet(names, places))
@@ -162,11 +154,6 @@ class Grid:
         """A grid of equal cells over the range of some points."""
         checks.count("grid", columns * rows, at_most=limits.SYMBOLS)
         return cls(_even_edges("grid", xs, columns), _even_edges("grid", ys, rows))
-
-    @property
-    def inputs(self) -> int:
-        """How many columns a value comes from."""
-        return 2
 
     def encode(self, x: Raw, y: Raw) -> Label | None:
         """The symbol of a point; None when it lies outside the grid and is not clipped."""
@@ -350,6 +337,11 @@ def _edges(name: str, edges: Sequence[float] | Floats) -> Floats:
     return checks.read_only(checked)
 
 
+def _middles(edges: Floats) -> Floats:
+    # Halves first: the sum of two ends may overflow.
+    return 0.5 * edges[1:] + 0.5 * edges[:-1]
+
+
 def _even_edges(name: str, values: Iterable[float], count: int) -> Floats:
     found = np.fromiter(values, dtype=np.float64)
     parts = checks.count(name, count, at_most=limits.SYMBOLS)
@@ -361,8 +353,7 @@ def _even_edges(name: str, values: Iterable[float], count: int) -> Floats:
     # Halves, so that the width of the widest range does not overflow.
     steps = np.linspace(-1.0, 1.0, parts + 1)
     edges = (0.5 * low + 0.5 * high) + steps * (0.5 * high - 0.5 * low)
-    middles = 0.5 * edges[1:] + 0.5 * edges[:-1]
-    names = {f"{middle:.10g}" for middle in middles}
+    names = {f"{middle:.10g}" for middle in _middles(edges)}
     if not np.all(np.diff(edges) > 0) or len(names) < parts or not np.all(np.isfinite(edges)):
         raise InvalidParameter(name, count, "be fewer: the values are too close together")
     edges[0], edges[-1] = low, high

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
@@ -29,7 +29,7 @@ from sfumato.core.belief import Belief
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.numerics import UNIT
-from sfumato.core.randomness import Randomness, categorical, integer_weights
+from sfumato.core.randomness import Randomness, sampled
 from sfumato.models.fitting import Rows, context_count, count_transitions, smoothed_parts
 from sfumato.models.histories import recorded_paths
 
@@ -173,19 +173,10 @@ class MarkovChain:
     @property
     def fingerprint(self) -> str:
         """Identifies the model."""
-        known = self.known
-        rows: tuple[NDArray[Any], ...] = (
-            (known,) if isinstance(known, np.ndarray) else (known.data, known.indices, known.indptr)
-        )
-        return digest(
-            "markov",
-            self.alphabet.fingerprint,
-            self.order,
-            self.initial,
-            self.backoff,
-            self.background,
-            *rows,
-        )
+        rows, *mixed = self._rows
+        known = (rows,) if isinstance(rows, np.ndarray) else rows
+        name = self.alphabet.fingerprint
+        return digest("markov", name, self.order, self.initial, *mixed, *known)
 
     @property
     def full_support(self) -> bool:
@@ -331,13 +322,11 @@ class MarkovChain:
         """Draw a sequence of symbol places, for simulations."""
         checks.count("length", length)
         words = randomness.words(length + 1)
-        start = categorical(_cumulative(self.initial.ravel()), np.zeros(1, np.int64), words[:1])
-        context = int(start[0])
+        context = int(sampled(self.initial.ravel(), words[:1])[0])
         path = list(np.unravel_index(context, self.initial.shape))[:length]
         tails = self.size ** (self.order - 1)
         for word in words[1 : max(1, length + 1 - self.order)]:
-            row = _cumulative(self.row(context))
-            drawn = int(categorical(row, np.zeros(1, np.int64), np.array([word]))[0])
+            drawn = int(sampled(self.row(context), np.array([word]))[0])
             path.append(np.int64(drawn))
             context = (context % tails) * self.size + drawn
         return np.array(path, dtype=np.int64)
@@ -348,10 +337,6 @@ class MarkovChain:
         row = known if isinstance(known, np.ndarray) else known.toarray()
         weight = self.backoff[context]
         return np.asarray((1 - weight) * row[0] + weight * self.background)
-
-
-def _cumulative(probabilities: Floats) -> Ints:
-    return integer_weights(probabilities[None, :]).cumsum(axis=1)
 
 
 def _as_rows(transition: ArrayLike | sparse.sparray) -> Rows:

@@ -32,7 +32,7 @@ from sfumato.core.belief import Belief
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
-from sfumato.core.randomness import Randomness, categorical, integer_weights
+from sfumato.core.randomness import Randomness, sampled
 from sfumato.models.fitting import count_transitions, pulled, smoothed_parts
 from sfumato.models.histories import recorded_paths
 from sfumato.models.markov import MarkovChain
@@ -242,12 +242,8 @@ class PairChain:
         checks.count("length", length)
         belief, path = self.first(), []
         for word in randomness.words(length):
-            row = integer_weights(belief.marginal[None, :]).cumsum(axis=1)
-            place = int(categorical(row, np.zeros(1, np.int64), np.array([word]))[0])
-            path.append(place)
-            told = np.zeros(self.size)
-            told[place] = 1.0
-            belief = self.following(belief.update(told))
+            path.append(int(sampled(belief.marginal, np.array([word]))[0]))
+            belief = self.following(belief.update(np.eye(1, self.size, path[-1])[0]))
         return np.array(path, dtype=np.int64)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.core import checks
@@ -12,7 +11,7 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.digest import digest
-from sfumato.core.randomness import Randomness, categorical, integer_weights
+from sfumato.core.randomness import Randomness, sampled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +54,4 @@ class Prior:
 
     def sample(self, length: int, randomness: Randomness) -> Ints:
         """Draw a sequence of symbol places, for simulations."""
-        cumulative = integer_weights(self.probabilities[None, :]).cumsum(axis=1)
-        rows = np.zeros(checks.count("length", length), dtype=np.int64)
-        return categorical(cumulative, rows, randomness.words(length))
+        return sampled(self.probabilities, randomness.words(checks.count("length", length)))

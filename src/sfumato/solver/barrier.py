@@ -44,11 +44,8 @@ def barrier(
     """
     size, outputs = loss.shape
     costs, weight, cells, dual = _start(belief, loss, k)
-    moves, aims, curve = (
-        np.empty_like(cells),
-        np.empty((3, size, outputs)),
-        np.empty((5, size, outputs)),
-    )
+    moves = np.empty_like(cells)
+    aims, curve = np.empty((3, size, outputs)), np.empty((5, size, outputs))
     found, prices = cells[0].copy(), dual.copy()
     system, change, missing = np.empty((size, size)), np.empty(size), np.empty(size)
     best, steps = np.inf, 0
@@ -262,15 +259,8 @@ def _move(
             pressed[y] += cap * ax[y]
     parts = np.empty(outputs)
     for x in range(size):
-        out, ax, sx, rx, share, px, tx = (
-            push[x],
-            aim[x],
-            slack[x],
-            residual[x],
-            belief[x],
-            p[x],
-            t[x],
-        )
+        out, ax, sx, rx = push[x], aim[x], slack[x], residual[x]
+        px, tx, share = p[x], t[x], belief[x]
         for y in range(outputs):
             out[y] = ax[y] - sx[y] + share * pressed[y] - rx[y]
         for y in range(outputs):

@@ -61,12 +61,7 @@ def certified(
     return Channel(weights, told[kept])
 
 
-def without_dust(
-    rows: Floats,
-    belief: Floats,
-    loss: Floats,
-    outputs: Ints,
-) -> tuple[Floats, Ints]:
+def without_dust(rows: Floats, belief: Floats, loss: Floats, outputs: Ints) -> tuple[Floats, Ints]:
     """Merge outputs that hardly occur into their cheapest stand-ins.
 
     They are a float solver's dust, not part of the optimum, and their ratios are noise. Merging is

@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
-from sfumato.core.errors import InvalidParameter
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss, as_loss
 from sfumato.core.numerics import UNIT
 from sfumato.core.randomness import BITS, integer_weights
 from sfumato.core.response_channel import ResponseChannel
 from sfumato.core.search import boundary
-from sfumato.solver.certify import certified, keeps
+from sfumato.solver.certify import keeps
 from sfumato.solver.design_result import Design, measured
 
 _HALVINGS = 60
@@ -102,45 +101,6 @@ def paper_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) ->
     if keeps(claim, prior, budget + _ROUNDING, None):
         claim = _repaired(claim, prior, budget)  # it holds here, but for the rounding
     return measured(claim, prior, costs)
-
-
-def binary(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) -> Design:
-    r"""The optimum for two symbols, in closed form.
-
-    With $p$ the mass of the rarer symbol, $k = e^\epsilon$ and errors that cost the same: for
-    $p \ge 1/(k+1)$ the published rule, at cost $2p(1-p)/k$; below that, while $p > 1/(2k)$, the
-    rule under which the rarer output has probability $1/(k+1)$ and ratios $k$ and more than
-    $1/k$, at cost $(1 - p(k-1))/(k+1)$; and else the more likely symbol, whatever is true, at
-    cost $p$. With other costs the cheapest of the same few rules that are feasible.
-
-    Examples:
-        >>> alike = [[0, 1], [1, 0]]
-        >>> binary([0.6, 0.4], alike, 1.0).cost  # 2 p (1-p) / e
-        0.1765821
-        >>> binary([0.8, 0.2], alike, 1.0).cost, paper_response([0.8, 0.2], alike, 1.0).sip.epsilon
-        (0.1765180, 1.2608678)
-
-    References:
-        [LIP, Eq. 19]
-    """
-    prior, costs, budget = _arguments(belief, loss, epsilon)
-    table = costs.matrix
-    if prior.size != 2:
-        raise InvalidParameter("belief", prior.size, "be about two symbols")
-    share, k = prior / prior.sum(), math.exp(budget)
-    rules = [np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 1.0]])]
-    if share.min() * (k + 1) >= 1:
-        away = share[::-1] / k
-        rules.append(np.array([[1 - away[0], away[0]], [away[1], 1 - away[1]]]))
-    else:
-        rare = int(share.argmin())
-        seldom = (1 - share[rare] * k) / ((k + 1) * (1 - share[rare]))
-        rows = np.empty((2, 2))
-        rows[rare, rare], rows[1 - rare, rare] = k / (k + 1), seldom
-        rows[:, 1 - rare] = 1 - rows[:, rare]
-        rules.append(rows)
-    best = min(rules, key=lambda rows: float(share @ (rows * table).sum(axis=1)))
-    return measured(certified(best, prior, budget), prior, table)
 
 
 def _arguments(

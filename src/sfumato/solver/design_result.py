@@ -40,10 +40,7 @@ class Design:
 
 
 def measured(
-    channel: Channel,
-    belief: Floats,
-    loss: Loss | Floats,
-    lower_bound: float | None = None,
+    channel: Channel, belief: Floats, loss: Loss | Floats, lower_bound: float | None = None
 ) -> Design:
     """Compute the cost and both certificates of a channel from its integers.
 

@@ -31,11 +31,7 @@ _LEVELS, _EXACT, _PASSES = 400, 64, 16
 
 
 def dual_bound(
-    prices: Floats,
-    belief: Floats,
-    loss: Floats | Loss,
-    epsilon: float,
-    ldp: float | None = None,
+    prices: Floats, belief: Floats, loss: Floats | Loss, epsilon: float, ldp: float | None = None
 ) -> float:
     """Evaluate the bound at given prices, rounded down.
 
@@ -52,12 +48,7 @@ def dual_bound(
     return bound_from(shapes, prices, share, float(table.max()))
 
 
-def bound_from(
-    shapes: Floats,
-    prices: Floats,
-    share: Floats,
-    largest: float,
-) -> float:
+def bound_from(shapes: Floats, prices: Floats, share: Floats, largest: float) -> float:
     """The bound from the values of all outputs, less what floating point may have added."""
     # Sums of `n` terms, a quotient and an interpolation, each of at most this size.
     scale = float(largest + np.abs(prices).max())
@@ -66,11 +57,7 @@ def bound_from(
 
 
 def best_shape_values(
-    prices: Floats,
-    belief: Floats,
-    loss: Floats,
-    epsilon: float,
-    ldp: float | None = None,
+    prices: Floats, belief: Floats, loss: Floats, epsilon: float, ldp: float | None = None
 ) -> Floats:
     """For each output, the least cost of a unit of it after prices are paid."""
     k = math.exp(epsilon)
@@ -128,12 +115,7 @@ def floor_values(prices: Floats, belief: Floats, loss: Loss, epsilon: float) -> 
     return np.asarray(values)
 
 
-def _levels(
-    columns: Floats,
-    belief: Floats,
-    prices: Floats,
-    share: float,
-) -> Floats:
+def _levels(columns: Floats, belief: Floats, prices: Floats, share: float) -> Floats:
     """The surplus at which the cheapest symbols of each output reach their share of the mass."""
     surplus = columns - prices[:, None]
     order = np.argsort(surplus, axis=0)
@@ -144,13 +126,7 @@ def _levels(
     return np.asarray(surplus[order[reached, outputs], outputs])
 
 
-def _least_over_corners(
-    corner: Floats,
-    total: Floats,
-    mean: Floats,
-    k: float,
-    h: float,
-) -> Floats:
+def _least_over_corners(corner: Floats, total: Floats, mean: Floats, k: float, h: float) -> Floats:
     """Minimum over q of the value of the shape that is high on mass q.
 
     Two regimes meet at $q = (h-k)/(k(h-1))$. Below it the high ratio is $k$ and the low one

@@ -170,18 +170,10 @@ def _take_products(rows: Floats, scale: Floats, system: Floats) -> None:
         for p in range(width):
             a, b, c, d = rows[x, p:], rows[x + 1, p:], rows[x + 2, p:], rows[x + 3, p:]
             e, f, g, h = rows[x + 4, p:], rows[x + 5, p:], rows[x + 6, p:], rows[x + 7, p:]
-            sa, sb, sc, sd = (
-                scale[x] * a[0],
-                scale[x + 1] * b[0],
-                scale[x + 2] * c[0],
-                scale[x + 3] * d[0],
-            )
-            se, sf, sg, sh = (
-                scale[x + 4] * e[0],
-                scale[x + 5] * f[0],
-                scale[x + 6] * g[0],
-                scale[x + 7] * h[0],
-            )
+            sa, sb = scale[x] * a[0], scale[x + 1] * b[0]
+            sc, sd = scale[x + 2] * c[0], scale[x + 3] * d[0]
+            se, sf = scale[x + 4] * e[0], scale[x + 5] * f[0]
+            sg, sh = scale[x + 6] * g[0], scale[x + 7] * h[0]
             target = system[p, p:]
             for q in range(target.size):
                 target[q] -= ((sa * a[q] + sb * b[q]) + (sc * c[q] + sd * d[q])) + (
@@ -243,40 +235,32 @@ def _move(
     right, other = np.zeros(outputs), np.zeros(outputs)
     both = np.empty(outputs)
     for x in range(belief.size):
-        first, second, aim, aim_slack = (
-            curve[x, :outputs],
-            curve[x, outputs:],
-            aims[0, x],
-            aims[1, x],
-        )
+        first, second = curve[x, :outputs], curve[x, outputs:]
+        aim, slack = aims[0, x], aims[1, x]
         for y in range(outputs):
-            both[y] = aim[y] - aim_slack[y]
+            both[y] = aim[y] - slack[y]
         change[x] = -(second * both).sum() * weight[x]
         share = belief[x]
         for y in range(outputs):
             need = both[y] + change[x]
-            right[y] -= share * (cap * aim_slack[y] + first[y] * need)
+            right[y] -= share * (cap * slack[y] + first[y] * need)
             other[y] -= share * second[y] * need
     unknown[:outputs], unknown[outputs:] = right, other
     _solve(system, unknown)
     right[:], other[:] = unknown[:outputs], unknown[outputs:]
     rate, fall = np.ones(outputs), np.ones(outputs)
     for x in range(belief.size):
-        first, second, aim, aim_slack = (
-            curve[x, :outputs],
-            curve[x, outputs:],
-            aims[0, x],
-            aims[1, x],
-        )
+        first, second = curve[x, :outputs], curve[x, outputs:]
+        aim, slack = aims[0, x], aims[1, x]
         for y in range(outputs):
             both[y] = first[y] * right[y] + second[y] * other[y]
         change[x] -= both.sum() * weight[x]
         for y in range(outputs):
-            g = both[y] + second[y] * (aim[y] - aim_slack[y] + change[x])
+            g = both[y] + second[y] * (aim[y] - slack[y] + change[x])
             t = cap * right[y] - g
             moves[0, x, y], moves[1, x, y] = g, t
             g, t = g * inverse[0, x, y], t * inverse[1, x, y]
-            z, w = aim[y] - cells[2, x, y] * g, aim_slack[y] - cells[3, x, y] * t
+            z, w = aim[y] - cells[2, x, y] * g, slack[y] - cells[3, x, y] * t
             moves[2, x, y], moves[3, x, y] = z, w
             rate[y] = max(rate[y], max(-g, -t))
             fall[y] = max(fall[y], max(-z / cells[2, x, y], -w / cells[3, x, y]))

@@ -124,11 +124,7 @@ def _stochastic(rows: Floats) -> Floats:
 
 
 def _solve(
-    cost: Floats,
-    below: sparse.csr_array,
-    limit: Floats,
-    equal: sparse.csr_array,
-    target: Floats,
+    cost: Floats, below: sparse.csr_array, limit: Floats, equal: sparse.csr_array, target: Floats
 ) -> tuple[Floats, Floats]:
     x, prices = minimum(cost, below, limit, equal, target)
     return np.maximum(x, 0.0), prices

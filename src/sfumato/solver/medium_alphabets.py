@@ -23,14 +23,7 @@ from sfumato.core.errors import SolverFailed
 from sfumato.core.loss import Loss
 from sfumato.solver.dual import bound_from, floor_values
 from sfumato.solver.even_loss import solve_even
-from sfumato.solver.grouped import (
-    Grouped,
-    balanced,
-    finished,
-    group_means,
-    moved,
-    solve_grouped,
-)
+from sfumato.solver.grouped import Grouped, balanced, finished, group_means, moved, solve_grouped
 from sfumato.solver.linear_programs import solve_capped
 
 _CAPPED_GROUPS, _CAPPED_OUTPUTS, _CELLS = 32, 64, 384

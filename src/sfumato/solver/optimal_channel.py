@@ -195,11 +195,7 @@ def _searched(
 
 
 def _attempts(
-    belief: Floats,
-    loss: Floats,
-    epsilon: float,
-    ldp: float | None,
-    candidates: int | None,
+    belief: Floats, loss: Floats, epsilon: float, ldp: float | None, candidates: int | None
 ) -> Iterator[tuple[Solution, Ints]]:
     """Solutions and the outputs they use, the quickest method first."""
     chosen = _candidates(belief, loss, candidates)

@@ -28,21 +28,8 @@ PART_BITS, WHOLE, LANES = 40, 2**22, 4
 are padded to a multiple of `LANES`."""
 
 Tables = tuple[Ints, Floats, NDArray[np.uint16], Floats, Floats, Ints, Floats, Ints, Floats, Ints]
-_TYPES: tuple[type[np.int64 | np.float64 | np.uint16], ...] = (
-    np.int64,
-    np.float64,
-    np.uint16,
-    np.float64,
-    np.float64,
-    np.int64,
-    np.float64,
-    np.int64,
-    np.float64,
-    np.int64,
-)
-
-
-_AXES = (2, 1, 2, 3, 2, 1, 2, 2, 1, 1)
+_LAYOUT = ("i8 2", "f8 1", "u2 2", "f8 3", "f8 2", "i8 1", "f8 2", "i8 2", "f8 1", "i8 1")
+"""Type and number of axes of each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +78,15 @@ class Policy:
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if len(self.tables) != len(_TYPES):
-            raise InvalidParameter("policy.tables", len(self.tables), f"be {len(_TYPES)} arrays")
+        if len(self.tables) != len(_LAYOUT):
+            raise InvalidParameter("policy.tables", len(self.tables), f"be {len(_LAYOUT)} arrays")
         checks.epsilon("epsilon", self.epsilon)
         if self.ldp is not None:
             checks.epsilon("ldp", self.ldp)
         checks.positive("repair_limit", self.repair_limit)
-        pairs: Any = zip(self.tables, _TYPES, strict=True)
-        tables: Any = tuple(_frozen(table, kind) for table, kind in pairs)
-        _check(*tables)
+        pairs: Any = zip(self.tables, _LAYOUT, strict=True)
+        tables: Any = tuple(_frozen(table, layout.split()[0]) for table, layout in pairs)
+        _check(tables)
         object.__setattr__(self, "tables", tables)
         parts = (self.chain, self.loss, self.method, self.epsilon, self.ldp, self.repair_limit)
         object.__setattr__(self, "fingerprint", digest("policy", 1, *parts, *tables))
@@ -234,34 +221,17 @@ def _rows(weights: Floats, node: Ints) -> Floats:
     return parts.swapaxes(0, 1).reshape(rows, padded)
 
 
-def _frozen(table: NDArray[np.generic], kind: type[np.generic]) -> NDArray[np.generic]:
+def _frozen(table: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
     array = np.array(table, dtype=kind, order="C")
     array.setflags(write=False)
     return array
 
 
-def _check(
-    nodes: Ints,
-    local: Floats,
-    row_of: NDArray[np.uint16],
-    costs: Floats,
-    weights: Floats,
-    outputs: Ints,
-    extremes: Floats,
-    *tree: NDArray[np.generic],
-) -> None:
+def _check(tables: Tables) -> None:
     """Refuse tables that the loops could not trust, so that damage never becomes a release."""
-    arrays: tuple[NDArray[Any], ...] = (
-        nodes,
-        local,
-        row_of,
-        costs,
-        weights,
-        outputs,
-        extremes,
-        *tree,
-    )
-    if tuple(array.ndim for array in arrays) != _AXES or nodes.shape[1:] != (5,):
+    nodes, local, row_of, costs, weights, outputs, extremes, *tree = tables
+    axes = [int(layout.split()[1]) for layout in _LAYOUT]
+    if [array.ndim for array in tables] != axes or nodes.shape[1:] != (5,):
         raise InvalidParameter("policy.tables", "other shapes", "be those of a compiled policy")
     count = len(nodes)
     sizes = nodes[:, 1] * nodes[:, 3] // LANES
