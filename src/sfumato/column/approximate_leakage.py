@@ -26,11 +26,11 @@ from sfumato.core.numerics import UNIT, expected_error, up
 from sfumato.core.randomness import BITS
 from sfumato.core.search import boundary
 
+# To the last bits of a level between 0 and some hundred.
 _HALVINGS, _PAIR_HALVINGS = 50, 52
-"""To the last bits of a level between 0 and some hundred."""
 _WHOLE = 2.0**BITS
+# Beyond this e**epsilon leaves the floats; the delta at a smaller level is an upper bound.
 _LARGEST = 700.0
-"""Beyond this e**epsilon leaves the floats; the delta at a smaller level is an upper bound."""
 
 
 def approximate_leakage(channel: Channel, belief: ArrayLike, epsilon: float) -> LIP:

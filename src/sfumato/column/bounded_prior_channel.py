@@ -32,8 +32,8 @@ from sfumato.core.numerics import expected_error, log_up, shown_up
 from sfumato.solver.design_result import Design, measured
 from sfumato.solver.linear_programs import minimum
 
+# Levels beyond which coefficients of the program lose the digits of the solver.
 _SOLVABLE = 20.0
-"""Levels beyond which coefficients of the program lose the digits of the solver."""
 
 
 def bounded_prior(

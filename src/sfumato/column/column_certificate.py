@@ -16,14 +16,14 @@ from sfumato.core.numerics import shown_up
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.row_order import ORDER_TESTED, Order
 
+# A release that saves less than this part of what a constant loses is worth no more than it.
 _SAME = 1e-3
-"""A release that saves less than this part of what a constant loses is worth no more than it."""
+# Part of what a constant loses from which clamping and rounding alone are remarked on.
 _COARSE = 0.1
-"""Part of what a constant loses from which clamping and rounding alone are remarked on."""
+# Of a leakage that was learnt from the rows that are released.
 _DIGITS = 3
-"""Of a leakage that was learnt from the rows that are released."""
+# Symbols that a remark names; the certificate has all of them.
 _NAMED = 8
-"""Symbols that a remark names; the certificate has all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,12 @@ from sfumato.core.loss import Loss
 from sfumato.core.numerics import shown_up
 from sfumato.noise.lattice import Lattice
 
+# More would find fault with every prior that was learnt from a hundred rows.
 _CELLS = 10
-"""More would find fault with every prior that was learnt from a hundred rows."""
+# Probability at most with which rows that follow the prior are said to contradict it.
 _CHANCE = 1e-6
-"""Probability at most with which rows that follow the prior are said to contradict it."""
+# Nats per row from which a contradiction matters; half and half against 28 and 72 % has 0.1.
 _PLAIN = 0.1
-"""Nats per row from which a contradiction matters; half and half against 28 and 72 % has 0.1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from sfumato.tables.pass_through import FEWEST_ROWS, Columns, Groups
 from sfumato.tables.problems import BadTable
 
 _LEARNT_PRIORS = ("estimate", "mixture")
+# A column with more different whole numbers than this is taken for numbers, not for symbols.
 _MANY = 30
-"""A column with more different whole numbers than this is taken for numbers, not for symbols."""
+# Largest share of rows whose value no other row has, for symbols that are read off them.
 _MOST_UNIQUE = 0.1
-"""Largest share of rows whose value no other row has, for symbols that are read off them."""
 _LEARNT_HERE = (
     "the prior was learnt from this very column: the guarantee is against an adversary who "
     "knows that prior already; learn it from public records (history) to be safe"

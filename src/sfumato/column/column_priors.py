@@ -40,8 +40,8 @@ SMOOTHING = 0.5
 square root of what was counted: many values and few rows must not drown the counts."""
 FLOOR = 1e-6
 """Share of a fitted mixture that is spread evenly."""
+# Share of the values beyond each end of an interval that nobody gave.
 _TAIL = 0.005
-"""Share of the values beyond each end of an interval that nobody gave."""
 
 
 def symbol_priors(

@@ -25,10 +25,10 @@ from sfumato.noise.lattice import Lattice
 from sfumato.tables.named_loss import named_loss
 from sfumato.tables.row_coins import RowCoins
 
+# Rows drawn together, so that memory does not grow with the table.
 _BLOCK = 4096
-"""Rows drawn together, so that memory does not grow with the table."""
+# Bits of reports that are in memory at once.
 _REPORTED_CELLS = 20_000_000
-"""Bits of reports that are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,14 @@ Cells: TypeAlias = NDArray[np.object_]
 
 FLOOR = 1e-3
 """Part of every prior that is spread evenly, unless told."""
+# Numbers up to this one have a variance that is finite.
 _LARGEST = 1e100
-"""Numbers up to this one have a variance that is finite."""
+# Standard deviations beyond which a number counts as no further out: trees work in 32 bits.
 _FAR = 30.0
-"""Standard deviations beyond which a number counts as no further out: trees work in 32 bits."""
+# Columns that a text column may become; its rarer categories then count as one.
 _CATEGORIES = 64
-"""Columns that a text column may become; its rarer categories then count as one."""
+# Range in which the temperature is looked for.
 _COLDEST, _HOTTEST = 1 / 8, 8.0
-"""Range in which the temperature is looked for."""
 
 
 @dataclass(frozen=True, slots=True)

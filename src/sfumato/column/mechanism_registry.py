@@ -27,8 +27,8 @@ SymbolRule: TypeAlias = Callable[[Floats | PriorSet, Loss, LIP, float | None], D
 NumberRule: TypeAlias = Callable[[Lattice, Floats, LIP, float | None], NumberDesign]
 ReportRule: TypeAlias = Callable[[int, float], Reporting]
 
+# Points up to which the optimum is found exactly.
 _SOLVED = 64
-"""Points up to which the optimum is found exactly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from sfumato.core.search import least_above
 from sfumato.noise.densities import local_gaussian_delta
 from sfumato.noise.lattice import Noise
 
+# From a power of two to the last bit of a scale.
 _HALVINGS = 48
-"""From a power of two to the last bit of a scale."""
 
 
 def local_scale(noise: Noise, width: float, epsilon: float, delta: float) -> float:

@@ -20,8 +20,8 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.numerics import UNIT, up
 
+# Beyond this e**epsilon leaves the floats; the plain bounds are good enough there.
 _LARGEST = 700.0
-"""Beyond this e**epsilon leaves the floats; the plain bounds are good enough there."""
 
 
 def lip_from_ldp(guarantee: LDP, prior: ArrayLike) -> LIP:

@@ -29,8 +29,8 @@ from sfumato.core.search import boundary, geometric
 from sfumato.noise.lattice import Lattice
 from sfumato.solver.optimal_channel import optimal
 
+# Enough for the last bits of a factor between powers of two.
 _HALVINGS = 48
-"""Enough for the last bits of a factor between powers of two."""
 
 
 @dataclass(frozen=True, slots=True)

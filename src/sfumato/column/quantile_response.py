@@ -24,10 +24,10 @@ from sfumato.noise.lattice import Lattice
 
 _MOST_CELLS = 256
 _HALVINGS = 48
+# The first part by which a level is lowered that rounding has brought over the budget.
 _HAIR = 1e-12
-"""The first part by which a level is lowered that rounding has brought over the budget."""
+# Beyond this level the least weight of 62 bits is too coarse to hold a ratio.
 _LARGEST = 42.0
-"""Beyond this level the least weight of 62 bits is too coarse to hold a ratio."""
 
 
 def quantile_response(lattice: Lattice, prior: ArrayLike, epsilon: float) -> NumberDesign:

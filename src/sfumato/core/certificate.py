@@ -15,8 +15,8 @@ from sfumato.core.guarantees import LIP, SIP, Guarantee
 from sfumato.core.numerics import shown_down, shown_up
 from sfumato.core.purpose import Purpose
 
+# What the arithmetic of two equal losses may leave between them.
 _ROUNDING = 1e-12
-"""What the arithmetic of two equal losses may leave between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

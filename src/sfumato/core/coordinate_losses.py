@@ -9,8 +9,8 @@ from sfumato.core.compiled import njit
 
 HAMMING, ABSOLUTE, SQUARED, EUCLIDEAN, GREAT_CIRCLE = 0, 1, 2, 3, 4
 _EARTH = 6371.0088
+# Outputs treated together: their sums stay in the nearest memory.
 _BLOCK = 512
-"""Outputs treated together: their sums stay in the nearest memory."""
 
 
 @njit(cache=True)

@@ -59,8 +59,8 @@ def fields_content(value: object) -> str:
     return _of_fields(value, {})
 
 
+# Hashes by identity, with the objects, so that no identity is used again.
 _Known = dict[int, tuple[object, str]]
-"""Hashes by identity, with the objects, so that no identity is used again."""
 
 
 def _content(value: object, known: _Known) -> str:

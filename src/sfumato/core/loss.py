@@ -28,9 +28,9 @@ EARTH = 6371.0088
 """Mean radius of the earth in kilometres; the same number stands in the compiled loops."""
 
 _BLOCK = 64
+# Symbols up to which a design works on the matrix of a loss that could be computed; and up to
+# which it is made at all, when asked for.
 _TABULATED, _STORED = 600, 5000
-"""Symbols up to which a design works on the matrix of a loss that could be computed; and up to
-which it is made at all, when asked for."""
 
 
 class Measure(Enum):

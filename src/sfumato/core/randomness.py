@@ -41,8 +41,8 @@ _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
 _SINGLE_WORDS = 256
 _MIN_SECRET_BYTES = 16
+# Sixteen random bytes have fewer different ones once in 10**12 keys; typed ones often do.
 _MIN_SECRET_KINDS = 8
-"""Sixteen random bytes have fewer different ones once in 10**12 keys; typed ones often do."""
 
 
 class Domain(StrEnum):

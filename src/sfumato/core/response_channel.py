@@ -23,10 +23,10 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
 from sfumato.core.randomness import BITS
 
+# Symbols up to which the whole matrix is made, when somebody asks for it.
 _STORED = 5000
-"""Symbols up to which the whole matrix is made, when somebody asks for it."""
+# Outputs whose columns of the loss are computed one by one; else all means in one pass.
 _FEW = 64
-"""Outputs whose columns of the loss are computed one by one; else all means in one pass."""
 
 
 class ResponseChannel(Channel):

@@ -20,9 +20,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.search import boundary
 
 _HALVINGS = 120
+# A component is at least so wide, as a part of the spread of all values: a spike on a repeated
+# value would promise a certainty that no history supports.
 _RELATIVE_WIDTH = 1e-2
-"""A component is at least so wide, as a part of the spread of all values: a spike on a repeated
-value would promise a certainty that no history supports."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,8 +22,8 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
 
+# A pivot lost to rounding: its unknown stays where it is.
 _LOST = 1e300
-"""A pivot lost to rounding: its unknown stays where it is."""
 
 
 @njit(cache=True, error_model="numpy")

@@ -17,8 +17,8 @@ from sfumato.core.compiled import njit
 _UNIT = 2.0**-53
 _WHOLE = 2**62
 _ROUNDS = 200
+# Outputs rarer than this are dust.
 _NEGLIGIBLE = 1e-9
-"""Outputs rarer than this are dust."""
 
 
 @njit(cache=True, error_model="numpy")

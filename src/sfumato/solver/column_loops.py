@@ -7,13 +7,13 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
+# Rounds of pricing whose columns are kept: fewer forget good columns, more cost more to scan.
 _KEPT = 3
-"""Rounds of pricing whose columns are kept: fewer forget good columns, more cost more to scan."""
+# Kept columns enter while they are worth this part of the best one at the last pricing.
 _WORTHWHILE = 0.3
-"""Kept columns enter while they are worth this part of the best one at the last pricing."""
 _NEVER = 1e300
+# Columns that miss a row sum by more than this are no solution.
 _WRONG = 1e-7
-"""Columns that miss a row sum by more than this are no solution."""
 
 
 @njit(cache=True, error_model="numpy")

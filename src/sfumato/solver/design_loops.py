@@ -16,8 +16,8 @@ from sfumato.solver.certificate_loops import rounded, undusted
 from sfumato.solver.column_loops import column_generation, gathered_at
 
 _UNIT = 2.0**-53
+# A column worth less than this part of the largest loss is not worth adding.
 _WORTHLESS = 1e-11
-"""A column worth less than this part of the largest loss is not worth adding."""
 
 
 @njit(cache=True, error_model="numpy")

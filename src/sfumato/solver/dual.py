@@ -26,8 +26,8 @@ from sfumato.core.arrays import Floats
 from sfumato.core.loss import Loss
 from sfumato.core.numerics import UNIT
 
+# Outputs whose level is computed exactly at first; values made exact at a time, and how often.
 _LEVELS, _EXACT, _PASSES = 400, 64, 16
-"""Outputs whose level is computed exactly at first; values made exact at a time, and how often."""
 
 
 def dual_bound(

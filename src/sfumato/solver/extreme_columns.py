@@ -13,10 +13,10 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
+# Outputs and remainders of less mass than this are left to pricing.
 _RARE = 1e-6
-"""Outputs and remainders of less mass than this are left to pricing."""
+# Columns taken at most, for each output on average; a basis has about one.
 _MOST = 3
-"""Columns taken at most, for each output on average; a basis has about one."""
 
 
 @njit(cache=True, error_model="numpy")

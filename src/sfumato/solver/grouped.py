@@ -23,15 +23,15 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.solver.dual import best_shape_values
 
+# Outputs at first, for small and for large budgets; symbols split off groups in each round.
 _NET, _MOST, _SPLIT = 40, 96, 100
-"""Outputs at first, for small and for large budgets; symbols split off groups in each round."""
+# Relative gaps at which the first, the later and the last solve stop.
 _ROUGH, _FAIR, _FINE = 0.05, 0.02, 0.002
-"""Relative gaps at which the first, the later and the last solve stop."""
 _ROUNDS, _STEPS = 4, 60
+# Part of the cost by which an output may beat those in use before it is added.
 _GOAL = 0.003
-"""Part of the cost by which an output may beat those in use before it is added."""
+# The optimum for a smaller budget is within the larger one.
 _SOLVABLE = 20.0
-"""The optimum for a smaller budget is within the larger one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
 
+# Part of the way to the boundary that a step may go.
 _BOUNDARY = 0.97
-"""Part of the way to the boundary that a step may go."""
+# A gap, on losses of at most 1, that is not worth a step.
 _NOTHING = 1e-14
-"""A gap, on losses of at most 1, that is not worth a step."""
 
 
 @njit(cache=True, error_model="numpy")

@@ -16,9 +16,9 @@ from sfumato.solver.design_result import Design, measured
 from sfumato.solver.optimal_channel import optimal
 
 _FEW = 64
+# Part of epsilon that the search leaves open, with few symbols and with many, where designs are
+# themselves only near the optimum.
 _TOLERANCE, _NEAR = 1e-9, 1e-4
-"""Part of epsilon that the search leaves open, with few symbols and with many, where designs are
-themselves only near the optimum."""
 
 
 def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) -> Design:

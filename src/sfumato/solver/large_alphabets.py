@@ -15,10 +15,10 @@ from sfumato.solver.dual import dual_bound
 from sfumato.solver.grouped import Grouped
 from sfumato.solver.medium_alphabets import solve_coarse, solve_whole
 
+# Part of the cost: a channel on groups this near to its bound is taken.
 _NEAR = 0.01
-"""Part of the cost: a channel on groups this near to its bound is taken."""
+# A budget below this is too small for a solver: the best constant is returned.
 _NOTHING = 1e-9
-"""A budget below this is too small for a solver: the best constant is returned."""
 
 
 def design_large(belief: Floats, loss: Loss, epsilon: float, *, ldp: float | None = None) -> Design:

@@ -23,8 +23,8 @@ from scipy.optimize import linprog
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import SolverFailed
 
+# HiGHS refuses larger coefficients; the optimum for a smaller budget is within the larger one.
 _SOLVABLE = 20.0
-"""HiGHS refuses larger coefficients; the optimum for a smaller budget is within the larger one."""
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 

@@ -27,12 +27,12 @@ from sfumato.solver.grouped import Grouped, balanced, finished, group_means, mov
 from sfumato.solver.linear_programs import solve_capped
 
 _CAPPED_GROUPS, _CAPPED_OUTPUTS, _CELLS = 32, 64, 384
+# Symbols up to which the whole program is solved where the search did not come near enough.
 _WHOLE = 160
-"""Symbols up to which the whole program is solved where the search did not come near enough."""
+# Relative gaps: of the solve that tells which outputs of cells are used, and of a whole one.
 _FAIR, _TIGHT = 0.005, 0.001
-"""Relative gaps: of the solve that tells which outputs of cells are used, and of a whole one."""
+# A factor `k` from which the closed form on cells is tried as well.
 _GENEROUS = 8.0
-"""A factor `k` from which the closed form on cells is tried as well."""
 
 
 def solve_coarse(belief: Floats, loss: Loss, epsilon: float, ldp: float | None = None) -> Grouped:

@@ -24,13 +24,13 @@ from sfumato.solver.large_alphabets import design_large
 from sfumato.solver.linear_programs import Solution, solve_capped, solve_transport
 from sfumato.solver.small_alphabets import design_small, solutions
 
+# Compiled loops up to the first size, with HiGHS after them where they are not near enough, as it
+# is after groups of symbols up to the second, which are taken alone beyond it.
 _LARGE, _HUGE = 64, 128
-"""Compiled loops up to the first size, with HiGHS after them where they are not near enough, as
-it is after groups of symbols up to the second, which are taken alone beyond it."""
+# Gap that ends the search: a part of the largest loss, or of the cost for large alphabets.
 _SETTLED, _NEAR = 1e-8, 0.02
-"""Gap that ends the search: a part of the largest loss, or of the cost for large alphabets."""
+# A budget below this is too small for a solver: the best constant is returned.
 _NOTHING = 1e-9
-"""A budget below this is too small for a solver: the best constant is returned."""
 
 
 def optimal(

@@ -28,8 +28,8 @@ PART_BITS, WHOLE, LANES = 40, 2**22, 4
 are padded to a multiple of `LANES`."""
 
 Tables = tuple[Ints, Floats, NDArray[np.uint16], Floats, Floats, Ints, Floats, Ints, Floats, Ints]
+# Type and number of axes of each table.
 _LAYOUT = ("i8 2", "f8 1", "u2 2", "f8 3", "f8 2", "i8 1", "f8 2", "i8 2", "f8 1", "i8 1")
-"""Type and number of axes of each table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,15 @@ from sfumato.solver.extreme_columns import pieces
 
 Solved = tuple[Floats, Floats]
 
+# Column generation alone up to so many symbols; first, up to so many, where the high mass of a
+# column holds at most so many symbols of mean probability.
 _FEW, _SOME, _WIDE = 12, 24, 2.0
-"""Column generation alone up to so many symbols; first, up to so many, where the high mass of a
-column holds at most so many symbols of mean probability."""
+# Gaps: from the first, a part of the cost, an interior solution will do as it is; the second is
+# what it aims at otherwise; the third, a part of the largest loss, counts as none.
 _ROUGH, _NEAR, _SETTLED = 1e-4, 5e-9, 1e-8
-"""Gaps: from the first, a part of the cost, an interior solution will do as it is; the second is
-what it aims at otherwise; the third, a part of the largest loss, counts as none."""
 _STEPS = 60
+# The optimum for a smaller budget is within the larger one.
 _SOLVABLE = 20.0
-"""The optimum for a smaller budget is within the larger one."""
 
 
 def design_small(
