@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from sfumato.core.ledger import Charge, Ledger, Ledgers, sum_up
 from sfumato.core.numerics import UNIT, add_up
 
 Amount = TypeVar("Amount", float, Floats)
+_SIP, _LDP = attrgetter("sip"), attrgetter("ldp")
 Part = Callable[[Ledger | Charge], float]
 """Reads the sum, or the charge, under one of the two certificates."""
 
@@ -37,8 +38,7 @@ FLOOR = 0.5
 is handed on as long as that much stays for each step to come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """What the next step may leak: under the model, and whatever the model (None: no cap).
 
     In a pause between bursts it may leak nothing, and yet the budget is not gone.
@@ -95,11 +95,10 @@ class _Rule(ABC):
 
     def allowance(self, ledger: Ledger, values: int = 1, longest: int | None = None) -> Allowance:
         """What the next step may leak, or a batch of `values`, of which none has over `longest`."""
-        shape = (values, longest or values)
-        sip = self._share(self.sip.epsilon, ledger, attrgetter("sip"), *shape)
-        if self.ldp is None:
-            return Allowance(sip, None)
-        return Allowance(sip, self._share(self.ldp.epsilon, ledger, attrgetter("ldp"), *shape))
+        most, cap = longest or values, self.ldp
+        sip = self._share(self.sip.epsilon, ledger, _SIP, values, most)
+        ldp = None if cap is None else self._share(cap.epsilon, ledger, _LDP, values, most)
+        return Allowance(sip, ldp)
 
     @abstractmethod
     def _share(self, limit: float, ledger: Ledger, part: Part, values: int, longest: int) -> float:
