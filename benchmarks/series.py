@@ -62,7 +62,7 @@ def opendp_rates(deviation: float) -> tuple[float, float]:
 def main() -> None:
     """Print the tables."""
     rng = np.random.default_rng(1)
-    model = Autoregressive.first_order(0.0, 0.9, 1.0)
+    model = Autoregressive(0.0, [0.9], 0.19)
     table = rng.normal(size=(TIMES, SERIES))
     estimates = {
         "noise alone": plain(),

@@ -14,8 +14,8 @@ from sfumato.column.scaled_noise import MOST_POINTS_EACH, least_noise, least_noi
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.mixture import GaussianMixture
-from sfumato.noise.densities import gaussian_deltas
 from sfumato.noise.lattice import Lattice, Noise
+from tests.oracles.mixture_noise import gaussian_deltas
 from tests.strategies import Floats
 
 WHOLE = 2**62

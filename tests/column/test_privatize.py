@@ -830,13 +830,13 @@ def test_many_features_are_not_taken_for_the_name_of_a_file() -> None:
 def test_different_reports_are_told_differently() -> None:
     # `a|b` is one symbol, or two.
     drawn: list[Any] = []
-    simulated = Reporting.simulate
+    simulated = Reporting.report
 
     def noted(self: Reporting, *arguments: Any) -> Any:
         drawn.extend(report := simulated(self, *arguments))
         return report
 
-    with mock.patch.object(Reporting, "simulate", noted):
+    with mock.patch.object(Reporting, "report", noted):
         try:
             told = release({"x": ["a", "b", "a|b"] * 40}, mechanism="unary-encoding").frame
         except SfumatoError:

@@ -41,7 +41,7 @@ _FITTED: dict[tuple[type, float, float, str], sf.Privatizer] = {}
 def watched() -> Iterator[list[Any]]:
     """Whatever is sampled meanwhile: channels, or mechanisms that report."""
     seen: list[Any] = []
-    draw, respond, report = Channel.draw, ResponseChannel.draw, Reporting.simulate
+    draw, respond, report = Channel.draw, ResponseChannel.draw, Reporting.report
 
     def noted_draw(self: Channel, *arguments: Any) -> Any:
         seen.append(self)
@@ -58,7 +58,7 @@ def watched() -> Iterator[list[Any]]:
     with (
         mock.patch.object(Channel, "draw", noted_draw),
         mock.patch.object(ResponseChannel, "draw", noted_response),
-        mock.patch.object(Reporting, "simulate", noted_report),
+        mock.patch.object(Reporting, "report", noted_report),
     ):
         yield seen
 

@@ -12,7 +12,7 @@ from scipy import stats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import seeded
 from sfumato.noise.binomial_noise import BinomialNoise
-from sfumato.noise.discrete_gaussian import DiscreteGaussianNoise
+from sfumato.noise.gaussian_noise import DiscreteGaussianNoise
 from tests.noise.test_number_noise import exact_weights
 from tests.oracles.paper_bounds import paper_binomial_delta
 
@@ -93,15 +93,15 @@ def test_discrete_gaussian_keeps_its_concentrated_privacy(
         moments = sum(weight[k] ** a * weight[k - apart] ** (1 - a) for k in reach)
         divergence = mpmath.log(moments / whole) / (a - 1)
         # A sum that is cut can only be less; it is all but tight on a fine lattice.
-        assert divergence <= noise.concentrated * a * (1 + mpmath.mpf(10) ** -12)
-    assert noise.concentrated >= Fraction(apart) ** 2 / (2 * Fraction(deviation) ** 2)
+        assert divergence <= noise.charge * a * (1 + mpmath.mpf(10) ** -12)
+    assert noise.charge >= Fraction(apart) ** 2 / (2 * Fraction(deviation) ** 2)
 
 
 @pytest.mark.parametrize("sensitivity", [1.0, 0.1, 1 / 3, 1e-7, 1e7])
 def test_concentrated_privacy_counts_whole_steps(sensitivity: float) -> None:
     noise = DiscreteGaussianNoise.at(sensitivity, 9 * sensitivity)
     true = (Fraction(sensitivity) / Fraction(9 * sensitivity)) ** 2 / 2
-    assert true <= Fraction(noise.concentrated) <= true * Fraction(10202, 10_000)
+    assert true <= Fraction(noise.charge) <= true * Fraction(10202, 10_000)
 
 
 @pytest.mark.statistical

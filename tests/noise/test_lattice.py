@@ -250,11 +250,6 @@ def test_a_value_that_is_no_number_is_refused_and_no_other_is_quoted() -> None:
         with pytest.raises(InvalidParameter) as refusal:
             lattice.places([float(SECRET), value])  # type: ignore[arg-type]
         assert SECRET not in str(refusal.value)
-        with pytest.raises(InvalidParameter) as refusal:
-            Lattice.covering([float(SECRET), value], 3)  # type: ignore[arg-type]
-        assert SECRET not in str(refusal.value)
-    with pytest.raises(InvalidParameter):
-        Lattice.covering([], 3)
 
 
 def test_a_value_that_is_text_is_not_quoted() -> None:
@@ -262,21 +257,8 @@ def test_a_value_that_is_text_is_not_quoted() -> None:
     calls: list[Callable[[], object]] = [
         lambda: lattice.places(["secret77"]),
         lambda: lattice.outside(["secret77"]),
-        lambda: Lattice.covering(["secret77"], 3),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"values|float") as refusal:
             call()
         assert "secret77" not in str(refusal.value)
-
-
-def test_a_lattice_over_one_repeated_value_is_refused_and_the_value_not_quoted() -> None:
-    with pytest.raises(InvalidParameter) as refusal:
-        Lattice.covering([float(SECRET)] * 3, 5)
-    assert SECRET not in str(refusal.value)
-
-
-def test_a_lattice_over_values_spans_them() -> None:
-    lattice = Lattice.covering([3.0, -1.0, 2.0], 5)
-    assert (lattice.low, lattice.high, lattice.count) == (-1.0, 3.0, 5)
-    assert lattice.outside([3.0, -1.0, 2.0]) == 0

@@ -9,9 +9,8 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
-from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filters import Estimate, Filter, _all_measured, _named
-from tests.oracles.processes import lag_estimates
+from tests.oracles.processes import Process, lag_estimates
 
 _FIRST_GUESS = 0.9
 """Correlation of neighbours before anything was learnt."""
@@ -45,7 +44,7 @@ class _ModelLag(Filter):
         return found
 
 
-def model_lag(model: Autoregressive) -> Estimate:
+def model_lag(model: Process) -> Estimate:
     """The published estimate from the last release, with known parameters.
 
     References:
@@ -64,7 +63,7 @@ class _Lags(Filter):
     growing: ClassVar[frozenset[str]] = frozenset({"past", "noises"})
 
     series: int
-    model: Autoregressive
+    model: Process
     lags: int
     past: Floats = field(init=False)
     noises: Floats = field(default_factory=lambda: np.empty(0))
@@ -87,7 +86,7 @@ class _Lags(Filter):
         return found
 
 
-def several_lags(model: Autoregressive, lags: int) -> Estimate:
+def several_lags(model: Process, lags: int) -> Estimate:
     """The best linear estimate from the last so many measurements of a known process."""
     count = checks.count("lags", lags)
     name = f"{count} lags {_named(model)}"

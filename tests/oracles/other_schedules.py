@@ -8,7 +8,7 @@ from scipy import optimize
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.series.autoregressive import Autoregressive
+from tests.oracles.processes import Process
 
 _LONGEST = 400
 
@@ -25,7 +25,7 @@ def sampled(length: int, every: int) -> Floats:
     return weights
 
 
-def least_error(model: Autoregressive, length: int, noise_variance: float) -> Floats:
+def least_error(model: Process, length: int, noise_variance: float) -> Floats:
     r"""The schedule whose filtered series of a known first-order process has the least error.
 
     The sum of squares is that of a constant schedule whose noise has the given variance. Where
@@ -39,7 +39,7 @@ def least_error(model: Autoregressive, length: int, noise_variance: float) -> Fl
         noise_variance: That of a measurement under a constant schedule.
 
     Examples:
-        >>> process = Autoregressive.first_order(0.0, 0.9, 1.0)
+        >>> process = Process.first_order(0.0, 0.9, 1.0)
         >>> shares = least_error(process, 20, 4.0)
         >>> float(np.square(shares).sum()), bool(shares[0] > shares[-1])
         (20.0, True)

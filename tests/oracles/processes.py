@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import linalg
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, special
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
@@ -18,19 +19,77 @@ from sfumato.core.randomness import Randomness
 from sfumato.series.autoregressive import (
     _RELATIVE,
     Autoregressive,
-    _continued,
-    _correlation,
-    _normals,
-    _real,
-    _sample_autocovariances,
-    _standardised,
-    _uniforms,
-    _whole,
+    sample_autocovariances,
+    standardised,
 )
 
 _COINS = 1 << 20
 """Coins that a simulation of counts holds at a time."""
 _POLISHES = 3
+
+
+class Process(Autoregressive):
+    """A series that can be drawn, and all of its autocovariances."""
+
+    __slots__ = ()
+
+    @classmethod
+    def first_order(cls, mean: float, correlation: float, variance: float) -> Self:
+        """The series of order 1 with a stationary variance."""
+        rho = _correlation(correlation)
+        return cls(mean, [rho], checks.positive("variance", variance) * (1 - rho) * (1 + rho))
+
+    @property
+    def variance(self) -> float:
+        """Variance of every value."""
+        return float(self.leading[0])
+
+    def autocovariances(self, lags: ArrayLike) -> Floats:
+        """Covariances of values some steps apart, by the recursion of the series."""
+        places = np.abs(_whole(lags))
+        beyond = [0.0] * (int(places.max(initial=0)) - self.order)
+        return np.array(_continued(self.leading.tolist(), self.coefficients, beyond))[places]
+
+    def sample(self, length: int, randomness: Randomness) -> Floats:
+        """Draw a series; the first values are stationary as well."""
+        drawn = _normals(randomness.words(max(length, self.order)))
+        sizes, axes = np.linalg.eigh(linalg.toeplitz(self.leading[:-1]))
+        start = (axes * np.sqrt(np.maximum(sizes, 0.0))) @ drawn[: self.order]
+        inputs = math.sqrt(self.innovation) * drawn[self.order :]
+        path = _continued(start.tolist(), self.coefficients, inputs.tolist())
+        return self.mean + np.array(path[:length])
+
+
+def _continued(
+    start: Sequence[float], coefficients: Sequence[float], inputs: Iterable[float]
+) -> list[float]:
+    """Start values, and after them the recursion with the inputs."""
+    path = list(start)
+    for given in inputs:
+        path.append(given + sum(map(mul, coefficients, reversed(path[-len(coefficients) :]))))
+    return path
+
+
+def _uniforms(words: NDArray[np.uint64]) -> Floats:
+    """Centres of 2**52 equal cells of the unit interval: neither 0 nor 1."""
+    return np.asarray(np.ldexp((words >> np.uint64(12)).astype(np.float64) + 0.5, -52))
+
+
+def _normals(words: NDArray[np.uint64]) -> Floats:
+    return np.asarray(special.ndtri(_uniforms(words)))
+
+
+def _whole(lags: ArrayLike) -> Ints:
+    places = np.asarray(lags)
+    if places.size and not np.issubdtype(places.dtype, np.integer):
+        raise InvalidParameter("lags", places.dtype.name, "be whole numbers")
+    return places.astype(np.int64)
+
+
+def _correlation(value: float) -> float:
+    if not -1 < value < 1:
+        raise InvalidParameter("correlation", value, "lie strictly between -1 and 1")
+    return float(value)
 
 
 class Stationary(Protocol):
@@ -91,9 +150,9 @@ class BinomialAutoregressive:
         counts = checks.numbers("series", series)
         if not np.all((counts == np.rint(counts)) & (counts >= 0) & (counts <= limit)):
             raise InvalidParameter("series", "others", f"be whole numbers from 0 to {limit}")
-        centre, _, scaled = _standardised(counts)
+        centre, _, scaled = standardised(counts)
         share = centre / limit
-        neighbours = float(_sample_autocovariances(scaled, 1)[1])
+        neighbours = float(sample_autocovariances(scaled, 1)[1])
         return cls(limit, share, max(neighbours, _least_correlation(share)))
 
     @property
@@ -120,14 +179,14 @@ class BinomialAutoregressive:
         """Covariances of counts some steps apart; the sign of a lag does not matter."""
         return np.asarray(self.variance * float(self.correlation) ** np.abs(_whole(lags)))
 
-    def as_linear(self) -> Autoregressive:
+    def as_linear(self) -> Process:
         """The normal series with the same first two moments; a count that never moves has none.
 
         Examples:
             >>> BinomialAutoregressive(100, 0.3, 0.8).as_linear()
-            Autoregressive(mean=30.0, coefficients=(0.8,), innovation=7.56)
+            Process(mean=30.0, coefficients=(0.8,), innovation=7.56)
         """
-        return Autoregressive.first_order(self.mean, self.correlation, self.variance)
+        return Process.first_order(self.mean, self.correlation, self.variance)
 
     def sample(self, length: int, randomness: Randomness) -> Ints:
         """Draw a series of counts, for simulations only: one coin per person and step."""
@@ -169,7 +228,7 @@ class Drifting:
     def __post_init__(self) -> None:
         _correlation(self.correlation)
         checks.positive("innovation", self.innovation)
-        _real("drift", self.drift)
+        checks.numbers("drift", self.drift)
 
     def mean_path(self, length: int) -> Floats:
         """Means at times 1 to `length`."""
@@ -228,7 +287,7 @@ def noisy_estimate(
         observation: A value with noise.
 
     Examples:
-        >>> noisy_estimate(Autoregressive.first_order(0.0, 0.9, 1.0), 1, 4.0, 2.0)
+        >>> noisy_estimate(Process.first_order(0.0, 0.9, 1.0), 1, 4.0, 2.0)
         Estimate(value=0.36, squared_error=0.838)
 
     References:
@@ -236,7 +295,7 @@ def noisy_estimate(
     """
     steps = checks.count("lag", lag, at_least=0)
     found = lag_estimates(model, [steps], noise_variance)
-    deviation = _real("observation", observation) - model.mean
+    deviation = float(checks.numbers("observation", observation)) - model.mean
     return Estimate(model.mean + float(found.weights[0]) * deviation, found.squared_error)
 
 
@@ -256,7 +315,7 @@ def lag_estimates(
         noise_variance: Of the independent noise in each value; one for all, or one for each.
 
     Examples:
-        >>> lag_estimates(Autoregressive.first_order(0.0, 0.9, 1.0), [0, 1, 2], 4.0).weights
+        >>> lag_estimates(Process.first_order(0.0, 0.9, 1.0), [0, 1, 2], 4.0).weights
         array([0.158, 0.131, 0.113])
 
     References:
@@ -291,7 +350,7 @@ def kalman_bound(model: Autoregressive | BinomialAutoregressive, noise_variance:
         noise_variance: Of the independent noise in each value.
 
     Examples:
-        >>> kalman_bound(Autoregressive.first_order(0.0, 0.9, 1.0), 4.0)
+        >>> kalman_bound(Process.first_order(0.0, 0.9, 1.0), 4.0)
         0.546
 
     References:
@@ -301,9 +360,9 @@ def kalman_bound(model: Autoregressive | BinomialAutoregressive, noise_variance:
     noise = checks.finite("noise_variance", noise_variance)
     if noise == 0:
         return 0.0
-    transition, driving = series.companion()
+    transition, driving = series.transition, np.zeros((series.order, series.order))
     # In units of the innovation, so that the scale of the series does not matter.
-    driving, ratio = driving / series.innovation, noise / series.innovation
+    driving[0, 0], ratio = 1.0, noise / series.innovation
     reading = np.eye(series.order, 1)
     try:
         # Balancing overflows on coefficients that are all but 0, and the Newton steps need none.

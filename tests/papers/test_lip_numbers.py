@@ -15,7 +15,6 @@ from scipy import optimize, stats
 
 from sfumato.column.noise_scales import paper_laplace_scale, paper_sampling_rate
 from sfumato.column.scaled_noise import least_noise_each
-from sfumato.noise.densities import gaussian_deltas
 from sfumato.noise.lattice import Noise
 from sfumato.plots.points import Point
 from sfumato.studies.lip_numbers import (
@@ -43,6 +42,7 @@ from sfumato.studies.lip_numbers import (
     value_delta,
 )
 from sfumato.studies.lip_numbers_drawings import draw
+from tests.oracles.mixture_noise import gaussian_deltas
 
 Floats = NDArray[np.float64]
 Curves = dict[tuple[str, str], dict[float, float]]

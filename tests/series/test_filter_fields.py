@@ -21,9 +21,8 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
 from sfumato.noise.binomial_noise import BinomialNoise
-from sfumato.noise.discrete_gaussian import DiscreteGaussianNoise
 from sfumato.noise.frequency import KaryResponse, Reporting, SubsetSelection, UnaryEncoding
-from sfumato.noise.gaussian_noise import GaussianNoise
+from sfumato.noise.gaussian_noise import DiscreteGaussianNoise, GaussianNoise
 from sfumato.noise.geometric import DiscreteLaplace
 from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.noise.lattice import Lattice
@@ -31,7 +30,7 @@ from sfumato.record.round_noise import RoundNoise
 from sfumato.record.vector_noise import CorrelatedNoise, Kind, ProductNoise
 from sfumato.series.realtime import Realtime
 from sfumato.series.rivals.delayed_fourier import DelayedFourier
-from sfumato.series.rivals.fast import Control, Fast
+from sfumato.series.rivals.fast import Control, Fast, Prediction
 from sfumato.series.rivals.fourier import Fourier
 from sfumato.series.rivals.local_numbers import HybridMechanism, SquareWave
 from sfumato.series.rivals.pegasus import Grouper, Pegasus
@@ -232,7 +231,7 @@ def lattice_kept(noise: Any) -> bool:
         case GaussianNoise():
             return steps / table_deviation(noise) <= noise.ratio * 1.001
         case DiscreteGaussianNoise():
-            return 0.5 * (steps / table_deviation(noise)) ** 2 <= noise.concentrated * 1.001
+            return 0.5 * (steps / table_deviation(noise)) ** 2 <= noise.charge * 1.001
         case _:
             here = np.diff(noise._cumulative, prepend=np.int64(0)) / 2**62
             pad = np.zeros(steps)
@@ -281,7 +280,7 @@ def kept(made: Any, spy: Spy) -> bool:
             if not math.isfinite(found):
                 return False
         case SquareWave() | HybridMechanism():
-            made.report(0.3, seeded(1))
+            made.drawn(0.3, seeded(1))
             return True
         case Reporting():
             return frequency_truth(made) <= made.local.epsilon * LENIENT
@@ -299,8 +298,8 @@ BASE = {
     "fast sampled": Fast.at(1.0, 2.0, 10, process_variance=1.0, samples=3),
     "fourier": Fourier.at(1.0, 1.0, 64, 1),
     "delayed": DelayedFourier.at(1.0, 4.0, 17, 5, 2),
-    "distribution": BudgetDistribution.at(1.0, 1.0, 5),
-    "absorption": BudgetAbsorption.at(1.0, 1.0, 5),
+    "distribution": BudgetDistribution(1.0, 1.0, 5),
+    "absorption": BudgetAbsorption(1.0, 1.0, 5),
     "tree": BinaryTree.at(1.0, 1.0, 20),
     "root": SquareRootTree.at(1.0, 1.0, 1e-6, 20),
     "pegasus": Pegasus.at(1.0, 1.0),
@@ -405,13 +404,21 @@ def test_the_three_that_lied_are_refused_or_counted() -> None:
     with pytest.raises(InvalidParameter, match="every value is measured"):
         replace(Fast.at(1.0, 2.0, 10, process_variance=1.0, samples=3), control=None)
     assert replace(Fourier.at(1.0, 1.0, 64, 1), coefficients=20).guarantee.epsilon > 5.6
-    wide = replace(BudgetDistribution.at(1.0, 1.0, 5), sensitivity=10.0)
+    wide = replace(BudgetDistribution(1.0, 1.0, 5), sensitivity=10.0)
     assert wide.dissimilarity.sensitivity >= 10.0 and wide.guarantee.epsilon <= 1.0
+
+
+class Forgetful(Fast):
+    """FAST that does not remember how often it measured."""
+
+    def correct(self, memory: Prediction, time: int, measurement: float) -> None:
+        Fast.correct(self, memory, time, measurement)
+        memory.measured = 0
 
 
 def test_the_account_finds_a_planted_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(monkeypatch)
-    window = BudgetDistribution.at(1.0, 1.0, 5)
+    window = BudgetDistribution(1.0, 1.0, 5)
     object.__setattr__(window, "sensitivity", 10.0)
     assert windowed_truth(window, spy) > 5.0 > 1.0 >= window.guarantee.epsilon
     noise = GaussianNoise.at(1.0, 4.0)
@@ -420,8 +427,13 @@ def test_the_account_finds_a_planted_lie(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not lattice_kept(noise)
     fast = Fast.at(1.0, 2.0, 10, process_variance=1.0, samples=3)
     object.__setattr__(fast, "control", None)
-    # No more measurements than are paid for, whatever the control says.
-    assert fast_truth(fast, spy) <= fast.guarantee.epsilon
+    # No more measurements than are paid for, whatever the control says, and none less.
+    paid = fast.guarantee.epsilon
+    assert 0.999 * paid <= fast_truth(fast, spy) <= paid
+    given = (fast.length, fast.measurements, fast.noise, fast.ratio, fast.sanity)
+    forgetful = Forgetful(*given, Control())
+    object.__setattr__(forgetful, "control", None)
+    assert forgetful.guarantee.epsilon == paid and fast_truth(forgetful, spy) > 3 * paid
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 5.0, 20.0, 30.0, 40.0])

@@ -10,19 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import learned
 from sfumato.series.filters import Estimate, Filter, kalman, one_lag, plain
 from tests.oracles import kalman as oracle
 from tests.oracles.other_filters import model_lag, several_lags
-from tests.oracles.processes import kalman_bound
+from tests.oracles.processes import Process, kalman_bound
 
 Floats = NDArray[np.float64]
 MODELS = [
-    Autoregressive.first_order(3.0, 0.8, 2.0),
-    Autoregressive.first_order(-1.0, -0.6, 0.5),
-    Autoregressive(10.0, [0.5, 0.3], 2.0),
-    Autoregressive(0.0, [0.4, -0.3, 0.2], 1.0),
+    Process.first_order(3.0, 0.8, 2.0),
+    Process.first_order(-1.0, -0.6, 0.5),
+    Process(10.0, [0.5, 0.3], 2.0),
+    Process(0.0, [0.4, -0.3, 0.2], 1.0),
 ]
 ESTIMATES: dict[str, Estimate] = {
     "plain": plain(),
@@ -69,13 +68,11 @@ def simulated(
 
 
 @cache
-def covariance_of(model: Autoregressive) -> Floats:
+def covariance_of(model: Process) -> Floats:
     return oracle.covariance(model.coefficients, model.innovation, 20)
 
 
-def conditioned(
-    model: Autoregressive, measured: Floats, variances: Floats, first: int = 0
-) -> float:
+def conditioned(model: Process, measured: Floats, variances: Floats, first: int = 0) -> float:
     """E[last value | measurements from `first` on], one linear system, noise of any kind."""
     length = len(measured)
     joint = covariance_of(model)[:length, :length]
@@ -92,7 +89,7 @@ def conditioned(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_kalman_is_the_posterior_mean(model: Autoregressive) -> None:
+def test_kalman_is_the_posterior_mean(model: Process) -> None:
     length, noise = 14, 1.7
     measured = noisy(length, mean=model.mean)
     told = estimates(kalman(model), measured, noise)
@@ -104,7 +101,7 @@ def test_kalman_is_the_posterior_mean(model: Autoregressive) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_kalman_is_the_posterior_mean_with_gaps_and_changing_noise(model: Autoregressive) -> None:
+def test_kalman_is_the_posterior_mean_with_gaps_and_changing_noise(model: Process) -> None:
     length = 20
     measured = noisy(length, 2, 3, model.mean)
     variances = np.random.default_rng(2).uniform(0.1, 9.0, length)
@@ -119,9 +116,7 @@ def test_kalman_is_the_posterior_mean_with_gaps_and_changing_noise(model: Autore
 
 @pytest.mark.parametrize("weight", [1.0, 0.3])
 @pytest.mark.parametrize("model", MODELS[:2])
-def test_model_lag_is_algorithm_2_with_true_parameters(
-    model: Autoregressive, weight: float
-) -> None:
+def test_model_lag_is_algorithm_2_with_true_parameters(model: Process, weight: float) -> None:
     measured, noise = noisy(30, 1, 5, model.mean), 2.5
     told = estimates(model_lag(model), measured, noise, weight)[:, 0]
     rho, own = model.coefficients[0], weight**2 * noise
@@ -135,9 +130,7 @@ def test_model_lag_is_algorithm_2_with_true_parameters(
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("lags", [1, 3, 6])
-def test_several_lags_are_the_best_linear_estimate_from_so_many(
-    model: Autoregressive, lags: int
-) -> None:
+def test_several_lags_are_the_best_linear_estimate_from_so_many(model: Process, lags: int) -> None:
     measured, noise = noisy(15, 2, 8, model.mean), 0.9
     told = estimates(several_lags(model, lags), measured, noise)
     for time in range(15):
@@ -234,8 +227,8 @@ def test_learned_filter_comes_near_the_kalman_bound(rho: float, noise: float) ->
     """
     values, measured = simulated(rho, noise, 1500, 300)
     error = float(np.square(estimates(learned(), measured, noise) - values)[500:].mean())
-    bound = kalman_bound(Autoregressive.first_order(5.0, rho, 1.0), noise)
-    known = kalman(Autoregressive.first_order(5.0, rho, 1.0))
+    bound = kalman_bound(Process.first_order(5.0, rho, 1.0), noise)
+    known = kalman(Process.first_order(5.0, rho, 1.0))
     least = float(np.square(estimates(known, measured, noise) - values)[500:].mean())
     # Weak and slow signals take longer to learn: 14 to 16 % there, by seeds.
     room = 1.18 if (rho, noise) == (0.99, 20.0) else 1.10

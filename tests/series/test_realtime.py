@@ -15,24 +15,21 @@ from numpy.typing import NDArray
 from sfumato.core.errors import BudgetExceeded, CorruptData, InsecureRandomness, InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Address, Randomness, keyed, secure, seeded
+from sfumato.core.randomness import keyed, secure, seeded
 from sfumato.core.state import SeriesState
 from sfumato.noise.densities import local_gaussian_delta
 from sfumato.noise.gaussian_noise import GaussianNoise
-from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import learned
 from sfumato.series.filters import Estimate, kalman, one_lag, plain
 from sfumato.series.realtime import Realtime
-from sfumato.series.schedules import constant, geometric
 from sfumato.store.codec import from_bytes, to_bytes
+from tests.contracts.series_laws import SECRET, SIMULATION, CountedCoins
 from tests.oracles.other_filters import model_lag, several_lags
 from tests.oracles.other_schedules import least_error, sampled
-from tests.oracles.processes import kalman_bound
+from tests.oracles.processes import Process, kalman_bound
 
 Floats = NDArray[np.float64]
-SIMULATION = Purpose.SIMULATION
-SECRET = b"thirty-two bytes for test coins!"
-PROCESS = Autoregressive.first_order(50.0, 0.9, 4.0)
+PROCESS = Process.first_order(50.0, 0.9, 4.0)
 ESTIMATES = {
     "plain": plain(),
     "one lag": one_lag(),
@@ -43,26 +40,9 @@ ESTIMATES = {
 }
 
 
-class Counting:
-    """Coins that count how many were taken."""
-
-    simulated = False
-    addressed = False
-
-    def __init__(self) -> None:
-        self._source = secure()
-        self.taken = 0
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        self.taken += count
-        return self._source.words(count)
-
-    def word(self) -> int:
-        self.taken += 1
-        return self._source.word()
-
-    def at(self, address: Address) -> Randomness:
-        return self
+def geometric(length: int, ratio: float) -> Floats:
+    """Shares whose squares fall by one factor."""
+    return np.asarray(ratio ** (0.5 * np.arange(length)))
 
 
 def exact_delta(noises: Sequence[GaussianNoise], sensitivity: float, epsilon: float) -> mpmath.mpf:
@@ -101,7 +81,7 @@ def walk(length: int = 40) -> Floats:
 def schedules(length: int) -> dict[str, Floats]:
     """Schedules of all kinds; the geometric one falls to a fifth."""
     return {
-        "constant": constant(length),
+        "constant": np.ones(length),
         "geometric": geometric(length, 0.04 ** (1 / max(length, 2))),
         "sampled": sampled(length, 3),
         "least error": least_error(PROCESS, min(length, 60), 9.0),
@@ -256,7 +236,7 @@ def test_geometric_schedule_of_ten_thousand_values_is_made() -> None:
     assert long.variances[0] == pytest.approx(short.variances[0], rel=0.02)
 
 
-def errors_by_riccati(model: Autoregressive, variances: Floats) -> float:
+def errors_by_riccati(model: Process, variances: Floats) -> float:
     """Summed error of the filter when the noise changes with time."""
     rho = float(model.coefficients[0])
     before, total = model.variance, 0.0
@@ -273,7 +253,7 @@ def errors_by_riccati(model: Autoregressive, variances: Floats) -> float:
 def test_least_error_schedule_has_no_more_error_than_the_constant_one(
     rho: float, noise: float, length: int
 ) -> None:
-    model = Autoregressive.first_order(0.0, rho, 1.0)
+    model = Process.first_order(0.0, rho, 1.0)
     shares = least_error(model, length, noise)
     assert float(np.square(shares).sum()) == pytest.approx(length, rel=1e-9)
     even = errors_by_riccati(model, np.full(length, noise))
@@ -481,7 +461,7 @@ def test_series_without_a_name_each_get_no_coins_of_a_key(names: Any) -> None:
 def test_gaps_are_filled_by_the_filter() -> None:
     for estimate in (plain(), learned(), kalman(PROCESS)):
         method = small(estimate, 40, schedule=sampled(40, 4))
-        coins = Counting()
+        coins = CountedCoins()
         told = method.release(walk(), coins)
         assert np.isfinite(told).all() and coins.taken == 10
     for estimate in (one_lag(), model_lag(PROCESS), several_lags(PROCESS, 2)):
@@ -492,7 +472,7 @@ def test_gaps_are_filled_by_the_filter() -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("rho", [0.5, 0.9, 0.99])
 def test_known_process_comes_within_two_percent_of_the_kalman_bound(rho: float) -> None:
-    model = Autoregressive.first_order(50.0, rho, 4.0)
+    model = Process.first_order(50.0, rho, 4.0)
     method = Realtime.gaussian(0.03, epsilon=2.0, delta=1e-6, length=400, estimate=kalman(model))
     rng = np.random.default_rng(4)
     series = np.empty((400, 1500))

@@ -9,7 +9,6 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import keyed, secure
 from sfumato.core.state import SeriesState
-from sfumato.series.autoregressive import Autoregressive
 from sfumato.series.filter_banks import seasonal
 from sfumato.series.filters import kalman, one_lag, plain
 from sfumato.series.realtime import Realtime
@@ -27,10 +26,12 @@ from sfumato.series.series_release import SeriesEvent, SeriesMethod, Unit
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.series.silence import Silence
 from tests.contracts.series_laws import SECRET, SeriesLaws
+from tests.oracles.gaussian_curves import allowed_concentration, allowed_squares
 from tests.oracles.other_filters import learned_order, model_lag, several_lags
 from tests.oracles.other_schedules import sampled
+from tests.oracles.processes import Process
 
-PROCESS = Autoregressive.first_order(20.0, 0.9, 4.0)
+PROCESS = Process.first_order(20.0, 0.9, 4.0)
 
 
 class TestSilence(SeriesLaws):
@@ -40,7 +41,7 @@ class TestSilence(SeriesLaws):
 
 class TestGaussianBank(SeriesLaws):
     method = Realtime.gaussian(1.0, epsilon=2.0, delta=1e-6, length=24)
-    charge_limit = 0.2011  # the squared ratio whose curve passes (2, 1e-6)
+    charge_limit = allowed_squares(2.0, 1e-6)
 
 
 class TestGaussianEvents(TestGaussianBank):
@@ -92,7 +93,7 @@ class TestLaplacePlain(SeriesLaws):
 
 class TestDiscreteGaussian(SeriesLaws):
     method = Realtime.discrete_gaussian(1.0, epsilon=2.0, delta=1e-6, length=24)
-    charge_limit = 0.0882  # what (2, 1e-6) allows of concentrated privacy
+    charge_limit = allowed_concentration(2.0, 1e-6)
 
 
 class TestBinomial(SeriesLaws):
@@ -124,11 +125,11 @@ class TestDelayedFourier(SeriesLaws):
 
 
 class TestBudgetDistribution(SeriesLaws):
-    method = BudgetDistribution.at(1.0, 2.0, 4)
+    method = BudgetDistribution(1.0, 2.0, 4)
 
 
 class TestBudgetAbsorption(SeriesLaws):
-    method = BudgetAbsorption.at(1.0, 2.0, 4)
+    method = BudgetAbsorption(1.0, 2.0, 4)
 
 
 class TestBinaryTree(SeriesLaws):

@@ -14,10 +14,10 @@ from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParam
 from sfumato.core.guarantees import TemporalDP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
-from sfumato.temporal.least_noise import noise_variance
+from sfumato.temporal.least_noise import Allocation, noise_variance
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import Answer, Counts, Histogram, Maker, Measurement
-from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
+from sfumato.temporal.temporal_plan import TemporalPlan
 from sfumato.temporal.temporal_release import TemporalRelease
 from tests.oracles.temporal import ExactLoss, algorithm_8, exact_event
 

@@ -156,9 +156,9 @@ def allocate(
       sfumato temporal allocate --alpha 1 --forward city.model --steps 10 --least-noise
     """
     from sfumato.core.errors import InvalidParameter
-    from sfumato.temporal.least_noise import least_noise_bound, noise_variance
+    from sfumato.temporal.least_noise import Allocation, least_noise_bound, noise_variance
     from sfumato.temporal.temporal_budgets import allocate as constant_budgets
-    from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
+    from sfumato.temporal.temporal_plan import TemporalPlan
 
     losses = _losses(backward, forward)
     for option, asked in (("--least-noise", least_noise), ("--paper", paper)):

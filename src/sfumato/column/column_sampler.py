@@ -181,7 +181,7 @@ def _for_reports(rule: ReportRule, spec: ColumnSpec, knowledge: Knowledge) -> Co
     mean = knowledge.mean
 
     def reports(places: Ints, coins: RowCoins, first: int) -> Bools:
-        report = reporting.simulate  # whether coins may be guessed was settled by the caller
+        report = reporting.report  # whether coins may be guessed was settled by the caller
         if not coins.addressed:
             return report(places, coins.source)
         rows = enumerate(places, start=first)

@@ -15,13 +15,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import ApproxDP
 from sfumato.core.numerics import up
 from sfumato.noise.curves import composed_epsilon
-from sfumato.noise.number_noise import (
-    NumberNoise,
-    TableNoise,
-    check_lattice,
-    series_lattice,
-    table_reach,
-)
+from sfumato.noise.number_noise import NumberNoise, TableNoise, series_lattice, table_reach
 
 _MOST_EPSILON = 600.0
 """Beyond this e**epsilon times a probability leaves the floats."""
@@ -33,8 +27,6 @@ class BinomialNoise(TableNoise):
     r"""Sums of fair coins, centred: $N + m \sim \text{Binomial}(2m, \tfrac12)$, times a step.
 
     Attributes:
-        step: Distance of the points of the lattice.
-        steps: How many steps two values may be apart: a whole number, also after weighting.
         trials: The $m$; the variance is half of it, in squared steps.
 
     Examples:
@@ -46,12 +38,10 @@ class BinomialNoise(TableNoise):
         [RTR, App. A.3]
     """
 
-    step: float
-    steps: int
     trials: int
 
     def __post_init__(self) -> None:
-        check_lattice(self.step, self.steps)
+        TableNoise.__post_init__(self)
         checks.count("trials", self.trials)
         table_reach(self.spread, self.steps)
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.core import checks
 from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.errors import InsecureRandomness, InvalidParameter, UnknownSymbol
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.numerics import UNIT, log_up
 from sfumato.core.randomness import BITS, Randomness
@@ -97,14 +97,7 @@ class Reporting(ABC):
 
         Raises:
             UnknownSymbol: If a value is no place of a symbol; it is not quoted.
-            InsecureRandomness: If the coins can be guessed; use `simulate` for simulations.
         """
-        if randomness.simulated:
-            raise InsecureRandomness("a report")
-        return self.simulate(values, randomness)
-
-    def simulate(self, values: ArrayLike, randomness: Randomness) -> Reports:
-        """The same with any coins, for simulations."""
         places = np.atleast_1d(np.asarray(values))
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
             raise UnknownSymbol(self.size, "values")
@@ -112,15 +105,8 @@ class Reporting(ABC):
             raise UnknownSymbol(self.size, "values")
         return self._draw(places.astype(np.int64), randomness)
 
-    def estimate(self, reports: Reports) -> Floats:
-        """Frequencies of the symbols, without bias; they may fall outside [0, 1]."""
-        table = np.atleast_2d(np.asarray(reports))
-        if table.shape[1] != self.size or len(table) == 0:
-            raise InvalidParameter("reports", table.shape, f"have {self.size} columns")
-        return self.estimate_counts(table.sum(axis=0), len(table))
-
     def estimate_counts(self, counts: ArrayLike, people: int) -> Floats:
-        """The same from how many reports have each symbol."""
+        """Frequencies from how many reports have each symbol: no bias, maybe outside [0, 1]."""
         shown, false = self.shown
         share = np.asarray(counts) / checks.count("people", people)
         return np.asarray((share - false) / (shown - false))

@@ -1,7 +1,8 @@
-"""Normal noise, rounded to a lattice.
+"""Normal noise on a lattice: rounded to it, or discrete.
 
 What is rounded is a function of the Gaussian mechanism's output; so the exact curve of that
-mechanism holds, but for the rounding of its probabilities to integers.
+mechanism holds, but for the rounding of its probabilities to integers. The discrete Gaussian is
+accounted by concentrated privacy.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import ApproxDP
 from sfumato.core.numerics import UNIT, up
-from sfumato.noise.curves import gaussian_epsilon
+from sfumato.noise.curves import concentrated_epsilon, gaussian_epsilon
 from sfumato.noise.number_noise import (
     INFLATED,
     NumberNoise,
     TableNoise,
-    check_lattice,
     series_lattice,
     summed,
     table_reach,
@@ -35,13 +35,39 @@ _POINTS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianNoise(TableNoise):
-    """Normal noise, rounded to a lattice.
+class _Normal(TableNoise):
+    """Noise of a deviation, given in steps."""
 
-    Attributes:
-        step: Distance of the points of the lattice.
-        steps: How many steps two values may be apart.
-        deviation: Standard deviation of the noise before it is rounded, in steps.
+    inflated: ClassVar[tuple[float, ...]] = INFLATED[:1]
+    """How much larger whole steps may make the sensitivity, until the table is small enough."""
+
+    deviation: float
+
+    def __post_init__(self) -> None:
+        # Named, for a class with slots is made anew and has no cell for `super()`.
+        TableNoise.__post_init__(self)
+        checks.positive("deviation", self.deviation)
+        table_reach(self.deviation, self.steps)
+
+    @classmethod
+    def at(cls, sensitivity: float, deviation: float) -> Self:
+        """The noise of a given deviation, for values that far apart."""
+        size = checks.positive("deviation", deviation)
+        for inflated in cls.inflated:
+            step, steps = series_lattice(sensitivity, size, inflated)
+            if size / step <= _WIDEST:
+                break
+        return cls(step, steps, size / step)
+
+    @property
+    def spread(self) -> float:
+        """The deviation; rounding to whole steps adds less than a hair."""
+        return self.deviation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianNoise(_Normal):
+    """Normal noise, rounded to a lattice; its deviation is that before it is rounded.
 
     Examples:
         >>> noise = GaussianNoise.at(sensitivity=1.0, deviation=4.0)
@@ -52,25 +78,7 @@ class GaussianNoise(TableNoise):
     """
 
     scaled_by_curve: ClassVar[bool] = True
-
-    step: float
-    steps: int
-    deviation: float
-
-    def __post_init__(self) -> None:
-        check_lattice(self.step, self.steps)
-        checks.positive("deviation", self.deviation)
-        table_reach(self.deviation, self.steps)
-
-    @classmethod
-    def at(cls, sensitivity: float, deviation: float) -> Self:
-        """The noise of a given standard deviation, for values that far apart."""
-        size = checks.positive("deviation", deviation)
-        for inflated in INFLATED:
-            step, steps = series_lattice(sensitivity, size, inflated)
-            if size / step <= _WIDEST:
-                break
-        return cls(step, steps, size / step)
+    inflated: ClassVar[tuple[float, ...]] = INFLATED
 
     @classmethod
     def together(cls, counts: Counter[NumberNoise], delta: float) -> ApproxDP:
@@ -82,11 +90,6 @@ class GaussianNoise(TableNoise):
     def ratio(self) -> float:
         """Sensitivity over deviation, rounded up: all that the privacy of the noise depends on."""
         return up(self.steps / self.deviation)
-
-    @property
-    def spread(self) -> float:
-        """The deviation; rounding to whole steps adds less than a hair."""
-        return self.deviation
 
     @property
     def squared_ratio(self) -> float:
@@ -111,3 +114,44 @@ class GaussianNoise(TableNoise):
         for offset, weight in zip(offsets, weights, strict=True):
             half += weight * np.exp(-0.5 * ((places + 0.5 * offset) / self.deviation) ** 2)
         return np.concatenate([half[:0:-1], half])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiscreteGaussianNoise(_Normal):
+    r"""Whole numbers with probabilities proportional to $e^{-k^2/2\sigma^2}$, times a step.
+
+    Its tails are no heavier than those of the normal; $\sigma$ is `deviation`.
+
+    Examples:
+        >>> noise = DiscreteGaussianNoise.at(sensitivity=1.0, deviation=4.0)
+        >>> noise.charge, noise.variance  # 1 / (2 * 16)
+        (0.03125, 16.0)
+
+    References:
+        [Canonne2020, Def. 1], [Canonne2020, Prop. 25]
+    """
+
+    @classmethod
+    def together(cls, counts: Counter[NumberNoise], delta: float) -> ApproxDP:
+        """The sum of the concentrated privacies, converted."""
+        shared, *rounding = summed(counts, "charge", "slack", "error")
+        return ApproxDP(concentrated_epsilon(shared, delta, *rounding), delta)
+
+    @property
+    def charge(self) -> float:
+        """Concentrated privacy (zCDP) of one release, which adds up; rounded up.
+
+        References:
+            [Canonne2020, Thm. 4]
+        """
+        return up(0.5 * (self.steps / self.deviation) ** 2 * (1 + 2.0**-50))
+
+    @property
+    def variance(self) -> float:
+        """Variance of what is added, about: on a fine lattice it is that of the normal."""
+        return (self.step * self.deviation) ** 2
+
+    def shares(self) -> Floats:
+        """The masses of the table."""
+        places = np.arange(-self.reach, self.reach + 1)
+        return np.asarray(np.exp(-0.5 * (places / self.deviation) ** 2))

@@ -14,13 +14,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import PureDP
 from sfumato.core.randomness import Randomness
 from sfumato.noise.geometric import LEAST_EPSILON, DiscreteLaplace
-from sfumato.noise.number_noise import (
-    INFLATED,
-    NumberNoise,
-    check_lattice,
-    on_lattice,
-    series_lattice,
-)
+from sfumato.noise.number_noise import INFLATED, NumberNoise, on_lattice, series_lattice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +22,6 @@ class LaplaceNoise(NumberNoise):
     """Two-sided geometric noise on a lattice.
 
     Attributes:
-        step: Distance of the points of the lattice.
-        steps: How many steps two values may be apart.
         noise: The noise, in steps.
 
     Examples:
@@ -40,12 +32,7 @@ class LaplaceNoise(NumberNoise):
 
     pure: ClassVar[bool] = True
 
-    step: float
-    steps: int
     noise: DiscreteLaplace
-
-    def __post_init__(self) -> None:
-        check_lattice(self.step, self.steps)
 
     @classmethod
     def at(cls, sensitivity: float, epsilon: float) -> Self:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self, assert_never
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,18 +28,6 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 
 MOST_POINTS = 4096
-
-
-class Noise(StrEnum):
-    """The shape of the noise.
-
-    Examples:
-        >>> Noise("laplace")
-        <Noise.LAPLACE: 'laplace'>
-    """
-
-    GAUSSIAN = "gaussian"
-    LAPLACE = "laplace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +135,17 @@ class Lattice:
         rows = _cumulative(noise, upper) - _cumulative(noise, lower)
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
-    @classmethod
-    def covering(cls, values: ArrayLike, count: int) -> Self:
-        """The lattice over the range of some values."""
-        given = checks.numbers("values", values)
-        if np.unique(given).size < 2:
-            raise InvalidParameter("values", "fewer", "be at least two different numbers")
-        return cls(float(given.min()), float(given.max()), count)
+
+class Noise(StrEnum):
+    """The shape of the noise.
+
+    Examples:
+        >>> Noise("laplace")
+        <Noise.LAPLACE: 'laplace'>
+    """
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
 
 
 def _cumulative(noise: Noise, reduced: Floats) -> Floats:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import ClassVar, Self
 
@@ -47,15 +47,25 @@ _MOST_CELLS = 2**24
 _HAIR = 1 + 2.0**-40
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class NumberNoise(ABC):
-    """Noise for numbers that are at most `steps` steps of a lattice apart."""
+    """Noise for numbers that are at most some steps of a lattice apart.
 
-    __slots__ = ()
+    Attributes:
+        step: Distance of the points of the lattice, a power of two: division by it is exact.
+        steps: How many steps two values may be apart.
+    """
+
     pure: ClassVar[bool] = False
     scaled_by_curve: ClassVar[bool] = False
     """Whether the Gaussian curve gives its scale at once, but for whole steps."""
     step: float
     steps: int
+
+    def __post_init__(self) -> None:
+        if checks.positive("step", self.step) != 2.0 ** math.floor(math.log2(self.step)):
+            raise InvalidParameter("step", self.step, "be a power of two")
+        checks.count("steps", self.steps)
 
     @classmethod
     @abstractmethod
@@ -145,7 +155,7 @@ class TableNoise(NumberNoise):
     @property
     def _parameters(self) -> tuple[float, ...]:
         """All fields but the step: what the table depends on."""
-        return tuple(getattr(self, part.name) for part in fields(self))[1:]  # type: ignore[arg-type]
+        return tuple(getattr(self, part.name) for part in fields(self))[1:]
 
     def perturb(self, values: ArrayLike, randomness: Randomness) -> Floats:
         """Values with noise, one draw each."""
@@ -180,14 +190,7 @@ def summed(counts: Counter[NumberNoise], *names: str) -> list[float]:
 @lru_cache(maxsize=64)
 def _table(kind: type[TableNoise], *parameters: float) -> Ints:
     """Equal noises share a table, whatever the step of their lattice is."""
-    return first_digits(kind(1.0, *parameters).shares())  # type: ignore[call-arg]
-
-
-def check_lattice(step: float, steps: int) -> None:
-    """Say that a lattice must have a power of two for its step: division by it is exact."""
-    if checks.positive("step", step) != 2.0 ** math.floor(math.log2(step)):
-        raise InvalidParameter("step", step, "be a power of two")
-    checks.count("steps", steps)
+    return first_digits(kind(1.0, *parameters).shares())  # type: ignore[arg-type]
 
 
 def on_lattice(values: ArrayLike, step: float) -> Floats:

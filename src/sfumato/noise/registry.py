@@ -6,8 +6,7 @@ from typing import Generic, TypeVar
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.noise.binomial_noise import BinomialNoise
-from sfumato.noise.discrete_gaussian import DiscreteGaussianNoise
-from sfumato.noise.gaussian_noise import GaussianNoise
+from sfumato.noise.gaussian_noise import DiscreteGaussianNoise, GaussianNoise
 from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.noise.number_noise import NumberNoise
 

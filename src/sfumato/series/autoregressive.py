@@ -5,27 +5,22 @@ $$Z_t - \mu = \sum_{k=1}^{p} \phi_k (Z_{t-k} - \mu) + U_t, \qquad U_t \sim N(0, 
 where $\mu$ is `mean`, $\phi$ is `coefficients` and $\sigma_u^2$ is `innovation`. A linear estimate
 needs the mean and the autocovariances alone, so a series of counts is as good as the normal one
 with the same two moments.
-
-Normal numbers are the normal quantile of a 52-bit coin: exact enough to simulate a series, and
-never to be used as noise that protects one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, special
+from numpy.typing import ArrayLike
+from scipy import linalg
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.randomness import Randomness
 
 _RELATIVE = 1e-9
 
@@ -41,10 +36,8 @@ class Autoregressive:
 
     Examples:
         >>> series = Autoregressive(20.0, [0.5, 0.3], 2.0)
-        >>> series.order, series.variance
-        (2, 4.487)
-        >>> series.autocovariances([0, 1, 2])
-        array([4.487, 3.205, 2.949])
+        >>> series.order, series.leading
+        (2, array([4.487, 3.205, 2.949]))
 
     References:
         [RTR, Def. 2.1]
@@ -58,31 +51,12 @@ class Autoregressive:
         weights = checks.numbers("coefficients", coefficients)
         if weights.ndim != 1 or weights.size == 0:
             raise InvalidParameter("coefficients", weights.shape, "be a vector of at least one")
-        object.__setattr__(self, "mean", _real("mean", mean))
+        object.__setattr__(self, "mean", float(checks.numbers("mean", mean)))
         object.__setattr__(self, "coefficients", tuple(weights.tolist()))
         object.__setattr__(self, "innovation", checks.positive("innovation", innovation))
-        if not self.stationary:
+        if not self._stationary:
             rule = "be those of a stationary series: all roots inside the unit circle"
             raise InvalidParameter("coefficients", self.coefficients, rule)
-
-    @classmethod
-    def first_order(cls, mean: float, correlation: float, variance: float) -> Self:
-        """The series of order 1 with a stationary variance.
-
-        Args:
-            mean: Mean of every value.
-            correlation: Of neighbouring values; strictly between -1 and 1.
-            variance: Of every value.
-
-        Examples:
-            >>> Autoregressive.first_order(0.0, 0.9, 1.0).innovation
-            0.19
-
-        References:
-            [RTR, Def. 2.1]
-        """
-        rho = _correlation(correlation)
-        return cls(mean, [rho], checks.positive("variance", variance) * (1 - rho) * (1 + rho))
 
     @classmethod
     def fit(cls, series: ArrayLike, order: int | None = None, *, most: int = 8) -> Self:
@@ -94,18 +68,16 @@ class Autoregressive:
             most: Largest order to try.
 
         Examples:
-            >>> from sfumato.core.randomness import seeded
-            >>> history = Autoregressive(20.0, [0.5, 0.3], 2.0).sample(5000, seeded(1))
-            >>> Autoregressive.fit(history).order
+            >>> Autoregressive.fit([3.0, 4.0, 4.5, 4.0, 3.0, 2.5, 3.0, 4.0]).order
             2
         """
-        centre, spread, scaled = _standardised(series)
+        centre, spread, scaled = standardised(series)
         tried: Sequence[int] = range(1, min(checks.count("most", most), scaled.size - 2) + 1)
         if order is not None:
             tried = [checks.count("order", order)]
             if order > scaled.size - 2:
                 raise InvalidParameter("order", order, f"be at most {scaled.size - 2} for so few")
-        moments = _sample_autocovariances(scaled, tried[-1])
+        moments = sample_autocovariances(scaled, tried[-1])
         price = math.log(scaled.size)
         solved = [_yule_walker(moments[: tries + 1]) for tries in tried]
         scores = [scaled.size * math.log(left) + len(phi) * price for phi, left in solved]
@@ -118,61 +90,16 @@ class Autoregressive:
         return len(self.coefficients)
 
     @property
-    def modulus(self) -> float:
-        """Largest modulus of the roots of `z**p - phi_1 z**(p-1) - ... - phi_p`."""
-        return float(np.abs(np.linalg.eigvals(self.companion()[0])).max())
-
-    @property
-    def stationary(self) -> bool:
-        """Whether the modulus is below 1 and the variance finite: every model that exists."""
-        if not self.modulus < 1:
+    def _stationary(self) -> bool:
+        """Whether all roots lie inside the unit circle and the variance is finite."""
+        if not np.abs(np.linalg.eigvals(self.transition)).max() < 1:
             return False
         # What the past explains only adds to the innovation; else rounding has eaten the root.
-        return self.innovation * (1 - _RELATIVE) <= self.variance < math.inf
+        return self.innovation * (1 - _RELATIVE) <= float(self.leading[0]) < math.inf
 
     @property
-    def variance(self) -> float:
-        """Variance of every value: the Yule-Walker system, solved for the autocovariances."""
-        return float(self._leading()[0])
-
-    def autocovariances(self, lags: ArrayLike) -> Floats:
-        """Covariances of values some steps apart.
-
-        Args:
-            lags: Whole numbers in any shape; their sign does not matter.
-        """
-        places = np.abs(_whole(lags))
-        leading = self._leading().tolist()
-        furthest = int(places.max(initial=0))
-        known = _continued(leading, self.coefficients, [0.0] * (furthest - self.order))
-        return np.asarray(np.array(known)[places])
-
-    def companion(self) -> tuple[Floats, Floats]:
-        """Transition matrix and noise covariance of the last p deviations, the latest first.
-
-        Examples:
-            >>> transition, noise = Autoregressive(20.0, [0.5, 0.3], 2.0).companion()
-            >>> transition
-            array([[0.5, 0.3],
-                   [1. , 0. ]])
-        """
-        transition, noise = np.eye(self.order, k=-1), np.zeros((self.order, self.order))
-        transition[0], noise[0, 0] = self.coefficients, self.innovation
-        return transition, noise
-
-    def sample(self, length: int, randomness: Randomness) -> Floats:
-        """Draw a series, for simulations only; the first values are stationary as well."""
-        checks.count("length", length)
-        drawn = _normals(randomness.words(max(length, self.order)))
-        near = np.arange(self.order)
-        sizes, axes = np.linalg.eigh(self.autocovariances(near[:, None] - near))
-        start = (axes * np.sqrt(np.maximum(sizes, 0.0))) @ drawn[: self.order]
-        inputs = math.sqrt(self.innovation) * drawn[self.order :]
-        path = _continued(start.tolist(), self.coefficients, inputs.tolist())
-        return self.mean + np.array(path[:length])
-
-    def _leading(self) -> Floats:
-        """Autocovariances at lags 0 to p."""
+    def leading(self) -> Floats:
+        """Autocovariances at lags 0 to p, by the Yule-Walker system; infinite if it has none."""
         size = self.order + 1
         system, right = np.eye(size), np.zeros(size)
         right[0] = self.innovation
@@ -184,28 +111,15 @@ class Autoregressive:
         except np.linalg.LinAlgError:
             return np.full(size, math.inf)
 
-
-def _continued(
-    start: Sequence[float], coefficients: Sequence[float], inputs: Iterable[float]
-) -> list[float]:
-    """Start values, and after them the recursion with the inputs."""
-    path = list(start)
-    for given in inputs:
-        near = reversed(path[-len(coefficients) :])
-        path.append(given + sum(map(mul, coefficients, near)))
-    return path
+    @property
+    def transition(self) -> Floats:
+        """Companion matrix of the last p deviations, the latest first."""
+        matrix = np.eye(self.order, k=-1)
+        matrix[0] = self.coefficients
+        return matrix
 
 
-def _uniforms(words: NDArray[np.uint64]) -> Floats:
-    """Centres of 2**52 equal cells of the unit interval: neither 0 nor 1."""
-    return np.asarray(np.ldexp((words >> np.uint64(12)).astype(np.float64) + 0.5, -52))
-
-
-def _normals(words: NDArray[np.uint64]) -> Floats:
-    return np.asarray(special.ndtri(_uniforms(words)))
-
-
-def _standardised(series: ArrayLike) -> tuple[float, float, Floats]:
+def standardised(series: ArrayLike) -> tuple[float, float, Floats]:
     """Mean, standard deviation and what is left of a series; its values are not quoted."""
     history = checks.numbers("series", series)
     if history.ndim != 1 or history.size < 3 or np.all(history == history[0]):
@@ -219,7 +133,7 @@ def _standardised(series: ArrayLike) -> tuple[float, float, Floats]:
     return centre, spread, (history - centre) / spread
 
 
-def _sample_autocovariances(scaled: Floats, furthest: int) -> Floats:
+def sample_autocovariances(scaled: Floats, furthest: int) -> Floats:
     """Biased autocovariances, which are those of some stationary series."""
     size = scaled.size
     sums = [scaled[lag:] @ scaled[: size - lag] for lag in range(furthest + 1)]
@@ -230,22 +144,3 @@ def _yule_walker(moments: Floats) -> tuple[Floats, float]:
     """Coefficients and innovation from autocovariances at lags 0 to p."""
     weights = np.asarray(linalg.solve_toeplitz(moments[:-1], moments[1:]))
     return weights, float(moments[0] - weights @ moments[1:])
-
-
-def _whole(lags: ArrayLike) -> Ints:
-    places = np.asarray(lags)
-    if places.size and not np.issubdtype(places.dtype, np.integer):
-        raise InvalidParameter("lags", places.dtype.name, "be whole numbers")
-    return places.astype(np.int64)
-
-
-def _correlation(value: float) -> float:
-    if not -1 < value < 1:
-        raise InvalidParameter("correlation", value, "lie strictly between -1 and 1")
-    return float(value)
-
-
-def _real(name: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise InvalidParameter(name, value, "be finite")
-    return float(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -15,8 +16,6 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 from sfumato.noise.curves import gaussian_ratio
 from sfumato.noise.number_noise import NumberNoise
-from sfumato.series.schedules import constant
-from sfumato.series.series_account import series_guarantee
 from sfumato.series.series_release import Unit
 
 Noise = TypeVar("Noise")
@@ -73,12 +72,20 @@ def calibrated(
     return noises(scale)
 
 
+def check_one_kind(noises: Sequence[NumberNoise]) -> type[NumberNoise]:
+    """The one kind of some noises, or say that they must be of one."""
+    kinds = {type(noise) for noise in noises}
+    if len(kinds) != 1:
+        raise InvalidParameter("noises", f"{len(kinds)} kinds", "be of one kind")
+    return kinds.pop()
+
+
 def promised(noises: Sequence[NumberNoise | None], delta: float, unit: Unit) -> PureDP | ApproxDP:
     """The guarantee of all measurements together, or of the worst one alone."""
     used = [noise for noise in noises if noise is not None]
     if unit is Unit.USER:
-        return series_guarantee(used, delta)
-    alone = [series_guarantee([noise], delta) for noise in dict.fromkeys(used)]
+        return check_one_kind(used).together(Counter(used), delta)
+    alone = [noise.together(Counter([noise]), delta) for noise in dict.fromkeys(used)]
     return max(alone, key=lambda one: one.epsilon)
 
 
@@ -96,7 +103,7 @@ def shares_of(length: int | None, schedule: ArrayLike | None) -> Floats:
     if schedule is None:
         if length is None:
             raise InvalidParameter("length", None, "be given, or a schedule")
-        return constant(length)
+        return np.ones(checks.count("length", length))
     shares = checks.numbers("schedule", schedule)
     if shares.ndim != 1 or shares.size == 0 or shares.min() < 0 or shares.max() <= 0:
         rule = "be numbers of at least 0, not all of them 0"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from scipy import linalg
 
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
@@ -152,21 +153,17 @@ class _Kalman(Filter):
 
 def kalman(model: Autoregressive) -> Estimate:
     """The Kalman filter of a known process: no estimate has less mean squared error."""
-    parts = (model.mean, model.innovation, np.ascontiguousarray(model.companion()[0]))
+    parts = (model.mean, model.innovation, np.ascontiguousarray(model.transition))
 
     def begin(series: int) -> Filter:
-        return _Kalman(*parts, np.zeros((series, model.order)), _stationary(model))
+        stationary = linalg.toeplitz(model.leading[:-1])
+        return _Kalman(*parts, np.zeros((series, model.order)), stationary)
 
     return Estimate(f"kalman {_named(model)}", begin)
 
 
 def _named(model: Autoregressive) -> str:
     return f"{model.mean} {list(model.coefficients)} {model.innovation}"
-
-
-def _stationary(model: Autoregressive) -> Floats:
-    lags = model.autocovariances(np.arange(model.order))
-    return np.array([[lags[abs(i - j)] for j in range(model.order)] for i in range(model.order)])
 
 
 def _all_measured(measured: Floats) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,9 @@ from sfumato.core.errors import InvalidParameter
 
 _NOTHING = float(np.finfo(np.float64).max)
 """Stands in stored arrays for a number that is not known yet; NaN in memory."""
+_EXACT = 2**53
+"""Whole numbers up to it are floats; larger ones are stored as two digits of this base."""
+_WHOLE = ("int", "list[int]")
 
 
 class Memory:
@@ -29,7 +32,7 @@ class Memory:
 
     def arrays(self) -> dict[str, Floats]:
         """All that is stored, by name, as copies."""
-        return {name: _stored(getattr(self, name)) for name in self._names()}
+        return {name: _stored(getattr(self, name), kind) for name, kind in self._kinds.items()}
 
     def restore(self, arrays: Mapping[str, Floats]) -> None:
         """Go on from what was stored; this memory is a fresh one.
@@ -37,10 +40,13 @@ class Memory:
         Raises:
             InvalidParameter: If that is the memory of another kind of method.
         """
-        if set(arrays) != set(self._names()):
+        if set(arrays) != set(self._kinds):
             raise InvalidParameter("arrays", sorted(arrays), "be those of this method")
         for name, given in arrays.items():
-            fresh, stored = getattr(self, name), np.where(given == _NOTHING, np.nan, given)
+            fresh = getattr(self, name)
+            stored = np.where(given == _NOTHING, np.nan, given)
+            if self._kinds[name] in _WHOLE:
+                stored = _joined(stored, np.ndim(fresh))
             if name not in self.growing and np.shape(fresh) != stored.shape:
                 raise InvalidParameter("arrays", "other shapes", "be those of this method")
             setattr(self, name, _like(fresh, stored))
@@ -51,13 +57,33 @@ class Memory:
         """Whether restored arrays have the shapes that compiled loops rely on."""
         return True
 
-    def _names(self) -> list[str]:
-        return [part.name for part in fields(self) if part.name not in self.parameters]  # type: ignore[arg-type]
+    @property
+    def _kinds(self) -> dict[str, str]:
+        """The fields that are stored, and their types as they are written."""
+        stored = (part for part in fields(self) if part.name not in self.parameters)  # type: ignore[arg-type]
+        return {part.name: str(part.type) for part in stored}
 
 
-def _stored(value: object) -> Floats:
+@dataclass(slots=True)
+class Nothing(Memory):
+    """The memory of a method that has none."""
+
+
+def _stored(value: Any, kind: str) -> Floats:
+    if (
+        kind in _WHOLE
+        and max(map(abs, np.ravel(np.array(value, dtype=object))), default=0) > _EXACT
+    ):
+        digits = np.divmod(np.array(value, dtype=object), _EXACT)
+        value = np.stack([np.asarray(digit, dtype=np.float64) for digit in digits], axis=-1)
     numbers = np.array(value, dtype=np.float64)
     return np.where(np.isnan(numbers), _NOTHING, numbers)
+
+
+def _joined(stored: Floats, depth: int) -> Any:
+    """Whole numbers of any size, from one float each or from two digits."""
+    whole = np.vectorize(int, otypes=[object])(stored)
+    return whole if stored.ndim == depth else whole[..., 0] * _EXACT + whole[..., 1]
 
 
 def _like(fresh: object, stored: Floats) -> Any:

@@ -13,7 +13,6 @@ from sfumato.noise.registry import NOISES
 from sfumato.series.filter_banks import learned
 from sfumato.series.filters import Estimate, one_lag
 from sfumato.series.realtime import Realtime, RealtimeOptions
-from sfumato.series.schedules import geometric
 from sfumato.series.series_spec import SeriesSpec
 
 _TRIALS = 4
@@ -71,8 +70,14 @@ def best_paper_rule(spec: SeriesSpec) -> Realtime:
 
 
 def geometric_paper_rule(spec: SeriesSpec) -> Realtime:
-    """The paper's rule, with weights that fall by one factor; not private."""
-    falling = [geometric(spec.length, end ** (1 / spec.length)) for end in _ENDS]
+    """The paper's rule, with weights that fall by one factor; not private.
+
+    References:
+        [RTR, Sec. 5]
+    """
+    times = np.arange(spec.length)
+    # Squared weights fall by one factor, so that even an endless sum of them is bounded.
+    falling = [(end ** (1 / spec.length)) ** (0.5 * times) for end in _ENDS]
     rules = [_with(spec, "gaussian", one_lag(), shares, shares) for shares in falling]
     return _least(rules, spec.true_series)
 

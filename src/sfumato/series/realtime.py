@@ -26,11 +26,17 @@ from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness, StreamCoins
 from sfumato.noise.number_noise import NumberNoise
 from sfumato.noise.registry import NOISES
-from sfumato.series.calibration import Noises, calibrated, for_each, promised, shares_of
+from sfumato.series.calibration import (
+    Noises,
+    calibrated,
+    check_one_kind,
+    for_each,
+    promised,
+    shares_of,
+)
 from sfumato.series.filter_banks import learned
 from sfumato.series.filters import Estimate, Filter
 from sfumato.series.risk import Risk
-from sfumato.series.series_account import check_one_kind
 from sfumato.series.series_release import SeriesEvent, SeriesMethod, Unit
 
 _BLOCK = 256

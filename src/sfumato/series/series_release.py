@@ -33,9 +33,6 @@ from sfumato.core.state import SeriesState
 from sfumato.series.memory import Memory
 from sfumato.series.risk import Risk, measured_risk
 
-Held = TypeVar("Held", bound=Memory)
-"""The memory of a method."""
-
 
 class Unit(StrEnum):
     """Whose data are protected together.
@@ -53,6 +50,10 @@ class Unit(StrEnum):
     USER = "user level"
     EVENT = "event level"
     WINDOW = "w-event level"
+
+
+Held = TypeVar("Held", bound=Memory)
+"""The memory of a method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,13 @@ class SeriesMethod(ABC, Generic[Held]):
         """What is expected of the error, from public things alone; None if that cannot be said."""
         variances = self.error_variances
         return None if variances is None else measured_risk(released, variances)
+
+
+class SecretEvents(SeriesMethod[Held]):
+    """A method that protects one value at a time, and remembers what must not be stored."""
+
+    unit = Unit.EVENT
+    secret: ClassVar[bool] = True
 
 
 class SeriesRelease(Guarded):

@@ -9,13 +9,8 @@ from typing import ClassVar
 from sfumato.core import checks
 from sfumato.core.guarantees import PureDP
 from sfumato.core.randomness import Randomness, StreamCoins
-from sfumato.series.memory import Memory
+from sfumato.series.memory import Nothing
 from sfumato.series.series_release import SeriesEvent, SeriesMethod
-
-
-@dataclass(slots=True)
-class Nothing(Memory):
-    """The memory of a method that has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from sfumato.models.encoding import Raw, StreamModel, Unreadable, clipped, is_mi
 from sfumato.store.chain import value_tag
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Answer, Identity, Input, LedgerMismatch
-from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing, Time
-from sfumato.tables.input_groups import EventColumns, EventReader, TimeOrder, until_broken
+from sfumato.tables.cells import MISSING_SYMBOL, Late, Missing
+from sfumato.tables.input_groups import EventColumns, EventReader, EventRow, TimeOrder, until_broken
 from sfumato.tables.pass_through import PassThrough
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import STANDARD, Chunk
@@ -68,26 +68,18 @@ class Reading(EventColumns):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(EventRow):
     """One row.
 
     Attributes:
-        id: What tells its event from all others.
-        stream: Whose value it is.
-        place: Its number in the table.
         symbol: The value; None if it is outside the alphabet.
         silent: Whether the value is missing and its moment passes.
-        time: When, if a column says so.
         beside: Cells that leave beside the answer.
         tag: Keyed digest of the value.
     """
 
-    id: str
-    stream: str
-    place: int
     symbol: Label | None
     silent: bool
-    time: Time | None
     beside: tuple[str | None, ...]
     tag: bytes
 
@@ -135,7 +127,7 @@ class RowReader:
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
             beside = tuple(_as_text(columns[name][offset]) for name in reading.keep)
-            yield Row(id_, stream, place, symbol, silent, time, beside, tag)
+            yield Row(id_, stream, place, time, symbol, silent, beside, tag)
 
     def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
         if gone and self._reading.missing is Missing.SKIP:
@@ -205,8 +197,7 @@ class RowChecks:
 
     def check_order(self, row: Row) -> None:
         """Refuse a row that goes back in time, unless it was said that some do."""
-        late = self._reading.late is Late.ACCEPT
-        self._order.check(row.stream, row.place, row.time, late=late)
+        self._order.check(row, late=self._reading.late is Late.ACCEPT)
 
 
 def _as_text(cell: object) -> str | None:

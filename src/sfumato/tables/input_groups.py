@@ -169,6 +169,23 @@ class EventColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class EventRow:
+    """What every row says besides its value.
+
+    Attributes:
+        id: What tells its event from all others.
+        stream: Whose value it is.
+        place: Its number in the table.
+        time: When, if a column says so.
+    """
+
+    id: str
+    stream: str
+    place: int
+    time: Time | None
+
+
+@dataclass(frozen=True, slots=True)
 class EventReader:
     """Reads what rows say of their events.
 
@@ -225,18 +242,18 @@ class TimeOrder:
         self._last_time = last_time
         self._times: dict[str, Time | None] = {}
 
-    def check(self, stream: str, place: int, time: Time | None, *, late: bool = False) -> None:
+    def check(self, row: EventRow, *, late: bool = False) -> None:
         """Refuse a row that goes back, unless late ones are taken."""
-        if time is None:
+        if row.time is None:
             return
-        if stream not in self._times:
-            before = self._last_time(stream)
-            self._times[stream] = None if before is None else Time.of(before)
-        last = self._times[stream]
+        if row.stream not in self._times:
+            before = self._last_time(row.stream)
+            self._times[row.stream] = None if before is None else Time.of(before)
+        last = self._times[row.stream]
         try:
-            if last is not None and time.before(last) and not late:
+            if last is not None and row.time.before(last) and not late:
                 rule = f"its time lies before that of the last row of its stream; {self._advice}"
-                raise BadTable(self._path, place, rule)
+                raise BadTable(self._path, row.place, rule)
         except Unreadable as problem:
-            raise BadTable(self._path, place, f"column {self._column!r} {problem}") from None
-        self._times[stream] = time
+            raise BadTable(self._path, row.place, f"column {self._column!r} {problem}") from None
+        self._times[row.stream] = row.time

@@ -16,6 +16,7 @@ from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
     from sfumato.tables.input_groups import EventColumns as EventColumns
+    from sfumato.temporal.least_noise import Allocation as Allocation
     from sfumato.temporal.least_noise import least_noise_budgets as least_noise_budgets
     from sfumato.temporal.loss_function import LossFunction as LossFunction
     from sfumato.temporal.over_time import chain_leakage as chain_leakage
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from sfumato.temporal.temporal_mechanisms import Counts as Counts
     from sfumato.temporal.temporal_mechanisms import Histogram as Histogram
     from sfumato.temporal.temporal_mechanisms import Measurement as Measurement
-    from sfumato.temporal.temporal_plan import Allocation as Allocation
     from sfumato.temporal.temporal_plan import TemporalPlan as TemporalPlan
     from sfumato.temporal.temporal_release import TemporalRelease as TemporalRelease
     from sfumato.temporal.temporal_run import release_streams as release_streams

@@ -14,6 +14,8 @@ $$\sum_t 6 (g_t/4)^{2/3} - \alpha \sum_t \lambda_t, \qquad g = w^\top \lambda.$$
 from __future__ import annotations
 
 import math
+from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from scipy import optimize, signal
@@ -76,6 +78,32 @@ def plain_budgets(
     paper = paper_budgets(backward, forward, level, length)
     constant = scaled_budgets(np.full(length, level), backward, forward, level)
     return min(paper, constant, key=noise_variance)
+
+
+class Allocation(StrEnum):
+    """How budgets are spread over a known number of releases."""
+
+    PLAIN = "plain"
+    """The paper's, or the largest constant where that has less noise."""
+    LEAST_NOISE = "least-noise"
+    """Of least total variance that a solver finds."""
+    PAPER = "paper"
+    """As the paper has them."""
+
+
+_MAKERS = {
+    Allocation.PLAIN: plain_budgets,
+    Allocation.LEAST_NOISE: least_noise_budgets,
+    Allocation.PAPER: paper_budgets,
+}
+
+
+@lru_cache(maxsize=4096)
+def allocated_budgets(
+    allocation: Allocation, backward: LossFunction, forward: LossFunction, alpha: float, steps: int
+) -> Floats:
+    """Budgets of an allocation; remembered, for every step of a plan asks for them."""
+    return checks.read_only(_MAKERS[allocation](backward, forward, alpha, steps))
 
 
 def least_noise_bound(

@@ -45,11 +45,11 @@ class StreamTotals:
     strongest: float = 0.0
     user: float = 0.0
     moments: int = 0
+    _rare: dict[str, float | None] = field(default_factory=dict)
     _noise: float = 0.0
     _spread: float = 0.0
     _values: int = 0
     _seen: int = 0
-    _rare: dict[str, float | None] = field(default_factory=dict)
 
     def add(self, stream: str, moments: Iterable[Moment]) -> TemporalLeakage | None:
         """One more stream, all of it; what each of its moments leaks."""

@@ -148,7 +148,7 @@ class Answer:
 
     def __call__(self, value: object, randomness: Randomness) -> str | int:
         """A released symbol."""
-        report = self.response.simulate([self.alphabet.index(value)], randomness)
+        report = self.response.report([self.alphabet.index(value)], randomness)
         return self.alphabet.labels[int(np.flatnonzero(report[0])[0])]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any, assert_never
 
@@ -15,22 +14,10 @@ from sfumato.core.guarantees import TemporalDP
 from sfumato.core.numerics import add_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Address, Domain, Randomness
-from sfumato.temporal.least_noise import least_noise_budgets, plain_budgets
+from sfumato.temporal.least_noise import Allocation, allocated_budgets
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_account import EndlessAccount, PlannedAccount, TemporalAccount
-from sfumato.temporal.temporal_budgets import paper_budgets
 from sfumato.temporal.temporal_mechanisms import Maker, Mechanism
-
-
-class Allocation(StrEnum):
-    """How budgets are spread over a known number of releases."""
-
-    PLAIN = "plain"
-    """The paper's, or the largest constant where that has less noise."""
-    LEAST_NOISE = "least-noise"
-    """Of least total variance that a solver finds."""
-    PAPER = "paper"
-    """As the paper has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +100,8 @@ class TemporalPlan:
         """The budgets of a known number of releases."""
         if self.steps is None:
             raise InvalidParameter("steps", None, "be given")
-        return _budgets(self.backward, self.forward, self.alpha, self.steps, self.allocation)
+        rule = (self.backward, self.forward, self.alpha, self.steps)
+        return allocated_budgets(self.allocation, *rule)
 
     def begin(self, stream: str = "") -> TemporalState:
         """The state before the first moment; refuses a rule that no budget keeps."""
@@ -205,22 +193,3 @@ def _fingerprint(*parts: object) -> str:
 @lru_cache(maxsize=4096)
 def _future(backward: LossFunction, forward: LossFunction, alpha: float) -> float:
     return EndlessAccount.begin(backward, forward, alpha).future
-
-
-@lru_cache(maxsize=4096)
-def _budgets(
-    backward: LossFunction,
-    forward: LossFunction,
-    alpha: float,
-    steps: int,
-    allocation: Allocation,
-) -> Floats:
-    """Kept for some rules: every step of a plan asks for them."""
-    make = {
-        Allocation.PLAIN: plain_budgets,
-        Allocation.LEAST_NOISE: least_noise_budgets,
-        Allocation.PAPER: paper_budgets,
-    }[allocation]
-    found = make(backward, forward, alpha, steps)
-    found.flags.writeable = False
-    return found

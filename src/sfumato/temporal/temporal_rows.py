@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, Unreadable, text
 from sfumato.store.protocol import Answer
-from sfumato.tables.cells import Time, is_missing
-from sfumato.tables.input_groups import EventColumns, EventReader, until_broken
+from sfumato.tables.cells import is_missing
+from sfumato.tables.input_groups import EventColumns, EventReader, EventRow, until_broken
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
 from sfumato.tables.writers import Columns, Record
@@ -22,21 +22,13 @@ _MOST_COUNT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(EventRow):
     """One row.
 
     Attributes:
-        id: What tells its event from all others.
-        stream: Whose value it is.
-        place: Its number in the table.
-        time: When, if a column says so.
         value: The true value; None if it is missing.
     """
 
-    id: str
-    stream: str
-    place: int
-    time: Time | None
     value: list[int] | str | None
 
     @property

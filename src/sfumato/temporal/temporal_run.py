@@ -202,7 +202,7 @@ class _TemporalRun:
         return answers
 
     def _drawn(self, row: Row, group: Group[TemporalState]) -> Answer:
-        self._order.check(row.stream, row.place, row.time)
+        self._order.check(row)
         try:
             plan, state = self._plan(row.stream), group.state(row.stream)
             if row.value is None:

@@ -16,9 +16,10 @@ from sfumato.core.digest import digest
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.purpose import Purpose
 from sfumato.tables.documents import read_document
+from sfumato.temporal.least_noise import Allocation
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import MOVED, Answer, Counts, Maker, Mechanism
-from sfumato.temporal.temporal_plan import Allocation, TemporalPlan
+from sfumato.temporal.temporal_plan import TemporalPlan
 
 Rows: TypeAlias = list[list[float]]
 _KEPT = 4096

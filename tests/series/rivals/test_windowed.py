@@ -86,7 +86,7 @@ series_strategy = st.lists(
 def test_no_window_leaks_more_than_the_budget(
     kind: type[Windowed], series: list[float], epsilon: float, window: int, seed: int
 ) -> None:
-    method = kind.at(1.0, epsilon, window)
+    method = kind(1.0, epsilon, window)
     steps = run(method, series, seeded(seed))
     spent = [cost for _, cost, _ in steps]
     note(f"published {sum(p for *_, p in steps) > 1}")
@@ -101,7 +101,7 @@ def test_no_window_leaks_more_than_the_budget(
 def test_budgets_are_those_of_the_paper(
     kind: type[Windowed], series: list[float], window: int, seed: int
 ) -> None:
-    method = kind.at(1.0, 4.0, window)
+    method = kind(1.0, 4.0, window)
     steps = run(method, series, seeded(seed))
     published = [told for *_, told in steps]
     asking = Fraction(method.dissimilarity.leakage.epsilon)
@@ -118,7 +118,7 @@ def test_budgets_are_those_of_the_paper(
 @pytest.mark.parametrize("kind", METHODS)
 def test_a_step_publishes_or_repeats_the_last_release(kind: type[Windowed]) -> None:
     series = np.repeat([500.0, -300.0, 800.0], 12)
-    steps = run(kind.at(1.0, 4.0, 4), list(series), seeded(3))
+    steps = run(kind(1.0, 4.0, 4), list(series), seeded(3))
     assert 3 <= sum(told for *_, told in steps) < 36
     last = 0.0
     for told, _, published in steps:
@@ -128,7 +128,7 @@ def test_a_step_publishes_or_repeats_the_last_release(kind: type[Windowed]) -> N
 
 @pytest.mark.parametrize("kind", METHODS)
 def test_before_the_first_publication_the_initial_value_leaves(kind: type[Windowed]) -> None:
-    method = kind.at(1.0, 2.0, 5, initial=7.0)
+    method = kind(1.0, 2.0, 5, initial=7.0)
     steps = [run(method, [7.0], seeded(seed))[0] for seed in range(40)]
     assert 0 < sum(told for *_, told in steps) < 40
     assert all((released == 7.0) or told for released, _, told in steps)
@@ -136,7 +136,7 @@ def test_before_the_first_publication_the_initial_value_leaves(kind: type[Window
 
 @pytest.mark.parametrize("kind", METHODS)
 def test_a_large_move_is_followed_and_none_is_not(kind: type[Windowed]) -> None:
-    method = kind.at(1.0, 2.0, 5)
+    method = kind(1.0, 2.0, 5)
     moved = [run(method, [0.0] * 5 + [1e5] * 5, seeded(s))[-1] for s in range(30)]
     assert all(abs(told - 1e5) < 200 for told, *_ in moved)
     still = [sum(p for *_, p in run(method, [0.0] * 20, seeded(s))) for s in range(30)]
@@ -144,7 +144,7 @@ def test_a_large_move_is_followed_and_none_is_not(kind: type[Windowed]) -> None:
 
 
 def test_distribution_halves_what_is_left_and_gets_it_back() -> None:
-    method = BudgetDistribution.at(1.0, 4.0, 3)
+    method = BudgetDistribution(1.0, 4.0, 3)
     far = [1e6, -1e6, 1e6, -1e6, 1e6]
     steps = run(method, far, seeded(0))
     asking = Fraction(method.dissimilarity.leakage.epsilon)
@@ -154,7 +154,7 @@ def test_distribution_halves_what_is_left_and_gets_it_back() -> None:
 
 
 def test_absorption_takes_skipped_shares_and_pays_with_silence() -> None:
-    method = BudgetAbsorption.at(1.0, 4.0, 4)  # shares of 1/2
+    method = BudgetAbsorption(1.0, 4.0, 4)  # shares of 1/2
     series = [0.0, 0.0, 1e6, -1e6, 1e6, -1e6, -1e6]
     wanted = [False, False, True, False, False, True, False]
     runs = (run(method, series, seeded(seed)) for seed in range(200))
@@ -166,14 +166,14 @@ def test_absorption_takes_skipped_shares_and_pays_with_silence() -> None:
 
 
 def test_absorption_saves_no_more_than_a_window() -> None:
-    method = BudgetAbsorption.at(1.0, 4.0, 3)
+    method = BudgetAbsorption(1.0, 4.0, 3)
     runs = (run(method, [0.0] * 9 + [1e6], seeded(seed)) for seed in range(300))
     steps = next(s for s in runs if [told for *_, told in s] == [False] * 9 + [True])
     assert float(steps[-1][1]) == pytest.approx(2.0 + 4.0 / 6, rel=1e-9)
 
 
 def test_distribution_with_nothing_left_repeats_and_asks_nothing() -> None:
-    method = BudgetDistribution.at(1.0, 1.0, 40)
+    method = BudgetDistribution(1.0, 1.0, 40)
     steps = run(method, [1e9 * (-1) ** i for i in range(40)], seeded(1))
     tried = math.floor(math.log2(0.25 / LEAST_BUDGET)) + 1
     assert [told for *_, told in steps] == [True] * tried + [False] * (40 - tried)
@@ -196,7 +196,7 @@ def test_noise_within_any_budget_is_found(many: int) -> None:
 
 @pytest.mark.parametrize("kind", METHODS)
 def test_spending_is_that_of_the_noise_by_its_own_integers(kind: type[Windowed]) -> None:
-    method = kind.at(2.0, 3.0, 2)
+    method = kind(2.0, 3.0, 2)
     (_, cost, told), *_ = run(method, [1e5, 0.0], seeded(1))
     assert told
     first = noise_within(2.0, 3.0 / 4)  # for both: half of a half, and one share of two
@@ -215,7 +215,7 @@ class Forgetful(BudgetDistribution):
 
 
 def test_a_forgotten_question_is_found_by_the_oracle() -> None:
-    honest = BudgetDistribution.at(1.0, 4.0, 4)
+    honest = BudgetDistribution(1.0, 4.0, 4)
     published = [told for *_, told in run(honest, [1e6, -1e6] * 4, seeded(0))]
     assert oracle_sums(honest, published, exact_leakage(honest.dissimilarity)) <= 4.0
     careless = LaplaceNoise.at(1.0, 4.0 / 4)  # epsilon / w instead of epsilon / 2w
@@ -228,7 +228,7 @@ def test_a_forgotten_question_is_found_by_the_oracle() -> None:
 
 
 def test_a_window_refuses_the_least_excess() -> None:
-    memory = BudgetDistribution.at(1.0, 1.0, 3).memory()
+    memory = BudgetDistribution(1.0, 1.0, 3).memory()
     for _ in range(7):
         memory.advance()
         memory.charge(memory.asked, 0.25, Fraction(1), 0)
@@ -261,13 +261,13 @@ def test_bad_parameters_are_named(
     named: str,
 ) -> None:
     with pytest.raises(InvalidParameter, match=named):
-        kind.at(sensitivity, epsilon, window, initial=initial)
+        kind(sensitivity, epsilon, window, initial=initial)
 
 
 @pytest.fixture(scope="module")
 def publications() -> Floats:
     """Errors of first publications, all with a budget of 1."""
-    method = BudgetDistribution.at(1.0, 4.0, 2)
+    method = BudgetDistribution(1.0, 4.0, 2)
     return np.asarray(simulations(method, [1e6], 3000)[:, 0] - 1e6)
 
 

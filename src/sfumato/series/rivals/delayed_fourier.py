@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.numerics import add_up, up
-from sfumato.core.randomness import Randomness, StreamCoins
-from sfumato.series.rivals.fourier import Fourier, best_coefficients, block_events
-from sfumato.series.series_release import SeriesEvent, SeriesMethod, checked_series
+from sfumato.core.randomness import StreamCoins
+from sfumato.series.memory import Nothing
+from sfumato.series.rivals.fourier import BlockMethod, Fourier, best_coefficients, block_events
+from sfumato.series.series_release import SeriesEvent, SeriesMethod
 from sfumato.series.series_spec import SeriesSpec
-from sfumato.series.silence import Nothing
 
 _DELAY = 24
 """Values of a block in a comparison: a day of hours."""
 
 
 @dataclass(frozen=True, slots=True)
-class DelayedFourier(SeriesMethod[Nothing]):
+class DelayedFourier(BlockMethod):
     """A series in blocks, each from its own first noisy coefficients.
 
     A value leaves with the last of its block, so up to `delay - 1` steps late; with a delay of 1
@@ -51,7 +50,6 @@ class DelayedFourier(SeriesMethod[Nothing]):
     """
 
     name: ClassVar[str] = "delayed-fourier"
-    online: ClassVar[bool] = False
 
     length: int
     delay: int
@@ -81,8 +79,6 @@ class DelayedFourier(SeriesMethod[Nothing]):
         """The method for a budget, for a person who may be in every value."""
         budget = checks.positive("epsilon", epsilon)
         size, wide = checks.count("length", length), checks.count("delay", delay)
-        if wide > size:
-            raise InvalidParameter("delay", delay, f"be at most the length, {size}")
         share = budget / -(-size // wide)
         block = Fourier.at(sensitivity, share, wide, coefficients)
         left = size % wide
@@ -108,14 +104,6 @@ class DelayedFourier(SeriesMethod[Nothing]):
         whole = up(self.length // self.delay * self.block.guarantee.epsilon)
         return PureDP(add_up(whole, self.rest.guarantee.epsilon if self.rest else 0.0))
 
-    def memory(self) -> Nothing:
-        """Nothing: a block comes at once."""
-        return Nothing()
-
-    def answer(self, memory: Nothing, time: int, value: float, coins: Randomness) -> NoReturn:
-        """Refused: no value leaves when it comes."""
-        raise InvalidParameter("method", self.name, "be online to begin; use release")
-
     def answers(
         self, memory: Nothing, time: int, values: Sequence[float | None], coins: StreamCoins
     ) -> list[SeriesEvent]:
@@ -135,14 +123,6 @@ class DelayedFourier(SeriesMethod[Nothing]):
             raise InvalidParameter("series", len(values), f"come in blocks of {self.delay} values")
         for method, part in self._parts(np.array(values, dtype=np.float64)):
             method.checked(part)
-
-    def mean_squared_error(self, series: ArrayLike) -> float:
-        """Expected squared error of a value. Not private: it depends on the series."""
-        values = checked_series(series)
-        if values.size != self.length:
-            raise InvalidParameter("series", values.size, f"have exactly {self.length} values")
-        total = sum(m.mean_squared_error(part) * part.size for m, part in self._parts(values))
-        return total / self.length
 
     def _parts(self, values: Floats) -> list[tuple[Fourier, Floats]]:
         """Whole blocks, and the rest if it is among them."""

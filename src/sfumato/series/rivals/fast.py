@@ -140,14 +140,13 @@ class Fast(SeriesMethod[Prediction]):
         [Fan2014, Alg. 1]
     """
 
-    name: ClassVar[str] = "fast"
-
     length: int
     measurements: int
     noise: LaplaceNoise
     ratio: float
     sanity: float
     control: Control | None = None
+    name: ClassVar[str] = "fast"
 
     def __post_init__(self) -> None:
         length = checks.count("length", self.length)
@@ -174,7 +173,6 @@ class Fast(SeriesMethod[Prediction]):
         *,
         process_variance: float,
         samples: int | None = None,
-        measurement_variance: float | None = None,
         control: Control | None = None,
     ) -> Self:
         """The method for a budget, for a person who may be in every value.
@@ -186,8 +184,6 @@ class Fast(SeriesMethod[Prediction]):
             process_variance: Of the change from one value to the next. It must come from public
                 knowledge, for the data would have to pay for it; so it has no default.
             samples: Measurements at most; None measures every value.
-            measurement_variance: What the filter expects of the noise; if not given, the true
-                variance of the noise, which makes the filter the best linear one.
             control: When to measure again; only with `samples`.
         """
         budget = checks.positive("epsilon", epsilon)
@@ -195,11 +191,8 @@ class Fast(SeriesMethod[Prediction]):
         if samples is None and control is not None:
             raise InvalidParameter("control", control, "come with a number of samples")
         allowed = steps if samples is None else checks.count("samples", samples)
-        if allowed > steps:
-            raise InvalidParameter("samples", samples, f"be at most the length, {steps}")
         noise = noise_within(sensitivity, budget / allowed)
-        expected = noise.variance if measurement_variance is None else measurement_variance
-        ratio = _ratio(process_variance, expected)
+        ratio = checks.finite("process_variance", process_variance) / noise.variance
         control = control if samples is None else control or Control()
         return cls(steps, allowed, noise, ratio, float(sensitivity), control)
 
@@ -254,18 +247,6 @@ class Fast(SeriesMethod[Prediction]):
             memory.interval = self.control.interval(memory.interval, memory.errors, gap)
         memory.latest = time
 
-    def mean_squared_error(self, series: ArrayLike) -> float:
-        """Expected squared error of a value, exactly. Not private: it depends on the series.
-
-        Raises:
-            InvalidParameter: If not every value is measured; the error then has no closed form.
-        """
-        if self.control is not None:
-            raise InvalidParameter("samples", self.measurements, "be None for the error")
-        values = checked_series(series)
-        self.check(0, values.tolist())
-        return float(_filter_errors(values, np.array([self.ratio]), self.noise.variance)[0])
-
 
 def best_process_variance(series: ArrayLike, sensitivity: float, epsilon: float) -> float:
     """The variance of the walk with which the error of this very series is least.
@@ -280,13 +261,13 @@ def best_process_variance(series: ArrayLike, sensitivity: float, epsilon: float)
     values = checked_series(series)
     budget = checks.positive("epsilon", epsilon)
     noise = noise_within(sensitivity, budget / values.size).variance
-    place = int(_filter_errors(values, _RATIOS, noise).argmin())
+    place = int(filter_errors(values, _RATIOS, noise).argmin())
     low, high = _RATIOS[max(place - 1, 0)], _RATIOS[min(place + 1, _RATIOS.size - 1)]
     finer = np.geomspace(low, high, _RATIOS.size)
-    return float(finer[_filter_errors(values, finer, noise).argmin()] * noise)
+    return float(finer[filter_errors(values, finer, noise).argmin()] * noise)
 
 
-def _filter_errors(values: Floats, ratios: Floats, noise: float) -> Floats:
+def filter_errors(values: Floats, ratios: Floats, noise: float) -> Floats:
     r"""Mean squared error of the filter for each ratio of variances.
 
     The error of a step is $(1 - K_t)(e_{t-1} - (z_t - z_{t-1})) + K_t n_t$, with gains $K_t$ that
@@ -301,9 +282,3 @@ def _filter_errors(values: Floats, ratios: Floats, noise: float) -> Floats:
         variance = (1 - gain) ** 2 * variance + gain**2 * noise
         total += bias**2 + variance
     return np.asarray(total / values.size)
-
-
-def _ratio(process: float, measurement: float) -> float:
-    walk = checks.finite("process_variance", process)
-    noise = checks.positive("measurement_variance", measurement)
-    return checks.finite("process_variance / measurement_variance", walk / noise)

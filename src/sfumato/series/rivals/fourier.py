@@ -34,9 +34,9 @@ from sfumato.core.guarantees import PureDP
 from sfumato.core.numerics import UNIT, up
 from sfumato.core.randomness import Randomness, StreamCoins
 from sfumato.noise.geometric import DiscreteLaplace
+from sfumato.series.memory import Nothing
 from sfumato.series.series_release import SeriesEvent, SeriesMethod, checked_series
 from sfumato.series.series_spec import SeriesSpec
-from sfumato.series.silence import Nothing
 
 _FINE = 64.0
 """Steps of the lattice in a deviation of the noise, at least."""
@@ -48,8 +48,22 @@ _HAIR = 2.0**-50
 _TRIES = 8
 
 
+class BlockMethod(SeriesMethod[Nothing]):
+    """A method that needs some values, or all of them, before any leaves."""
+
+    online: ClassVar[bool] = False
+
+    def memory(self) -> Nothing:
+        """Nothing: what belongs together comes at once."""
+        return Nothing()
+
+    def answer(self, memory: Nothing, time: int, value: float, coins: Randomness) -> NoReturn:
+        """Refused: no value leaves when it comes."""
+        raise InvalidParameter("method", self.name, "be online to begin; use release")
+
+
 @dataclass(frozen=True, slots=True)
-class Fourier(SeriesMethod[Nothing]):
+class Fourier(BlockMethod):
     """A series from its first noisy Fourier coefficients; the whole series is needed first.
 
     Attributes:
@@ -73,7 +87,6 @@ class Fourier(SeriesMethod[Nothing]):
     """
 
     name: ClassVar[str] = "fourier"
-    online: ClassVar[bool] = False
 
     length: int
     coefficients: int
@@ -95,18 +108,14 @@ class Fourier(SeriesMethod[Nothing]):
         width = checks.positive("sensitivity", sensitivity)
         budget = checks.positive("epsilon", epsilon)
         size = checks.count("length", length)
-        kept = checks.count("coefficients", coefficients)
-        if kept > size // 2 + 1:
-            most = f"be at most half the length, plus 1: {size // 2 + 1}"
-            raise InvalidParameter("coefficients", coefficients, most)
-        numbers = min(2 * kept - 1, size)
+        numbers = min(2 * checks.count("coefficients", coefficients) - 1, size)
         across = float(_lattice(np.array(numbers), budget))
         if not across:
             enough = f"be larger for {numbers} numbers, or fewer coefficients kept"
             raise InvalidParameter("epsilon", epsilon, enough)
         noise = _noise(budget, int(across) + 2 * numbers)
         spacing = up(_sensitivity(width, size, numbers) / across)
-        return cls(size, kept, width, spacing, noise)
+        return cls(size, coefficients, width, spacing, noise)
 
     @classmethod
     def of(cls, spec: SeriesSpec) -> Self:
@@ -139,14 +148,6 @@ class Fourier(SeriesMethod[Nothing]):
         """What all numbers leak together."""
         return self.noise.leakage(self.steps)
 
-    def memory(self) -> Nothing:
-        """Nothing: the whole series comes at once."""
-        return Nothing()
-
-    def answer(self, memory: Nothing, time: int, value: float, coins: Randomness) -> NoReturn:
-        """Refused: nothing can leave before the last value has come."""
-        raise InvalidParameter("method", self.name, "be online to begin; use release")
-
     def answers(
         self, memory: Nothing, time: int, values: Sequence[float | None], coins: StreamCoins
     ) -> list[SeriesEvent]:
@@ -157,17 +158,6 @@ class Fourier(SeriesMethod[Nothing]):
         """Refuse another length, and what is too large, before anything is drawn."""
         SeriesMethod.check(self, time, values[: self.length])
         self.checked(np.array(values, dtype=np.float64))
-
-    def mean_squared_error(self, series: ArrayLike) -> float:
-        r"""Expected squared error of a value. Not private: it depends on the series.
-
-        $$\frac{1}{T}\Bigl(\sum_{j \ge m} y_j^2 + m \sigma^2\Bigr)$$
-
-        where $y$ are all $T$ numbers of the series, $m$ of them kept, with noise of variance
-        $\sigma^2$: what is lost by dropping, and what by noise.
-        """
-        dropped = orthonormal(self.checked(series))[self.numbers :]
-        return float((dropped @ dropped + self.numbers * self.variance) / self.length)
 
     def checked(self, series: ArrayLike) -> Floats:
         """A series of the right length, and not too large for the floats of the transform."""

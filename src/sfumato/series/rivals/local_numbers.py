@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Self
 
 import numpy as np
 
@@ -30,8 +30,44 @@ ONLY_SIGNS = 0.61
 """Up to this epsilon the hybrid mechanism tells a sign and nothing more."""
 
 
+class LocalNumbers(ABC):
+    """Reports of a number in [0, 1] by a finite channel.
+
+    Attributes:
+        channel: Reports by true points.
+    """
+
+    channel: Channel
+
+    @classmethod
+    @abstractmethod
+    def near(cls, epsilon: float, points: int) -> Self:
+        """Reports for a budget, before what rounding to integers adds is taken off it."""
+
+    @classmethod
+    def at(cls, epsilon: float, points: int) -> Self:
+        """Reports of a given model-free leakage, for as much of it as their integers keep to."""
+        if checks.count("points", points, at_least=2) > _MOST_POINTS:
+            raise InvalidParameter("points", points, f"be at most {_MOST_POINTS}")
+        budget = checks.epsilon("epsilon", epsilon)
+        asked = budget * (1 - _HAIR)
+        for attempt in range(_TRIES):
+            made = cls.near(checks.epsilon("epsilon", asked), points)
+            excess = local_leakage(made.channel).epsilon - budget
+            if excess <= 0:
+                return made
+            # The rounding is another one each time; infinite if a weight was rounded to none.
+            asked -= min(1.5**attempt * excess, 1.0)
+        raise InvalidParameter("epsilon", epsilon, "be smaller: weights of 62 bits do not hold it")
+
+    def drawn(self, share: float, randomness: Randomness) -> int:
+        """The place of a report of a number."""
+        place = math.floor(share * (self.channel.size - 1) + 0.5)
+        return int(self.channel.draw([place], randomness.words(1))[0])
+
+
 @dataclass(frozen=True, eq=False)
-class SquareWave:
+class SquareWave(LocalNumbers):
     r"""Reports that are near the truth with one probability and far with another.
 
     Of $d$ points, the true one being $i$, the reports $i, \dots, i + 2b$ out of $d + 2b$ have
@@ -58,26 +94,17 @@ class SquareWave:
             raise InvalidParameter("reach", self.reach, "be less than half of the reports")
 
     @classmethod
-    def at(cls, epsilon: float, points: int) -> SquareWave:
-        """The wave of a given model-free leakage, as wide as tells most of the truth."""
-        return _within(lambda asked: cls._near(asked, points), epsilon)
-
-    @classmethod
-    def _near(cls, epsilon: float, points: int) -> SquareWave:
-        budget, count = checks.epsilon("epsilon", epsilon), _points(points)
-        large = math.exp(budget)
+    def near(cls, epsilon: float, points: int) -> Self:
+        """The wave that is as wide as tells most of the truth."""
+        large = math.exp(epsilon)
         # Below this the formula loses its digits; its limit is a half.
         width = (
-            (budget * large - large + 1) / (2 * large * (large - 1 - budget))
-            if budget > 1e-3
+            (epsilon * large - large + 1) / (2 * large * (large - 1 - epsilon))
+            if epsilon > 1e-3
             else 0.5
         )
-        reach = math.floor(width * count)
-        return cls(_window(budget, count, 2 * reach + 1), reach)
-
-    def report(self, share: float, randomness: Randomness) -> int:
-        """A report of a number in [0, 1]."""
-        return _drawn(self.channel, share, randomness)
+        reach = math.floor(width * points)
+        return cls(_window(epsilon, points, 2 * reach + 1), reach)
 
     def amount(self, report: int) -> float:
         """The number in [0, 1] that is nearest to what a report means."""
@@ -101,7 +128,7 @@ class SquareWave:
 
 
 @dataclass(frozen=True, eq=False)
-class HybridMechanism:
+class HybridMechanism(LocalNumbers):
     r"""Reports of a number without bias: a far sign, or a point near the truth.
 
     With probability $1 - e^{-\epsilon/2}$ (0 up to an epsilon of 0.61) the piecewise mechanism
@@ -136,13 +163,9 @@ class HybridMechanism:
         object.__setattr__(self, "amounts", amounts)
 
     @classmethod
-    def at(cls, epsilon: float, points: int) -> HybridMechanism:
-        """The mechanism of a given model-free leakage."""
-        return _within(lambda asked: cls._near(asked, points), epsilon)
-
-    @classmethod
-    def _near(cls, epsilon: float, points: int) -> HybridMechanism:
-        budget, count = checks.epsilon("epsilon", epsilon), _points(points)
+    def near(cls, epsilon: float, points: int) -> Self:
+        """Signs alone, both, or points alone where a sign would have hardly any weight."""
+        budget, count = epsilon, points
         truth = np.linspace(-1.0, 1.0, count)
         far = 1 / math.tanh(budget / 2)
         # As sums: a difference from 1 would leave nothing of the unlikely sign.
@@ -171,10 +194,7 @@ class HybridMechanism:
 
     def report(self, share: float, randomness: Randomness) -> float:
         """A report of a number in [0, 1], on the same scale; it may lie outside."""
-        return 0.5 + 0.5 * float(self.amounts[_drawn(self.channel, share, randomness)])
-
-
-Told = TypeVar("Told", SquareWave, HybridMechanism)
+        return 0.5 + 0.5 * float(self.amounts[self.drawn(share, randomness)])
 
 
 @lru_cache(maxsize=64)
@@ -185,28 +205,3 @@ def _window(epsilon: float, points: int, width: int) -> Channel:
     far = np.arange(outputs) - np.arange(points)[:, None]
     rows = np.where((far >= 0) & (far < width), large, 1.0)
     return Channel.from_probabilities(rows / (width * large + points - 1))
-
-
-def _within(make: Callable[[float], Told], epsilon: float) -> Told:
-    """What is made for as much of a budget as its integers keep to."""
-    budget = checks.epsilon("epsilon", epsilon)
-    asked = budget * (1 - _HAIR)
-    for attempt in range(_TRIES):
-        made = make(asked)
-        excess = local_leakage(made.channel).epsilon - budget
-        if excess <= 0:
-            return made
-        # The rounding is another one each time; infinite if a weight was rounded to none.
-        asked -= min(1.5**attempt * excess, 1.0)
-    raise InvalidParameter("epsilon", epsilon, "be smaller: weights of 62 bits do not hold it")
-
-
-def _drawn(channel: Channel, share: float, randomness: Randomness) -> int:
-    place = math.floor(share * (channel.size - 1) + 0.5)
-    return int(channel.draw([place], randomness.words(1))[0])
-
-
-def _points(count: int) -> int:
-    if checks.count("points", count, at_least=2) > _MOST_POINTS:
-        raise InvalidParameter("points", count, f"be at most {_MOST_POINTS}")
-    return count

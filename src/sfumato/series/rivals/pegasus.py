@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, assert_never
@@ -19,7 +18,6 @@ from typing import ClassVar, assert_never
 import numpy as np
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.randomness import Randomness
@@ -28,7 +26,7 @@ from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.noise.number_noise import on_lattice
 from sfumato.series.memory import Memory
 from sfumato.series.rivals.tree import HAIR
-from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_release import SecretEvents
 from sfumato.series.series_spec import SeriesSpec
 
 _LARGEST = 2.0**40
@@ -117,14 +115,9 @@ class Groups(Memory):
     places: list[int] = field(default_factory=list)
     noisy: list[float] = field(default_factory=list)
 
-    def restore(self, arrays: Mapping[str, Floats]) -> None:
-        """Go on from what was stored."""
-        Memory.restore(self, arrays)
-        self.places = [int(place) for place in self.places]
-
 
 @dataclass(frozen=True)
-class Pegasus(SeriesMethod[Groups]):
+class Pegasus(SecretEvents[Groups]):
     r"""Noise for each value, smoothed over groups of like values; event level, and pure.
 
     A series may be of any length. A step costs time in proportion to the current group.
@@ -150,8 +143,6 @@ class Pegasus(SeriesMethod[Groups]):
     """
 
     name: ClassVar[str] = "PeGaSus"
-    unit = Unit.EVENT
-    secret: ClassVar[bool] = True
 
     noise: LaplaceNoise
     grouper: Grouper

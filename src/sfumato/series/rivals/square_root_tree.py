@@ -20,7 +20,7 @@ from sfumato.noise.curves import gaussian_delta, gaussian_ratio
 from sfumato.noise.gaussian_noise import GaussianNoise
 from sfumato.series.memory import Memory
 from sfumato.series.rivals.tree import Told, randomly_placed, told_of
-from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_release import SecretEvents
 from sfumato.series.series_spec import SeriesSpec
 
 _FOR_SLACK = 1e-3
@@ -50,7 +50,7 @@ class Rings(Memory):
 
 
 @dataclass(frozen=True, eq=False)
-class SquareRootTree(SeriesMethod[Rings]):
+class SquareRootTree(SecretEvents[Rings]):
     r"""Running sums with normal noise that is correlated through a square root of summing.
 
     The matrix of running sums is $A = C C$ with $C$ lower triangular and Toeplitz, its
@@ -93,8 +93,6 @@ class SquareRootTree(SeriesMethod[Rings]):
     """
 
     name: ClassVar[str] = "square-root tree"
-    unit = Unit.EVENT
-    secret: ClassVar[bool] = True
 
     noise: GaussianNoise
     coefficients: Ints = field(repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from sfumato.core.local_leakage import local_leakage
 from sfumato.core.randomness import Randomness
 from sfumato.series.memory import Memory
 from sfumato.series.rivals.local_numbers import HybridMechanism, SquareWave
-from sfumato.series.rivals.tops import ceiling_and_warmup, clamped
-from sfumato.series.series_release import SeriesMethod, Unit
-from sfumato.series.series_spec import SeriesSpec
+from sfumato.series.rivals.tops import Capped
 
 
 @dataclass(slots=True)
@@ -30,7 +28,7 @@ class Reports(Memory):
 
 
 @dataclass(frozen=True)
-class Topl(SeriesMethod[Reports]):
+class Topl(Capped[Reports]):
     r"""ToPL: each value is reported by its own owner, who trusts nobody; pure and local.
 
     The first values are reported by a square wave: near the truth with one probability, and far
@@ -40,8 +38,6 @@ class Topl(SeriesMethod[Reports]):
     mechanism. Both are finite channels on a lattice, and both leakages those of their integers.
 
     Attributes:
-        ceiling: Values beyond it are taken for it, and negative ones for 0.
-        warmup: How many values the threshold is found from.
         wave: The square wave.
         hybrid: The hybrid mechanism.
         span: Of how many values the mean should be right; more lower the noise, not the bias.
@@ -61,30 +57,21 @@ class Topl(SeriesMethod[Reports]):
     """
 
     name: ClassVar[str] = "ToPL"
-    unit = Unit.EVENT
 
-    ceiling: float
-    warmup: int
     wave: SquareWave
     hybrid: HybridMechanism
     span: int = 1
 
     def __post_init__(self) -> None:
-        checks.positive("ceiling", self.ceiling)
-        checks.count("warmup", self.warmup)
+        super().__post_init__()
         checks.count("span", self.span)
         if not math.isfinite(self.local.epsilon):
             raise InvalidParameter("channel", "reports that name a value", "keep all possible")
 
-    @property
-    def sensitivity(self) -> float:
-        """How far one value may be from what it could be instead: the whole range."""
-        return self.ceiling
-
     @classmethod
     def at(
         cls, ceiling: float, epsilon: float, warmup: int, points: int = 128, span: int = 1
-    ) -> Topl:
+    ) -> Self:
         """The method with a given model-free leakage of each value.
 
         Args:
@@ -96,12 +83,6 @@ class Topl(SeriesMethod[Reports]):
         """
         wave, hybrid = SquareWave.at(epsilon, points), HybridMechanism.at(epsilon, points)
         return cls(ceiling, warmup, wave, hybrid, span)
-
-    @classmethod
-    def of(cls, spec: SeriesSpec) -> Topl:
-        """With a ceiling and a warm-up from the true series; not private."""
-        ceiling, warmup = ceiling_and_warmup(spec.true_series)
-        return cls.at(ceiling, spec.pure(1), warmup)
 
     @property
     def local(self) -> LDP:
@@ -133,12 +114,12 @@ class Topl(SeriesMethod[Reports]):
         self, memory: Reports, time: int, value: float, coins: Randomness
     ) -> tuple[float, float]:
         """The report of one value."""
-        inside = clamped(value, self.ceiling)
+        inside = self.inside(value)
         if time >= self.warmup:
             part = min(inside, memory.threshold) / memory.threshold
             charge = local_leakage(self.hybrid.channel).epsilon
             return memory.threshold * self.hybrid.report(part, coins), charge
-        report = self.wave.report(inside / self.ceiling, coins)
+        report = self.wave.drawn(inside / self.ceiling, coins)
         memory.counts[report] += 1
         if time + 1 == self.warmup:
             memory.threshold = self.threshold(memory.counts.astype(np.int64))

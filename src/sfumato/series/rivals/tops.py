@@ -14,8 +14,9 @@ the very reports that the threshold is found from (`topl`).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +31,7 @@ from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.noise.number_noise import on_lattice
 from sfumato.series.memory import Memory
 from sfumato.series.rivals.tree import HAIR
-from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_release import Held, SeriesMethod, Unit
 from sfumato.series.series_spec import SeriesSpec
 
 _RATIO_BITS = 30
@@ -138,7 +139,48 @@ class Counts(Memory):
 
 
 @dataclass(frozen=True)
-class Tops(SeriesMethod[Counts]):
+class Capped(SeriesMethod[Held]):
+    """Values in [0, ceiling], of which the first ones are spent on a threshold.
+
+    Attributes:
+        ceiling: Values beyond it are taken for it, and negative ones for 0.
+        warmup: How many values the threshold is found from.
+    """
+
+    unit = Unit.EVENT
+
+    ceiling: float
+    warmup: int
+
+    def __post_init__(self) -> None:
+        checks.positive("ceiling", self.ceiling)
+        if checks.count("warmup", self.warmup) > _MOST_WARMUP:
+            raise InvalidParameter("warmup", self.warmup, f"be at most {_MOST_WARMUP}")
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one value may be from what it could be instead: the whole range."""
+        return self.ceiling
+
+    @classmethod
+    @abstractmethod
+    def at(cls, ceiling: float, epsilon: float, warmup: int) -> Self:
+        """The method with a given leakage of each value."""
+
+    @classmethod
+    def of(cls, spec: SeriesSpec) -> Self:
+        """With a ceiling and a warm-up from the true series; not private."""
+        series = spec.true_series
+        ceiling, warmup = float(np.abs(series).max()) or 1.0, min(_WARMUP, series.size // 4)
+        return cls.at(ceiling, spec.pure(1), max(1, warmup))
+
+    def inside(self, value: float) -> float:
+        """A value within [0, ceiling]."""
+        return min(max(float(checks.numbers("value", value)), 0.0), self.ceiling)
+
+
+@dataclass(frozen=True)
+class Tops(Capped[Counts]):
     r"""ToPS: values in [0, ceiling], cut off at a threshold; event level, and pure.
 
     The first values leave with noise for the whole range and are counted for the threshold.
@@ -147,9 +189,7 @@ class Tops(SeriesMethod[Counts]):
     weight of 1 is the paper's smoother, the most recent block.
 
     Attributes:
-        ceiling: Values beyond it are taken for it, and negative ones for 0.
-        warmup: How many values the threshold is found from.
-        choice: How it is found.
+        choice: How the threshold is found.
         early: Noise of the first values, in parts of the ceiling.
         later: Noise of the sum of a block, in parts of the threshold.
         block: How many values share one noise.
@@ -170,11 +210,8 @@ class Tops(SeriesMethod[Counts]):
     """
 
     name: ClassVar[str] = "ToPS"
-    unit = Unit.EVENT
     secret: ClassVar[bool] = True
 
-    ceiling: float
-    warmup: int
     choice: ThresholdChoice = field(repr=False)
     early: LaplaceNoise
     later: LaplaceNoise
@@ -182,10 +219,8 @@ class Tops(SeriesMethod[Counts]):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.positive("ceiling", self.ceiling)
+        super().__post_init__()
         checks.count("block", self.block)
-        if checks.count("warmup", self.warmup) > _MOST_WARMUP:
-            raise InvalidParameter("warmup", self.warmup, f"be at most {_MOST_WARMUP}")
         if not 0 < self.weight <= 1:
             raise InvalidParameter("weight", self.weight, "be above 0 and at most 1")
         if self.choice.candidates[-1] > self.ceiling:
@@ -194,11 +229,6 @@ class Tops(SeriesMethod[Counts]):
             # Values come in parts of ceiling or threshold: any two are up to 1 apart.
             if noise.sensitivity < 1:
                 raise InvalidParameter(name, noise.sensitivity, "be made for a sensitivity of 1")
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one value may be from what it could be instead: the whole range."""
-        return self.ceiling
 
     @classmethod
     def at(
@@ -213,7 +243,7 @@ class Tops(SeriesMethod[Counts]):
         candidates: int = 128,
         excess: float = 0.5,
         span: int = 1,
-    ) -> Tops:
+    ) -> Self:
         r"""The method with a given pure leakage of each value.
 
         A threshold costs $\sqrt{2}\,\theta / \epsilon$ in noise, less by blocks and smoothing,
@@ -246,12 +276,6 @@ class Tops(SeriesMethod[Counts]):
         early, later = LaplaceNoise.at(1.0, (1 - part) * budget), LaplaceNoise.at(1.0, budget)
         return cls(most, warmup, choice, early, later, many, weight)
 
-    @classmethod
-    def of(cls, spec: SeriesSpec) -> Tops:
-        """With a ceiling and a warm-up from the true series; not private."""
-        ceiling, warmup = ceiling_and_warmup(spec.true_series)
-        return cls.at(ceiling, spec.pure(1), warmup)
-
     @property
     def guarantee(self) -> PureDP:
         """What all that leaves tells of one value: of the first ones, or of the later ones."""
@@ -266,7 +290,7 @@ class Tops(SeriesMethod[Counts]):
         self, memory: Counts, time: int, value: float, coins: Randomness
     ) -> tuple[float, float]:
         """A noisy value while the threshold is looked for; then the mean of blocks cut off."""
-        inside = clamped(value, self.ceiling)
+        inside = self.inside(value)
         if time < self.warmup:
             return self._warming(memory, time, inside, coins)
         # Parts of the threshold, in [0, 1] whatever floats do: sensitivity 1, summed exactly.
@@ -297,16 +321,6 @@ def _growing(candidates: ArrayLike) -> Floats:
     if kept.ndim != 1 or kept.size == 0 or np.any(np.diff(kept, prepend=0.0) <= 0):
         raise InvalidParameter("candidates", kept.shape, "grow from above 0")
     return kept
-
-
-def ceiling_and_warmup(series: Floats) -> tuple[float, int]:
-    """The largest value that occurs, and how many values a threshold is found from; not private."""
-    return float(np.abs(series).max()) or 1.0, max(1, min(_WARMUP, series.size // 4))
-
-
-def clamped(value: float, ceiling: float) -> float:
-    """A value within [0, ceiling]."""
-    return min(max(float(checks.numbers("value", value)), 0.0), ceiling)
 
 
 def _powers_of_two(powers: Floats) -> tuple[int, ...]:

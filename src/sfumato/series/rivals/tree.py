@@ -13,7 +13,6 @@ floating point rounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, assert_never
@@ -29,7 +28,7 @@ from sfumato.core.randomness import Randomness
 from sfumato.noise.laplace_noise import LaplaceNoise
 from sfumato.noise.number_noise import on_lattice
 from sfumato.series.memory import Memory
-from sfumato.series.series_release import SeriesMethod, Unit
+from sfumato.series.series_release import SecretEvents
 from sfumato.series.series_spec import SeriesSpec
 
 HAIR = 2.0**-36
@@ -57,14 +56,9 @@ class Nodes(Memory):
     noise: list[int]
     sum: int = 0
 
-    def restore(self, arrays: Mapping[str, Floats]) -> None:
-        """Go on from what was stored."""
-        Memory.restore(self, arrays)
-        self.noise = [int(each) for each in self.noise]
-
 
 @dataclass(frozen=True)
-class BinaryTree(SeriesMethod[Nodes]):
+class BinaryTree(SecretEvents[Nodes]):
     r"""Running sums by a binary tree: pure, and little to remember.
 
     After $t$ values the sum is made of one noisy node for each 1 in the binary digits of $t$. A
@@ -94,8 +88,6 @@ class BinaryTree(SeriesMethod[Nodes]):
     """
 
     name: ClassVar[str] = "binary tree"
-    unit = Unit.EVENT
-    secret: ClassVar[bool] = True
 
     noise: LaplaceNoise
     length: int

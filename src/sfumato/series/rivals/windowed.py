@@ -65,8 +65,6 @@ class Window(Memory):
         planned: That of `taken`.
     """
 
-    parameters: ClassVar[frozenset[str]] = frozenset({"leaked", "planned"})
-
     last: float
     asked: Floats
     told: Floats
@@ -74,6 +72,8 @@ class Window(Memory):
     place: int = 0
     saved: int = 0
     silent: int = 0
+    # Sums that follow from the rings: not stored, made anew.
+    parameters: ClassVar[frozenset[str]] = frozenset({"leaked", "planned"})
     leaked: Fraction = Fraction(0)
     planned: Fraction = Fraction(0)
 
@@ -116,6 +116,19 @@ class Windowed(SeriesMethod[Window]):
         window: How many steps that is.
         initial: What counts as the last release before there is one; public.
         dissimilarity: Noise of the question whether the value moved; follows from the others.
+
+    Examples:
+        >>> from sfumato.core.purpose import Purpose
+        >>> from sfumato.core.randomness import seeded
+        >>> series = [900.0, 901.0, 901.0, 902.0, 300.0, 301.0]
+        >>> method = BudgetDistribution(sensitivity=1.0, epsilon=2.0, window=4)
+        >>> method.guarantee <= PureDP(2.0)
+        True
+        >>> method.release(series, seeded(1), Purpose.SIMULATION).round(1)
+        array([903.4, 903.4, 903.6, 903.6, 298.4, 298.4])
+        >>> absorbing = BudgetAbsorption(sensitivity=1.0, epsilon=2.0, window=4)
+        >>> absorbing.release(series, seeded(3), Purpose.SIMULATION).round(1)
+        array([899.4, 899.4, 899.4, 898.9, 898.9, 898.9])
     """
 
     unit = Unit.WINDOW
@@ -131,21 +144,17 @@ class Windowed(SeriesMethod[Window]):
         if checks.count("window", self.window) > MOST_STEPS:
             raise InvalidParameter("window", self.window, f"be at most {MOST_STEPS}")
         share = budget / (2 * self.window)
-        checks.numbers("initial", self.initial)
         # Made here: noise for another sensitivity, budget or window cannot be held.
         noise = noise_within(checks.positive("sensitivity", self.sensitivity), share)
         object.__setattr__(self, "dissimilarity", noise)
-
-    @classmethod
-    def at(cls, sensitivity: float, epsilon: float, window: int, *, initial: float = 0.0) -> Self:
-        """The method for a budget over any `window` successive steps."""
-        start = float(checks.numbers("initial", initial))
-        return cls(float(sensitivity), float(epsilon), window, start)
+        for name in ("sensitivity", "epsilon", "initial"):
+            exact = float(checks.numbers(name, getattr(self, name)))
+            object.__setattr__(self, name, exact)
 
     @classmethod
     def of(cls, spec: SeriesSpec) -> Self:
         """For a spec: never a shorter window than was asked for, even for few values."""
-        return cls.at(spec.sensitivity, spec.pure(spec.window), spec.window)
+        return cls(spec.sensitivity, spec.pure(spec.window), spec.window)
 
     @property
     def guarantee(self) -> PureDP:
@@ -198,16 +207,6 @@ class BudgetDistribution(Windowed):
 
     where $w$ is `window` and $\epsilon_s$ what step $s$ published with.
 
-    Examples:
-        >>> from sfumato.core.purpose import Purpose
-        >>> from sfumato.core.randomness import seeded
-        >>> method = BudgetDistribution.at(sensitivity=1.0, epsilon=2.0, window=4)
-        >>> method.guarantee <= PureDP(2.0)
-        True
-        >>> series = [900.0, 901.0, 901.0, 902.0, 300.0, 301.0]
-        >>> method.release(series, seeded(1), Purpose.SIMULATION).round(1)
-        array([903.4, 903.4, 903.6, 903.6, 298.4, 298.4])
-
     References:
         [Kellaris2014, Thm. 6]
     """
@@ -231,16 +230,6 @@ class BudgetAbsorption(Windowed):
 
     A publication that took $n$ shares of $\epsilon / 2w$ silences the $n - 1$ steps after it, so
     that every window contains the shares of its own steps at most.
-
-    Examples:
-        >>> from sfumato.core.purpose import Purpose
-        >>> from sfumato.core.randomness import seeded
-        >>> method = BudgetAbsorption.at(sensitivity=1.0, epsilon=2.0, window=4)
-        >>> method.guarantee <= PureDP(2.0)
-        True
-        >>> series = [900.0, 901.0, 901.0, 902.0, 300.0, 301.0]
-        >>> method.release(series, seeded(3), Purpose.SIMULATION).round(1)
-        array([899.4, 899.4, 899.4, 898.9, 898.9, 898.9])
 
     References:
         [Kellaris2014, Thm. 7]

@@ -1,9 +1,6 @@
 """The curve of Gaussian releases, against many digits and against Google's accountant."""
 
-import itertools
 import math
-from dataclasses import replace
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -11,11 +8,8 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from sfumato.core.account import Account
-from sfumato.core.errors import BudgetExceeded, InvalidParameter
-from sfumato.core.guarantees import ApproxDP
+from sfumato.core.errors import InvalidParameter
 from sfumato.noise.curves import (
     composed_epsilon,
     concentrated_epsilon,
@@ -23,22 +17,11 @@ from sfumato.noise.curves import (
     gaussian_epsilon,
     gaussian_ratio,
 )
-from sfumato.noise.gaussian_noise import GaussianNoise
-from sfumato.series.series_account import GaussianAccount
-from tests.contracts.accounts import AccountLaws
+from tests.oracles.gaussian_curves import curve, least_log_delta
 from tests.oracles.paper_bounds import paper_delta, paper_deviation, paper_epsilon
-
-Floats = NDArray[np.float64]
 
 RATIOS = [1e-6, 1e-4, 0.01, 0.3, 1.0, 5.0, 20.0]
 DELTAS = [1e-3, 1e-6, 1e-10]
-
-
-def curve(ratio: float, epsilon: float) -> mpmath.mpf:
-    """Delta of the Gaussian mechanism, with 60 digits (Balle and Wang, Theorem 8)."""
-    with mpmath.workdps(60):
-        mu, eps = mpmath.mpf(ratio), mpmath.mpf(epsilon)
-        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
 # The curve --------------------------------------------------------------------------------------
@@ -171,26 +154,6 @@ def test_paper_deviation_spends_the_paper_epsilon(
 # Concentrated privacy ---------------------------------------------------------------------------
 
 
-def least_log_delta(rho: float, epsilon: float) -> mpmath.mpf:
-    """Minimum over the order, by golden section on a convex function, in 40 digits."""
-    with mpmath.workdps(40):
-        r, eps = mpmath.mpf(rho), mpmath.mpf(epsilon)
-
-        def log_delta(log_order: mpmath.mpf) -> mpmath.mpf:
-            a = 1 + mpmath.exp(log_order)
-            return (a - 1) * (a * r - eps) - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)
-
-        low, high = mpmath.mpf(-8), mpmath.mpf(14)
-        golden = (mpmath.sqrt(5) - 1) / 2
-        for _ in range(90):
-            left, right = high - golden * (high - low), low + golden * (high - low)
-            if log_delta(left) < log_delta(right):
-                high = right
-            else:
-                low = left
-        return log_delta((low + high) / 2)
-
-
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 10.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 def test_concentrated_epsilon_is_the_least_over_all_orders(rho: float, delta: float) -> None:
@@ -265,158 +228,3 @@ def test_impossible_epsilons_are_not_composed(bad: list[float]) -> None:
 def test_impossible_deltas_are_not_composed(bad: list[float]) -> None:
     with pytest.raises(InvalidParameter):
         composed_epsilon([0.5], bad, 1e-6)
-
-
-# The filter and what was spent --------------------------------------------------------------------
-
-NOISES = [GaussianNoise.at(1.0, size) for size in (9.0, 14.0, 23.0, 40.0)]
-
-
-def best_stopping(
-    told: list[float], squares: float, actions: tuple[int, ...] = (1,)
-) -> tuple[float, float]:
-    """The delta of who stops when it pays best, and the chance that any loss is more than told.
-
-    A dynamic programme over the loss of privacy, which moves by N(s/2, s) at every release that
-    spends s; what is told after `n` units of `squares` is `told[n]`. From the last unit back.
-    """
-    unit = squares / (len(told) - 1)
-    step = math.sqrt(unit) / 6
-    loss = np.asarray(np.arange(-round(6 / step), round(12 / step)) * step, dtype=np.float64)
-    best, passed = np.zeros((2, len(told), loss.size))
-    for spent in range(len(told) - 1, -1, -1):
-        paid = np.maximum(-np.expm1(told[spent] - loss), 0.0) if spent else np.zeros(loss.size)
-        over = (loss > told[spent]).astype(float) if spent else np.zeros(loss.size)
-        best[spent], passed[spent] = paid, over
-        for action in actions:
-            if spent + action < len(told):
-                for table in (best, passed):
-                    later = _mean_after(table[spent + action], loss, action * unit, step)
-                    table[spent] = np.maximum(table[spent], later)
-    start = int(np.argmin(np.abs(loss)))
-    return float(best[0, start]), float(passed[0, start])
-
-
-def _mean_after(values: Floats, loss: Floats, spent: float, step: float) -> Floats:
-    """Mean of a function of the loss one release later, by the density on the lattice."""
-    wide = math.ceil(8 * math.sqrt(spent) / step)
-    moves = np.arange(-wide, wide + 1) * step
-    density = np.exp(-((moves - spent / 2) ** 2) / (2 * spent))
-    padded = np.concatenate([np.full(wide, values[0]), values, np.full(wide, values[-1])])
-    return np.asarray(np.correlate(padded, density / density.sum(), "valid"))
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (4.0, 1e-6)])
-def test_whoever_stops_when_ahead_does_not_gain_on_the_fixed_budget(
-    epsilon: float, delta: float
-) -> None:
-    squares = GaussianAccount(epsilon, delta).most
-    told = [epsilon] * 61
-    best, _ = best_stopping(told, squares, (1, 7))
-    assert best <= delta
-    assert best == pytest.approx(float(curve(math.sqrt(squares), epsilon)), rel=0.02)
-    assert best > 0.98 * delta
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (4.0, 1e-6)])
-def test_what_was_spent_holds_for_whoever_stops_when_ahead(epsilon: float, delta: float) -> None:
-    begun = GaussianAccount(epsilon, delta)
-    told = [replace(begun, squares=begun.most * n / 100, count=n).spent.epsilon for n in range(101)]
-    assert told == sorted(told)
-    best, passed = best_stopping(told, begun.most)
-    assert best <= passed <= delta
-    assert told[-1] < 1.5 * epsilon and told[1] < 0.5 * epsilon
-
-
-def test_the_curve_of_what_was_spent_so_far_is_no_guarantee_for_whoever_stops_when_ahead() -> None:
-    squares = GaussianAccount(1.0, 1e-5).most
-    told = [0.0, *(gaussian_epsilon(math.sqrt(squares * n / 100), 1e-5) for n in range(1, 101))]
-    best, _ = best_stopping(told, squares)
-    assert best > 4e-5
-
-
-def test_the_filter_counts_the_same_in_every_order() -> None:
-    told = []
-    for order in itertools.permutations(NOISES):
-        budget = GaussianAccount(2.0, 1e-6)
-        for noise in order:
-            budget = budget.charged(noise)
-        told.append(budget.squares)
-    assert max(told) - min(told) <= 1e-12 * max(told)
-    exact = sum(1 / size**2 for size in (9.0, 14.0, 23.0, 40.0))
-    assert exact <= min(told) <= exact * 1.021  # whole steps
-
-
-def test_the_filter_never_undercounts_the_exact_sum() -> None:
-    budget = GaussianAccount(1e3, 1e-6)
-    exact = mpmath.mpf(0)
-    for noise in NOISES * 50:
-        budget = budget.charged(noise)
-        with mpmath.workdps(40):
-            exact += (mpmath.mpf(noise.steps) / mpmath.mpf(noise.deviation)) ** 2
-    assert exact <= budget.squares <= exact * (1 + mpmath.mpf(10) ** -12)
-    assert budget.count == 200
-    assert budget.slack >= 50 * sum(noise.slack for noise in NOISES) * (1 - 1e-13)
-    assert budget.error >= 50 * sum(noise.error for noise in NOISES) * (1 - 1e-13)
-
-
-def test_refusal_changes_nothing() -> None:
-    budget = GaussianAccount(1.0, 1e-6).charged(NOISES[2])
-    before = budget.spent
-    assert not budget.covers(GaussianNoise.at(1.0, 2.0))
-    with pytest.raises(BudgetExceeded) as refusal:
-        budget.charged(GaussianNoise.at(1.0, 2.0))
-    assert refusal.value.sequence == 1
-    assert budget.spent == before and budget.count == 1
-    assert budget.covers(NOISES[3])
-
-
-@given(sizes=st.lists(st.sampled_from([5.0, 8.0, 20.0, 60.0]), min_size=1, max_size=40))
-@settings(max_examples=25)
-def test_adaptive_noises_never_pass_the_budget(sizes: list[float]) -> None:
-    """The shadow is the exact curve of all that was let through."""
-    budget, kept = GaussianAccount(1.0, 1e-6), mpmath.mpf(0)
-    for size in sizes:
-        noise = GaussianNoise.at(1.0, size)
-        if budget.covers(noise):
-            budget = budget.charged(noise)
-            kept += mpmath.mpf(1) / mpmath.mpf(size) ** 2
-        else:
-            with pytest.raises(BudgetExceeded):
-                budget.charged(noise)
-            assert gaussian_epsilon(math.sqrt(float(kept) + 1 / size**2), 1e-6) > 0.98
-    if kept:
-        assert curve(float(mpmath.sqrt(kept)), 1.0) <= 1e-6
-
-
-def test_nothing_spent_is_nothing() -> None:
-    assert GaussianAccount(1.0, 1e-6).spent.epsilon == 0.0
-    begun = GaussianAccount(1.0, 1e-6).charged(NOISES[0])
-    assert 0 < begun.spent.epsilon < math.inf
-    assert begun.guarantee == ApproxDP(1.0, 1e-6)
-
-
-def test_noise_that_its_table_does_not_hold_never_fits() -> None:
-    wild = GaussianNoise.at(40.0, 1.0)
-    assert wild.slack == 1.0
-    assert not GaussianAccount(1e3, 1e-6).covers(wild)
-
-
-class TestGaussianAccount(AccountLaws):
-    """A cost is a noise; whole steps of its lattice may cost a hundredth more than was asked."""
-
-    def begin(self) -> GaussianAccount:
-        return GaussianAccount(1.0, 1e-6)
-
-    def cost(self, account: Account[Any], part: float) -> GaussianNoise:
-        squares = max(0.95 * part * account.allowance, 1e-11)
-        return GaussianNoise.at(1.0, 1 / math.sqrt(squares))
-
-    def spend(self, parts: list[float]) -> list[Any]:
-        return super().spend(parts[:5])  # what is left of a left-over is soon less than any noise
-
-    def within(self, costs: list[Any]) -> bool:
-        with mpmath.workdps(40):
-            mu = mpmath.sqrt(sum((mpmath.mpf(n.steps) / n.deviation) ** 2 for n in costs))
-            tail = mpmath.e * mpmath.ncdf(-mu / 2 - 1 / mu)
-            return bool(mpmath.ncdf(mu / 2 - 1 / mu) - tail <= 1e-6)
