@@ -15,7 +15,8 @@ _NOTHING = float(np.finfo(np.float64).max)
 """Stands in stored arrays for a number that is not known yet; NaN in memory."""
 _EXACT = 2**53
 """Whole numbers up to it are floats; larger ones are stored as two digits of this base."""
-_WHOLE = ("int", "list[int]")
+_WHOLE = (int, list[int], "int", "list[int]")
+"""Types of fields that hold whole numbers, evaluated or as they are written."""
 
 
 class Memory:
@@ -58,10 +59,10 @@ class Memory:
         return True
 
     @property
-    def _kinds(self) -> dict[str, str]:
-        """The fields that are stored, and their types as they are written."""
+    def _kinds(self) -> dict[str, Any]:
+        """The fields that are stored, and their types."""
         stored = (part for part in fields(self) if part.name not in self.parameters)  # type: ignore[arg-type]
-        return {part.name: str(part.type) for part in stored}
+        return {part.name: part.type for part in stored}
 
 
 @dataclass(slots=True)
@@ -69,12 +70,10 @@ class Nothing(Memory):
     """The memory of a method that has none."""
 
 
-def _stored(value: Any, kind: str) -> Floats:
-    if (
-        kind in _WHOLE
-        and max(map(abs, np.ravel(np.array(value, dtype=object))), default=0) > _EXACT
-    ):
-        digits = np.divmod(np.array(value, dtype=object), _EXACT)
+def _stored(value: Any, kind: Any) -> Floats:
+    if kind in _WHOLE and any(abs(each) > _EXACT for each in np.ravel(np.array(value, object))):
+        exact = np.array(value, dtype=object)
+        digits = (exact // _EXACT, exact % _EXACT)
         value = np.stack([np.asarray(digit, dtype=np.float64) for digit in digits], axis=-1)
     numbers = np.array(value, dtype=np.float64)
     return np.where(np.isnan(numbers), _NOTHING, numbers)
@@ -83,7 +82,9 @@ def _stored(value: Any, kind: str) -> Floats:
 def _joined(stored: Floats, depth: int) -> Any:
     """Whole numbers of any size, from one float each or from two digits."""
     whole = np.vectorize(int, otypes=[object])(stored)
-    return whole if stored.ndim == depth else whole[..., 0] * _EXACT + whole[..., 1]
+    if stored.ndim > depth and stored.shape[-1] == 2:
+        whole = whole[..., 0] * _EXACT + whole[..., 1]
+    return np.asarray(whole, dtype=object)
 
 
 def _like(fresh: object, stored: Floats) -> Any:
