@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import metadata
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -43,6 +43,7 @@ from sfumato.cli.console import (
     say,
     standard_streams,
 )
+from sfumato.cli.options import gathered, signature_of
 from sfumato.core.errors import SfumatoError
 
 app = typer.Typer(
@@ -76,13 +77,13 @@ _wanted: ContextVar[bool] = ContextVar("traceback", default=False)
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose failures are one line for a person and a code for a script."""
+    kind = get_type_hints(command)["given"]
 
-    @functools.wraps(command)
-    def run_guarded(*arguments: Any, **options: Any) -> None:
+    def run_guarded(**typed: Any) -> None:
         try:
             mention_compiling()
             with holding():
-                command(*arguments, **options)
+                command(gathered(kind, typed))
             sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -91,6 +92,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as problem:
             raise typer.Exit(_defect(problem)) from None
 
+    run_guarded.__doc__ = command.__doc__
+    run_guarded.__signature__ = signature_of(kind)  # type: ignore[attr-defined]
     return run_guarded
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
+from sfumato.cli.options import argument, flag, option
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
@@ -21,56 +22,40 @@ _COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", 
 _COLUMNS += ["loss", "gain"]
 
 
-def audit(
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", "-m", help="The model that `sfumato fit` wrote; none for `realtime`."
-        ),
-    ] = None,
-    released: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[OUTPUT]...",
-            help="What `release` wrote: a file, or several in order; none with --ledger alone.",
-        ),
-    ] = None,
-    rules: Annotated[
-        str | None,
-        typer.Option("--plan", help="Rules of the release [OUTPUT.plan.json]."),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(help="The compiled policy of the release, if it had one [beside the model]."),
-    ] = None,
-    stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(help="Compare with this ledger too, and check all of it; it is only read."),
-    ] = None,
-    coverage: Annotated[
-        str,
-        typer.Option(
-            help="How much of the ledger the files must hold: inputs (all of each input that they "
-            "hold anything of: a day, or several), part (whatever it is) or whole."
-        ),
-    ] = "inputs",
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The true values: adds realised error and gain, locally. Once for each file."
-        ),
-    ] = None,
-    window: Annotated[
-        int | None, typer.Option(help="Also the worst window of this many steps.")
-    ] = None,
-    simulation: Annotated[
-        bool, typer.Option("--simulation", help="The release is a simulation, and meant to be.")
-    ] = False,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class AuditOptions(options.Options):
+    """What `audit` is asked for."""
+
+    model: str | None = option(
+        "The model that `sfumato fit` wrote; none for `realtime`.", "--model", "-m"
+    )
+    released: list[str] | None = argument(
+        "What `release` wrote: a file, or several in order; none with --ledger alone.",
+        "[OUTPUT]...",
+        default=None,
+    )
+    rules: str | None = options.RULES
+    policy: str | None = option(
+        "The compiled policy of the release, if it had one [beside the model]."
+    )
+    stream: str | None = options.STREAM_AS_FITTED
+    ledger: str | None = option(
+        "Compare with this ledger too, and check all of it; it is only read."
+    )
+    coverage: str = option(
+        "How much of the ledger the files must hold: inputs (all of each input that they hold "
+        "anything of: a day, or several), part (whatever it is) or whole.",
+        default="inputs",
+    )
+    against: list[str] | None = option(
+        "The true values: adds realised error and gain, locally. Once for each file."
+    )
+    window: int | None = option("Also the worst window of this many steps.")
+    simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def audit(given: AuditOptions) -> None:
     """Recompute from the released values, the public model and the rules alone what was leaked.
 
     The belief of an adversary who sees everything is followed step by step; each row's certificates
@@ -100,37 +85,37 @@ def audit(
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
 
-    files = released or []
-    if model is None:
+    files, ledger, separator = given.released or [], given.ledger, given.separator
+    if given.model is None:
         if not is_series(files, ledger):
             raise InvalidParameter("--model", None, "be the model that `sfumato fit` wrote")
-        audit_realtime(files, ledger, separator, simulation=simulation, as_json=as_json)
+        audit_realtime(given)
         return
-    read = options.load_model(model)
-    read = replace(read, stream=stream or read.stream)
-    spec = _rules(files, rules, ledger)
-    kept = None
-    if spec.policy is not None or policy is not None:
-        kept = load_policy(policy or beside_model(model))
+    read = options.load_model(given.model)
+    read = replace(read, stream=given.stream or read.stream)
+    spec = _rules(given)
+    policy = None
+    if spec.policy is not None or given.policy is not None:
+        policy = load_policy(given.policy or beside_model(given.model))
     sources = [Table.at(file, separator=separator) for file in files]
-    true = None if against is None else [Table.at(f, separator=separator) for f in against]
+    against = [Table.at(file, separator=separator) for file in given.against or []]
     counts = [source.count() for source in sources]
     total = None if None in counts else sum(count or 0 for count in counts)
-    with progress("auditing", total, quiet or as_json) as show:
+    with progress("auditing", total, given.shown.no_progress) as show:
         report = audit_table(
             sources,
             read,
-            spec.plan(read, kept),
+            spec.plan(read, policy),
             ledger=ledger,
-            coverage=choice("coverage", Coverage, coverage),
-            against=true,
+            coverage=choice("coverage", Coverage, given.coverage),
+            against=against or None,
             missing=choice("missing", Missing, spec.missing),
-            window=spec.window if window is None else window,
+            window=spec.window if given.window is None else given.window,
             progress=show,
         )
-    undeclared = spec.purpose != "release" and not simulation
+    undeclared = spec.purpose != "release" and not given.simulation
     passed = report.passed and not undeclared
-    if as_json:
+    if given.shown.as_json:
         print_json({"passed": passed, "purpose": spec.purpose, **asdict(report)})
     else:
         worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
@@ -164,7 +149,7 @@ def audit(
         for problem in report.problems:
             print_line(f"PROBLEM {'' if problem.startswith('the ledger') else where}{problem}")
         if spec.purpose != "release":
-            meant = "" if simulation else " (add --simulation if it is meant to be one)"
+            meant = "" if given.simulation else " (add --simulation if it is meant to be one)"
             print_line(
                 f"A SIMULATION: its coins can be guessed; it protects nobody's values{meant}"
             )
@@ -205,28 +190,46 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     return said
 
 
-def _rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:
-    """The rules of a release: as told, beside the files, or in the ledger."""
+def _rules(given: AuditOptions) -> ReleaseSpec:
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.release_spec import parse_spec
+
+    documents = rule_documents(given.released or [], given.rules, given.ledger, "release")
+    specs = [parse_spec(content, where) for content, where in documents]
+    if any(_bare(spec) != _bare(specs[0]) for spec in specs):
+        raise InvalidParameter("--plan", "several", "be the same for all files")
+    return next((spec for spec in specs if spec.missing != "refuse"), specs[0])
+
+
+def rule_documents(
+    files: list[str], rules: str | None, ledger: str | None, command: str
+) -> list[tuple[bytes, str]]:
+    """The rules of a release, and where they stood: as given, beside the files, or in the ledger.
+
+    Args:
+        files: What the release wrote.
+        rules: The document, if it was given.
+        ledger: The ledger, if it was given.
+        command: What wrote them, for messages.
+    """
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.stream.release_spec import beside, parse_spec, read_spec
+    from sfumato.tables.documents import read_document
 
-    documents = [Path(rules)] if rules else [beside(file) for file in files]
-    for document in documents:
-        if not document.is_file():
-            raise InvalidParameter("--plan", str(document), "be the file that `release` wrote")
-    if documents:
-        specs = [read_spec(document) for document in documents]
-        if any(_bare(spec) != _bare(specs[0]) for spec in specs):
-            raise InvalidParameter("--plan", "several", "be the same for all files")
-        return next((spec for spec in specs if spec.missing != "refuse"), specs[0])
+    paths = [Path(rules)] if rules else [Path(f"{file}.plan.json") for file in files]
+    for path in paths:
+        if not path.is_file():
+            raise InvalidParameter("--plan", str(path), f"be the file that `{command}` wrote")
+    if paths:
+        return [(read_document("the plan", path), str(path)) for path in paths]
     if ledger is None:
-        raise InvalidParameter("OUTPUT", None, "be what `release` wrote, or come with --ledger")
-    with LedgerReader(ledger) as kept:
-        document_kept = kept.front.rules
-    if document_kept is None:
+        rule = f"be what `{command}` wrote, or come with --ledger"
+        raise InvalidParameter("OUTPUT", None, rule)
+    with LedgerReader(ledger) as reader:
+        content = reader.front.rules
+    if content is None:
         raise InvalidParameter("--plan", None, "be given: this ledger does not hold its rules")
-    return parse_spec(document_kept.encode(), ledger)
+    return [(content.encode(), ledger)]
 
 
 def _bare(spec: ReleaseSpec) -> ReleaseSpec:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import argument, option
 from sfumato.cli.table_output import named_options
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import shown_up
@@ -17,40 +16,32 @@ if TYPE_CHECKING:
     from sfumato.series.series_compare import Comparison, Outcome
 
 
-def compare(
-    source: Annotated[str, typer.Argument(metavar="SERIES", help="A table; one row per moment.")],
-    sensitivity: Annotated[
-        float, typer.Option(help="The most that one person can change any value.")
-    ],
-    epsilon: Annotated[float, typer.Option(help="Budget of the whole series.")],
-    delta: Annotated[float, typer.Option(help="Budget of approximate methods.")] = 1e-6,
-    value: Annotated[str, typer.Option(help="Column of the values.")] = "value",
-    methods: Annotated[str, typer.Option(help="all, or names: realtime,fast,...")] = "all",
-    runs: Annotated[int, typer.Option(help="Simulations of each method.")] = 10,
-    window: Annotated[int, typer.Option(help="Values protected together by bd and ba.")] = 10,
-    match: Annotated[
-        str,
-        typer.Option(
-            help="Pure methods get the same epsilon, or (variance) Laplace noise of the variance "
-            "of the Gaussian one: the rule of the paper."
-        ),
-    ] = "epsilon",
-    weight: Annotated[
-        float | None,
-        typer.Option(
-            help="Of the true value in the published rule, in (0, 1]; if not given, what the "
-            "paper's own formulas ask for, from the true series."
-        ),
-    ] = None,
-    period: options.Period = None,
-    time: options.Time = None,
-    missing: options.Missing = "refuse",
-    rows: Annotated[int | None, typer.Option(help="Only the first so many values.")] = None,
-    plot: Annotated[str | None, typer.Option(help="Picture of errors and of the best one.")] = None,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _CompareOptions(options.Options):
+    source: str = argument("A table; one row per moment.", "SERIES")
+    protected: options.Series
+    delta: float = options.DELTA
+    value: str = options.VALUES
+    methods: str = option("all, or names: realtime,fast,...", default="all")
+    runs: int = option("Simulations of each method.", default=10)
+    window: int = options.PROTECTED_WINDOW
+    match: str = option(
+        "Pure methods get the same epsilon, or (variance) Laplace noise of the variance of the "
+        "Gaussian one: the rule of the paper.",
+        default="epsilon",
+    )
+    weight: float | None = option(
+        "Of the true value in the published rule, in (0, 1]; if not given, what the paper's own "
+        "formulas ask for, from the true series."
+    )
+    calendar: options.Calendar
+    missing: str = options.MISSING
+    rows: int | None = option("Only the first so many values.")
+    plot: str | None = option("Picture of errors and of the best one.")
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def compare(given: _CompareOptions) -> None:
     """Simulate all ways to release a series of numbers, at equal privacy, and rank them.
 
     User level protects all values of a person, w-event level any few successive ones, event level
@@ -92,36 +83,37 @@ def compare(
     from sfumato.series.series_compare import compare as compare_methods
     from sfumato.series.series_methods import METHODS
 
-    names = None if methods == "all" else [name.strip() for name in methods.split(",")]
-    count = runs * len(METHODS if names is None else names)
-    series, season, phases = _read(source, value, time, period, missing, separator, rows)
+    names = None
+    if given.methods != "all":
+        names = [name.strip() for name in given.methods.split(",")]
+    count = given.runs * len(METHODS if names is None else names)
+    series, season, phases = _read(given)
     with (
         named_options({}, _OPTIONS),
-        progress("simulating", count, quiet or as_json) as show,
+        progress("simulating", count, given.shown.no_progress) as show,
     ):
         found = compare_methods(
             series,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            delta=delta,
+            **vars(given.protected),
+            delta=given.delta,
             methods=names,
-            runs=runs,
-            window=window,
-            match=match,
-            weight=weight,
+            runs=given.runs,
+            window=given.window,
+            match=given.match,
+            weight=given.weight,
             period=season,
             phases=phases,
             progress=show,
         )
-    if plot is not None:
+    if given.plot is not None:
         from sfumato.plots.figures import compared_methods
 
-        compared_methods(found, series, plot)
-    if as_json:
+        compared_methods(found, series, given.plot)
+    if given.shown.as_json:
         print_json(_document(found, len(series)))
         return
-    _show(found, len(series), runs)
-    if not quiet:
+    _show(found, len(series), given.runs)
+    if not given.shown.quiet:
         _remark(found)
 
 
@@ -131,15 +123,7 @@ _OPTIONS = {
 }
 
 
-def _read(
-    source: str,
-    value: str,
-    time: str | None,
-    period: str | None,
-    missing: str,
-    separator: str | None,
-    rows: int | None,
-) -> tuple[list[float], int | None, list[int] | None]:
+def _read(given: _CompareOptions) -> tuple[list[float], int | None, list[int] | None]:
     """The values, the period and the phases."""
     from sfumato.core import checks
     from sfumato.series.calendar import Season
@@ -147,12 +131,14 @@ def _read(
     from sfumato.tables.moments import kept_rows, numbers_of
     from sfumato.tables.readers import Table
 
-    if rows is not None:
-        checks.count("--rows", rows)
+    source, value = given.source, given.value
+    period, time = given.calendar.period, given.calendar.time
+    if given.rows is not None:
+        checks.count("--rows", given.rows)
     wanted = [value] if time is None else [value, time]
-    table = read_columns(Table.at(source, separator=separator), wanted)
+    table = read_columns(Table.at(source, separator=given.separator), wanted)
     with named_options({}, _OPTIONS):
-        places = kept_rows(table[value], missing, source, skipped=False)[:rows]
+        places = kept_rows(table[value], given.missing, source, skipped=False)[: given.rows]
         series = numbers_of(table[value], places, source)
         if period is None:
             return series, None, None

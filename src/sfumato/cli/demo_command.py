@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress
+from sfumato.cli.options import option
 
 
-def demo(
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Folder for the data, figures and report.")
-    ] = "sfumato-demo",
-    seed: Annotated[int, typer.Option(help="Of the made-up town.")] = 7,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _DemoOptions(options.Options):
+    output: str = option(
+        "Folder for the data, figures and report.", "--output", "-o", default="sfumato-demo"
+    )
+    seed: int = option("Of the made-up town.", default=7)
+    shown: options.Shown
+
+
+def demo(given: _DemoOptions) -> None:
     """Fit, plan, release and audit the days of some made-up people in a small made-up town.
 
     Writes the data, the model, the private streams, figures and a one-page report into a folder.
@@ -30,12 +28,12 @@ def demo(
     """
     from sfumato.studies.demo import STEPS, run_demo
 
-    with progress("demo", STEPS, quiet or as_json) as show:
-        summary = run_demo(output, seed=seed, progress=show)
-    if as_json:
+    with progress("demo", STEPS, given.shown.no_progress) as show:
+        summary = run_demo(given.output, seed=given.seed, progress=show)
+    if given.shown.as_json:
         print_json(summary)
         return
-    if not quiet:
+    if not given.shown.quiet:
         for line in summary["story"]:
             print_line(line)
         print_line(f"report: {summary['report']}")

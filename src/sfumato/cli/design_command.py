@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, table
+from sfumato.cli.options import option, required
 from sfumato.core.numerics import shown_down, shown_up
 
 if TYPE_CHECKING:
@@ -21,16 +20,16 @@ _TABULATED = 600
 """Symbols up to which a response is told as a matrix."""
 
 
-def design(
-    belief: Annotated[
-        str, typer.Option(help="Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
-    ],
-    epsilon: Annotated[float, typer.Option(help="Leakage allowed under the belief.")],
-    loss: options.Loss = None,
-    method: options.Method = "optimal",
-    ldp: Annotated[float | None, typer.Option(help="Cap on the model-free leakage.")] = None,
-    as_json: options.Json = False,
-) -> None:
+class _DesignOptions(options.Options):
+    belief: str = required("Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
+    epsilon: float = required("Leakage allowed under the belief.")
+    loss: str | None = options.LOSS
+    method: str = options.METHOD
+    ldp: float | None = option("Cap on the model-free leakage.")
+    as_json: bool = options.JSON
+
+
+def design(given: _DesignOptions) -> None:
     """Design the channel for one belief, with its cost, a proven floor and both certificates.
 
     Symbols are numbered from 0, one apart, for losses that measure distance.
@@ -41,18 +40,17 @@ def design(
       sfumato design --belief 0.25,0.25,0.25,0.25 --epsilon 1 --loss absolute --method published
     """
     from sfumato.core.alphabet import Alphabet
-    from sfumato.core.errors import InvalidParameter
+    from sfumato.core.checks import choice
     from sfumato.solver.design_methods import Method
     from sfumato.solver.design_methods import design as design_by
     from sfumato.tables.named_loss import named_loss
 
-    prior = read_belief("--belief", belief)
-    if method not in list(Method):
-        raise InvalidParameter("--method", method, f"be one of {', '.join(Method)}")
-    table_of = named_loss(loss or "hamming", Alphabet.of_size(prior.size))
-    found = design_by(Method(method), prior, table_of, epsilon, ldp=ldp)
+    prior = read_belief("--belief", given.belief)
+    method = choice("--method", Method, given.method)
+    loss = named_loss(given.loss or "hamming", Alphabet.of_size(prior.size))
+    found = design_by(method, prior, loss, given.epsilon, ldp=given.ldp)
     outputs = found.channel.outputs.tolist()
-    if as_json:
+    if given.as_json:
         print_json(
             {
                 "method": method,
@@ -69,8 +67,8 @@ def design(
     if found.lower_bound is not None:
         print_line(f"no channel within the budget has less than {shown_down(found.lower_bound)}")
     print_line(f"leakage: {found.sip} under the belief, {found.ldp} whatever the belief")
-    if found.sip.epsilon > epsilon:
-        print_line(f"this rule does NOT keep the budget of {shown_up(epsilon)}")
+    if found.sip.epsilon > given.epsilon:
+        print_line(f"this rule does NOT keep the budget of {shown_up(given.epsilon)}")
     rows, columns = found.channel.size, len(outputs)
     if rows * columns > _PRINTED:
         print_line(f"a channel of {rows:,} symbols and {columns:,} outputs: --json tells all of it")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, progress, say
+from sfumato.cli.console import print_json, progress
 from sfumato.cli.disclosure_text import tell, tell_published
-from sfumato.cli.shared_options import taking
+from sfumato.cli.options import option, required
 from sfumato.cli.table_output import (
     check_files,
     check_picture,
@@ -27,64 +24,71 @@ if TYPE_CHECKING:
     from sfumato.record.publish import PublishCertificate, Published
     from sfumato.record.record_spec import RecordSpec
 
+_COLUMNS = required("The columns to publish: a,b,c.", "--columns", "-c")
+_TABLE = required("One row per person.", "--table", "-t")
+_ACCURACY = required("How near an attacker must come: one number, or one a column: 2,5.")
 
-def _asked(
-    columns: Annotated[str, typer.Option("--columns", "-c", help="The columns to publish: a,b,c.")],
-    accuracy: Annotated[
-        str, typer.Option(help="How near an attacker must come: one number, or one a column: 2,5.")
-    ],
-    sigma: Annotated[
-        str | None,
-        typer.Option(help="Standard deviation of the noise: one number, or one a column."),
-    ] = None,
-    noise: Annotated[str, typer.Option(help="uniform, ball, gaussian, laplace or best.")] = "ball",
-    coupling: Annotated[
-        str,
-        typer.Option(
-            help="What the attacker knows: the joint density of the columns, learnt from --history "
-            "or the table as a mixture of normals, one normal (gaussian) or a kernel density; an "
-            'equation "b = 2*a", or "b ~ a" for a polynomial that is fitted, several with ; '
-            "between; or none: an attacker who has never seen such a table, whom a blind guess may "
-            "beat."
-        ),
-    ] = "mixture",
-    target_delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Find the least noise with which the attacker succeeds at most so often."
-        ),
-    ] = None,
-    attacker: Annotated[
-        float | None,
-        typer.Option(
-            "--attacker-bound",
-            help="With --noise best: an attacker who knows the coupling succeeds at most so often, "
-            "and one who knows nothing as rarely as can be.",
-        ),
-    ] = None,
-    correlation: Annotated[
-        float | None,
-        typer.Option(help="Of any two columns of the noise; with --noise gaussian."),
-    ] = None,
-    domain: Annotated[
-        list[str] | None,
-        typer.Option("--domain", help="COLUMN=LOW:HIGH, known to everybody; repeat for several."),
-    ] = None,
-    degree: Annotated[int, typer.Option(help="Of polynomials that are fitted.")] = 2,
-    history: Annotated[
-        str | None, typer.Option(help="Public records to learn the coupling from.")
-    ] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that leave as they are: town,school. Attackers know them, so delta is "
-            "that of the group of equal values of them in which attackers do best."
-        ),
-    ] = None,
-    independent: options.Independent = None,
-    missing: options.Missing = "refuse",
-) -> None:
-    """What both commands ask for."""
+
+class _NoiseOptions(options.Options):
+    """What both commands ask: which noise, against whom, and what attackers know."""
+
+    sigma: str | None = option("Standard deviation of the noise: one number, or one a column.")
+    noise: str = option("uniform, ball, gaussian, laplace or best.", default="ball")
+    coupling: str = option(
+        "What the attacker knows: the joint density of the columns, learnt from --history or the "
+        "table as a mixture of normals, one normal (gaussian) or a kernel density; an equation "
+        '"b = 2*a", or "b ~ a" for a polynomial that is fitted, several with ; between; or none: '
+        "an attacker who has never seen such a table, whom a blind guess may beat.",
+        default="mixture",
+    )
+    target_delta: float | None = option(
+        "Find the least noise with which the attacker succeeds at most so often."
+    )
+    attacker: float | None = option(
+        "With --noise best: an attacker who knows the coupling succeeds at most so often, and one "
+        "who knows nothing as rarely as can be.",
+        "--attacker-bound",
+    )
+    correlation: float | None = option("Of any two columns of the noise; with --noise gaussian.")
+    domain: list[str] | None = option(
+        "COLUMN=LOW:HIGH, known to everybody; repeat for several.", "--domain"
+    )
+    degree: int = option("Of polynomials that are fitted.", default=2)
+    history: str | None = option("Public records to learn the coupling from.")
+    keep: str | None = option(
+        "Columns that leave as they are: town,school. Attackers know them, so delta is that of the "
+        "group of equal values of them in which attackers do best."
+    )
+    independent: str | None = options.INDEPENDENT
+    missing: str = options.MISSING
+
+
+class _DisclosureOptions(options.Options):
+    source: str = _TABLE
+    columns: str = _COLUMNS
+    accuracy: str = _ACCURACY
+    noise: _NoiseOptions
+    plot: str | None = option("Picture of delta against the noise (PNG, SVG, PDF).")
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+class _PublishOptions(options.Options):
+    source: str = _TABLE
+    columns: str = _COLUMNS
+    accuracy: str = _ACCURACY
+    output: str = required("The published columns; - for stdout.", "--output", "-o")
+    noise: _NoiseOptions
+    order: str = option(
+        "How rows leave: checked (as they came, refused if that order tells of a column), kept "
+        "(you declare that it tells nothing) or shuffled.",
+        default="checked",
+    )
+    secret: options.Secret
+    identity: str | None = options.ROW_NAMES
+    seed: int | None = options.SEED
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
 
 
 _SAME = ("columns", "accuracy", "sigma", "noise", "coupling", "correlation", "degree", "keep")
@@ -97,18 +101,7 @@ _OPTIONS = {
 }
 
 
-@taking(_asked)
-def disclosure(
-    source: Annotated[str, typer.Option("--table", "-t", help="One row per person.")],
-    *,
-    plot: Annotated[
-        str | None, typer.Option(help="Picture of delta against the noise (PNG, SVG, PDF).")
-    ] = None,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    **asked: Any,
-) -> None:
+def disclosure(given: _DisclosureOptions) -> None:
     """How likely an attacker pins all columns of a person down, after noise is added.
 
     delta is the probability that the best attacker who knows the coupling comes within --accuracy
@@ -143,50 +136,25 @@ def disclosure(
     from sfumato.record.disclosure import curves
     from sfumato.record.disclosure import disclosure as assess
 
-    check_picture(plot)
-    history = asked["history"]
-    with _named(source, history):
-        spec = _spec(asked)
-    rows, past = _read(source, history, spec, separator)
-    with _named(source, history), progress("attacking", None, quiet or as_json) as show:
+    check_picture(given.plot)
+    with _named(given):
+        spec = _spec(given)
+    rows, past = _read(given, spec)
+    with _named(given), progress("attacking", None, given.shown.no_progress) as show:
         report = assess(rows, spec, history=past, progress=show)
-        if plot is not None:
+        if given.plot is not None:
             from sfumato.plots.figures import disclosure_curves
 
-            found = curves(rows, spec, report.sigma, history=past)
-            with written_together({plot: partial(disclosure_curves, found, report)}):
+            drawn = partial(disclosure_curves, curves(rows, spec, report.sigma, history=past))
+            with written_together({given.plot: partial(drawn, report)}):
                 pass  # there is nothing but the picture
-    if as_json:
+    if given.shown.as_json:
         print_json(asdict(report))
         return
-    tell(report, quiet=quiet)
+    tell(report, quiet=given.shown.quiet)
 
 
-@taking(_asked)
-def publish(
-    source: Annotated[str, typer.Option("--table", "-t", help="One row per person.")],
-    *,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="The published columns; - for stdout.")
-    ],
-    order: Annotated[
-        str,
-        typer.Option(
-            help="How rows leave: checked (as they came, refused if that order tells of a column), "
-            "kept (you declare that it tells nothing) or shuffled."
-        ),
-    ] = "checked",
-    key_file: options.KeyFile = None,
-    shared_key: options.SharedKey = False,
-    identity: Annotated[
-        str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
-    ] = None,
-    seed: options.Seed = None,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    **asked: Any,
-) -> None:
+def publish(given: _PublishOptions) -> None:
     """Publish several columns with noise, and a certificate of what an attacker may learn.
 
     The noise is that of `sfumato disclosure`. Values and noise lie on a fine lattice, so that no
@@ -208,67 +176,62 @@ def publish(
       sfumato publish --table people.csv --columns weight,pressure --accuracy 3,5 --sigma 8 \\
           --keep id,town --independent id --missing drop -o noisy.csv
     """
-    from sfumato.core.purpose import Purpose
     from sfumato.record.publish import publish as publish_columns
     from sfumato.tables.readers import Table
 
-    sink, history = Table.at(output), asked["history"]
+    source, output, history = given.source, given.output, given.noise.history
+    sink, key_file = Table.at(output), given.secret.key_file
     check_files(output, None, [source, history, key_file], keyed=key_file is not None)
-    with _named(source, history):
-        spec = _spec(
-            asked,
-            order=order,
-            identity=identity,
-            randomness=options.coins(key_file, seed, [source, history, output], shared=shared_key),
-            purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
-        )
-    rows, past = _read(source, history, spec, separator)
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
-    with _named(source, history), progress("publishing", None, quiet or as_json) as show:
+    with _named(given):
+        randomness = given.secret.coins(given.seed, [source, history, output])
+        spec = _spec(given, randomness=randomness, purpose=options.purpose_of(given.seed))
+    rows, past = _read(given, spec)
+    options.warn_of_seed(given.seed)
+    with _named(given), progress("publishing", None, given.shown.no_progress) as show:
         done = publish_columns(rows, spec, history=past, progress=show)
     document = _document(done.certificate)
     write_released(sink, done.frame, document, {}, keyed=key_file is not None)
-    if as_json and not sink.is_standard:
+    if given.shown.as_json and not sink.is_standard:
         print_json({"output": output, **document, "operator": _for_operator(done)})
-    elif not quiet:
+    elif not given.shown.quiet:
         tell_published(done, to_error=sink.is_standard)
 
 
-def _spec(given: Mapping[str, Any], **more: Any) -> RecordSpec:
-    """What both commands ask for, by the names of their parameters; and what one of them does."""
+def _spec(given: _DisclosureOptions | _PublishOptions, **more: Any) -> RecordSpec:
     from sfumato.record.record_spec import RecordSpec
 
-    same = ("noise", "coupling", "target_delta", "attacker", "correlation", "degree", "missing")
-    return RecordSpec(
-        split_names(given["columns"]),
-        accuracy=_numbers("--accuracy", given["accuracy"]),
-        sigma=None if given["sigma"] is None else _numbers("--sigma", given["sigma"]),
-        domains=_domains(given["domain"]),
-        keep=split_names(given["keep"]),
-        independent=split_names(given["independent"]),
-        **{name: given[name] for name in same},
+    noise = given.noise
+    return options.spec_from(
+        RecordSpec,
+        given,
+        columns=split_names(given.columns),
+        accuracy=_numbers("--accuracy", given.accuracy),
+        sigma=None if noise.sigma is None else _numbers("--sigma", noise.sigma),
+        domains=_domains(noise.domain),
+        keep=split_names(noise.keep),
+        independent=split_names(noise.independent),
         **more,
     )
 
 
-def _read(
-    source: str, history: str | None, spec: RecordSpec, separator: str | None
-) -> tuple[Any, Any]:
+def _read(given: _DisclosureOptions | _PublishOptions, spec: RecordSpec) -> tuple[Any, Any]:
     """The columns that are needed of the table, and of public records."""
     from sfumato.tables.columns import read_columns
     from sfumato.tables.readers import Table
 
-    rows = read_columns(Table.at(source, separator=separator), spec.table_columns)
+    history, separator = given.noise.history, given.separator
+    rows = read_columns(Table.at(given.source, separator=separator), spec.table_columns)
     if history is None:
         return rows, None
     return rows, read_columns(Table.at(history, separator=separator), spec.history_columns)
 
 
-def _named(source: str, history: str | None) -> AbstractContextManager[None]:
+def _named(given: _DisclosureOptions | _PublishOptions) -> AbstractContextManager[None]:
     """Problems with the names of files and options of these commands."""
-    learnt = history or source
-    return named_options({"frame": source, "history": learnt}, {**_OPTIONS, "records": learnt})
+    learnt = given.noise.history or given.source
+    return named_options(
+        {"frame": given.source, "history": learnt}, {**_OPTIONS, "records": learnt}
+    )
 
 
 def _numbers(option: str, text: str) -> list[float]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import hold, print_json, print_line, progress, say
+from sfumato.cli.options import argument, option, required
 
 if TYPE_CHECKING:
     from sfumato.stream.fit_model import Cut
@@ -17,49 +16,36 @@ if TYPE_CHECKING:
 _PATTERNS = 1000
 
 
-def fit(
-    history: Annotated[str, typer.Argument(help="CSV, JSON lines, Parquet or Arrow; - for stdin.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="Where the model goes.")],
-    stream: Annotated[str, typer.Option(help="Column that tells streams apart.")] = "stream",
-    value: Annotated[str, typer.Option(help="Column of the value.")] = "value",
-    order: Annotated[int, typer.Option(help="How many past values the next depends on.")] = 1,
-    smoothing: Annotated[float, typer.Option(help="Pseudo-counts per follower seen.")] = 0.5,
-    floor: Annotated[
-        float, typer.Option(help="Least probability of any transition; rare things happen.")
-    ] = 1e-6,
-    bins: Annotated[int | None, typer.Option(help="Cut a numeric value into this many.")] = None,
-    grid: Annotated[
-        str | None, typer.Option(help="Cut points into cells, as 32x32; needs --x and --y.")
-    ] = None,
-    x: Annotated[str | None, typer.Option(help="Column of the first coordinate.")] = None,
-    y: Annotated[str | None, typer.Option(help="Column of the second coordinate.")] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Learn patterns of so many successive values and their followers."),
-    ] = None,
-    patterns: Annotated[
-        int | None, typer.Option(help="Patterns to keep, with --batch; 1,000 if not given.")
-    ] = None,
-    separator: options.Separator = None,
-    range_: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            help="LOW:HIGH that bins are cut from (LOW:HIGH,LOW:HIGH for a grid); values beyond it "
-            "are clipped to it, here and in `release`. Else the range of the history.",
-        ),
-    ] = None,
-    units: Annotated[
-        str,
-        typer.Option(
-            help="What distances are in. `degrees`: --x is longitude and --y latitude, losses are "
-            "kilometres along the earth. Any other word is repeated in reports."
-        ),
-    ] = "",
-    missing: options.Missing = "refuse",
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _FitOptions(options.Options):
+    history: str = argument("CSV, JSON lines, Parquet or Arrow; - for stdin.")
+    output: str = required("Where the model goes.", "--output", "-o")
+    stream: str = options.STREAM
+    value: str = option("Column of the value.", default="value")
+    order: int = option("How many past values the next depends on.", default=1)
+    smoothing: float = option("Pseudo-counts per follower seen.", default=0.5)
+    floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
+    bins: int | None = option("Cut a numeric value into this many.")
+    grid: str | None = option("Cut points into cells, as 32x32; needs --x and --y.")
+    x: str | None = option("Column of the first coordinate.")
+    y: str | None = option("Column of the second coordinate.")
+    batch: int | None = option("Learn patterns of so many successive values and their followers.")
+    patterns: int | None = option("Patterns to keep, with --batch; 1,000 if not given.")
+    separator: str | None = options.SEPARATOR
+    range_: str | None = option(
+        "LOW:HIGH that bins are cut from (LOW:HIGH,LOW:HIGH for a grid); values beyond it are "
+        "clipped to it, here and in `release`. Else the range of the history.",
+        "--range",
+    )
+    units: str = option(
+        "What distances are in. `degrees`: --x is longitude and --y latitude, losses are "
+        "kilometres along the earth. Any other word is repeated in reports.",
+        default="",
+    )
+    missing: str = options.MISSING
+    shown: options.Shown
+
+
+def fit(given: _FitOptions) -> None:
     """Learn what an adversary may know: how the values of a stream follow each other.
 
     The history is one row per value, in order of time within each stream; rows of different
@@ -86,37 +72,38 @@ def fit(
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table, same_file
 
-    table = Table.at(history, separator=separator)
-    if same_file(history, output):
-        raise InvalidParameter("--output", output, "not be the history")
-    hold(output)
-    values, cut = _values(value, grid, x, y, bins)
-    ranges = tuple(read_interval(part) for part in range_.split(",")) if range_ else ()
-    cut = replace(cut, ranges=ranges, unit=units.strip())
-    if patterns is not None and batch is None:
-        raise InvalidParameter("--patterns", patterns, "come with --batch")
-    with progress("fitting", table.count(), quiet or as_json) as show:
+    table = Table.at(given.history, separator=given.separator)
+    if same_file(given.history, given.output):
+        raise InvalidParameter("--output", given.output, "not be the history")
+    hold(given.output)
+    values, cut = _values(given)
+    spans = given.range_.split(",") if given.range_ else []
+    ranges = tuple(read_interval(span) for span in spans)
+    cut = replace(cut, ranges=ranges, unit=given.units.strip())
+    if given.patterns is not None and given.batch is None:
+        raise InvalidParameter("--patterns", given.patterns, "come with --batch")
+    with progress("fitting", table.count(), given.shown.no_progress) as show:
         model, report = fit_table(
             table,
-            stream=stream,
+            stream=given.stream,
             values=values,
-            order=order,
-            smoothing=smoothing,
-            floor=floor,
+            order=given.order,
+            smoothing=given.smoothing,
+            floor=given.floor,
             cut=cut,
-            batch=batch,
-            patterns=_PATTERNS if patterns is None else patterns,
-            missing=choice("--missing", Missing, missing),
+            batch=given.batch,
+            patterns=_PATTERNS if given.patterns is None else given.patterns,
+            missing=choice("--missing", Missing, given.missing),
             progress=show,
         )
-    save(model, output)
-    if as_json:
-        print_json({"model": output, **asdict(report)})
+    save(model, given.output)
+    if given.shown.as_json:
+        print_json({"model": given.output, **asdict(report)})
         return
-    if quiet:
+    if given.shown.quiet:
         return
     print_line(
-        f"{output}: {report.streams:,} streams, {report.rows:,} values, "
+        f"{given.output}: {report.streams:,} streams, {report.rows:,} values, "
         f"{report.symbols:,} symbols, {report.transitions:,} transitions"
     )
     if report.patterns is not None and report.kept is not None:
@@ -125,7 +112,7 @@ def fit(
         unit = f" {report.unit}" if report.unit else ""
         print_line(f"a value is {report.rounding:.4g}{unit} from the middle of its cell on average")
     if report.missing:
-        print_line(f"{report.missing:,} values were missing ({missing})")
+        print_line(f"{report.missing:,} values were missing ({given.missing})")
     if report.clipped:
         print_line(f"{report.clipped:,} values beyond the range were clipped to it")
     print_line(f"the past takes away {report.predictability:.0%} of the uncertainty about a value")
@@ -137,17 +124,17 @@ def fit(
         say(f"warning: {warning}")
 
 
-def _values(
-    value: str, grid: str | None, x: str | None, y: str | None, bins: int | None
-) -> tuple[tuple[str, ...], Cut]:
+def _values(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.fit_model import Cut
 
-    if grid is None:
+    x, y, bins = given.x, given.y, given.bins
+    if given.grid is None:
         if x is not None or y is not None:
             raise InvalidParameter("--x and --y", (x, y), "come with --grid")
-        return (value,), Cut(bins=bins)
-    columns, _, rows = grid.lower().partition("x")
+        return (given.value,), Cut(bins=bins)
+    columns, _, rows = given.grid.lower().partition("x")
     if not (columns.isdigit() and rows.isdigit() and x and y) or bins is not None:
-        raise InvalidParameter("--grid", grid, "be like 32x32, with --x and --y and no --bins")
+        rule = "be like 32x32, with --x and --y and no --bins"
+        raise InvalidParameter("--grid", given.grid, rule)
     return (x, y), Cut(columns=int(columns), rows=int(rows))

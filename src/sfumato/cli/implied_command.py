@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from sfumato.cli import options
 from sfumato.cli.console import print_json, table
+from sfumato.cli.options import option, required
 
 
-def implied(
-    prior: Annotated[
-        str, typer.Option(help="Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
-    ],
-    epsilon: Annotated[float, typer.Option(help="Leakage of a mechanism under that prior (LIP).")],
-    times: Annotated[
-        int, typer.Option(help="Used so many times on the same value, independently.")
-    ] = 1,
-    other: Annotated[
-        str | None, typer.Option(help="Used under this prior instead: another list or file.")
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(help="The prior was estimated from so many samples.")
-    ] = None,
-    failure: Annotated[
-        float, typer.Option(help="Probability with which that estimate may fail.")
-    ] = 0.01,
-    as_json: options.Json = False,
-) -> None:
+class _ImpliedOptions(options.Options):
+    prior: str = required("Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
+    epsilon: float = required("Leakage of a mechanism under that prior (LIP).")
+    times: int = option("Used so many times on the same value, independently.", default=1)
+    other: str | None = option("Used under this prior instead: another list or file.")
+    samples: int | None = option("The prior was estimated from so many samples.")
+    failure: float = option("Probability with which that estimate may fail.", default=0.01)
+    as_json: bool = options.JSON
+
+
+def implied(given: _ImpliedOptions) -> None:
     """What a leakage under one prior implies under other notions, priors and repetitions.
 
     Bounds that hold for every mechanism with this leakage; a mechanism at hand leaks less, and
@@ -48,40 +37,40 @@ def implied(
     from sfumato.core.guarantees import LIP
     from sfumato.core.numerics import shown_up
 
-    belief = read_belief("--prior", prior)
-    checks.count("--times", times, at_most=limits.STEPS)
-    given = LIP(epsilon)
-    free = relations.ldp_from_lip(given, belief)
+    belief = read_belief("--prior", given.prior)
+    times = checks.count("--times", given.times, at_most=limits.STEPS)
+    bound = LIP(given.epsilon)
+    free = relations.ldp_from_lip(bound, belief)
     rows = [
         ("ldp", "model-free leakage (LDP), at most", free.epsilon),
-        ("repeated", f"leakage of {times} independent uses, at most", given.epsilon),
+        ("repeated", f"leakage of {times} independent uses, at most", bound.epsilon),
         (
             "identifiability",
             "log quotient of two posteriors, at most",
-            relations.identifiability_from_lip(given, belief),
+            relations.identifiability_from_lip(bound, belief),
         ),
         (
             "mutual_information",
             "mutual information in nats, at most",
-            relations.information_from_lip(given),
+            relations.information_from_lip(bound),
         ),
-        ("maximal_leakage", "maximal leakage, at most", relations.maximal_leakage_from_lip(given)),
+        ("maximal_leakage", "maximal leakage, at most", relations.maximal_leakage_from_lip(bound)),
     ]
     if times > 1:
-        bound = repeated.repeated_bound([given] * times, belief)
-        rows[1] = (*rows[1][:2], bound.epsilon)
-    if other is not None:
-        moved = transfer.transferred(given, belief, read_belief("--other", other))
+        together = repeated.repeated_bound([bound] * times, belief)
+        rows[1] = (*rows[1][:2], together.epsilon)
+    if given.other is not None:
+        moved = transfer.transferred(bound, belief, read_belief("--other", given.other))
         rows.append(("other", "leakage under the other prior, at most", moved.epsilon))
-    if samples is not None:
-        true = transfer.estimated(given, belief, samples, failure)
-        said = f"leakage under the true prior, at most (fails with {failure:g})"
+    if given.samples is not None:
+        true = transfer.estimated(bound, belief, given.samples, given.failure)
+        said = f"leakage under the true prior, at most (fails with {given.failure:g})"
         rows.append(("estimated", said, true.epsilon))
-    if as_json:
-        print_json({"epsilon": epsilon} | {name: value for name, _, value in rows})
+    if given.as_json:
+        print_json({"epsilon": given.epsilon} | {name: value for name, _, value in rows})
         return
     table(
-        f"a mechanism that leaks {given} under this prior",
+        f"a mechanism that leaks {bound} under this prior",
         ["what", "nats"],
         [[said, shown_up(value)] for _, said, value in rows],
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, say
+from sfumato.cli.options import argument, option, required
 
 HELP = """The ledger of a release: check it, read it, copy it.
 
@@ -17,17 +17,18 @@ HELP = """The ledger of a release: check it, read it, copy it.
     an older copy put in its place, or a lost -wal file, shows too. Somebody who can write both
     files can roll both back: write the head down elsewhere, and check with --expect-head.
     """
-_Ledger = Annotated[str, typer.Argument(metavar="LEDGER", help="What `release --ledger` keeps.")]
+_LEDGER = argument("What `release --ledger` keeps.", "LEDGER")
 
 
-def check(
-    ledger: _Ledger,
-    expect_head: Annotated[
-        str | None,
-        typer.Option(help="A head written down earlier (ROWS:HASH): the ledger must grow from it."),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+class _CheckOptions(options.Options):
+    ledger: str = _LEDGER
+    expect_head: str | None = option(
+        "A head written down earlier (ROWS:HASH): the ledger must grow from it."
+    )
+    as_json: bool = options.JSON
+
+
+def check(given: _CheckOptions) -> None:
     """Check every row, state and sum of a ledger, and print its head; it is only read.
 
     Exit code 1 when something is wrong.
@@ -42,8 +43,10 @@ def check(
     from sfumato.store.ledger_check import check_ledger
     from sfumato.store.protocol import Head
 
-    report = check_ledger(ledger, None if expect_head is None else Head.read(expect_head))
-    if as_json:
+    report = check_ledger(
+        given.ledger, None if given.expect_head is None else Head.read(given.expect_head)
+    )
+    if given.as_json:
         print_json({"passed": report.passed, **asdict(report)})
     else:
         most = f"{SIP(report.largest_leakage)} and {LDP(report.largest_model_free)}"
@@ -54,7 +57,9 @@ def check(
             print_line(f"  {rows:,} rows of {name!r}")
         print_line(f"head: {report.head}")
         if not report.anchored:
-            print_line(f"{ledger}.head is not there: whether it is an older copy cannot be told")
+            print_line(
+                f"{given.ledger}.head is not there: whether it is an older copy cannot be told"
+            )
         for problem in report.problems:
             print_line(f"PROBLEM {problem}")
         print_line("the ledger is whole" if report.passed else "the ledger is NOT whole")
@@ -62,11 +67,13 @@ def check(
         raise typer.Exit(FAILED_AUDIT)
 
 
-def export(
-    ledger: _Ledger,
-    output: Annotated[str, typer.Option("--output", "-o", help="The table; - for stdout.")],
-    quiet: options.Quiet = False,
-) -> None:
+class _ExportOptions(options.Options):
+    ledger: str = _LEDGER
+    output: str = required("The table; - for stdout.", "--output", "-o")
+    quiet: bool = options.QUIET
+
+
+def export(given: _ExportOptions) -> None:
     """Write every answer of a ledger to a table, in the order in which they were given.
 
     No true value is in it, but event ids, times and the names of sources are.
@@ -79,20 +86,21 @@ def export(
     from sfumato.tables.ledger_tables import export_ledger
     from sfumato.tables.readers import Table, same_file
 
-    if same_file(ledger, output):
-        raise InvalidParameter("--output", output, "be a file of its own")
-    with progress("exporting", None, quiet) as show:
-        rows = export_ledger(ledger, Table.at(output), show)
-    if not quiet:
+    if same_file(given.ledger, given.output):
+        raise InvalidParameter("--output", given.output, "be a file of its own")
+    with progress("exporting", None, given.quiet) as show:
+        rows = export_ledger(given.ledger, Table.at(given.output), show)
+    if not given.quiet:
         say(f"{rows:,} rows")
 
 
-def backup(
-    ledger: _Ledger,
-    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file that does not exist.")],
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _BackupOptions(options.Options):
+    ledger: str = _LEDGER
+    copy: str = argument("A file that does not exist.", "COPY")
+    shown: options.Shown
+
+
+def backup(given: _BackupOptions) -> None:
     """Copy a ledger, also while a release uses it: whole, checked and on disk.
 
     A plain copy of the file would lack what is in its -wal file. The copy holds no true value; the
@@ -105,8 +113,8 @@ def backup(
     """
     from sfumato.store.ledger_check import backup_ledger
 
-    report = backup_ledger(ledger, copy)
-    if as_json:
-        print_json({"copy": copy, "rows": report.rows, "head": report.head})
-    elif not quiet:
+    report = backup_ledger(given.ledger, given.copy)
+    if given.shown.as_json:
+        print_json({"copy": given.copy, "rows": report.rows, "head": report.head})
+    elif not given.shown.quiet:
         say(f"{report.rows:,} rows; head: {report.head}")

@@ -1,130 +1,263 @@
-"""Options that several commands share."""
+"""Options of commands: each is a field of a class, so that it is named, typed and explained once.
+
+A command takes one such class. A class within a class is a group of options that several commands
+share: typer sees its fields in the place of the group (`signature_of`), and the command gets the
+classes back (`gathered`), or a spec of its job that has fields of the same names (`spec_from`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 
+from sfumato.cli.console import say
+
 if TYPE_CHECKING:
+    from sfumato.core.purpose import Purpose
     from sfumato.core.randomness import Randomness
     from sfumato.models.encoding import StreamModel
+    from sfumato.store.protocol import Again
 
-Model = Annotated[
-    str,
-    typer.Option("--model", "-m", help="The model that `sfumato fit` wrote.", show_default=False),
-]
-Epsilon = Annotated[
-    float | None,
-    typer.Option(help="Leakage allowed per value, for ever (natural logarithm of the ratio)."),
-]
-Budget = Annotated[
-    float | None, typer.Option(help="Total leakage allowed; needs --horizon or --window.")
-]
-Horizon = Annotated[
-    int | None, typer.Option(help="The budget is for this many values of each stream.")
-]
-Window = Annotated[
-    int | None, typer.Option(help="The budget is for any this many successive values, for ever.")
-]
-Ldp = Annotated[
-    float | None,
-    typer.Option(help="Also cap the model-free leakage, over the same values as the budget."),
-]
-Loss = Annotated[
-    str | None,
-    typer.Option(
-        help="What a wrong value costs: hamming, absolute, squared, euclidean, great-circle (km "
-        "between longitudes and latitudes), or a CSV file with a matrix (row: true symbol, column: "
-        "released symbol); of a batch also histogram. If not given: the distance for bins and "
-        "grids, hamming for names.",
-        show_default=False,
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        help="optimal, calibrated, randomized-response, context-free, or published (the paper's "
-        "rule, which leaks more than it claims)."
-    ),
-]
-Policy = Annotated[
-    str | None,
-    typer.Option(help="Channels that `sfumato compile` made for this model, loss and budget."),
-]
-KeyFile = Annotated[
-    str | None,
-    typer.Option(help="Secret for coins that are the same again for the same values."),
-]
-StreamKeyFile = Annotated[
-    str | None,
-    typer.Option(help="Secret for coins that depend on plan, stream and sequence alone."),
-]
-SharedKey = Annotated[
-    bool,
-    typer.Option("--shared-key", help="The key file may be readable by group or others."),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(help="INSECURE: guessable coins; the output is a simulation, not a release."),
-]
-Independent = Annotated[
-    str | None,
-    typer.Option(
-        help="Kept columns that you declare to tell nothing of what is released: id,wave. Others "
-        "are knowledge, and what is promised holds within every group of equal values of them."
-    ),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
-        "--missing",
-        help="What becomes of a missing value: refuse (nothing is released), drop (its row leaves "
-        "out), symbol (a symbol of its own, as private as any), skip (nothing leaves for it but "
-        "its moment passes; for values over time).",
-    ),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        help="What stands between the columns of CSV tables: comma, semicolon or tab; their first "
-        "line tells if not given."
-    ),
-]
-Period = Annotated[
-    str | None,
-    typer.Option(
-        help="What the filter learns to come again: so many rows (7), or of the --time column the "
+Kind = TypeVar("Kind")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Options:
+    """A class of options; what stands behind a field is what typer is told of it."""
+
+    # Type checkers take it for a dataclass; 30 of those would cost each start 15 ms.
+    def __init__(self, **typed: Any) -> None:
+        vars(self).update(typed)
+
+
+def option(help: str, *names: str, default: Any = None) -> Any:
+    """An option that may be left out."""
+    return typer.Option(default, *names, help=help)
+
+
+def required(help: str, *names: str) -> Any:
+    """An option that must be given."""
+    return typer.Option(..., *names, help=help)
+
+
+def flag(name: str, help: str) -> Any:
+    """An option without a value."""
+    return typer.Option(False, name, help=help)
+
+
+def argument(help: str, metavar: str | None = None, default: Any = ...) -> Any:
+    """What has no name before it."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
+def signature_of(kind: type) -> inspect.Signature:
+    """The fields of a class of options, and of the groups in it, as parameters for typer."""
+    return inspect.Signature(list(_parameters(kind)))
+
+
+def _parameters(kind: type) -> Iterable[inspect.Parameter]:
+    for name, hint in get_type_hints(kind).items():
+        if _is_group(hint):
+            yield from _parameters(hint)
+        else:
+            way = inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(name, way, default=getattr(kind, name), annotation=hint)
+
+
+def _is_group(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Options)
+
+
+def gathered(kind: type[Kind], typed: Mapping[str, Any]) -> Kind:
+    """A class of options from what was typed, by the names of single options."""
+    parts = {}
+    for name, hint in get_type_hints(kind).items():
+        parts[name] = gathered(hint, typed) if _is_group(hint) else typed[name]
+    return kind(**parts)
+
+
+def spec_from(kind: Callable[..., Kind], given: Options, **others: Any) -> Kind:
+    """The spec of a job: options of the same names, but for those that are not given as typed."""
+    typed = _flat(given)
+    names = [name for name in inspect.signature(kind).parameters if name in typed]
+    return kind(**{name: typed[name] for name in names} | others)
+
+
+def _flat(given: Options) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in vars(given).items():
+        flat |= _flat(value) if isinstance(value, Options) else {name: value}
+    return flat
+
+
+# Single options of several commands ---------------------------------------------------------------
+
+JSON = flag("--json", "Print one JSON object for machines.")
+QUIET = typer.Option(False, "--quiet", "-q", help="No progress, no remarks.")
+LIVE_INPUT = argument("The true values; - for stdin.", "INPUT")
+MODEL = required("The model that `sfumato fit` wrote.", "--model", "-m")
+PRIVATE_OUTPUT = required("Private values; - for stdout.", "--output", "-o")
+LOSS = option(
+    "What a wrong value costs: hamming, absolute, squared, euclidean, great-circle (km between "
+    "longitudes and latitudes), or a CSV file with a matrix (row: true symbol, column: released "
+    "symbol); of a batch also histogram. If not given: the distance for bins and grids, hamming "
+    "for names."
+)
+METHOD = option(
+    "optimal, calibrated, randomized-response, context-free, or published (the paper's rule, which "
+    "leaks more than it claims).",
+    default="optimal",
+)
+SEED = option("INSECURE: guessable coins; the output is a simulation, not a release.")
+INDEPENDENT = option(
+    "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "
+    "knowledge, and what is promised holds within every group of equal values of them."
+)
+MISSING = option(
+    "What becomes of a missing value: refuse (nothing is released), drop (its row leaves out), "
+    "symbol (a symbol of its own, as private as any), skip (nothing leaves for it but its moment "
+    "passes; for values over time).",
+    "--missing",
+    default="refuse",
+)
+SEPARATOR = option(
+    "What stands between the columns of CSV tables: comma, semicolon or tab; their first line "
+    "tells if not given."
+)
+EVENT = option("Column of event ids; an id that comes again gets its old answer.")
+LEDGER = option(
+    "File that keeps every answer: a retry draws nothing anew, and streams go on over many files "
+    "and days. LEDGER.head and LEDGER.key lie beside it."
+)
+STREAM = option("Column that tells streams apart.", default="stream")
+STREAM_AS_FITTED = option("Column of streams; as at `fit`.")
+VALUES = option("Column of the values.", default="value")
+DELTA = option("Budget of approximate methods.", default=1e-6)
+PROTECTED_WINDOW = option("Values protected together by bd and ba.", default=10)
+ROW_NAMES = option("Column that names the rows, with --key-file.", "--id")
+RULES = option("Rules of the release [OUTPUT.plan.json].", "--plan")
+
+# Groups of options --------------------------------------------------------------------------------
+
+
+class Shown(Options):
+    """What is printed, and for whom."""
+
+    as_json: bool = JSON
+    quiet: bool = QUIET
+
+    @property
+    def no_progress(self) -> bool:
+        """Whether nobody looks at a bar."""
+        return self.quiet or self.as_json
+
+
+class Budget(Options):
+    """What streams may leak."""
+
+    epsilon: float | None = option(
+        "Leakage allowed per value, for ever (natural logarithm of the ratio)."
+    )
+    budget: float | None = option("Total leakage allowed; needs --horizon or --window.")
+    horizon: int | None = option("The budget is for this many values of each stream.")
+    window: int | None = option("The budget is for any this many successive values, for ever.")
+    ldp: float | None = option(
+        "Also cap the model-free leakage, over the same values as the budget."
+    )
+
+
+class Series(Options):
+    """How a series of numbers is protected."""
+
+    sensitivity: float = required("The most that one person can change any value.")
+    epsilon: float = required("Budget of the whole series.")
+
+
+class Calendar(Options):
+    """What comes again in a series."""
+
+    period: str | None = option(
+        "What the filter learns to come again: so many rows (7), or of the --time column the "
         "weekday, hour, hour-of-week or month."
-    ),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(help="Column of the rows' times, which are public: 2011-01-31 or with an hour."),
-]
-Event = Annotated[
-    str | None,
-    typer.Option(help="Column of event ids; an id that comes again gets its old answer."),
-]
-Ledger = Annotated[
-    str | None,
-    typer.Option(
-        help="File that keeps every answer: a retry draws nothing anew, and streams go on over "
-        "many files and days. LEDGER.head and LEDGER.key lie beside it."
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume", help="The same input once more, after an interrupted run; it is compared."
-    ),
-]
-Append = Annotated[
-    bool,
-    typer.Option("--append", help="New data from a source of the same name; streams go on."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
+    )
+    time: str | None = option(
+        "Column of the rows' times, which are public: 2011-01-31 or with an hour."
+    )
+
+
+class Secret(Options):
+    """A key for coins that are the same again."""
+
+    key_file: str | None = option("Secret for coins that are the same again for the same values.")
+    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+
+    def coins(self, seed: int | None, public: list[str | None]) -> Randomness | None:
+        """Coins from a secret or a seed; None, which means secure ones, if neither is given.
+
+        Args:
+            seed: For a simulation.
+            public: The other files of the command: none of them is a secret.
+        """
+        from sfumato.core.errors import InvalidParameter
+        from sfumato.core.randomness import keyed, seeded
+        from sfumato.store.keys import read_key
+
+        if self.key_file is not None and seed is not None:
+            raise InvalidParameter("--seed", seed, "not come with --key-file")
+        if self.shared_key and self.key_file is None:
+            raise InvalidParameter("--shared-key", True, "come with --key-file")
+        if self.key_file is None:
+            return None if seed is None else seeded(seed)
+        try:
+            return keyed(read_key(self.key_file, public=public, shared=self.shared_key))
+        except InvalidParameter as problem:
+            rule = problem.rule.replace("be declared shared", "come with --shared-key")
+            raise InvalidParameter("--key-file", problem.value, rule) from None
+
+
+class StreamSecret(Secret):
+    """A key for coins of streams."""
+
+    key_file: str | None = option(
+        "Secret for coins that depend on plan, stream and sequence alone."
+    )
+
+
+class Repetition(Options):
+    """What a source holds that was answered before."""
+
+    resume: bool = flag(
+        "--resume", "The same input once more, after an interrupted run; it is compared."
+    )
+    append: bool = flag("--append", "New data from a source of the same name; streams go on.")
+
+    def checked(self, ledger: str | None) -> Again:
+        """Which of the two, if they go together with each other and with the ledger."""
+        from sfumato.core.errors import InvalidParameter
+        from sfumato.store.protocol import Again
+
+        if self.resume and self.append:
+            raise InvalidParameter("--append", self.append, "not come with --resume")
+        if self.resume and (ledger is None or not Path(ledger).is_file()):
+            raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
+        return Again.RESUME if self.resume else Again.APPEND if self.append else Again.REFUSE
+
+
+def purpose_of(seed: int | None) -> Purpose:
+    """A release, unless its coins can be guessed."""
+    from sfumato.core.purpose import Purpose
+
+    return Purpose.RELEASE if seed is None else Purpose.SIMULATION
+
+
+def warn_of_seed(seed: int | None) -> None:
+    """Say that a seed was given."""
+    if seed is not None:
+        say("warning: --seed makes guessable coins; treat the output as a simulation")
 
 
 def load_model(path: str) -> StreamModel:
@@ -141,31 +274,3 @@ def load_model(path: str) -> StreamModel:
     if not isinstance(model, StreamModel):
         raise InvalidParameter("--model", path, "hold a chain; fit one with `sfumato fit`")
     return model
-
-
-def coins(
-    key_file: str | None, seed: int | None, public: list[str | None], *, shared: bool
-) -> Randomness | None:
-    """Coins from a secret or a seed; None, which means secure ones, if neither is given.
-
-    Args:
-        key_file: Where the secret is.
-        seed: For a simulation.
-        public: The other files of the command: none of them is a secret.
-        shared: Whether others may be able to read the key.
-    """
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.core.randomness import keyed, seeded
-    from sfumato.store.keys import read_key
-
-    if key_file is not None and seed is not None:
-        raise InvalidParameter("--seed", seed, "not come with --key-file")
-    if shared and key_file is None:
-        raise InvalidParameter("--shared-key", True, "come with --key-file")
-    if key_file is None:
-        return None if seed is None else seeded(seed)
-    try:
-        return keyed(read_key(key_file, public=public, shared=shared))
-    except InvalidParameter as problem:
-        rule = problem.rule.replace("be declared shared", "come with --shared-key")
-        raise InvalidParameter("--key-file", problem.value, rule) from None

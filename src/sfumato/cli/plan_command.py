@@ -2,67 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import option
+from sfumato.cli.table_output import check_suffix
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
-    from sfumato.stream.forecast import CurvePoint, PlanReport
+    from sfumato.stream.forecast import PlanReport
     from sfumato.stream.release_spec import ReleaseSpec
 
 _LENGTH, _STREAMS, _FEW = 50, 12, 4
-_PICTURES = (".png", ".pdf", ".svg")
 
 
-def plan(
-    model: options.Model,
-    loss: options.Loss = None,
-    epsilon: options.Epsilon = None,
-    budget: options.Budget = None,
-    horizon: options.Horizon = None,
-    window: options.Window = None,
-    ldp: options.Ldp = None,
-    length: Annotated[
-        int | None,
-        typer.Option(
-            "--length",
-            "--steps",
-            help="Values of a stream, as yours have; the horizon, or 50.",
-            show_default=False,
-        ),
-    ] = None,
-    streams: Annotated[
-        int | None,
-        typer.Option(
-            help="Streams to try; 12, fewer for large alphabets. More narrow the intervals.",
-            show_default=False,
-        ),
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            help="Try the streams of this table instead of drawing them from the model; best one "
-            "that the model was not fitted to."
-        ),
-    ] = None,
-    batch: Annotated[
-        str | None,
-        typer.Option(help="Compare batches of these lengths instead, as 1,2,3,5,10."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulation.")] = 1,
-    plot: Annotated[
-        str | None, typer.Option(help="Also draw loss against budget into this PNG, PDF or SVG.")
-    ] = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _PlanOptions(options.Options):
+    model: str = options.MODEL
+    loss: str | None = options.LOSS
+    allowed: options.Budget
+    length: int | None = option(
+        "Values of a stream, as yours have; the horizon, or 50.", "--length", "--steps"
+    )
+    streams: int | None = option(
+        "Streams to try; 12, fewer for large alphabets. More narrow the intervals."
+    )
+    history: str | None = option(
+        "Try the streams of this table instead of drawing them from the model; best one that the "
+        "model was not fitted to."
+    )
+    batch: str | None = option("Compare batches of these lengths instead, as 1,2,3,5,10.")
+    seed: int = option("Of the simulation.", default=1)
+    plot: str | None = option("Also draw loss against budget into this PNG, PDF or SVG.")
+    shown: options.Shown
+
+
+def plan(given: _PlanOptions) -> None:
     """Compare ways to release before releasing: expected loss, both leakages, and the rivals.
 
     Streams are drawn from the model, or read from --history, and released in a simulation, all
@@ -85,46 +63,43 @@ def plan(
       sfumato plan --model city.model --epsilon 0.5 --batch 1,2,3,5,10
     """
     from sfumato.core.errors import InvalidParameter
+    from sfumato.plots.figures import loss_curve
     from sfumato.stream.forecast import curve, forecast
     from sfumato.stream.history_paths import read_paths
     from sfumato.stream.release_spec import ReleaseSpec, unit_of
     from sfumato.tables.readers import Table
 
-    if plot and Path(plot).suffix.lower() not in _PICTURES:
-        raise InvalidParameter("--plot", plot, f"end in {', '.join(_PICTURES)}")
-    read = options.load_model(model)
-    spec = ReleaseSpec(
-        epsilon=epsilon, budget=budget, horizon=horizon, window=window, ldp=ldp, loss=loss
-    )
-    each = length or horizon or _LENGTH
-    many = streams or _streams(len(read.alphabet))
-    if batch is not None:
-        if history is not None:
-            raise InvalidParameter("--history", history, "not come with --batch")
-        widths = _Widths(batch, each, streams or _FEW, seed)
-        _compare_widths(spec, read, widths, plot, as_json, quiet)
+    check_suffix(given.plot)
+    read = options.load_model(given.model)
+    spec = ReleaseSpec(**vars(given.allowed), loss=given.loss)
+    each = given.length or given.allowed.horizon or _LENGTH
+    if given.batch is not None:
+        if given.history is not None:
+            raise InvalidParameter("--history", given.history, "not come with --batch")
+        _compare_widths(spec, read, given, each)
         return
-    rule = spec.instant(read)
+    rule, many = spec.instant(read), given.streams or _streams(len(read.alphabet))
     paths = None
-    if history is not None:
-        paths = read_paths(Table.at(history), read, streams=many, length=length)
+    if given.history is not None:
+        paths = read_paths(Table.at(given.history), read, streams=many, length=given.length)
     values = each * many if paths is None else sum(map(len, paths))
-    with progress("simulating", 3 * values, quiet or as_json) as show:
-        report = forecast(rule, length=each, streams=many, seed=seed, paths=paths, progress=show)
+    trial = {"length": each, "seed": given.seed}
+    with progress("simulating", 3 * values, given.shown.no_progress) as show:
+        report = forecast(rule, **trial, streams=many, paths=paths, progress=show)
     points = []
-    if plot or as_json:
+    if given.plot or given.shown.as_json:
         few = min(many, _FEW)
-        with progress("drawing the curve", 15 * few * each, quiet or as_json) as show:
-            points = curve(rule, length=each, streams=few, seed=seed, progress=show)
+        with progress("drawing the curve", 15 * few * each, given.shown.no_progress) as show:
+            points = curve(rule, **trial, streams=few, progress=show)
     name = loss_name(spec, read)
     unit = unit_of(spec.loss_for(read), read)
-    if plot:
-        _draw(points, name, plot)
-    if as_json:
+    if given.plot:
+        loss_curve(points, name, given.plot)
+    if given.shown.as_json:
         document = asdict(report) | {"loss": name, "unit": unit}
         print_json({**document, "curve": [asdict(p) for p in points]})
         return
-    where = f"of {history}" if history else "drawn from the model"
+    where = f"of {given.history}" if given.history else "drawn from the model"
     table(
         f"{name} loss{f' ({unit})' if unit else ''} and leakage per value over {report.streams} "
         f"streams of {report.length:g} values {where}",
@@ -145,11 +120,11 @@ def plan(
     )
     for line in _in_words(report, unit):
         print_line(line)
-    if not quiet:
+    if not given.shown.quiet:
         for remark in report.remarks:
             say(f"warning: {remark}")
-    if plot:
-        say(f"{plot}: loss against budget")
+    if given.plot:
+        say(f"{given.plot}: loss against budget")
 
 
 def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:
@@ -179,51 +154,37 @@ def _in_words(report: PlanReport, unit: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Widths:
-    """Which lengths of batches are compared, and on what."""
-
-    words: str
-    length: int
-    streams: int
-    seed: int
-
-
 def _compare_widths(
-    spec: ReleaseSpec,
-    model: StreamModel,
-    asked: _Widths,
-    plot: str | None,
-    as_json: bool,
-    quiet: bool,
+    spec: ReleaseSpec, model: StreamModel, given: _PlanOptions, length: int
 ) -> None:
     import msgspec
 
     from sfumato.core.errors import InvalidParameter
+    from sfumato.plots.figures import loss_of_widths
     from sfumato.stream.batch_widths import forecast_widths, silent_loss
     from sfumato.stream.lifetime import one_value_bound
     from sfumato.stream.remarks import odds
 
-    words = asked.words.split(",")
+    words = str(given.batch).split(",")
     if not all(word.strip().isdecimal() and word.isascii() for word in words):
-        raise InvalidParameter("--batch", asked.words, "be whole numbers, as 1,2,3,5,10")
+        raise InvalidParameter("--batch", given.batch, "be whole numbers, as 1,2,3,5,10")
     widths = [int(word) for word in words]
     rule = msgspec.structs.replace(spec, batch=max(widths)).batched(model)
-    size = {"steps": asked.length, "streams": asked.streams, "seed": asked.seed}
-    values = asked.length * asked.streams
-    with progress("simulating", values * len(widths), quiet or as_json) as show:
-        rows = forecast_widths(rule, widths, **size, progress=show)
+    streams = given.streams or _FEW
+    values = length * streams
+    with progress("simulating", values * len(widths), given.shown.no_progress) as show:
+        rows = forecast_widths(
+            rule, widths, steps=length, streams=streams, seed=given.seed, progress=show
+        )
     name = loss_name(spec, model)
-    if plot:
-        from sfumato.plots.figures import loss_of_widths
-
-        loss_of_widths(rows, name, plot)
+    if given.plot:
+        loss_of_widths(rows, name, given.plot)
     single, budget = model.single_values, rule.budget
-    bounds = [one_value_bound(single, budget, asked.length, width) for width in widths]
+    bounds = [one_value_bound(single, budget, length, width) for width in widths]
     bound = max(bounds, key=lambda one: one.sip.epsilon)
-    total = one_value_bound(None, budget, asked.length).sip.epsilon
-    silent = silent_loss(rule, asked.length)
-    if as_json:
+    total = one_value_bound(None, budget, length).sip.epsilon
+    silent = silent_loss(rule, length)
+    if given.shown.as_json:
         document = {"total": total, "one_value": bound.sip.epsilon, "silent_loss": silent}
         print_json({"batches": [asdict(row) for row in rows], **document})
         return
@@ -249,7 +210,7 @@ def _compare_widths(
     if silent is not None:
         print_line(f"a constant would lose {silent:.4g}")
     print_line(
-        f"a whole stream of {asked.length} values may leak SIP({shown_up(total)}): the odds of "
+        f"a whole stream of {length} values may leak SIP({shown_up(total)}): the odds of "
         f"what is true may change by {odds(total)}"
     )
     print_line(
@@ -257,13 +218,7 @@ def _compare_widths(
         f"({bound.rule})"
     )
     best = min(rows, key=lambda row: row.loss)
-    if not quiet and silent is not None and best.loss >= silent:
+    if not given.shown.quiet and silent is not None and best.loss >= silent:
         say("warning: NO BETTER THAN SILENCE: no length of batch loses less than a constant")
-    if plot:
-        say(f"{plot}: loss against the length of batches")
-
-
-def _draw(points: list[CurvePoint], loss: str, path: str) -> None:
-    from sfumato.plots.figures import loss_curve
-
-    loss_curve(points, loss, path)
+    if given.plot:
+        say(f"{given.plot}: loss against the length of batches")

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from sfumato.cli import options
 from sfumato.cli.console import hold, print_json, progress, say
+from sfumato.cli.options import option
 
 
-def compile_policy(
-    model: options.Model,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="The policy; beside the model if not given."),
-    ] = None,
-    epsilon: options.Epsilon = None,
-    budget: options.Budget = None,
-    horizon: options.Horizon = None,
-    window: options.Window = None,
-    ldp: options.Ldp = None,
-    loss: options.Loss = None,
-    method: options.Method = "optimal",
-    batch: Annotated[
-        int | None, typer.Option(help="For `release --batch`: values that leave together.")
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Simulated steps; more of them cover more beliefs.")
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="Part of the loss that is not worth another channel.")
-    ] = 0.005,
-    max_channels: Annotated[int, typer.Option(help="Keep no more channels than this.")] = 2_000,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _CompileOptions(options.Options):
+    model: str = options.MODEL
+    output: str | None = option("The policy; beside the model if not given.", "--output", "-o")
+    allowed: options.Budget
+    loss: str | None = options.LOSS
+    method: str = options.METHOD
+    batch: int | None = option("For `release --batch`: values that leave together.")
+    steps: int | None = option("Simulated steps; more of them cover more beliefs.")
+    tolerance: float = option("Part of the loss that is not worth another channel.", default=0.005)
+    max_channels: int = option("Keep no more channels than this.", default=2_000)
+    shown: options.Shown
+
+
+def compile_policy(given: _CompileOptions) -> None:
     """Compile a policy, so that a release takes microseconds a value.
 
     Streams are simulated, channels are kept for the beliefs that occur, and a second simulation
@@ -58,35 +43,26 @@ def compile_policy(
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.readers import same_file
 
-    read = options.load_model(model)
-    target = output or str(beside_model(model))
-    if same_file(model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
+    read = options.load_model(given.model)
+    target = given.output or str(beside_model(given.model))
+    if same_file(given.model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
         raise InvalidParameter("--output", target, "be a new file in a folder that exists")
     hold(target)
-    spec = ReleaseSpec(
-        epsilon=epsilon,
-        budget=budget,
-        horizon=horizon,
-        window=window,
-        ldp=ldp,
-        loss=loss,
-        batch=batch,
-        method=method,
-    )
-    with progress("compiling, in percent", 100, quiet or as_json) as show:
+    spec = options.spec_from(ReleaseSpec, given, model=None)
+    with progress("compiling, in percent", 100, given.shown.no_progress) as show:
         policy = compile_for(
             read,
             spec,
-            tolerance=tolerance,
-            max_channels=max_channels,
-            steps=steps,
+            tolerance=given.tolerance,
+            max_channels=given.max_channels,
+            steps=given.steps,
             progress=lambda done, whole: show(100 * done // whole),
         )
     save(policy, target)
-    if as_json:
+    if given.shown.as_json:
         facts = {"channels": policy.channels, "bytes": policy.memory, **asdict(policy.report)}
         print_json({"output": target, "epsilon": policy.epsilon, "ldp": policy.ldp, **facts})
-    elif not quiet:
+    elif not given.shown.quiet:
         report = policy.report
         say(
             f"{target}: {policy.channels:,} channels, {policy.memory / 1e6:.1f} MB; loses at most "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import argument, flag, option, required
 from sfumato.cli.table_output import (
     check_files,
     named_options,
@@ -24,77 +23,46 @@ if TYPE_CHECKING:
     from sfumato.column.column_rivals import Rival
 
 
-def privatize(
-    source: Annotated[str, typer.Argument(metavar="TABLE", help="One row per person.")],
-    column: Annotated[str, typer.Option("--column", "-c", help="The column to release.")],
-    epsilon: Annotated[float, typer.Option(help="Leakage allowed under the prior.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="The released column; - for stdout.")
-    ],
-    delta: Annotated[
-        float, typer.Option(help="Probability with which it may be more; for numbers.")
-    ] = 0.0,
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="What the adversary knows: estimate, mixture, features:COL,COL or a file."
-        ),
-    ] = "estimate",
-    mechanism: Annotated[str, typer.Option(help="How to release; see below.")] = "optimal",
-    history: Annotated[
-        str | None, typer.Option(help="Public records to learn the prior from.")
-    ] = None,
-    kind: Annotated[
-        str | None, typer.Option("--as", help="Read the column as symbols or as numbers.")
-    ] = None,
-    values: Annotated[
-        str | None, typer.Option(help="All possible symbols: a,b,c; those that occur if not given.")
-    ] = None,
-    interval: Annotated[
-        str | None, typer.Option("--range", help="LOW:HIGH; numbers outside are clamped to it.")
-    ] = None,
-    points: Annotated[int, typer.Option(help="Points that stand for the numbers.")] = 200,
-    radius: Annotated[
-        float | None, typer.Option(help="The prior is known up to this total variation only.")
-    ] = None,
-    ratio: Annotated[
-        float | None, typer.Option(help="The prior is known up to this factor only.")
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(help="What a wrong symbol costs: hamming, absolute, squared or a CSV file."),
-    ] = None,
-    ldp: Annotated[
-        float | None, typer.Option(help="Cap on the leakage whatever the prior; optimal only.")
-    ] = None,
-    missing: options.Missing = "refuse",
-    keep: Annotated[
-        str | None, typer.Option(help="Columns that leave as they are: id,school.")
-    ] = None,
-    independent: options.Independent = None,
-    order: Annotated[
-        str,
-        typer.Option(
-            help="How rows leave: checked (as they came, refused if that order tells of the "
-            "column), kept (you declare that it tells nothing) or shuffled."
-        ),
-    ] = "checked",
-    key_file: options.KeyFile = None,
-    shared_key: options.SharedKey = False,
-    identity: Annotated[
-        str | None, typer.Option("--id", help="Column that names the rows, with --key-file.")
-    ] = None,
-    seed: options.Seed = None,
-    plot: Annotated[
-        str | None, typer.Option(help="Picture of the prior and of what was released (PNG, SVG).")
-    ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Also what other mechanisms would lose.")
-    ] = False,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _PrivatizeOptions(options.Options):
+    source: str = argument("One row per person.", "TABLE")
+    column: str = required("The column to release.", "--column", "-c")
+    epsilon: float = required("Leakage allowed under the prior.")
+    output: str = required("The released column; - for stdout.", "--output", "-o")
+    delta: float = option("Probability with which it may be more; for numbers.", default=0.0)
+    prior: str = option(
+        "What the adversary knows: estimate, mixture, features:COL,COL or a file.",
+        default="estimate",
+    )
+    mechanism: str = option("How to release; see below.", default="optimal")
+    history: str | None = option("Public records to learn the prior from.")
+    kind: str | None = option("Read the column as symbols or as numbers.", "--as")
+    values: str | None = option("All possible symbols: a,b,c; those that occur if not given.")
+    interval: str | None = option("LOW:HIGH; numbers outside are clamped to it.", "--range")
+    points: int = option("Points that stand for the numbers.", default=200)
+    radius: float | None = option("The prior is known up to this total variation only.")
+    ratio: float | None = option("The prior is known up to this factor only.")
+    loss: str | None = option(
+        "What a wrong symbol costs: hamming, absolute, squared or a CSV file."
+    )
+    ldp: float | None = option("Cap on the leakage whatever the prior; optimal only.")
+    missing: str = options.MISSING
+    keep: str | None = option("Columns that leave as they are: id,school.")
+    independent: str | None = options.INDEPENDENT
+    order: str = option(
+        "How rows leave: checked (as they came, refused if that order tells of the column), kept "
+        "(you declare that it tells nothing) or shuffled.",
+        default="checked",
+    )
+    secret: options.Secret
+    identity: str | None = options.ROW_NAMES
+    seed: int | None = options.SEED
+    plot: str | None = option("Picture of the prior and of what was released (PNG, SVG).")
+    compare: bool = flag("--compare", "Also what other mechanisms would lose.")
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def privatize(given: _PrivatizeOptions) -> None:
     """Release one column of a table once, with a certificate.
 
     Every value leaves through a mechanism whose exact leakage is computed from the integers that
@@ -152,57 +120,46 @@ def privatize(
     from sfumato.column.column_rivals import rivals
     from sfumato.column.column_spec import ColumnSpec
     from sfumato.column.privatize import privatize as release_column
-    from sfumato.core.purpose import Purpose
     from sfumato.tables.columns import read_columns
     from sfumato.tables.readers import Table, same_file
 
-    sink = Table.at(output)
-    check_files(output, plot, [source, history, prior, key_file, loss], keyed=key_file is not None)
-    others = [source, history, prior, loss, output]
+    source, output, history = given.source, given.output, given.history
+    sink, keyed = Table.at(output), given.secret.key_file is not None
+    inputs = [source, history, given.prior, given.secret.key_file, given.loss]
+    check_files(output, given.plot, inputs, keyed=keyed)
     files = {"frame": source, "history": history or source}
     with named_options(files, _OPTIONS):
-        spec = ColumnSpec(
-            column,
-            epsilon=epsilon,
-            delta=delta,
-            prior=prior,
-            mechanism=mechanism,
-            loss=loss,
-            ldp=ldp,
-            kind=kind,
-            values=None if values is None else split_names(values),
-            interval=None if interval is None else read_interval(interval),
-            points=points,
-            radius=radius,
-            ratio=ratio,
-            missing=missing,
-            keep=split_names(keep),
-            independent=split_names(independent),
-            order=order,
-            identity=identity,
-            randomness=options.coins(key_file, seed, others, shared=shared_key),
-            purpose=Purpose.RELEASE if seed is None else Purpose.SIMULATION,
+        public = [source, history, given.prior, given.loss, output]
+        spec = options.spec_from(
+            ColumnSpec,
+            given,
+            values=None if given.values is None else split_names(given.values),
+            interval=None if given.interval is None else read_interval(given.interval),
+            keep=split_names(given.keep),
+            independent=split_names(given.independent),
+            randomness=given.secret.coins(given.seed, public),
+            purpose=options.purpose_of(given.seed),
         )
-    read = Table.at(source, separator=separator)
-    with progress("reading", read.count(), quiet or as_json) as show:
+    read = Table.at(source, separator=given.separator)
+    with progress("reading", read.count(), given.shown.no_progress) as show:
         rows = read_columns(read, spec.released_columns, show)
-    past = None if history is None else Table.at(history, separator=separator)
+    past = None if history is None else Table.at(history, separator=given.separator)
     records: Any = None if past is None else read_columns(past, spec.learnt_columns)
     if history is not None and same_file(source, history):
         records = rows
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
-    with named_options(files, _OPTIONS), progress("designing", None, quiet or as_json) as show:
+    options.warn_of_seed(given.seed)
+    designing = progress("designing", None, given.shown.no_progress)
+    with named_options(files, _OPTIONS), designing as show:
         done = release_column(rows, spec, history=records, progress=show)
-    found = rivals(spec, done.knowledge) if compare else ()
+    others = rivals(spec, done.knowledge) if given.compare else ()
     document = _document(done.certificate)
-    pictures = {} if plot is None else {plot: partial(_draw, done)}
-    write_released(sink, done.frame, document, pictures, keyed=key_file is not None)
-    if as_json and not sink.is_standard:
-        beside = {} if not compare else {"rivals": [asdict(rival) for rival in found]}
+    pictures = {} if given.plot is None else {given.plot: partial(_draw, done)}
+    write_released(sink, done.frame, document, pictures, keyed=keyed)
+    if given.shown.as_json and not sink.is_standard:
+        beside = {} if not given.compare else {"rivals": [asdict(rival) for rival in others]}
         print_json({"output": output, **document, **beside, "operator": _for_operator(done)})
-    elif not quiet:
-        _tell(done, found, to_error=sink.is_standard)
+    elif not given.shown.quiet:
+        _tell(done, others, to_error=sink.is_standard)
 
 
 _OPTIONS = {

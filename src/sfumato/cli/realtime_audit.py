@@ -14,6 +14,7 @@ from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
 
 if TYPE_CHECKING:
+    from sfumato.cli.audit_command import AuditOptions
     from sfumato.series.series_audit import SeriesAudit
 
 
@@ -28,17 +29,11 @@ def is_series(files: list[str], ledger: str | None) -> bool:
     return len(files) == 1 and _job(_certificate(files[0])) == JOB
 
 
-def audit_realtime(
-    files: list[str],
-    ledger: str | None,
-    separator: str | None,
-    *,
-    simulation: bool,
-    as_json: bool,
-) -> None:
+def audit_realtime(given: AuditOptions) -> None:
     """Check one output of `realtime`, its certificate and its ledger; exit code 1 if it fails."""
     from sfumato.series.series_audit import audit_series
 
+    files, ledger = given.released or [], given.ledger
     if len(files) > 1:
         raise InvalidParameter("OUTPUT", len(files), "be one file of `realtime`, or none")
     certificate = _certificate(files[0]) if files else None
@@ -46,9 +41,9 @@ def audit_realtime(
         raise InvalidParameter("OUTPUT", files[0], "have its certificate beside it")
     values = None
     if files and certificate is not None:
-        values = _values(files[0], separator, str(certificate.get("column")))
-    report = audit_series(certificate, values, ledger, simulation=simulation)
-    if as_json:
+        values = _values(files[0], given.separator, str(certificate.get("column")))
+    report = audit_series(certificate, values, ledger, simulation=given.simulation)
+    if given.shown.as_json:
         print_json({"passed": report.passed, **asdict(report)})
     else:
         _show(report)

@@ -3,86 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import INTERRUPTED, print_json, progress, say
+from sfumato.cli.options import option
 
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
 
 
-def release(
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="The true values; - for stdin.")],
-    model: options.Model,
-    output: Annotated[str, typer.Option("--output", "-o", help="Private values; - for stdout.")],
-    epsilon: options.Epsilon = None,
-    budget: options.Budget = None,
-    horizon: options.Horizon = None,
-    window: options.Window = None,
-    ldp: options.Ldp = None,
-    loss: options.Loss = None,
-    method: options.Method = "optimal",
-    policy: options.Policy = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Release so many values of a stream together: later, but nearer."),
-    ] = None,
-    wait: Annotated[
-        float | None,
-        typer.Option(help="Release a batch this many seconds after its first value at the latest."),
-    ] = None,
-    stream: Annotated[str | None, typer.Option(help="Column of streams; as at `fit`.")] = None,
-    value: Annotated[
-        str | None, typer.Option(help="Column of values (x,y for a grid); as at `fit`.")
-    ] = None,
-    event: options.Event = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of times (numbers, or 2024-05-01T08:00): without --event, stream and time "
-            "tell events apart; rows of a stream must not go back in time."
-        ),
-    ] = None,
-    late: Annotated[
-        str,
-        typer.Option(help="A row goes back in time: refuse, or accept (released as it comes)."),
-    ] = "refuse",
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that leave as they are, as text: the time column, and those that "
-            "--independent names. Whoever receives them knows them, so they must not tell of "
-            "the values: when, but never what."
-        ),
-    ] = None,
-    independent: options.Independent = None,
-    missing: options.Missing = "refuse",
-    source_name: Annotated[
-        str | None, typer.Option("--source", help="Name of the source in the ledger [file name].")
-    ] = None,
-    ledger: options.Ledger = None,
-    resume: options.Resume = False,
-    append: options.Append = False,
-    when_exhausted: Annotated[
-        str, typer.Option(help="Budget gone: refuse, suppress or repeat the last release.")
-    ] = "refuse",
-    when_unknown: Annotated[
-        str, typer.Option(help="Unknown value: refuse, suppress, repeat or substitute.")
-    ] = "refuse",
-    format: Annotated[
-        str | None, typer.Option(help="Format of stdin and stdout: csv (default) or jsonl.")
-    ] = None,
-    key_file: options.StreamKeyFile = None,
-    shared_key: options.SharedKey = False,
-    seed: options.Seed = None,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _ReleaseOptions(options.Options):
+    source: str = options.LIVE_INPUT
+    model: str = options.MODEL
+    output: str = options.PRIVATE_OUTPUT
+    allowed: options.Budget
+    loss: str | None = options.LOSS
+    method: str = options.METHOD
+    policy: str | None = option(
+        "Channels that `sfumato compile` made for this model, loss and budget."
+    )
+    batch: int | None = option("Release so many values of a stream together: later, but nearer.")
+    wait: float | None = option(
+        "Release a batch this many seconds after its first value at the latest."
+    )
+    stream: str | None = options.STREAM_AS_FITTED
+    value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
+    event: str | None = options.EVENT
+    time: str | None = option(
+        "Column of times (numbers, or 2024-05-01T08:00): without --event, stream and time tell "
+        "events apart; rows of a stream must not go back in time."
+    )
+    late: str = option(
+        "A row goes back in time: refuse, or accept (released as it comes).", default="refuse"
+    )
+    keep: str | None = option(
+        "Columns that leave as they are, as text: the time column, and those that --independent "
+        "names. Whoever receives them knows them, so they must not tell of the values: when, but "
+        "never what."
+    )
+    independent: str | None = options.INDEPENDENT
+    missing: str = options.MISSING
+    source_name: str | None = option("Name of the source in the ledger [file name].", "--source")
+    ledger: str | None = options.LEDGER
+    repetition: options.Repetition
+    when_exhausted: str = option(
+        "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
+    )
+    when_unknown: str = option(
+        "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
+    )
+    format: str | None = option("Format of stdin and stdout: csv (default) or jsonl.")
+    secret: options.StreamSecret
+    seed: int | None = options.SEED
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def release(given: _ReleaseOptions) -> None:
     """Release a table value by value, or in batches; each output row carries its exact leakage.
 
     Output columns: stream, sequence, released, outcome, sip, ldp: never the true value. The rules
@@ -112,7 +92,6 @@ def release(
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.core.guarantees import LDP, SIP
-    from sfumato.store.protocol import Again
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.policy_files import load_policy
     from sfumato.stream.release_run import release_table
@@ -121,72 +100,57 @@ def release(
     from sfumato.tables.cells import Late, Missing
     from sfumato.tables.readers import Table, same_file
 
-    read = _renamed(options.load_model(model), stream, value)
-    kept = None if policy is None else load_policy(policy)
-    spec = ReleaseSpec(
-        epsilon=epsilon,
-        budget=budget,
-        horizon=horizon,
-        window=window,
-        ldp=ldp,
-        loss=loss,
-        batch=batch,
-        method=method,
-        when_exhausted=when_exhausted,
-        when_unknown=when_unknown,
-        missing=choice("missing", Missing, missing),
-        late=choice("late", Late, late),
-        keep=_names(keep),
-        independent=_names(independent),
-        purpose="release" if seed is None else "simulation",
-        policy=None if kept is None else kept.fingerprint,
+    source, output, ledger = given.source, given.output, given.ledger
+    read = _renamed(options.load_model(given.model), given.stream, given.value)
+    policy = None if given.policy is None else load_policy(given.policy)
+    spec = options.spec_from(
+        ReleaseSpec,
+        given,
+        missing=choice("missing", Missing, given.missing),
+        late=choice("late", Late, given.late),
+        keep=_names(given.keep),
+        independent=_names(given.independent),
+        purpose=options.purpose_of(given.seed).value,
+        policy=None if policy is None else policy.fingerprint,
+        model=None,
     )
-    rule = spec.plan(read, kept)
-    if wait is not None and spec.width(read) is None:
-        raise InvalidParameter("--wait", wait, "come with --batch")
-    for name, file in (("--model", model), ("--policy", policy)):
+    rule = spec.plan(read, policy)
+    if given.wait is not None and spec.width(read) is None:
+        raise InvalidParameter("--wait", given.wait, "come with --batch")
+    for name, file in (("--model", given.model), ("--policy", given.policy)):
         written = (output, str(beside(output)), ledger or output)
         if file is not None and any(same_file(file, other) for other in written):
             raise InvalidParameter(name, file, "be a file of its own")
-    reading = Reading(
-        event, time, spec.keep, spec.independent, Missing(spec.missing), Late(spec.late)
-    )
-    if resume and append:
-        raise InvalidParameter("--append", append, "not come with --resume")
-    if resume and (ledger is None or not Path(ledger).is_file()):
-        raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
-    if format not in (None, "csv", "jsonl"):
-        raise InvalidParameter("--format", format, "be csv or jsonl")
-    table = Table.at(source, format if source == "-" else None, separator)
-    sink = Table.at(output, format if output == "-" else None)
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
-    with progress("releasing", table.count(), quiet or as_json) as show:
+    columns = (given.event, given.time, spec.keep, spec.independent)
+    reading = Reading(*columns, Missing(spec.missing), Late(spec.late))
+    again = given.repetition.checked(ledger)
+    if given.format not in (None, "csv", "jsonl"):
+        raise InvalidParameter("--format", given.format, "be csv or jsonl")
+    table = Table.at(source, given.format if source == "-" else None, given.separator)
+    sink = Table.at(output, given.format if output == "-" else None)
+    options.warn_of_seed(given.seed)
+    public = [source, given.model, given.policy, given.loss, ledger, output, str(beside(output))]
+    with progress("releasing", table.count(), given.shown.no_progress) as show:
         report = release_table(
             table,
             sink,
             read,
             rule,
             document=document(spec, read),
-            wait=wait,
+            wait=given.wait,
             ledger=ledger,
             reading=reading,
-            again=Again.RESUME if resume else Again.APPEND if append else Again.REFUSE,
-            source_name=source_name,
-            randomness=options.coins(
-                key_file,
-                seed,
-                [source, model, policy, loss, ledger, output, str(beside(output))],
-                shared=shared_key,
-            ),
+            again=again,
+            source_name=given.source_name,
+            randomness=given.secret.coins(given.seed, public),
             progress=show,
-            remark=None if quiet else say,
+            remark=None if given.shown.quiet else say,
         )
-    if not quiet and (much := large_total(report.largest_sip)) is not None:
+    if not given.shown.quiet and (much := large_total(report.largest_sip)) is not None:
         say(much)
-    if as_json and not sink.is_standard:
+    if given.shown.as_json and not sink.is_standard:
         print_json({"output": output, **asdict(report)})
-    elif not quiet:
+    elif not given.shown.quiet:
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
             f"{_gone(report.missing, spec.missing)}"
@@ -196,8 +160,14 @@ def release(
         )
     if report.interrupted:
         held = f", {report.waiting:,} rows waited for their batch" if report.waiting else ""
-        say(f"sfumato: interrupted; what was answered is complete{held}" + _hint(ledger))
-        raise typer.Exit(INTERRUPTED)
+        end_interrupted(ledger, held)
+
+
+def end_interrupted(ledger: str | None, held: str = "") -> NoReturn:
+    """Say what became of a run that was interrupted, and how to go on; end with its code."""
+    hint = "; add --resume to go on" if ledger else " (use --ledger to be able to go on)"
+    say(f"sfumato: interrupted; what was answered is complete{held}{hint}")
+    raise typer.Exit(INTERRUPTED)
 
 
 def _names(columns: str | None) -> tuple[str, ...]:
@@ -212,10 +182,6 @@ def _gone(count: int, missing: str) -> str:
 
 def _beyond(clipped: int) -> str:
     return f"{clipped:,} values beyond the range were clipped to it; " if clipped else ""
-
-
-def _hint(ledger: str | None) -> str:
-    return "; add --resume to go on" if ledger else " (use --ledger to be able to go on)"
 
 
 def _renamed(model: StreamModel, stream: str | None, value: str | None) -> StreamModel:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,22 +16,18 @@ if TYPE_CHECKING:
     from sfumato.studies.catalogue import Findings
 
 
-def study(
-    name: Annotated[
-        str, typer.Argument(help="Which; see below.", metavar="NAME", show_default=False)
-    ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Folder for the numbers and the figure.")
-    ] = "sfumato-study",
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", help="A table of real people instead of made-up ones.", metavar="FILE"
-        ),
-    ] = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _StudyOptions(options.Options):
+    name: str = argument("Which; see below.", "NAME")
+    output: str = option(
+        "Folder for the numbers and the figure.", "--output", "-o", default="sfumato-study"
+    )
+    data: str | None = typer.Option(
+        None, help="A table of real people instead of made-up ones.", metavar="FILE"
+    )
+    shown: options.Shown
+
+
+def study(given: _StudyOptions) -> None:
     """Compute an experiment of the papers again: numbers, figure, and what is really leaked.
 
     Writes NAME.csv, NAME.json and pictures, NAME.png, into a folder. Every leakage is that of the
@@ -59,21 +56,22 @@ def study(
     from sfumato.core.errors import InvalidParameter
     from sfumato.studies.catalogue import FROM_TABLE, STUDIES
 
+    name, data = given.name, given.data
     if name not in STUDIES:
         raise InvalidParameter("NAME", name, f"be one of {', '.join(STUDIES)}")
     if data is not None and name not in FROM_TABLE:
         raise InvalidParameter("--data", data, f"come with {', '.join(FROM_TABLE)}")
     chosen = STUDIES[name]() if data is None else FROM_TABLE[name](data)
-    home = Path(output)
+    home = Path(given.output)
     home.mkdir(parents=True, exist_ok=True)
-    with progress(name, chosen.steps, quiet or as_json) as show:
+    with progress(name, chosen.steps, given.shown.no_progress) as show:
         findings = chosen.run(show)
     files = _write(findings, name, home)
-    if as_json:
+    if given.shown.as_json:
         print_json(_document(name, findings) | {"files": files})
         return
     table(findings.title, findings.columns, findings.rows)
-    if not quiet:
+    if not given.shown.quiet:
         for fact in findings.facts:
             print_line(fact)
         say(f"written: {', '.join(files)}")

@@ -38,14 +38,19 @@ def check_files(output: str, plot: str | None, inputs: list[str | None], *, keye
 def check_picture(plot: str | None) -> None:
     """A picture that could not be written is refused before anything is computed."""
     from sfumato.core.errors import InvalidParameter
+
+    check_suffix(plot)
+    if plot is not None and (Path(plot).is_dir() or not Path(plot).parent.is_dir()):
+        raise InvalidParameter("--plot", plot, "name a file in a folder that exists")
+
+
+def check_suffix(plot: str | None) -> None:
+    """A picture of a format that is not drawn is refused."""
+    from sfumato.core.errors import InvalidParameter
     from sfumato.plots.figures import PICTURES
 
-    if plot is None:
-        return
-    if Path(plot).suffix.lower() not in PICTURES:
+    if plot is not None and Path(plot).suffix.lower() not in PICTURES:
         raise InvalidParameter("--plot", plot, f"end in {', '.join(PICTURES)}")
-    if Path(plot).is_dir() or not Path(plot).parent.is_dir():
-        raise InvalidParameter("--plot", plot, "name a file in a folder that exists")
 
 
 @contextmanager

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.numerics import shown_down, shown_up
 
-Backward = Annotated[
-    str | None,
-    typer.Option(help="Matrix from a value to the one before it: a CSV file, or a fitted model."),
-]
-Forward = Annotated[
-    str | None, typer.Option(help="Matrix from a value to the next one: a CSV file, or a model.")
-]
-Epsilon = Annotated[
-    str, typer.Option(help="Budget of every release by itself, or a file with one for each.")
-]
-Steps = Annotated[int | None, typer.Option(help="Number of releases.")]
+if TYPE_CHECKING:
+    from sfumato.temporal.loss_function import LossFunction
+
+
+class Matrices(options.Options):
+    """What is known of how values follow each other."""
+
+    backward: str | None = option(
+        "Matrix from a value to the one before it: a CSV file, or a fitted model."
+    )
+    forward: str | None = option("Matrix from a value to the next one: a CSV file, or a model.")
+
+    def losses(self) -> tuple[LossFunction, LossFunction]:
+        """What releases tell of the past, and of the future."""
+        from sfumato.core.errors import InvalidParameter
+        from sfumato.temporal.temporal_tables import read_loss
+
+        if self.backward is None and self.forward is None:
+            raise InvalidParameter("--backward", None, "be given, or --forward, or both")
+        return (
+            read_loss("--backward", self.backward, backward=True),
+            read_loss("--forward", self.forward, backward=False),
+        )
+
+
+_EPSILON = required("Budget of every release by itself, or a file with one for each.")
+_STEPS = option("Number of releases.")
 
 HELP = """What releases of a DP mechanism really leak under correlation, and budgets that hold.
 
@@ -42,20 +59,18 @@ and after it. Matrices are CSV files without a header: row = the value that is k
 """
 
 
-def leakage(
-    epsilon: Epsilon,
-    backward: Backward = None,
-    forward: Forward = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="A fitted model of any order, for both directions, instead of matrices."),
-    ] = None,
-    steps: Steps = None,
-    window: Annotated[
-        int | None, typer.Option(help="Also the leakage of any so many moments together.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+class _LeakageOptions(options.Options):
+    epsilon: str = _EPSILON
+    matrices: Matrices
+    model: str | None = option(
+        "A fitted model of any order, for both directions, instead of matrices."
+    )
+    steps: int | None = _STEPS
+    window: int | None = option("Also the leakage of any so many moments together.")
+    as_json: bool = options.JSON
+
+
+def leakage(given: _LeakageOptions) -> None:
     """Leakage of every release: through the past (BPL), the future (FPL) and both (TPL).
 
     Without a matrix nothing is known of that direction. The suprema say what the leakage tends to
@@ -74,19 +89,20 @@ def leakage(
     from sfumato.temporal.over_time import chain_leakage, temporal_leakage
     from sfumato.temporal.temporal_tables import read_chain, read_epsilons
 
-    budgets = read_epsilons(epsilon, steps)
+    model, window = given.model, given.window
+    budgets = read_epsilons(given.epsilon, given.steps)
     most = float(budgets.max())
     suprema: list[float] = []
     if model is None:
-        losses = _losses(backward, forward)
+        losses = given.matrices.losses()
         told = temporal_leakage(budgets, *losses)
         suprema = [loss.supremum(most) for loss in losses]
-    elif backward is not None or forward is not None:
+    elif given.matrices.backward is not None or given.matrices.forward is not None:
         raise InvalidParameter("--model", model, "not come with --backward or --forward")
     else:
         told = chain_leakage(read_chain("--model", model), budgets)
     together = None if window is None else told.window(window).alpha
-    if as_json:
+    if given.as_json:
         document: dict[str, Any] = {
             "epsilon": told.epsilons.tolist(),
             "bpl": told.backward.tolist(),
@@ -128,20 +144,18 @@ def _print_for_ever(most: float, past: float, future: float) -> None:
     )
 
 
-def allocate(
-    alpha: Annotated[float, typer.Option(help="What no moment may leak more than.")],
-    backward: Backward = None,
-    forward: Forward = None,
-    steps: Steps = None,
-    least_noise: Annotated[
-        bool, typer.Option("--least-noise", help="Budgets of least total variance; with --steps.")
-    ] = False,
-    paper: Annotated[
-        bool,
-        typer.Option("--paper", "--published", help="Budgets as in the paper; with --steps."),
-    ] = False,
-    as_json: options.Json = False,
-) -> None:
+class _AllocateOptions(options.Options):
+    alpha: float = required("What no moment may leak more than.")
+    matrices: Matrices
+    steps: int | None = _STEPS
+    least_noise: bool = flag("--least-noise", "Budgets of least total variance; with --steps.")
+    paper: bool = typer.Option(
+        False, "--paper", "--published", help="Budgets as in the paper; with --steps."
+    )
+    as_json: bool = options.JSON
+
+
+def allocate(given: _AllocateOptions) -> None:
     """Budgets with which no moment leaks more than alpha, for ever and for a known number.
 
     `constant` is for releases without end. In a sequence of known length the first and the last may
@@ -160,11 +174,12 @@ def allocate(
     from sfumato.temporal.temporal_budgets import allocate as constant_budgets
     from sfumato.temporal.temporal_plan import TemporalPlan
 
-    losses = _losses(backward, forward)
-    for option, asked in (("--least-noise", least_noise), ("--paper", paper)):
+    losses = given.matrices.losses()
+    steps, alpha = given.steps, given.alpha
+    for name, asked in (("--least-noise", given.least_noise), ("--paper", given.paper)):
         if asked and steps is None:
-            raise InvalidParameter(option, True, "come with --steps")
-    if least_noise and paper:
+            raise InvalidParameter(name, True, "come with --steps")
+    if given.least_noise and given.paper:
         raise InvalidParameter("--paper", True, "not come with --least-noise")
     document: dict[str, Any] = dict.fromkeys(("constant", "first", "middle", "last"))
     # Rows that exclude each other leave budgets for a known number only; without one it is said so.
@@ -173,15 +188,15 @@ def allocate(
         document |= {"constant": found.constant, "first": found.first}
         document |= {"middle": found.middle, "last": found.last}
     if steps is not None:
-        usual = Allocation.PAPER if paper else Allocation.PLAIN
-        kind = Allocation.LEAST_NOISE if least_noise else usual
+        usual = Allocation.PAPER if given.paper else Allocation.PLAIN
+        kind = Allocation.LEAST_NOISE if given.least_noise else usual
         each = TemporalPlan(*losses, alpha, steps, kind).budgets
         document |= {"first": each[0], "last": each[-1]}
         document["middle"] = each[steps // 2] if steps > 2 else document["middle"]
         document["budgets"] = each.tolist()
         document["variance"] = noise_variance(each) / steps
         document["variance_bound"] = least_noise_bound(*losses, alpha, steps) / steps
-    if as_json:
+    if given.as_json:
         print_json(document)
         return
     for name in ("constant", "first", "middle", "last"):
@@ -197,20 +212,19 @@ def allocate(
         table("budget of each release", ["release", "epsilon"], rows)
 
 
-def fit(
-    history: Annotated[str, typer.Argument(metavar="TABLE", help="Recorded streams.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="PREFIX of the two files that are written.")
-    ],
-    stream: Annotated[str, typer.Option(help="Column that tells streams apart.")] = "stream",
-    value: Annotated[str, typer.Option(help="Column of the value.")] = "value",
-    smoothing: Annotated[
-        float, typer.Option(help="Added to every count: the larger, the weaker the correlation.")
-    ] = 0.5,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _FitMatricesOptions(options.Options):
+    history: str = argument("Recorded streams.", "TABLE")
+    output: str = required("PREFIX of the two files that are written.", "--output", "-o")
+    stream: str = options.STREAM
+    value: str = option("Column of the value.", default="value")
+    smoothing: float = option(
+        "Added to every count: the larger, the weaker the correlation.", default=0.5
+    )
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def fit(given: _FitMatricesOptions) -> None:
     """Backward and forward matrix from recorded streams, as PREFIX.backward.csv and .forward.csv.
 
     Without smoothing, values that never followed each other exclude each other, and no constant
@@ -223,26 +237,31 @@ def fit(
     from sfumato.tables.readers import Table
     from sfumato.temporal.temporal_tables import fit_matrices, write_matrices
 
-    source = Table.at(history, separator=separator)
-    with progress("reading", source.count(), quiet or as_json) as show:
+    source = Table.at(given.history, separator=given.separator)
+    with progress("reading", source.count(), given.shown.no_progress) as show:
         alphabet, backward, forward = fit_matrices(
-            source, stream=stream, value=value, smoothing=smoothing, progress=show
+            source,
+            stream=given.stream,
+            value=given.value,
+            smoothing=given.smoothing,
+            progress=show,
         )
-    files = [f"{output}.backward.csv", f"{output}.forward.csv"]
+    files = [f"{given.output}.{way}.csv" for way in ("backward", "forward")]
     write_matrices({Path(files[0]): backward, Path(files[1]): forward})
-    if as_json:
+    if given.shown.as_json:
         print_json({"files": files, "symbols": list(alphabet.labels)})
-    elif not quiet:
+    elif not given.shown.quiet:
         say(f"{len(alphabet)} values; written: {', '.join(files)}")
 
 
-def plot(
-    epsilon: Epsilon,
-    output: Annotated[str, typer.Option("--output", "-o", help="The picture (PNG or SVG).")],
-    backward: Backward = None,
-    forward: Forward = None,
-    steps: Steps = None,
-) -> None:
+class _PlotOptions(options.Options):
+    epsilon: str = _EPSILON
+    output: str = required("The picture (PNG or SVG).", "--output", "-o")
+    matrices: Matrices
+    steps: int | None = _STEPS
+
+
+def plot(given: _PlotOptions) -> None:
     """Picture of the leakage of every release, and of the loss functions behind it.
 
     \b
@@ -254,21 +273,9 @@ def plot(
     from sfumato.temporal.over_time import temporal_leakage
     from sfumato.temporal.temporal_tables import read_epsilons
 
-    losses = _losses(backward, forward)
-    told = temporal_leakage(read_epsilons(epsilon, steps), *losses)
-    leakage_of_moments(told, losses, output)
-
-
-def _losses(backward: str | None, forward: str | None) -> tuple[Any, Any]:
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.temporal.temporal_tables import read_loss
-
-    if backward is None and forward is None:
-        raise InvalidParameter("--backward", None, "be given, or --forward, or both")
-    return (
-        read_loss("--backward", backward, backward=True),
-        read_loss("--forward", forward, backward=False),
-    )
+    losses = given.matrices.losses()
+    told = temporal_leakage(read_epsilons(given.epsilon, given.steps), *losses)
+    leakage_of_moments(told, losses, given.output)
 
 
 def _or_null(value: float) -> float | None:

@@ -2,87 +2,67 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
     from sfumato.temporal.temporal_spec import TemporalSpec
 
 
-def release(
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="The true values; - for stdin.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="Private values; - for stdout.")],
-    alpha: Annotated[float, typer.Option(help="What no moment may leak more than.")],
-    backward: Annotated[
-        list[str] | None,
-        typer.Option(help="Matrix from a value to the one before it; several: any may hold."),
-    ] = None,
-    forward: Annotated[
-        list[str] | None,
-        typer.Option(help="Matrix from a value to the next one; several: any may hold."),
-    ] = None,
-    own: Annotated[
-        str | None,
-        typer.Option(
-            help="Table of single streams' own matrices: columns stream, backward, forward, with "
-            "file names; other streams have --backward and --forward."
-        ),
-    ] = None,
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            help="counts (whole numbers of people, geometric noise) or response (a person's own "
-            "value, randomised response)."
-        ),
-    ] = "counts",
-    stream: Annotated[
-        str, typer.Option(help="Column that tells streams apart; nobody is in two of them.")
-    ] = "stream",
-    value: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of the value; several counts of one row leave together."),
-    ] = None,
-    symbols: Annotated[
-        str | None,
-        typer.Option(help="What a value may be, for a response: home,road,work [the model's]."),
-    ] = None,
-    sensitivity: Annotated[
-        int | None,
-        typer.Option(
-            help="By how much one person's value changes all counts of a row together [1 for one "
-            "count, 2 for several: who moves leaves one and enters another]."
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Releases of each stream; without it streams are endless.")
-    ] = None,
-    allocation: Annotated[
-        str, typer.Option(help="Budgets of a known number: plain, least-noise or paper.")
-    ] = "plain",
-    missing: Annotated[
-        str, typer.Option(help="A missing value: refuse, or skip (its moment passes).")
-    ] = "refuse",
-    event: options.Event = None,
-    time: Annotated[
-        str | None,
-        typer.Option(help="Column of times: with the stream it tells events apart; it leaves."),
-    ] = None,
-    ledger: options.Ledger = None,
-    resume: options.Resume = False,
-    append: options.Append = False,
-    key_file: options.StreamKeyFile = None,
-    shared_key: options.SharedKey = False,
-    seed: options.Seed = None,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _TemporalReleaseOptions(options.Options):
+    source: str = options.LIVE_INPUT
+    output: str = options.PRIVATE_OUTPUT
+    alpha: float = required("What no moment may leak more than.")
+    backward: list[str] | None = option(
+        "Matrix from a value to the one before it; several: any may hold."
+    )
+    forward: list[str] | None = option(
+        "Matrix from a value to the next one; several: any may hold."
+    )
+    own: str | None = option(
+        "Table of single streams' own matrices: columns stream, backward, forward, with file "
+        "names; other streams have --backward and --forward."
+    )
+    mechanism: str = option(
+        "counts (whole numbers of people, geometric noise) or response (a person's own value, "
+        "randomised response).",
+        default="counts",
+    )
+    stream: str = option(
+        "Column that tells streams apart; nobody is in two of them.", default="stream"
+    )
+    value: list[str] | None = option(
+        "Column of the value; several counts of one row leave together."
+    )
+    symbols: str | None = option(
+        "What a value may be, for a response: home,road,work [the model's]."
+    )
+    sensitivity: int | None = option(
+        "By how much one person's value changes all counts of a row together [1 for one count, 2 "
+        "for several: who moves leaves one and enters another]."
+    )
+    steps: int | None = option("Releases of each stream; without it streams are endless.")
+    allocation: str = option(
+        "Budgets of a known number: plain, least-noise or paper.", default="plain"
+    )
+    missing: str = option("A missing value: refuse, or skip (its moment passes).", default="refuse")
+    event: str | None = options.EVENT
+    time: str | None = option("Column of times: with the stream it tells events apart; it leaves.")
+    ledger: str | None = options.LEDGER
+    repetition: options.Repetition
+    secret: options.StreamSecret
+    seed: int | None = options.SEED
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def release(given: _TemporalReleaseOptions) -> None:
     """Release streams so that no moment leaks more than alpha, whatever came before and will come.
 
     INPUT has one row per moment of a stream. Each row gets a budget that leaves room for the past
@@ -104,60 +84,48 @@ def release(
           --symbols home,road,work --own people.csv --alpha 2 --steps 24 -o private.csv
       sfumato temporal release counts.csv ... --ledger t.ledger --resume -o private.csv
     """
-    from sfumato.cli.console import INTERRUPTED
+    from sfumato.cli.release_command import end_interrupted
     from sfumato.core.certificate import certificate_document, certificate_lines
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.store.protocol import Again
     from sfumato.tables.input_groups import EventColumns
     from sfumato.tables.readers import Table
     from sfumato.temporal.temporal_run import release_streams
     from sfumato.temporal.temporal_spec import TemporalSpec, beside
     from sfumato.temporal.temporal_tables import matrices_of, read_own, symbols_of
 
-    if resume and append:
-        raise InvalidParameter("--append", append, "not come with --resume")
-    if resume and (ledger is None or not Path(ledger).is_file()):
-        raise InvalidParameter("--ledger", ledger, "be the ledger of the interrupted run")
-    files = [*(backward or []), *(forward or [])]
-    spec = TemporalSpec(
-        alpha=alpha,
-        steps=steps,
-        allocation=allocation,
-        mechanism=mechanism,
-        stream=stream,
-        values=tuple(value or ["value"]),
-        symbols=symbols_of(symbols, files) if mechanism == "response" or symbols else (),
-        sensitivity=sensitivity,
-        backward=matrices_of("--backward", backward or [], backward=True),
-        forward=matrices_of("--forward", forward or [], backward=False),
-        own={} if own is None else read_own(own),
-        missing=missing,
-        purpose="release" if seed is None else "simulation",
+    again = given.repetition.checked(given.ledger)
+    backward, forward = given.backward or [], given.forward or []
+    files = [*backward, *forward]
+    named = given.mechanism == "response" or given.symbols
+    spec = options.spec_from(
+        TemporalSpec,
+        given,
+        values=tuple(given.value or ["value"]),
+        symbols=symbols_of(given.symbols, files) if named else (),
+        backward=matrices_of("--backward", backward, backward=True),
+        forward=matrices_of("--forward", forward, backward=False),
+        own={} if given.own is None else read_own(given.own),
+        purpose=options.purpose_of(given.seed).value,
     ).check()
-    table_in, sink = Table.at(source, separator=separator), Table.at(output)
-    if seed is not None:
-        say("warning: --seed makes guessable coins; treat the output as a simulation")
-    public = [source, own, ledger, output, str(beside(output)), *files]
-    with progress("releasing", table_in.count(), quiet or as_json) as show:
+    source, sink = Table.at(given.source, separator=given.separator), Table.at(given.output)
+    options.warn_of_seed(given.seed)
+    public = [given.source, given.own, given.ledger, given.output, str(beside(given.output))]
+    with progress("releasing", source.count(), given.shown.no_progress) as show:
         report = release_streams(
-            table_in,
+            source,
             sink,
             spec,
-            ledger=ledger,
-            columns=EventColumns(event, time),
-            again=Again.RESUME if resume else Again.APPEND if append else Again.REFUSE,
-            randomness=options.coins(key_file, seed, public, shared=shared_key),
+            ledger=given.ledger,
+            columns=EventColumns(given.event, given.time),
+            again=again,
+            randomness=given.secret.coins(given.seed, [*public, *files]),
             progress=show,
         )
     certificate = report.certificate
-    if as_json and not sink.is_standard:
-        counts = {
-            name: getattr(report, name) for name in ("rows", "repeated", "skipped", "streams")
-        }
-        told = certificate_document(certificate)
-        document = {"output": output, **counts, "interrupted": report.interrupted}
-        print_json({**document, "certificate": told})
-    elif not quiet:
+    if given.shown.as_json and not sink.is_standard:
+        names = ("rows", "repeated", "skipped", "streams", "interrupted")
+        document = {"output": given.output, **{name: getattr(report, name) for name in names}}
+        print_json({**document, "certificate": certificate_document(certificate)})
+    elif not given.shown.quiet:
         say(
             f"{report.rows:,} rows, {report.repeated:,} of them answered before, "
             f"{report.skipped:,} without a value; {report.streams:,} streams in all"
@@ -165,29 +133,21 @@ def release(
         for line in (*certificate_lines(certificate), *certificate.remarks):
             say(line)
     if report.interrupted:
-        hint = "; add --resume to go on" if ledger else " (use --ledger to be able to go on)"
-        say(f"sfumato: interrupted; what was answered is complete{hint}")
-        raise typer.Exit(INTERRUPTED)
+        end_interrupted(given.ledger)
 
 
-def audit(
-    released: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[OUTPUT]...", help="What `temporal release` wrote, in order."),
-    ] = None,
-    rules: Annotated[
-        str | None, typer.Option("--plan", help="Rules of the release [OUTPUT.plan.json].")
-    ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="Check this ledger too, all of it; it is only read.")
-    ] = None,
-    simulation: Annotated[
-        bool, typer.Option("--simulation", help="A simulation is what was meant; else it fails.")
-    ] = False,
-    separator: options.Separator = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+class _TemporalAuditOptions(options.Options):
+    released: list[str] | None = argument(
+        "What `temporal release` wrote, in order.", "[OUTPUT]...", default=None
+    )
+    rules: str | None = options.RULES
+    ledger: str | None = option("Check this ledger too, all of it; it is only read.")
+    simulation: bool = flag("--simulation", "A simulation is what was meant; else it fails.")
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def audit(given: _TemporalAuditOptions) -> None:
     """Compute anew, from released rows and their rules alone, what every moment leaks.
 
     Each row's budget follows from the rows before it, and its leakage from the mechanism made for
@@ -204,12 +164,14 @@ def audit(
     from sfumato.tables.readers import Table
     from sfumato.temporal.temporal_audit import audit_streams
 
-    files = released or []
-    spec = _rules(files, rules, ledger)
-    tables = [Table.at(file, separator=separator) for file in files]
-    with progress("auditing", None, quiet or as_json) as show:
-        found = audit_streams(tables, spec, ledger=ledger, simulation=simulation, progress=show)
-    if as_json:
+    files, ledger = given.released or [], given.ledger
+    spec = _rules(given)
+    tables = [Table.at(file, separator=given.separator) for file in files]
+    with progress("auditing", None, given.shown.no_progress) as show:
+        found = audit_streams(
+            tables, spec, ledger=ledger, simulation=given.simulation, progress=show
+        )
+    if given.shown.as_json:
         print_json(
             {
                 "passed": found.passed,
@@ -251,27 +213,14 @@ def _unchecked(ledger: str | None) -> list[str]:
     return [*always, "that these are the values that were drawn, and all streams and last rows"]
 
 
-def _rules(files: list[str], rules: str | None, ledger: str | None) -> TemporalSpec:
-    """The rules of a release: as given, beside the files, or in the ledger."""
+def _rules(given: _TemporalAuditOptions) -> TemporalSpec:
+    from sfumato.cli.audit_command import rule_documents
     from sfumato.core.errors import InvalidParameter
-    from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.temporal.temporal_spec import beside, parse_spec, read_spec
+    from sfumato.temporal.temporal_spec import parse_spec
 
-    documents = [Path(rules)] if rules else [beside(file) for file in files]
-    for document in documents:
-        if not document.is_file():
-            rule = "be the file that `temporal release` wrote"
-            raise InvalidParameter("--plan", str(document), rule)
-    if documents:
-        specs = [read_spec(document) for document in documents]
-        if len({spec.fingerprint for spec in specs}) > 1:
-            raise InvalidParameter("--plan", "several", "be the same for all files")
-        return specs[0]
-    if ledger is None:
-        rule = "be what `temporal release` wrote, or come with --ledger"
-        raise InvalidParameter("OUTPUT", None, rule)
-    with LedgerReader(ledger) as kept:
-        content = kept.front.rules
-    if content is None:
-        raise InvalidParameter("--plan", None, "be given: this ledger does not hold its rules")
-    return parse_spec(content.encode(), ledger)
+    files, command = given.released or [], "temporal release"
+    documents = rule_documents(files, given.rules, given.ledger, command)
+    specs = [parse_spec(content, where) for content, where in documents]
+    if len({spec.fingerprint for spec in specs}) > 1:
+        raise InvalidParameter("--plan", "several", "be the same for all files")
+    return specs[0]
