@@ -76,8 +76,8 @@ IN_ROOMS = {
         optimal paper_response randomized_response""",
     "store": "from_bytes to_bytes",
     "stream": """Account Address Belief Bursts Domain Geometric Outcome PairChain Population
-        Recovery ReleaseSpec SequenceTable Step StreamModel StreamState WindowBursts audit_table
-        batch_leakage batch_loss composed fit_table forecast_widths information_leakage
+        Recovery ReleaseSpec RunSpec SequenceTable Step StreamModel StreamState WindowBursts
+        audit_table batch_leakage batch_loss composed fit_table forecast_widths information_leakage
         instantaneous_leakage local_leakage loss_floor read_tracks recover release_table
         sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement

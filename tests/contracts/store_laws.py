@@ -17,6 +17,7 @@ from sfumato.store.protocol import (
     Again,
     Answer,
     Identity,
+    Job,
     LedgerMismatch,
     Position,
     Released,
@@ -24,6 +25,7 @@ from sfumato.store.protocol import (
 )
 
 PLAN = "fingerprint"
+JOB = Job("release", "model, budget, loss, method")
 
 
 def moments(stream: str, count: int, source: str = "live.csv") -> list[tuple[Answer, Position]]:
@@ -56,7 +58,7 @@ class StoreLaws(ABC):
     """What every store keeps."""
 
     @abstractmethod
-    def open(self, place: Path, plan: str = PLAN, job: str = "release") -> Store:
+    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
         """A store at a place; the same place again is the same ledger."""
 
     # What is kept ---------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ class StoreLaws(ABC):
         with pytest.raises(LedgerMismatch, match="begun with another model, budget, loss, method"):
             self.open(tmp_path, plan="another fingerprint")
         with pytest.raises(LedgerMismatch, match="a ledger of `release`, not of `realtime`"):
-            self.open(tmp_path, job="realtime")
+            self.open(tmp_path, job=Job("realtime"))
         with self.open(tmp_path) as store:
             assert answers_of(store) == [answer]
 

@@ -13,7 +13,7 @@ from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
 from sfumato.store.protocol import Answer, Position
 from sfumato.store.sqlite import SqliteStore
-from sfumato.stream.release_spec import ReleaseSpec
+from sfumato.stream.release_spec import JOB, ReleaseSpec
 from sfumato.tables.readers import Table
 from tests.contracts.store_laws import answers_of
 from tests.shell.running import call, litter, rows
@@ -33,7 +33,7 @@ def ledger_of(
     """Every answer of a ledger, and what each stream spent."""
     read = load(model)
     assert isinstance(read, StreamModel)
-    with SqliteStore(path, spec.plan(read).fingerprint) as store:
+    with SqliteStore(path, spec.plan(read).fingerprint, job=JOB) as store:
         # Digests differ from ledger to ledger: each has a key of its own.
         answers = [replace(answer, tag=b"") for answer in answers_of(store)]
         ends = [store.position(stream) for stream, _ in store.streams()]

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from sfumato.store.memory import MemoryLedger, MemoryStore
-from sfumato.store.protocol import Store
-from tests.contracts.store_laws import PLAN, StoreLaws
+from sfumato.store.protocol import Job, Store
+from tests.contracts.store_laws import JOB, PLAN, StoreLaws
 
 
 class TestMemoryStore(StoreLaws):
@@ -14,5 +14,5 @@ class TestMemoryStore(StoreLaws):
         """What lies at each place."""
         self.places: dict[Path, MemoryLedger] = defaultdict(MemoryLedger)
 
-    def open(self, place: Path, plan: str = PLAN, job: str = "release") -> Store:
+    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
         return MemoryStore(self.places[place], plan=plan, job=job)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sfumato.core.errors import CorruptData, SfumatoError
-from sfumato.store.protocol import LedgerMismatch, Store
+from sfumato.store.protocol import Job, LedgerMismatch, Store
 from sfumato.store.sqlite import SqliteStore
-from tests.contracts.store_laws import PLAN, StoreLaws, answers_of, moments
+from tests.contracts.store_laws import JOB, PLAN, StoreLaws, answers_of, moments
 
 PATIENCE = 60.0
 HOLDER = """
@@ -21,7 +21,7 @@ with SqliteStore(sys.argv[1], sys.argv[2]):
 
 
 class TestSqliteStore(StoreLaws):
-    def open(self, place: Path, plan: str = PLAN, job: str = "release") -> Store:
+    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
         return SqliteStore(place / "city.ledger", plan, job=job)
 
 

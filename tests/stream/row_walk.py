@@ -15,7 +15,7 @@ from typing import Any
 import sfumato as sf
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.stream.plan import Plan
-from sfumato.stream.release_run import release_table
+from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.readers import Table
 
@@ -79,7 +79,7 @@ def _released(rows: int) -> Walk:
         source, output = OneByOne.at(str(folder / "live.csv")), Table.at(str(folder / "out.csv"))
         sys.setprofile(walk)
         try:
-            release_table(source, output, model, plan, ledger=folder / "city.ledger")
+            release_table(source, output, model, plan, RunSpec(ledger=folder / "city.ledger"))
         finally:
             sys.setprofile(None)
     return walk

@@ -25,8 +25,8 @@ def is_series(files: list[str], ledger: str | None) -> bool:
 
     if ledger is not None and Path(ledger).is_file():
         with LedgerReader(ledger) as reader:
-            return reader.front.job == JOB
-    return len(files) == 1 and _job(_certificate(files[0])) == JOB
+            return reader.front.job == JOB.name
+    return len(files) == 1 and _job(_certificate(files[0])) == JOB.name
 
 
 def audit_realtime(given: AuditOptions) -> None:

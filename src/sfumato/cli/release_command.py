@@ -94,7 +94,7 @@ def release(given: _ReleaseOptions) -> None:
     from sfumato.core.guarantees import LDP, SIP
     from sfumato.stream.input_rows import Reading
     from sfumato.stream.policy_files import load_policy
-    from sfumato.stream.release_run import release_table
+    from sfumato.stream.release_run import RunSpec, release_table
     from sfumato.stream.release_spec import ReleaseSpec, beside, document
     from sfumato.stream.remarks import large_total
     from sfumato.tables.cells import Late, Missing
@@ -122,7 +122,6 @@ def release(given: _ReleaseOptions) -> None:
         if file is not None and any(same_file(file, other) for other in written):
             raise InvalidParameter(name, file, "be a file of its own")
     columns = (given.event, given.time, spec.keep, spec.independent)
-    reading = Reading(*columns, Missing(spec.missing), Late(spec.late))
     again = given.repetition.checked(ledger)
     if given.format not in (None, "csv", "jsonl"):
         raise InvalidParameter("--format", given.format, "be csv or jsonl")
@@ -130,22 +129,18 @@ def release(given: _ReleaseOptions) -> None:
     sink = Table.at(output, given.format if output == "-" else None)
     options.warn_of_seed(given.seed)
     public = [source, given.model, given.policy, given.loss, ledger, output, str(beside(output))]
+    how = RunSpec(
+        reading=Reading(*columns, Missing(spec.missing), Late(spec.late)),
+        wait=given.wait,
+        document=document(spec, read),
+        ledger=ledger,
+        source_name=given.source_name,
+        again=again,
+        randomness=given.secret.coins(given.seed, public),
+    )
     with progress("releasing", table.count(), given.shown.no_progress) as show:
-        report = release_table(
-            table,
-            sink,
-            read,
-            rule,
-            document=document(spec, read),
-            wait=given.wait,
-            ledger=ledger,
-            reading=reading,
-            again=again,
-            source_name=given.source_name,
-            randomness=given.secret.coins(given.seed, public),
-            progress=show,
-            remark=None if given.shown.quiet else say,
-        )
+        remark = None if given.shown.quiet else say
+        report = release_table(table, sink, read, rule, how, progress=show, remark=remark)
     if not given.shown.quiet and (much := large_total(report.largest_sip)) is not None:
         say(much)
     if given.shown.as_json and not sink.is_standard:

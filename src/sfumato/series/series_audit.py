@@ -113,7 +113,11 @@ def audit_series(
             rules = reader.front.rules
             document = None if rules is None else msgspec.json.decode(rules)
             report, method, spec = _begun(document, str(ledger))
-            if reader.front.job != JOB or document is None or reader.front.plan != document["plan"]:
+            if (
+                reader.front.job != JOB.name
+                or document is None
+                or reader.front.plan != document["plan"]
+            ):
                 report.note("the ledger is not that of the rules that it holds")
             for problem in checked(reader).problems:
                 report.note(f"the ledger: {problem}")

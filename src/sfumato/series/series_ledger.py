@@ -21,10 +21,10 @@ from sfumato.series.series_methods import AnyMethod
 from sfumato.series.series_release import SeriesEvent
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
-from sfumato.store.protocol import Again, Answer, Identity, LedgerMismatch
+from sfumato.store.protocol import Again, Answer, Identity, Job, LedgerMismatch
 from sfumato.store.sqlite import SqliteStore
 
-JOB = "realtime"
+JOB = Job("realtime", "method, budget, sensitivity, length, range or process")
 _GROUP = 4096
 """Rows that are committed together: a commit waits for the disk."""
 
@@ -60,14 +60,14 @@ class SeriesLedger:
 
 def ledger_plan(method: AnyMethod, spec: SeriesSpec, purpose: Purpose) -> str:
     """What a ledger is for: the method and the purpose, and the range that answers lie in."""
-    return digest(JOB, method.plan(purpose), repr(spec.interval))
+    return digest(JOB.name, method.plan(purpose), repr(spec.interval))
 
 
 def rules_document(method: AnyMethod, spec: SeriesSpec, purpose: Purpose) -> dict[str, Any]:
     """The public rules of a release, from which an audit makes its noise again."""
     estimate = method.estimate.name if isinstance(method, Realtime) else None
     return {
-        "job": JOB,
+        "job": JOB.name,
         "sensitivity": spec.sensitivity,
         "epsilon": spec.epsilon,
         "delta": spec.delta,

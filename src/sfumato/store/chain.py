@@ -16,7 +16,7 @@ import hashlib
 import hmac
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
@@ -91,6 +91,23 @@ def chained_rows(
         above = next_head(above, before)
         rows.append((*content, before, above))
     return rows, Head(number, above)
+
+
+def by_stream(
+    answers: Iterable[Answer], positions: Iterable[Position]
+) -> list[tuple[list[Answer], Position]]:
+    """What is committed together, stream by stream: the answers, and the position after them.
+
+    Raises:
+        LedgerMismatch: If a stream has one and not the other.
+    """
+    groups: dict[str, list[Answer]] = {}
+    for answer in answers:
+        groups.setdefault(answer.stream, []).append(answer)
+    after = {position.stream: position for position in positions}
+    if set(groups) != set(after):
+        raise LedgerMismatch("an answer and the state after it must be stored together")
+    return [(groups[stream], position) for stream, position in after.items()]
 
 
 def check_moments(answers: Sequence[Answer], after: Position, due: int) -> None:

@@ -30,7 +30,15 @@ from sfumato.store.chain import (
     state_digest,
     written_head,
 )
-from sfumato.store.protocol import Answer, Front, Head, LedgerMismatch, Position, other_plan
+from sfumato.store.protocol import (
+    Answer,
+    Front,
+    Head,
+    Job,
+    LedgerMismatch,
+    Position,
+    other_plan,
+)
 
 VERSION = 4
 _QUESTION_MARKS = 500  # SQLite allows 999 in a statement, in its oldest builds
@@ -52,13 +60,14 @@ class LedgerReader:
     Args:
         path: The ledger file.
         plan: Fingerprint of the plan; a ledger of another plan is refused. None for any.
+        job: The job that wrote it; a ledger of another job is refused. None for any.
 
     Raises:
         LedgerMismatch: If there is no such file, or it is the ledger of another plan.
         CorruptData: If it is no ledger, or one of another version.
     """
 
-    def __init__(self, path: str | Path, plan: str | None = None) -> None:
+    def __init__(self, path: str | Path, plan: str | None = None, job: Job | None = None) -> None:
         # A link is followed here, once: the files beside the ledger must not depend on its name.
         self.path: Path | None = Path(os.path.realpath(path))
         self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
@@ -72,7 +81,7 @@ class LedgerReader:
         with self._closing_on_failure(), self._reported():
             self._database = self._closing.enter_context(_read_only(self.path))
             self._database.execute("BEGIN")
-            self.front = self._read_front(plan)
+            self.front = self._read_front(plan, job)
 
     def __enter__(self) -> Self:
         return self
@@ -274,7 +283,7 @@ class LedgerReader:
         row: _StreamRow | None = self._one(query, stream)
         return row
 
-    def _read_front(self, plan: str | None, job: str | None = None) -> Front:
+    def _read_front(self, plan: str | None, job: Job | None) -> Front:
         there = "SELECT 1 FROM sqlite_master WHERE name = 'ledger'"
         if self._database.execute(there).fetchone() is None:
             raise CorruptData(f"{self.path}: not a readable ledger (nothing was begun in it)")

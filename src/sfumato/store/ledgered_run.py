@@ -4,7 +4,7 @@ A job of its own kind of state uses it so:
 
 ```
 kind = StateKind(SeriesState, begin=..., sequence=lambda s: s.time, spent=lambda s: (0.0, 0.0))
-with SqliteStore(path, method.fingerprint, job="realtime", rules=document) as store:
+with SqliteStore(path, method.fingerprint, job=JOB, rules=document) as store:
     run = LedgeredRun(store, store.begin(name, Identity.TIME, again), kind)
     for rows in groups:
         earlier = run.earlier([row.id for row in rows])

@@ -12,19 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.chain import Entry, chained_rows, check_moments, first_hash, first_head
+from sfumato.store.chain import (
+    Entry,
+    by_stream,
+    chained_rows,
+    check_moments,
+    first_hash,
+    first_head,
+)
 from sfumato.store.keys import secret_of
 from sfumato.store.protocol import (
+    NO_JOB,
     Again,
     Answer,
     Front,
     Head,
     Identity,
     Input,
+    Job,
     LedgerMismatch,
     Position,
     chosen_label,
-    identity_mismatch,
     other_plan,
 )
 
@@ -65,7 +73,7 @@ class MemoryStore(Guarded):
         ledger: MemoryLedger | None = None,
         *,
         plan: str,
-        job: str = "release",
+        job: Job = NO_JOB,
         rules: str | None = None,
     ) -> None:
         self._ledger = MemoryLedger() if ledger is None else ledger
@@ -74,7 +82,7 @@ class MemoryStore(Guarded):
         if self._ledger.front is None:
             id_ = os.urandom(16)
             begun = Head(0, first_head(id_, plan))
-            self._ledger.front = Front(id_, job, plan, None, rules, begun, closed=True)
+            self._ledger.front = Front(id_, job.name, plan, None, rules, begun, closed=True)
         self.front = self._ledger.front
         if problem := other_plan(self.front, plan, job):
             raise LedgerMismatch(problem)
@@ -93,12 +101,10 @@ class MemoryStore(Guarded):
     @guarded
     def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
         """Begin an input, or go on with one."""
-        if problem := identity_mismatch(self.front, identity):
-            raise LedgerMismatch(problem)
-        self._set_front(replace(self.front, identity=identity.value))
         inputs = self._ledger.inputs
         earlier = [(label, rows) for label, (own, rows) in inputs.items() if own == name]
-        label = chosen_label(name, earlier, identity, again)
+        label = chosen_label(self.front, name, earlier, identity, again)
+        self._set_front(replace(self.front, identity=identity.value))
         if label is None:
             number = len(earlier) + 1
             label = name if number == 1 else f"{name}#{number}"
@@ -146,28 +152,23 @@ class MemoryStore(Guarded):
         """Store answers and the positions after them, all or nothing."""
         if not self._ledger.held:
             raise LedgerMismatch("the ledger must be open; it was closed")
-        by_stream: dict[str, list[Answer]] = {}
-        for answer in answers:
-            by_stream.setdefault(answer.stream, []).append(answer)
-        after = {position.stream: position for position in positions}
-        if set(by_stream) != set(after):
-            raise LedgerMismatch("an answer and the state after it must be stored together")
-        given = [answer for group in by_stream.values() for answer in group]
+        groups = by_stream(answers, positions)
+        given = [answer for group, _ in groups for answer in group]
         ids = {answer.id for answer in given}
         if len(ids) < len(given) or ids & self._ledger.answers.keys():
             raise LedgerMismatch("an event was answered before: its id is taken")
         head, hashes = self.front.head, dict[str, bytes]()
-        for stream, position in after.items():
-            before = self._check_forward(by_stream[stream], position)
-            rows, head = chained_rows(by_stream[stream], position, before, head)
-            hashes[stream] = Entry.of(rows[-1]).hash
+        for group, position in groups:
+            before = self._check_forward(group, position)
+            rows, head = chained_rows(group, position, before, head)
+            hashes[position.stream] = Entry.of(rows[-1]).hash
         # Everything was checked: from here on nothing can be refused.
         for answer in given:
             name, count = self._ledger.inputs.get(answer.source, (answer.source, 0))
             self._ledger.inputs[answer.source] = (name, count + 1)
             self._ledger.answers[answer.id] = answer
             self._ledger.moments.setdefault(answer.stream, []).append(answer)
-        self._ledger.positions.update(after)
+        self._ledger.positions.update((after.stream, after) for _, after in groups)
         self._ledger.hashes.update(hashes)
         self._set_front(replace(self.front, head=head))
 

@@ -3,7 +3,7 @@
 A store holds, for one plan, every answer that was ever given and where each stream stands. It knows
 no job: an answer is text and numbers, and a state is opaque bytes (`codec`). A job uses it so:
 
-1. Open: `SqliteStore(path, fingerprint, job="realtime", rules=document)`. A store is held by one
+1. Open: `SqliteStore(path, fingerprint, job=JOB, rules=document)`. A store is held by one
    process from then until it is closed; one that was begun with another plan is refused.
 2. `begin(name, identity, again)` says which input is answered now, and gives the secret of the
    digests of its values. What tells its events apart (`Identity`) never changes within a store.
@@ -51,6 +51,22 @@ class Again(StrEnum):
     REFUSE = "refuse"
     RESUME = "resume"
     APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Who writes a ledger.
+
+    Attributes:
+        name: Of its command.
+        rules: What makes two of its plans differ, in the words of its options.
+    """
+
+    name: str
+    rules: str = "rules"
+
+
+NO_JOB = Job("any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,53 +268,44 @@ _KNOWN_BY = {
 }
 
 
-_RULES = {
-    "release": "model, budget, loss, method or length of batch, another --policy, "
-    "--when-exhausted or --when-unknown",
-    "realtime": "method, budget, sensitivity, length, range or process",
-    "temporal": "alpha, matrix, number of steps, allocation, mechanism or sensitivity",
-}
-"""What makes two plans of a command differ, in the words of its options."""
-
-
-def other_plan(front: Front, plan: str | None, job: str | None) -> str | None:
+def other_plan(front: Front, plan: str | None, job: Job | None) -> str | None:
     """What is wrong with a ledger for a plan and a job; None for any; None if nothing is."""
-    if job is not None and front.job != job:
-        return f"this is a ledger of `{front.job}`, not of `{job}`; use a ledger of its own"
+    if job is not None and front.job != job.name:
+        return f"this is a ledger of `{front.job}`, not of `{job.name}`; use a ledger of its own"
     if plan is not None and front.plan != plan:
-        rules = _RULES.get(front.job, "rules")
+        differing = "rules" if job is None else job.rules
         return (
-            f"this ledger was begun with another {rules}, or one of the two is a simulation; "
+            f"this ledger was begun with another {differing}, or one of the two is a simulation; "
             "other rules need a ledger of their own"
         )
     return None
 
 
-def identity_mismatch(front: Front, identity: Identity) -> str | None:
-    """What is wrong with events that are known by something else than those before."""
-    if front.identity in (None, identity.value):
-        return None
-    return (
-        f"events of this ledger are known by {_KNOWN_BY[Identity(front.identity)]}, not by "
-        f"{_KNOWN_BY[identity]}: go on as it was begun, or use a ledger of its own"
-    )
-
-
 def chosen_label(
-    name: str, earlier: Sequence[tuple[str, int]], identity: Identity, again: Again
+    front: Front,
+    name: str,
+    earlier: Sequence[tuple[str, int]],
+    identity: Identity,
+    again: Again,
 ) -> str | None:
     """The label of an input that goes on; None for a new one.
 
     Args:
+        front: The ledger.
         name: The name of the source.
         earlier: Labels of inputs of that name, oldest first, and how many rows each has.
         identity: What its events are known by.
         again: What the source holds.
 
     Raises:
-        LedgerMismatch: If nothing tells its rows from those that were answered before, or there is
-            nothing to resume.
+        LedgerMismatch: If events of this ledger are known by something else, nothing tells these
+            rows from those that were answered before, or there is nothing to resume.
     """
+    if front.identity not in (None, identity.value):
+        raise LedgerMismatch(
+            f"events of this ledger are known by {_KNOWN_BY[Identity(front.identity)]}, not by "
+            f"{_KNOWN_BY[identity]}: go on as it was begun, or use a ledger of its own"
+        )
     answered = sum(rows for _, rows in earlier)
     if answered and identity is Identity.ROW and again is Again.REFUSE:
         raise LedgerMismatch(

@@ -21,6 +21,7 @@ from pathlib import Path
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.chain import (
     Anchor,
+    by_stream,
     chained_rows,
     check_moments,
     first_hash,
@@ -30,15 +31,16 @@ from sfumato.store.chain import (
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_reader import COLUMNS, VERSION, LedgerReader
 from sfumato.store.protocol import (
+    NO_JOB,
     Again,
     Answer,
     Head,
     Identity,
     Input,
+    Job,
     LedgerMismatch,
     Position,
     chosen_label,
-    identity_mismatch,
 )
 
 _SCHEMA = """
@@ -94,7 +96,7 @@ class SqliteStore(Guarded, LedgerReader):
         path: str | Path | None,
         plan: str,
         *,
-        job: str = "release",
+        job: Job = NO_JOB,
         rules: str | None = None,
     ) -> None:
         # A link is followed here, once: the files beside the ledger must not depend on its name.
@@ -127,7 +129,7 @@ class SqliteStore(Guarded, LedgerReader):
         if path.exists() and path.stat().st_nlink > 1:
             raise LedgerMismatch(f"{path}: a ledger must have one name; this file has several")
 
-    def _open(self, plan: str, job: str, rules: str | None) -> None:
+    def _open(self, plan: str, job: Job, rules: str | None) -> None:
         self._database.execute("PRAGMA synchronous=FULL")
         if self._database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
             self._create(plan, job, rules)
@@ -140,7 +142,7 @@ class SqliteStore(Guarded, LedgerReader):
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._write_head(self.front.head)
 
-    def _create(self, plan: str, job: str, rules: str | None) -> None:
+    def _create(self, plan: str, job: Job, rules: str | None) -> None:
         if self.anchored is not None and self.anchored.entries:
             raise LedgerMismatch(
                 f"{self.path}: this ledger is empty, but had {self.anchored.entries} rows (its "
@@ -151,7 +153,7 @@ class SqliteStore(Guarded, LedgerReader):
         with self._transaction():
             for statement in _SCHEMA.split(";"):
                 self._database.execute(statement)
-            row = (VERSION, id_, job, plan, None, rules, 0, first_head(id_, plan), 1)
+            row = (VERSION, id_, job.name, plan, None, rules, 0, first_head(id_, plan), 1)
             self._database.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def close(self) -> None:
@@ -169,25 +171,19 @@ class SqliteStore(Guarded, LedgerReader):
 
     @guarded
     def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
-        """Begin an input, or go on with one.
-
-        Args:
-            name: The name of the source.
-            identity: What its events are known by; one thing for a whole ledger.
-            again: What this source holds, if some of it was answered before.
-
-        Raises:
-            LedgerMismatch: If events of this ledger are known by something else, or nothing tells
-                these rows from those that were answered before, or there is nothing to resume.
-        """
-        self._check_identity(identity)
+        """Begin an input, or go on with one."""
         with self._reported():
             query = "SELECT label, secret, answered FROM inputs WHERE name = ? ORDER BY number"
             earlier = self._database.execute(query, (name,)).fetchall()
+        labels = [(label, rows) for label, _, rows in earlier]
         try:
-            label = chosen_label(name, [(one, rows) for one, _, rows in earlier], identity, again)
+            label = chosen_label(self.front, name, labels, identity, again)
         except LedgerMismatch as problem:
             raise LedgerMismatch(f"{self.path}: {problem}") from None
+        if self.front.identity is None:
+            with self._reported(), self._transaction():
+                self._database.execute("UPDATE ledger SET identity = ?", (identity.value,))
+            self.front = replace(self.front, identity=identity.value)
         if label is None:
             secret = secret_of(self.path)
             return Input(self._new_label(name, secret), 0, secret)
@@ -211,31 +207,18 @@ class SqliteStore(Guarded, LedgerReader):
 
     def compared(self, source: str, secret: bytes) -> bool:
         """Whether values of an input can be compared: the secret of its digests is this one."""
-        with self._reported():
-            query = "SELECT 1 FROM inputs WHERE label = ? AND secret = ?"
-            return (
-                self._database.execute(query, (source, secret_name(secret))).fetchone() is not None
-            )
+        query = "SELECT 1 FROM inputs WHERE label = ? AND secret = ?"
+        return self._one(query, source, secret_name(secret)) is not None
 
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
-        """Store answers and the positions after them, all or nothing; on disk when this returns.
-
-        Raises:
-            LedgerMismatch: If an event id or a moment of a stream was answered before, a moment is
-                left out, or a position would go back; nothing is stored then.
-        """
-        by_stream: dict[str, list[Answer]] = {}
-        for answer in answers:
-            by_stream.setdefault(answer.stream, []).append(answer)
-        after = {position.stream: position for position in positions}
-        if set(by_stream) != set(after):
-            raise LedgerMismatch("an answer and the state after it must be stored together")
-        sources = Counter(answer.source for row in by_stream.values() for answer in row)
+        """Store answers and the positions after them, all or nothing; on disk when this returns."""
+        groups = by_stream(answers, positions)
+        sources = Counter(answer.source for group, _ in groups for answer in group)
         with self._reported():
             head = self.front.head
             with self._transaction():
-                for stream, position in after.items():
-                    head = self._append(by_stream[stream], position, head)
+                for group, after in groups:
+                    head = self._append(group, after, head)
                 self._database.execute(
                     "UPDATE ledger SET entries = ?, head = ?", (head.entries, head.hash)
                 )
@@ -268,14 +251,6 @@ class SqliteStore(Guarded, LedgerReader):
         """The head is on disk before anything that it stands for leaves."""
         if self._anchor is not None:
             self._anchor.write(head)
-
-    def _check_identity(self, identity: Identity) -> None:
-        if problem := identity_mismatch(self.front, identity):
-            raise LedgerMismatch(f"{self.path}: {problem}")
-        if self.front.identity is None:
-            with self._reported(), self._transaction():
-                self._database.execute("UPDATE ledger SET identity = ?", (identity.value,))
-            self.front = replace(self.front, identity=identity.value)
 
     def _new_label(self, name: str, secret: bytes) -> str:
         query = "SELECT 1 FROM inputs WHERE label = ?"

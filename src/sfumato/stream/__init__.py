@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sfumato.stream.recovered_counts import Population as Population
     from sfumato.stream.recovery import Recovery as Recovery
     from sfumato.stream.recovery import recover as recover
+    from sfumato.stream.release_run import RunSpec as RunSpec
     from sfumato.stream.release_run import release_table as release_table
     from sfumato.stream.release_spec import ReleaseSpec as ReleaseSpec
     from sfumato.stream.released_tracks import read_tracks as read_tracks

@@ -17,6 +17,7 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Answer, Released
+from sfumato.stream.release_spec import JOB
 
 
 class Coverage(StrEnum):
@@ -44,7 +45,7 @@ class LedgerSide:
 
     def __init__(self, path: str | Path, plan: str) -> None:
         self._closing = contextlib.ExitStack()
-        self._ledger = self._closing.enter_context(LedgerReader(path, plan))
+        self._ledger = self._closing.enter_context(LedgerReader(path, plan, JOB))
         report = checked(self._ledger)
         self.problems, self.head = report.problems, report.head
         self._held: Counter[str] = Counter()

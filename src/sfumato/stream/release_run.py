@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.core import checks
@@ -19,7 +20,7 @@ from sfumato.store.protocol import Again
 from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.input_rows import Reading, RowChecks, RowReader
 from sfumato.stream.plan import Plan
-from sfumato.stream.release_spec import beside
+from sfumato.stream.release_spec import JOB, beside
 from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
 from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
@@ -30,19 +31,47 @@ from sfumato.tables.writers import Columns, Output
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """How the rows of a table are read, answered and kept.
+
+    Attributes:
+        reading: Which columns hold event ids and times, which are kept, and what becomes of missing
+            values.
+        wait: In batches: release a batch that is not complete so many seconds after its first
+            value came; else only at the end of the input.
+        document: The rules, to appear beside a file output together with it, for an audit.
+        ledger: File that keeps every answer: an event that comes again gets its old answer, and
+            a stream goes on from file to file.
+        source_name: The name of the source in the ledger; the file name if not given.
+        again: Without event ids and times nothing tells new rows from rows that were answered
+            before: whether a source that the ledger knows is the same input once more
+            (`RESUME`), which is checked, or new data (`APPEND`).
+        randomness: Coins; fresh ones unless given.
+    """
+
+    reading: Reading = field(default_factory=Reading)
+    wait: float | None = None
+    document: bytes | None = None
+    ledger: str | Path | None = None
+    source_name: str | None = None
+    again: Again = Again.REFUSE
+    randomness: Randomness | None = None
+
+    def __post_init__(self) -> None:
+        if self.wait is not None:
+            checks.finite("wait", self.wait)
+        if self.ledger is None and self.again is not Again.REFUSE:
+            raise InvalidParameter("ledger", None, f"be given to {self.again.value} a source")
+
+
 def release_table(
     source: Table,
     output: Table,
     model: StreamModel,
     plan: Plan,
+    spec: RunSpec | None = None,
     *,
-    document: bytes | None = None,
-    wait: float | None = None,
-    ledger: str | Path | None = None,
-    reading: Reading | None = None,
-    again: Again = Again.REFUSE,
-    source_name: str | None = None,
-    randomness: Randomness | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
 ) -> ReleaseReport:
@@ -54,18 +83,7 @@ def release_table(
             Ctrl-C, when all that was answered is in it.
         model: The model, and how the table is read for it.
         plan: The rule of the release; made for the chain of `model`.
-        document: The rules, to appear beside a file output together with it, for an audit.
-        wait: In batches: release a batch that is not complete so many seconds after its first
-            value came; else only at the end of the input.
-        ledger: File that keeps every answer: an event that comes again gets its old answer, and
-            a stream goes on from file to file.
-        reading: Which columns hold event ids and times, which are kept, and what becomes of missing
-            values.
-        again: Without event ids and times nothing tells new rows from rows that were answered
-            before: whether a source that the ledger knows is the same input once more
-            (`RESUME`), which is checked, or new data (`APPEND`).
-        source_name: The name of the source in the ledger; the file name if not given.
-        randomness: Coins; fresh ones unless given.
+        spec: How rows are read, answered and kept.
         progress: Called with the number of rows answered so far.
         remark: Told when the value of a retry cannot be compared with the one before.
 
@@ -74,32 +92,31 @@ def release_table(
             in the ledger.
         LedgerMismatch: If the ledger is that of another plan, or knows the source already.
     """
-    if wait is not None:
-        checks.finite("wait", wait)
+    spec = spec or RunSpec()
+    reading, ledger, document = spec.reading, spec.ledger, spec.document
     if plan.model.fingerprint != model.chain.fingerprint:
         raise InvalidParameter("plan", "that of another model", "be made for the given model")
-    reading = reading or Reading()
     reading.check(model)
     if same_file(source.path, output.path):
         raise BadTable(output.path, None, "the output must not be the input")
     for other in (source.path, output.path, str(beside(output.path))):
         if ledger is not None and same_file(str(ledger), other):
             raise BadTable(str(ledger), None, "the ledger must be a file of its own")
-    coins = secure() if randomness is None else randomness
-    if ledger is None and again is not Again.REFUSE:
-        raise InvalidParameter("ledger", None, f"be given to {again.value} a source")
+    coins = secure() if spec.randomness is None else spec.randomness
     if ledger is None and reading.missing is not Missing.DROP:
         _check_horizon(source, model.stream, plan)
     columns = output_columns(model, reading, in_batches=plan.in_batches)
     rules = None if document is None else document.decode()
-    with SqliteStore(ledger, plan.fingerprint, rules=rules) as store, Interruptible() as stop:
+    keeping = SqliteStore(ledger, plan.fingerprint, job=JOB, rules=rules)
+    with keeping as store, Interruptible() as stop:
         if remark and ledger is not None and store.anchored is None and store.front.head.entries:
             remark(
                 f"{ledger}.head was not there: whether this is an older copy of the ledger, and "
                 "what it spent since is forgotten, cannot be told"
             )
-        name = source_name or Path(source.path).name
-        ledgered = LedgeredRun(store, store.begin(name, reading.identity, again), state_kind(plan))
+        name = spec.source_name or Path(source.path).name
+        begun = store.begin(name, reading.identity, spec.again)
+        ledgered = LedgeredRun(store, begun, state_kind(plan))
         reader = RowReader(source.path, model, reading, ledgered.source)
         row_checks = RowChecks(source.path, ledgered, reading, remark)
         run = RowRun(reader, row_checks, plan, ledgered, coins)
@@ -109,8 +126,8 @@ def release_table(
                 _check_first(output, coins)
             chunks = source.chunks(reading.columns(model))
             # A thread that waits for rows holds them itself, until the process ends.
-            with closing(chunks) if wait is None else nullcontext():
-                for records in run.records(chunks, stop, wait):
+            with closing(chunks) if spec.wait is None else nullcontext():
+                for records in run.records(chunks, stop, spec.wait):
                     sink.write(records)
                     if progress:
                         progress(run.rows)

@@ -18,10 +18,17 @@ from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
+from sfumato.store.protocol import Job
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.plan import Plan
 from sfumato.tables.documents import read_document
 from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
+
+JOB = Job(
+    "release",
+    "model, budget, loss, method or length of batch, another --policy, --when-exhausted or "
+    "--when-unknown",
+)
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

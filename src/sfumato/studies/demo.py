@@ -23,7 +23,7 @@ from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.fit_model import fit_table
 from sfumato.stream.forecast import CurvePoint, curve
 from sfumato.stream.plan import Plan
-from sfumato.stream.release_run import release_table
+from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.stream.release_spec import ReleaseSpec, document
 from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
 from sfumato.tables.readers import Table
@@ -66,8 +66,7 @@ def run_demo(
         output,
         model,
         plan,
-        document=document(spec, model),
-        ledger=home / "town.ledger",
+        RunSpec(document=document(spec, model), ledger=home / "town.ledger"),
         progress=lambda done: tell(CURVE_STEPS + done),
     )
     report = audit_table(

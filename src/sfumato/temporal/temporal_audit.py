@@ -23,7 +23,7 @@ from sfumato.tables.readers import Table
 from sfumato.temporal.temporal_certificate import Moment, StreamTotals
 from sfumato.temporal.temporal_plan import TemporalPlan, TemporalState
 from sfumato.temporal.temporal_rows import RELEASED, SKIPPED, read_value, whole_number
-from sfumato.temporal.temporal_spec import Released, TemporalSpec
+from sfumato.temporal.temporal_spec import JOB, Released, TemporalSpec
 
 _SHOWN = 20
 
@@ -102,7 +102,7 @@ def audit_streams(
             for row in file_rows(table, spec, walk.note):
                 walk.follow(row)
         return walk.result()
-    with LedgerReader(ledger, spec.fingerprint) as kept:
+    with LedgerReader(ledger, spec.fingerprint, JOB) as kept:
         report = checked(kept)
         for problem in report.problems:
             walk.note(f"the ledger: {problem}")

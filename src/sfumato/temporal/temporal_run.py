@@ -35,9 +35,7 @@ from sfumato.temporal.temporal_rows import (
     records,
     written_value,
 )
-from sfumato.temporal.temporal_spec import TemporalSpec, beside, document
-
-JOB = "temporal"
+from sfumato.temporal.temporal_spec import JOB, TemporalSpec, beside, document
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ from sfumato.core.checks import choice
 from sfumato.core.digest import digest
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.purpose import Purpose
+from sfumato.store.protocol import Job
 from sfumato.tables.documents import read_document
 from sfumato.temporal.least_noise import Allocation
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_mechanisms import MOVED, Answer, Counts, Maker, Mechanism
 from sfumato.temporal.temporal_plan import TemporalPlan
 
+JOB = Job("temporal", "alpha, matrix, number of steps, allocation, mechanism or sensitivity")
 Rows: TypeAlias = list[list[float]]
 _KEPT = 4096
 """Mechanisms of different budgets that are kept: those of one plan come again for every stream."""
