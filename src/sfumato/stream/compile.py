@@ -33,8 +33,8 @@ from sfumato.solver.policy import (
     Tree,
     tabulated,
 )
-from sfumato.stream import stepping
 from sfumato.stream.fleet_arrays import MISSED, Prepared, StreamArrays
+from sfumato.stream.kept_channel_loops import price_all
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 
@@ -231,7 +231,7 @@ class _Problem:
                 integer_weights(beliefs).cumsum(axis=1), everyone, coins.words(_WALKS)
             )
             words, kept = coins.words(_WALKS), prepared.status != MISSED
-            arrays.release(prepared[kept], truths[kept], words[kept])
+            arrays.release(prepared.of(kept), truths[kept], words[kept])
             for place in np.flatnonzero(~kept).tolist():
                 channel = optima[place].channel
                 output = int(channel.draw(truths[place], words[place : place + 1])[0])
@@ -306,7 +306,7 @@ class _TreeBuilder:
         """Cost of each channel at each belief, as the release will reckon it."""
         prices = np.empty((len(members), len(channels[0])))
         k, h = (math.exp(amount) for amount in self._problem.allowed)
-        stepping.price_all(channels, self._beliefs[members], k, h, prices)
+        price_all(channels, self._beliefs[members], k, h, prices)
         return prices
 
     def tables(self) -> Tables:

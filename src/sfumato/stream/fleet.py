@@ -178,7 +178,7 @@ class Fleet(Guarded):
         # Nothing has changed so far: an error above leaves every stream where it was.
         self._torn = True
         rows = slice(None) if not slow else quick
-        some = prepared[rows]
+        some = prepared.of(rows)
         step.charges[rows] = some.charges
         outputs = self._released(streams[rows], some, cells[rows])
         if self.plan.in_batches:

@@ -10,9 +10,8 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,7 @@ PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MI
 _NO_WORDS = np.zeros(0, dtype=np.uint64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class Prepared(NamedTuple):
     """The channels of one step: row by row for the streams in `which`.
 
     Attributes:
@@ -48,6 +46,8 @@ class Prepared:
         status: `PREPARED`, `EXHAUSTED` or `MISSED`.
         columns: The column that was drawn, once it is.
         released: The symbol that it releases.
+
+    In the order of `stepping.Ready`.
     """
 
     which: Ints
@@ -59,17 +59,10 @@ class Prepared:
     columns: Ints
     released: Ints
 
-    def __getitem__(self, rows: slice | Bools) -> Prepared:
-        return Prepared(
-            self.which[rows],
-            self.chosen[rows],
-            self.parts[rows],
-            self.blends[rows],
-            self.charges[rows],
-            self.status[rows],
-            self.columns[rows],
-            self.released[rows],
-        )
+    def of(self, rows: slice | Bools) -> Prepared:
+        """The same for some of the streams."""
+        parts: tuple[Any, ...] = tuple(part[rows] for part in self)
+        return Prepared(*parts)
 
 
 class StreamArrays:
@@ -164,7 +157,7 @@ class StreamArrays:
         """
         # Threads that an exception here left behind must not write into what comes next.
         wait(self._running)
-        room = self._room[: len(which)]
+        room = self._room.of(slice(len(which)))
         room.which[:] = which
         self._run(stepping.PREPARE, room, allowed=allowed)
         return room
@@ -195,7 +188,7 @@ class StreamArrays:
 
         def part(rows: slice, worker: int) -> None:
             given = (allowed[rows], symbols[rows], words[rows])
-            stepping.advance(*(stages, *self._arguments(prepared[rows], worker), *given))
+            stepping.advance(*(stages, *self._arguments(prepared.of(rows), worker), *given))
 
         self._shared(len(prepared.which), part)
 
@@ -208,14 +201,7 @@ class StreamArrays:
             self.joints,
             self.moments,
             self.drifts,
-            prepared.which,
-            prepared.chosen,
-            prepared.parts,
-            prepared.blends,
-            prepared.charges,
-            prepared.status,
-            prepared.columns,
-            prepared.released,
+            *prepared,
             *self._work[worker][:4],
             self.backup,
             self.torn,
@@ -239,7 +225,7 @@ class StreamArrays:
             `allowed`, what it leaked is left in `charged`; `torn` and `backup` are as in
             `stepping.advance`.
         """
-        room, kernel = self._room[:1], stepping.advance
+        room, kernel = self._room.of(slice(1)), stepping.advance
         room.which[:] = 0
         words, symbols = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
         # Put together once: a call then does nothing but unpack them.

@@ -60,7 +60,7 @@ class _Replay(Fleet):
         quick = (prepared.status == PREPARED) & (self._tracks.outcomes[at] == _RELEASED)
         quick &= (allowed[:, 0] >= USELESS_BELOW) & (allowed[:, 1] >= USELESS_BELOW)
         slow = np.flatnonzero(~quick)
-        some, here = (prepared, at) if not slow.size else (prepared[quick], at[quick])
+        some, here = (prepared, at) if not slow.size else (prepared.of(quick), at[quick])
         kept, places = self._policy.tables, self._tracks.places[here]
         find_columns(kept, some.chosen, places, self._tracks.signals[here], some.columns)
         if some.columns.size and some.columns.min() < 0:

@@ -9,6 +9,7 @@ import msgspec
 import sfumato.stream.partition.batch_loss as batch_losses
 from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet
+from sfumato.core.belief import Model
 from sfumato.core.budgets import Budget, Horizon, PerStep, Window
 from sfumato.core.checks import choice
 from sfumato.core.errors import CorruptData, InvalidParameter
@@ -93,9 +94,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def plan(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release with this model, and with the policy it names."""
-        if self.width(model) is not None:
-            return self.batched(model, policy)
-        return self.instant(model, policy)
+        return self._planned(model, policy, self.width(model))
 
     def width(self, model: StreamModel) -> int | None:
         """Values of a batch; a library has a width of its own."""
@@ -110,29 +109,28 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """The plan of a release value by value."""
         if self.batch is not None:
             raise InvalidParameter("batch", self.batch, "not be given here: values leave at once")
-        self._check_made_with(model, policy)
-        return Plan(
-            model=model.value_by_value,
-            budget=self.schedule(),
-            loss=named_loss(self.loss_for(model), model.alphabet),
-            method=self.chosen_method(),
-            on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
-            on_unknown=choice("when-unknown", Fallback, self.when_unknown),
-            purpose=choice("purpose", Purpose, self.purpose),
-            policy=policy,
-        )
+        return self._planned(model, policy, None)
 
     def batched(self, model: StreamModel, policy: Policy | None = None) -> Plan:
         """The plan of a release batch by batch."""
-        self._check_made_with(model, policy)
         width = self.width(model)
         if width is None:
             raise InvalidParameter("batch", None, "be given for a release in batches")
+        return self._planned(model, policy, width)
+
+    def _planned(self, model: StreamModel, policy: Policy | None, width: int | None) -> Plan:
+        self._check_made_with(model, policy)
+        chain: Model | PatternLibrary = model.chain
+        if width is None:
+            chain = model.value_by_value
+        elif not isinstance(chain, PatternLibrary):
+            chain = model.single_values
+        named = named_loss if width is None else named_batch_loss
         return Plan(
-            model=model.chain if isinstance(model.chain, PatternLibrary) else model.single_values,
+            model=chain,
             budget=self.schedule(),
-            loss=named_batch_loss(self.loss_for(model), model.alphabet),
-            width=width,
+            loss=named(self.loss_for(model), model.alphabet),
+            width=width or 1,
             method=self.chosen_method(),
             on_exhausted=choice("when-exhausted", Fallback, self.when_exhausted),
             on_unknown=choice("when-unknown", Fallback, self.when_unknown),
