@@ -23,6 +23,7 @@ test: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.warm
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/.ready
