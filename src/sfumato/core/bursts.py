@@ -185,6 +185,15 @@ def spread_out(
             return WindowBursts(budget.sip, budget.width, budget.ldp, every, cap)
 
 
+def total_of(budget: Horizon | Window) -> Horizon | Window:
+    """The same total without bursts, spread evenly."""
+    match budget:
+        case Horizon():
+            return Horizon(budget.sip, budget.steps, budget.ldp)
+        case Window():
+            return Window(budget.sip, budget.width, budget.ldp)
+
+
 def _check_every(every: int) -> None:
     if checks.count("every", every) > limits.WINDOW:
         rule = f"be at most {limits.WINDOW:,}: every stream keeps what each step of a pause cost"

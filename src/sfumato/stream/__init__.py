@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.models.pair_chain import PairChain as PairChain
     from sfumato.stream.audit import audit_table as audit_table
     from sfumato.stream.batch_widths import forecast_widths as forecast_widths
+    from sfumato.stream.burst_search import best_bursts as best_bursts
     from sfumato.stream.composition import composed as composed
     from sfumato.stream.fit_model import fit_table as fit_table
     from sfumato.stream.fleet import Step as Step
