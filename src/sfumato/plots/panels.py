@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.plots import colours
 from sfumato.plots.points import Point
 from sfumato.store.files import whole
 
 Lines = dict[str, list[Point]]
 """The points of a panel, curve by curve."""
-Look = tuple[str, str, str, str]
-"""Name of a curve, style, colour and words of the legend."""
 
 
 def draw_panels(
@@ -75,10 +74,11 @@ def plot(
     )
 
 
-def plot_all(axes: Any, lines: Lines, looks: Iterable[Look], *, marker: str = "") -> None:
-    """Several curves, in this order."""
-    for curve, style, colour, words in looks:
-        plot(axes, lines, curve, style, colour, words, marker=marker)
+def plot_all(axes: Any, lines: Lines, table: str, *, marker: str = "") -> None:
+    """Several curves in order, one a line: `name | style | colour | words of the legend`."""
+    for row in filter(str.strip, table.splitlines()):
+        curve, style, colour, words = (cell.strip() for cell in row.split("|"))
+        plot(axes, lines, curve, style, getattr(colours, colour), words or None, marker=marker)
 
 
 def finish(axes: Any, title: str, ordinate: str, *, place: str = "best", columns: int = 1) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.plots.colours import BLUE, COLOURS, DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.colours import BLUE, COLOURS, DARK, GREY, ORANGE
 from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
 from sfumato.studies.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS
@@ -15,6 +15,20 @@ _STYLES = {"bound": "--", "worst": "-", "optimal": ":"}
 _ROWS = (("2a", "2b", "4a", "4b"), ("5a", "5b", "5c"), ("6a", "6b", "6c"))
 _GRID = 12
 """Columns that the panels of a row share: four take three each, three take four."""
+_BITS = """
+    LDP | - | GREY | LDP
+    LIP | - | BLUE | LIP
+    MIL | - | ORANGE | MIL
+    MIP | - | GREEN | MIP
+"""
+_BOUNDS = """
+    η + ε | - | BLUE | η + ε
+    η + ε, c = P_min | : | BLUE | the same with c = P_min: not proven
+    2ε | - | GREY | 2ε
+    ln((e^ε - 1 + p)/p) | - | ORANGE | ln((e^ε − 1 + p)/p)
+    Eq. 19, 99 % | -- | RED | true leakage of Eq. 19, 99 %
+    Eq. 19, median | - | RED | its median
+"""
 _LABELS = {
     "2": "leakage under the prior (ε, nats)",
     "4": "probability of a flip (q)",
@@ -53,8 +67,7 @@ def _implied(axes: Any, name: str, lines: Lines) -> None:
 
 
 def _binary(axes: Any, name: str, lines: Lines) -> None:
-    for curve, colour in (("LDP", GREY), ("LIP", BLUE), ("MIL", ORANGE), ("MIP", GREEN)):
-        plot(axes, lines, curve, "-", colour, curve)
+    plot_all(axes, lines, _BITS)
     one = {"4a": ".5", "4b": ".2"}[name]
     finish(axes, f"{name}: a bit, 1 with probability {one}", "leakage (nats)")
 
@@ -96,15 +109,7 @@ def _estimated(axes: Any, name: str, lines: Lines) -> None:
                 plot(axes, lines, curve, style, colour, curve, marker="o")
         finish(axes, "6c: estimate against truth, Eq. 19", "discrepancy of the leakage (nats)")
         return
-    looks = (
-        ("η + ε", "-", BLUE, "η + ε"),
-        ("η + ε, c = P_min", ":", BLUE, "the same with c = P_min: not proven"),
-        ("2ε", "-", GREY, "2ε"),
-        ("ln((e^ε - 1 + p)/p)", "-", ORANGE, "ln((e^ε − 1 + p)/p)"),
-        ("Eq. 19, 99 %", "--", RED, "true leakage of Eq. 19, 99 %"),
-        ("Eq. 19, median", "-", RED, "its median"),
-    )
-    plot_all(axes, lines, looks)
+    plot_all(axes, lines, _BOUNDS)
     epsilon = SAMPLED_BUDGETS[name]
     axes.axhline(epsilon, color=DARK, linewidth=0.8, linestyle=":", label="ε")
     axes.set_ylim(top=7.5 * epsilon if name == "6a" else 3 * epsilon)  # room for the legend

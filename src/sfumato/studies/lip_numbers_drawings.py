@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.plots.colours import BLUE, COLOURS, DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.colours import BLUE, COLOURS, DARK, GREEN, GREY, RED
 from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
 from sfumato.studies.lip_numbers import DELTA, DENSITIES, LATTICE, SWITCH, VALUES
@@ -14,11 +14,50 @@ from sfumato.studies.lip_numbers import DELTA, DENSITIES, LATTICE, SWITCH, VALUE
 _REDS = ("#e6a09b", "#d0685f", "#b3261e", "#7a120c")
 """One red for each value, the darker the farther from the mean."""
 _ROWS = (("7a", "7b", "8"), ("9a", "9b", "9c"), ("10a", "10b", "10c"))
-_LAPLACE_RULES = (
-    ("LDP", "-", GREY, "LDP, ΔX/ε"),
-    ("Eq. 25", "-", RED, "Eq. 25 as printed"),
-    ("Eq. 25, first branch", "--", RED, "Eq. 25, first branch"),
-)
+_SAMPLING = """
+    | - | DARK | Prop. 2 (Def. 5)
+    | -- | DARK | λ = δ (Cor. 9)
+    | : | DARK | the best constant
+"""
+_TRUE_DELTAS = """
+    Cor. 10, prior cut | - | RED | Cor. 10, prior cut at ±12
+    Cor. 10, prior clamped | -- | RED | Cor. 10, prior clamped to ±12
+    Cor. 10, on the lattice | : | RED | the same, outputs clamped too (0 from ε = .91 on)
+    own scales | - | BLUE | own scales, certified together
+"""
+_ERRORS = """
+    LDP | - | GREY | LDP
+    LDP, best guess | -- | GREY |
+    Cor. 10 | - | RED | Cor. 10 (not private below .91)
+    Cor. 10, best guess | -- | RED |
+    one scale | - | ORANGE | one scale
+    one scale, best guess | -- | ORANGE |
+    own scales | - | BLUE | own scales
+    own scales, best guess | -- | BLUE |
+"""
+_OPTIMAL = """
+    optimal, δ = 0 | - | GREEN | optimal channel, δ = 0
+    quantile response, δ = 0 | -. | GREEN | response on quantiles, best guess, δ = 0
+"""
+_LAPLACE_RULES = """
+    LDP | - | GREY | LDP, ΔX/ε
+    Eq. 25 | - | RED | Eq. 25 as printed
+    Eq. 25, first branch | -- | RED | Eq. 25, first branch
+"""
+_LAPLACE_SCALES = """
+    least | - | ORANGE | least, outputs on the line
+    least, three outputs | -- | ORANGE | least, three outputs
+    own scales, X = 0 | - | BLUE | own scales, X = 0 (P = .433)
+    own scales, X = 1 | -- | BLUE | own scales, X = 1 (P = .333)
+    own scales, X = 2 | -. | BLUE | own scales, X = 2 (P = .233)
+"""
+_LAPLACE_ERRORS = """
+    least, three outputs | - | ORANGE | least scale
+    Eq. 26, largest α | -- | BLUE | Eq. 26 with the largest α
+    own scales | - | BLUE | own scales
+    optimal | - | GREEN | optimal channel
+    say nothing | : | DARK | the best constant
+"""
 _EPSILON = "ε (nats)"
 _ERROR = "mean absolute error"
 
@@ -42,12 +81,7 @@ def _sampling(axes: Any, name: str, lines: Lines) -> None:
         plot(axes, lines, f"{density.name}, Prop. 2", "-", colour, density.name)
         plot(axes, lines, f"{density.name}, λ = δ", "--", colour, None)
         plot(axes, lines, f"{density.name}, say nothing", ":", colour, None)
-    for style, words in (
-        ("-", "Prop. 2 (Def. 5)"),
-        ("--", "λ = δ (Cor. 9)"),
-        (":", "the best constant"),
-    ):
-        axes.plot([], [], style, color=DARK, label=words)
+    plot_all(axes, {}, _SAMPLING)
     axes.set_ylim(bottom=0)
     title = {"7a": "sampling, δ = .01", "7b": "sampling, ε = 2"}[name]
     finish(axes, f"{name}: {title}", _ERROR, place="lower left" if name == "7a" else "best")
@@ -57,17 +91,11 @@ def _outage(axes: Any, lines: Lines) -> None:
     for value, colour in zip(VALUES, _REDS, strict=False):
         plot(axes, lines, f"LIP, X = {value:g}", "-", colour, f"LIP at ε, X = {value:g}")
     for level, colour in (("ε", BLUE), ("2ε", GREEN)):
-        words = f"classical bound at {level}"
-        plot(axes, lines, f"LDP, {level}", "-", colour, f"LDP at {level}")
-        plot(axes, lines, f"LDP, {level}, classical", "-", colour, words, width=4, alpha=0.35)
-        plot(
-            axes,
-            lines,
-            f"LDP, {level}, classical, not proven",
-            ":",
-            colour,
-            f"its formula at {level}, not proven",
-        )
+        curve, words = f"LDP, {level}", f"classical bound at {level}"
+        plot(axes, lines, curve, "-", colour, f"LDP at {level}")
+        plot(axes, lines, f"{curve}, classical", "-", colour, words, width=4, alpha=0.35)
+        words = f"its formula at {level}, not proven"
+        plot(axes, lines, f"{curve}, classical, not proven", ":", colour, words)
     axes.set_yscale("log")
     axes.set_ylim(1e-8, 1e4)  # room for the legend
     _powers(axes, -8)
@@ -93,15 +121,9 @@ def _scales(axes: Any, lines: Lines) -> None:
 
 
 def _true_deltas(axes: Any, lines: Lines) -> None:
-    for curve, style, colour, words in (
-        ("Cor. 10, prior cut", "-", RED, "Cor. 10, prior cut at ±12"),
-        ("Cor. 10, prior clamped", "--", RED, "Cor. 10, prior clamped to ±12"),
-        ("Cor. 10, on the lattice", ":", RED, "the same, outputs clamped too (0 from ε = .91 on)"),
-        ("own scales", "-", BLUE, "own scales, certified together"),
-    ):
-        # Nothing is left to draw of a delta of 0 on this scale.
-        own = {curve: [point for point in lines.get(curve, []) if point.y > 0]}
-        plot(axes, own, curve, style, colour, words, marker="o")
+    # Nothing is left to draw of a delta of 0 on this scale.
+    seen = {curve: [point for point in line if point.y > 0] for curve, line in lines.items()}
+    plot_all(axes, seen, _TRUE_DELTAS, marker="o")
     axes.axhline(DELTA, color=DARK, linewidth=0.8, linestyle=":", label="claimed")
     axes.set_yscale("log")
     axes.set_ylim(3e-5, 1)
@@ -110,34 +132,16 @@ def _true_deltas(axes: Any, lines: Lines) -> None:
 
 
 def _gaussian_errors(axes: Any, lines: Lines) -> None:
-    for curve, colour in (
-        ("LDP", GREY),
-        ("Cor. 10", RED),
-        ("one scale", ORANGE),
-        ("own scales", BLUE),
-    ):
-        words = "Cor. 10 (not private below .91)" if curve == "Cor. 10" else curve
-        plot(axes, lines, curve, "-", colour, words, marker="o")
-        plot(axes, lines, f"{curve}, best guess", "--", colour, None, marker="o")
+    plot_all(axes, lines, _ERRORS, marker="o")
     axes.plot([], [], "--", color=DARK, label="the same, then the best guess")
-    plot(axes, lines, "optimal, δ = 0", "-", GREEN, "optimal channel, δ = 0", marker="o")
-    fair = "quantile response, δ = 0"
-    plot(axes, lines, fair, "-.", GREEN, "response on quantiles, best guess, δ = 0", marker="o")
+    plot_all(axes, lines, _OPTIMAL, marker="o")
     plot(axes, lines, "say nothing", ":", DARK, "the best constant")
     axes.set_ylim(0, 15)  # room for the legend
     finish(axes, "9c: errors on the lattice", _ERROR, place="upper right", columns=2)
 
 
 def _laplace_scales(axes: Any, lines: Lines) -> None:
-    looks = (
-        *_LAPLACE_RULES,
-        ("least", "-", ORANGE, "least, outputs on the line"),
-        ("least, three outputs", "--", ORANGE, "least, three outputs"),
-        ("own scales, X = 0", "-", BLUE, "own scales, X = 0 (P = .433)"),
-        ("own scales, X = 1", "--", BLUE, "own scales, X = 1 (P = .333)"),
-        ("own scales, X = 2", "-.", BLUE, "own scales, X = 2 (P = .233)"),
-    )
-    plot_all(axes, lines, looks)
+    plot_all(axes, lines, _LAPLACE_RULES + _LAPLACE_SCALES)
     axes.axvline(SWITCH, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_yscale("log")
     _plain_ticks(axes, (0.1, 0.2, 0.5, 1, 2, 5, 10))
@@ -145,15 +149,7 @@ def _laplace_scales(axes: Any, lines: Lines) -> None:
 
 
 def _laplace_errors(axes: Any, lines: Lines) -> None:
-    looks = (
-        *_LAPLACE_RULES,
-        ("least, three outputs", "-", ORANGE, "least scale"),
-        ("Eq. 26, largest α", "--", BLUE, "Eq. 26 with the largest α"),
-        ("own scales", "-", BLUE, "own scales"),
-        ("optimal", "-", GREEN, "optimal channel"),
-        ("say nothing", ":", DARK, "the best constant"),
-    )
-    plot_all(axes, lines, looks)
+    plot_all(axes, lines, _LAPLACE_RULES + _LAPLACE_ERRORS)
     axes.axvline(SWITCH, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_ylim(0, 1.1)  # room for the legend
     finish(axes, "10b: their errors, three outputs", _ERROR, place="upper right", columns=2)

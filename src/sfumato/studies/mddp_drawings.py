@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE
 from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
 from sfumato.studies.mddp import JOINT_SHAPES, SIGMA_JOINT, SIGMA_TIED, TIED_SHAPES
@@ -19,21 +19,21 @@ _TITLES = {
     "2d": f"2d: the same, three noises of σ = {SIGMA_JOINT:g}",
 }
 _SINGLE = {
-    "2a": (
-        ("bound of Thm. 3", "--", GREY, "bound on γ (Thm. 3)"),
-        ("γ", "-", BLUE, "γ, the paper's rate"),
-        ("on the equation, best attacker", "-", RED, "people on the equation: best attacker"),
-        ("on the equation, paper's attacker", "--", RED, "the same: the paper's attacker"),
-        ("people, best attacker", "-", GREEN, "people themselves: best attacker"),
-        ("people, paper's attacker", "--", GREEN, "the same: the paper's attacker"),
-        ("γ without correlation", ":", BLUE, "γ without correlation"),
-    ),
-    "2c": (
-        ("best attacker", "-", RED, "best attacker (exact)"),
-        ("were they independent", "--", GREEN, "the same, were they independent"),
-        ("bound of Thm. 4", "--", GREY, '"upper bound" of Thm. 4'),
-        ("without correlation", ":", BLUE, "δ without correlation, ε²/(3σ²)"),
-    ),
+    "2a": """
+    bound of Thm. 3 | -- | GREY | bound on γ (Thm. 3)
+    γ | - | BLUE | γ, the paper's rate
+    on the equation, best attacker | - | RED | people on the equation: best attacker
+    on the equation, paper's attacker | -- | RED | the same: the paper's attacker
+    people, best attacker | - | GREEN | people themselves: best attacker
+    people, paper's attacker | -- | GREEN | the same: the paper's attacker
+    γ without correlation | : | BLUE | γ without correlation
+    """,
+    "2c": """
+    best attacker | - | RED | best attacker (exact)
+    were they independent | -- | GREEN | the same, were they independent
+    bound of Thm. 4 | -- | GREY | "upper bound" of Thm. 4
+    without correlation | : | BLUE | δ without correlation, ε²/(3σ²)
+    """,
 }
 _STYLES = {
     "2b": {"γ": (":", "γ, the paper's rate"), "best attacker": ("-", "best attacker")},
