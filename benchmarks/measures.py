@@ -121,11 +121,16 @@ def stream_one_value() -> Work:
     return run
 
 
-def stream_compiled() -> Work:
-    """One stream, three thousand values through a compiled policy."""
+def compiled() -> tuple[Any, Any, Any]:
+    """A ring of eight places, its loss, and a policy for half a nat a step."""
     chain = ring(8, 0.7)
     loss = sf.loss.absolute(chain.alphabet)
-    policy = sf.compile_policy(chain, loss, 0.5, steps=2_000)
+    return chain, loss, sf.compile_policy(chain, loss, 0.5, steps=2_000)
+
+
+def stream_compiled() -> Work:
+    """One stream, three thousand values through a compiled policy."""
+    chain, loss, policy = compiled()
     values = np.random.default_rng(0).integers(8, size=3_000).tolist()
     release = sf.InstantRelease(chain, budget=sf.PerStep(sf.SIP(0.5)), loss=loss, policy=policy)
 
@@ -138,9 +143,7 @@ def stream_compiled() -> Work:
 
 def fleet_compiled() -> Work:
     """Twenty thousand streams, ten steps each."""
-    chain = ring(8, 0.7)
-    loss = sf.loss.absolute(chain.alphabet)
-    policy = sf.compile_policy(chain, loss, 0.5, steps=2_000)
+    chain, loss, policy = compiled()
     plan = either("InstantPlan", "Plan", "stream.Plan")(
         chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy
     )

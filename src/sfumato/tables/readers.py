@@ -188,6 +188,10 @@ class Table:
             if number - first + 1 == size:
                 yield Chunk(first, columns)
                 columns, first = {name: [] for name in places}, number + 1
+        yield from self._rest(first, number, columns)
+
+    def _rest(self, first: int, number: int, columns: dict[str, list[Any]]) -> Iterator[Chunk]:
+        """The last chunk, which may be smaller; a file without any row is refused."""
         if number == 0 and not self.is_standard:
             raise BadTable(self.path, None, "the table must not be empty")
         if number >= first:
@@ -250,10 +254,7 @@ class Table:
                 if number - first + 1 == size:
                     yield Chunk(first, columns)
                     columns, first = {name: [] for name in columns}, number + 1
-        if number == 0 and not self.is_standard:
-            raise BadTable(self.path, None, "the table must not be empty")
-        if number >= first:
-            yield Chunk(first, columns)
+        yield from self._rest(first, number, columns)
 
     def _columnar(
         self, wanted: Sequence[str], optional: Sequence[str], size: int
