@@ -11,7 +11,7 @@ import pytest
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.histories import recorded_paths
 from sfumato.models.markov import MarkovChain
-from sfumato.stream.fit_model import row_entropies
+from sfumato.stream.fit_report import row_entropies
 
 ROWS = {"who": ["u1", "u2", "u1", "u2", "u1"], "cell": ["a", "b", "a", "b", "b"]}
 PATHS = [["a", "a", "b"], ["b", "b"]]

@@ -16,23 +16,11 @@ from scipy import stats
 from sfumato import SIP
 from sfumato.core.errors import InvalidParameter
 from sfumato.stream import composed
-from sfumato.stream.composition import (
-    basic_composition,
-    chernoff_tail,
-    mean_composition,
-    numerical_composition,
-    paper_composition,
-)
+from sfumato.stream.composition import chernoff_tail, paper_composition
 
 Rule = Callable[[list[float], float], SIP]
 
-RULES: dict[str, Rule] = {
-    "basic": basic_composition,
-    "published": paper_composition,
-    "mean": mean_composition,
-    "numerical": numerical_composition,
-    "composed": composed,
-}
+RULES: dict[str, Rule] = {"published": paper_composition, "composed": composed}
 HAIR = 1 + 1e-9  # a sum that only rounding lifts over a bound is not over it
 
 leakages = st.lists(
@@ -175,12 +163,12 @@ def test_bounds_hold_for_long_mixed_releases_by_simulation(delta: float) -> None
     weight = 1 / (1 + np.exp(-steps))
     signs = np.where(draw.uniform(size=(40_000, 300)) < weight, 1.0, -1.0)
     totals = np.abs(signs @ steps)
-    for rule in (paper_composition, mean_composition, numerical_composition, composed):
+    for rule in RULES.values():
         over = int((totals > rule(steps.tolist(), delta).epsilon).sum())
         # More than delta of the runs beyond the bound would be proof against it.
         assert stats.binomtest(over, len(totals), delta, alternative="greater").pvalue > 1e-6
     # The test can fail: a bound 30 % lower is refuted.
-    low = 0.7 * numerical_composition(steps.tolist(), delta).epsilon
+    low = 0.7 * composed(steps.tolist(), delta).epsilon
     over = int((totals > low).sum())
     assert stats.binomtest(over, len(totals), delta, alternative="greater").pvalue < 1e-6
 
@@ -193,32 +181,30 @@ def test_bounds_hold_for_many_equal_steps_by_the_binomial_law(
     ups = np.arange(count + 1)
     totals = (2 * ups - count) * epsilon
     law = stats.binom.pmf(ups, count, 1 / (1 + math.exp(-epsilon)))
-    for rule in (paper_composition, mean_composition, numerical_composition, composed):
+    for rule in RULES.values():
         level = rule([epsilon] * count, delta).epsilon
         assert law[np.abs(totals) > level * HAIR].sum() <= delta
-    tight = numerical_composition([epsilon] * count, delta).epsilon
+    tight = composed([epsilon] * count, delta).epsilon
     assert law[np.abs(totals) > 0.7 * tight].sum() > delta
 
 
 # The rules among themselves ----------------------------------------------------------------------
 
 
-@settings(max_examples=25)
-@given(leakages, deltas)
-def test_sharper_rules_give_smaller_bounds(steps: list[float], delta: float) -> None:
-    published = paper_composition(steps, delta).epsilon
-    mean = mean_composition(steps, delta).epsilon
-    numerical = numerical_composition(steps, delta).epsilon
-    assert numerical <= mean <= published
-    assert numerical <= basic_composition(steps, delta).epsilon
+def with_exact_means(steps: list[float], delta: float) -> float:
+    """The rule of the paper with the mean of randomised response, the largest a step can have."""
+    means = [step * (2 * rise(step, step) - 1) for step in steps]
+    return math.fsum(means) + math.sqrt(2 * math.log(2 / delta) * sum(step**2 for step in steps))
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(leakages, deltas)
-def test_composed_is_the_best_of_all_rules(steps: list[float], delta: float) -> None:
-    bounds = [rule(steps, delta).epsilon for rule in RULES.values()]
-    assert composed(steps, delta).epsilon == min(bounds)
-    assert composed(steps, delta).delta == delta
+def test_the_best_bound_is_below_all_others(steps: list[float], delta: float) -> None:
+    best = composed(steps, delta)
+    assert best.epsilon <= with_exact_means(steps, delta) * HAIR
+    assert best.epsilon <= paper_composition(steps, delta).epsilon
+    assert best.epsilon <= math.fsum(steps) * HAIR
+    assert best.delta == delta
 
 
 @given(leakages)
@@ -241,18 +227,6 @@ def test_the_published_theorem_is_corrected(epsilon: float, count: int, delta: f
         assert bound < printed
     # ... and for single steps it covers one tail only.
     assert bound > mean + math.sqrt(count) * epsilon * math.sqrt(2 * math.log(1 / delta))
-
-
-@given(st.floats(0.01, 3.0), st.integers(1, 50), deltas)
-def test_the_mean_of_a_step_is_that_of_randomised_response(
-    epsilon: float, count: int, delta: float
-) -> None:
-    weight = rise(epsilon, epsilon)
-    mean = count * (weight * epsilon - (1 - weight) * epsilon)
-    spread = math.sqrt(count) * epsilon * math.sqrt(2 * math.log(2 / delta))
-    assert mean_composition([epsilon] * count, delta).epsilon == pytest.approx(
-        mean + spread, rel=1e-8
-    )
 
 
 @pytest.mark.parametrize("name", list(RULES))
@@ -282,14 +256,14 @@ def test_the_order_of_the_steps_does_not_matter(
     orders: tuple[list[float], list[float]], delta: float
 ) -> None:
     one, two = orders
-    for rule in (paper_composition, mean_composition, numerical_composition):
+    for rule in RULES.values():
         assert rule(one, delta).epsilon == pytest.approx(rule(two, delta).epsilon, rel=1e-8)
 
 
 @settings(max_examples=12)
 @given(leakages, deltas)
 def test_a_silent_step_costs_nothing(steps: list[float], delta: float) -> None:
-    for rule in (basic_composition, paper_composition, mean_composition, numerical_composition):
+    for rule in RULES.values():
         padded, plain = rule([*steps, 0.0, 0.0], delta), rule(steps, delta)
         assert padded.epsilon == pytest.approx(plain.epsilon, rel=1e-8)
 
@@ -297,20 +271,17 @@ def test_a_silent_step_costs_nothing(steps: list[float], delta: float) -> None:
 def test_many_small_steps_cost_far_less_than_their_sum() -> None:
     steps = [0.05] * 1_000
     assert composed(steps, 1e-6).epsilon < 0.25 * sum(steps)
-    assert numerical_composition(steps, 1e-6).epsilon < 0.95 * mean_composition(steps, 1e-6).epsilon
+    assert composed(steps, 1e-6).epsilon < 0.95 * with_exact_means(steps, 1e-6)
 
 
 def test_more_steps_than_are_convolved_are_bounded_too() -> None:
-    few, many = numerical_composition([0.02] * 2_000, 1e-6), composed([0.02] * 2_001, 1e-6)
+    few, many = composed([0.02] * 2_000, 1e-6), composed([0.02] * 2_001, 1e-6)
     assert few.epsilon < many.epsilon < 0.02 * 2_001
 
 
 def test_no_steps_leak_nothing() -> None:
     assert composed([]) == SIP(0.0)
-    assert numerical_composition([], 0.1) == SIP(0.0, 0.1)
-
-
-# The ledger --------------------------------------------------------------------------------------
+    assert composed([], 0.1) == SIP(0.0, 0.1)
 
 
 # Bad input ---------------------------------------------------------------------------------------
@@ -323,7 +294,7 @@ def test_what_is_no_list_of_leakages_is_refused(name: str, wrong: list[float]) -
         RULES[name](wrong, 0.1)
 
 
-@pytest.mark.parametrize("name", ["published", "mean", "numerical", "composed"])
+@pytest.mark.parametrize("name", list(RULES))
 @pytest.mark.parametrize("delta", [-0.1, 1.0, 1.5, math.nan])
 def test_what_is_no_failure_probability_is_refused(name: str, delta: float) -> None:
     with pytest.raises(InvalidParameter, match="delta"):

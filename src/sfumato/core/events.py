@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,3 +46,35 @@ class Event:
     sip: SIP
     ldp: LDP
     batch: int | None = None
+
+
+Events = tuple[Event, ...]
+"""What left together."""
+
+
+def events_of(
+    stream: str,
+    first: int,
+    outcome: Outcome,
+    labels: Sequence[Label | None],
+    sip: float,
+    ldp: float,
+    *,
+    in_batches: bool,
+) -> Events:
+    """What left together, from moment `first` on; a batch is charged at its last value."""
+    if not in_batches:
+        return (Event(stream, first, outcome, labels[0], SIP(sip), LDP(ldp)),)
+    final = len(labels) - 1
+    return tuple(
+        Event(
+            stream=stream,
+            sequence=first + offset,
+            outcome=outcome,
+            released=label,
+            sip=SIP(sip if offset == final else 0.0),
+            ldp=LDP(ldp if offset == final else 0.0),
+            batch=first,
+        )
+        for offset, label in enumerate(labels)
+    )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
 
 from sfumato.core import checks
-from sfumato.core.alphabet import Label
-from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.belief import Belief
+from sfumato.core.arrays import Bools, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.progress import Progress
 from sfumato.models.encoding import (
@@ -31,60 +28,13 @@ from sfumato.models.fitting import count_transitions, smoothed_parts
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
+from sfumato.stream.fit_report import FitReport, chain_report, library_report
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, missing_rows, read_each, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 
 _PAIRS_BEYOND = 4_000_000
 """Contexts of order 2 beyond which only those that occur are kept: a belief takes 32 MB."""
-_RARE = 0.01
-_CONFIDENCE = 0.95
-_FEW_KEPT = 0.5
-"""Share of the batches under which a library is said to keep few."""
-
-
-@dataclass(frozen=True, slots=True)
-class FitReport:
-    """What a fitted model rests on.
-
-    Attributes:
-        streams: Number of streams in the history.
-        rows: Number of values.
-        symbols: Size of the alphabet.
-        transitions: Number of transitions that were counted; of a library, from batch to batch.
-        rare: Symbols that make up less than 1 % of the history, and less than a tenth of an
-            even share.
-        predictability: Share of the uncertainty about a value that its past takes away, 0 to 1.
-        estimation_error: How much the leakage may be misjudged in a typical context because the
-            chain is estimated, with 95 % confidence.
-        warnings: What a careful user should know.
-        patterns: How many patterns a library keeps; None for a chain.
-        kept: Share of the batches in the history that are kept patterns; the others are taken
-            for the nearest one.
-        missing: Values that were missing in the history.
-        clipped: Values beyond the range that were taken for its edge.
-        rounding: Mean distance of a value from the middle of its bin or cell, which no release can
-            make smaller; None for symbols.
-        unit: What distances are in.
-
-    References:
-        [LIP, Cor. 7]
-    """
-
-    streams: int
-    rows: int
-    symbols: int
-    transitions: int
-    rare: tuple[Label, ...]
-    predictability: float
-    estimation_error: float
-    warnings: tuple[str, ...]
-    patterns: int | None = None
-    kept: float | None = None
-    missing: int = 0
-    clipped: int = 0
-    rounding: float | None = None
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,26 +108,52 @@ def fit_table(
     codes = np.full(sum(map(len, paths)), -1, dtype=np.int64)
     codes[~absent] = _codes(raws, encoding, history.path)
     by_stream = _followed([codes[np.array(path)] for path in paths], missing)
-    size = len(encoding.alphabet)
-    seen_in_table = (int(absent.sum()), *_distances(raws, encoding, cut.unit))
+    chain: MarkovChain | PairChain | PatternLibrary
     if batch is not None:
-        model, report = _fit_library(
-            encoding, by_stream, (stream, values), (batch, patterns), (smoothing, floor)
-        )
-        return replace(model, unit=cut.unit), _with_table(report, seen_in_table, cut)
+        checks.count("--batch", batch)
+        checks.count("--patterns", patterns, at_least=batch)
+        chain, report = _fit_library(encoding, by_stream, (batch, patterns), (smoothing, floor))
+    else:
+        chain, report = _fit_chain(encoding, by_stream, order, (smoothing, floor))
+        report = replace(report, streams=len(names))
+    model = StreamModel(chain, encoding, stream, values, report.transitions, cut.unit)
+    clipped, rounding = _distances(raws, encoding, cut.unit)
+    return model, replace(
+        report,
+        missing=int(absent.sum()),
+        clipped=clipped,
+        rounding=rounding,
+        unit="km" if cut.unit == DEGREES else cut.unit,
+    )
+
+
+def _fit_chain(
+    encoding: Encoding, paths: list[Ints], order: int, smoothing: tuple[float, float]
+) -> tuple[MarkovChain | PairChain, FitReport]:
+    size = len(encoding.alphabet)
     chain: MarkovChain | PairChain
     if order == 2 and size**2 > _PAIRS_BEYOND:
-        chain, seen = PairChain.of_places(encoding.alphabet, by_stream, smoothing, floor)
+        chain, seen = PairChain.of_places(encoding.alphabet, paths, *smoothing)
     else:
-        counts = count_transitions(by_stream, size, order)
-        parts = smoothed_parts(counts, order, smoothing, floor)
-        chain = MarkovChain(encoding.alphabet, order, *parts)
+        counts = count_transitions(paths, size, order)
+        chain = MarkovChain(encoding.alphabet, order, *smoothed_parts(counts, order, *smoothing))
         seen = np.asarray(counts.moves.sum(axis=1)).ravel()
-    moves = int(seen.sum())
-    model = StreamModel(chain, encoding, stream, values, moves, cut.unit)
-    symbols = np.bincount(codes[codes >= 0], minlength=size).astype(np.float64)
-    report = _report(chain, symbols, seen, len(names), moves)
-    return model, _with_table(report, seen_in_table, cut)
+    return chain, chain_report(chain, paths, seen)
+
+
+def _fit_library(
+    encoding: Encoding, paths: list[Ints], size: tuple[int, int], smoothing: tuple[float, float]
+) -> tuple[PatternLibrary, FitReport]:
+    labels, (width, most), (pseudo, floor) = encoding.alphabet.labels, size, smoothing
+    library = PatternLibrary.fit(
+        [[labels[place] for place in path] for path in paths],
+        width=width,
+        most=most,
+        alphabet=encoding.alphabet,
+        smoothing=pseudo,
+        floor=floor,
+    )
+    return library, library_report(library, paths)
 
 
 def _without_missing(
@@ -230,60 +206,6 @@ def _distances(raws: list[list[Raw]], encoding: Encoding, unit: str) -> tuple[in
     return clipped, float((apart(where, middles[codes], unit) / len(points)).sum())
 
 
-def _with_table(report: FitReport, table: tuple[int, int, float | None], cut: Cut) -> FitReport:
-    missing, clipped, rounding = table
-    unit = "km" if cut.unit == DEGREES else cut.unit
-    return replace(report, missing=missing, clipped=clipped, rounding=rounding, unit=unit)
-
-
-def _fit_library(
-    encoding: Encoding,
-    paths: list[Ints],
-    columns: tuple[str, tuple[str, ...]],
-    kept: tuple[int, int],
-    smoothing: tuple[float, float],
-) -> tuple[StreamModel, FitReport]:
-    labels, (width, most), (pseudo, floor) = encoding.alphabet.labels, kept, smoothing
-    checks.count("--batch", width)
-    checks.count("--patterns", most, at_least=width)
-    told = [[labels[place] for place in path] for path in paths]
-    library = PatternLibrary.fit(
-        told, width=width, most=most, alphabet=encoding.alphabet, smoothing=pseudo, floor=floor
-    )
-    batches = [
-        path[start : start + width] for path in paths for start in range(0, len(path), width)
-    ]
-    known = {tuple(row[row >= 0].tolist()) for row in library.patterns}
-    share = sum(tuple(batch.tolist()) in known for batch in batches) / len(batches)
-    moves = len(batches) - len(paths)
-    model = StreamModel(library, encoding, *columns, moves)
-    warnings = []
-    if share < _FEW_KEPT:
-        warnings.append(
-            f"only {share:.0%} of the batches are kept patterns; the others are taken for the "
-            "nearest one, which costs utility: keep more patterns, or take shorter batches"
-        )
-    symbols = np.bincount(np.concatenate(paths), minlength=len(labels))
-    rare = symbols / symbols.sum() < min(_RARE, 0.1 / len(labels))
-    return model, FitReport(
-        streams=len(paths),
-        rows=int(symbols.sum()),
-        symbols=len(labels),
-        transitions=moves,
-        rare=tuple(labels[i] for i in np.flatnonzero(rare)),
-        predictability=predictability(library.chain),
-        estimation_error=math.nan if moves == 0 else _library_error(library, moves),
-        warnings=tuple(warnings),
-        patterns=len(library.patterns),
-        kept=share,
-    )
-
-
-def _library_error(library: PatternLibrary, moves: int) -> float:
-    share = library.chain.stationary()
-    return _estimation_error(len(share), share * moves, share)
-
-
 def _read(
     history: Table, stream: str, values: tuple[str, ...], progress: Progress | None
 ) -> tuple[dict[str, int], list[list[int]], list[list[Raw]]]:
@@ -311,7 +233,7 @@ def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
     if len(raws) == 2:
         if cut.columns is None or cut.rows is None:
             raise InvalidParameter("cut", "no grid", "give the columns and rows of a grid")
-        xs, ys = (_numbers(column, source) for column in raws)
+        xs, ys = (read_each(column, number, source) for column in raws)
         if not cut.ranges:
             return Grid.covering(xs, ys, cut.columns, cut.rows)
         if len(cut.ranges) != 2:
@@ -319,7 +241,7 @@ def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
         grid = Grid.covering(*cut.ranges, cut.columns, cut.rows)
         return Grid(grid.x_edges, grid.y_edges, clip=True)
     if cut.bins is not None:
-        numbers = _numbers(raws[0], source)
+        numbers = read_each(raws[0], number, source)
         if not cut.ranges:
             return Bins.covering(numbers, cut.bins)
         return Bins(Bins.covering(cut.ranges[0], cut.bins).edges, clip=True)
@@ -328,101 +250,9 @@ def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
     return Symbols.of(read_each(raws[0], text, source))
 
 
-def _numbers(column: list[Raw], source: str) -> list[float]:
-    return read_each(column, number, source)
-
-
 def _codes(raws: list[list[Raw]], encoding: Encoding, source: str) -> Ints:
     index = encoding.alphabet.index
     try:
         return np.array([index(encoding.encode(*point)) for point in zip(*raws, strict=True)])
     except UnknownSymbol as problem:
         raise BadTable(source, None, str(problem)) from None
-
-
-def _report(
-    chain: MarkovChain | PairChain,
-    symbols: Floats,
-    seen: Floats,
-    streams: int,
-    transitions: int,
-) -> FitReport:
-    share = symbols / symbols.sum()
-    labels = chain.alphabet.labels
-    rare = tuple(labels[i] for i in np.flatnonzero(share < min(_RARE, 0.1 / chain.size)))
-    error = _estimation_error(chain.size, seen, share)
-    warnings = []
-    if transitions == 0:
-        warnings.append("no stream is longer than the order: the chain knows no transition")
-    elif error > math.log(2):
-        warnings.append(
-            f"the history is small for order {chain.order}: in a typical context the leakage may "
-            f"be misjudged by {error:.2g} (LIP Cor. 7); a lower order or more history would help"
-        )
-    rows = int(symbols.sum())
-    if isinstance(chain, PairChain):
-        strength = 1 - float(seen @ chain.entropies()) / max(seen.sum(), 1) / _entropy(share)
-    else:
-        strength = predictability(chain)
-    return FitReport(streams, rows, chain.size, transitions, rare, strength, error, tuple(warnings))
-
-
-def predictability(chain: MarkovChain) -> float:
-    """Share of the entropy of a value that its `order` predecessors take away.
-
-    Examples:
-        >>> predictability(MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]]))
-        0.0
-    """
-    context = chain.stationary()
-    alone = _entropy(chain.following(Belief(context, axis=chain.order - 1)).marginal)
-    given = float(context.ravel() @ row_entropies(chain))
-    return max(0.0, 1 - given / alone) if alone > 0 else 0.0
-
-
-def row_entropies(chain: MarkovChain) -> Floats:
-    """Entropy of the next value in each context, without making the rows.
-
-    Where a row knows nothing, its entries are those of the background times its weight: their
-    sum is that of the whole background less the entries that the row knows.
-
-    Examples:
-        >>> row_entropies(MarkovChain.from_matrix([[0.5, 0.5], [0.9, 0.1]])).round(3)
-        array([0.693, 0.325])
-    """
-    if isinstance(chain.known, np.ndarray):
-        return np.asarray(-_x_log_x(chain.transition()).sum(axis=1))
-    known, weight = chain.known, chain.backoff
-    rows = np.repeat(np.arange(weight.size), np.diff(known.indptr))
-    behind = weight[rows] * chain.background[known.indices]
-    entries = (1 - weight[rows]) * known.data + behind
-    alone = weight * _x_log_x(chain.background).sum() + _x_log_x(weight)
-    changes = np.bincount(rows, _x_log_x(entries) - _x_log_x(behind), minlength=weight.size)
-    return np.asarray(-(alone + changes))
-
-
-def _x_log_x(values: Floats) -> Floats:
-    return np.asarray(values * np.log(np.where(values > 0, values, 1.0)))
-
-
-def _entropy(probabilities: Floats) -> float:
-    positive = probabilities[probabilities > 0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def _estimation_error(size: int, seen: Floats, share: Floats) -> float:
-    r"""$\ln(1 + \bar\Delta/(2c))$ with $\bar\Delta = \sqrt{2(|X| - \ln\beta)/n}$.
-
-    where $n$ is how often the context of the median transition was seen and $c$ is the share of
-    the median symbol: the corollary for a typical context and a typical symbol.
-    """
-    if seen.sum() == 0:
-        return math.inf
-    ordered = np.sort(seen)
-    half = int(np.searchsorted(ordered.cumsum(), ordered.sum() / 2))
-    samples = ordered[min(half, ordered.size - 1)]
-    ranked = np.sort(share)
-    middle = int(np.searchsorted(ranked.cumsum(), 0.5))
-    typical = ranked[min(middle, size - 1)]
-    spread = math.sqrt(2 * (size - math.log(1 - _CONFIDENCE)) / samples)
-    return math.log1p(spread / (2 * typical))

@@ -20,14 +20,14 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.errors import InterruptedStep, InvalidParameter
-from sfumato.core.events import Event, Outcome
+from sfumato.core.events import Event, Outcome, events_of
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Randomness, secure
 from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.fleet_arrays import PREPARED, Prepared, StreamArrays
-from sfumato.stream.plan import Plan, events_of
+from sfumato.stream.plan import Plan
 
 Values = Sequence[Any] | NDArray[Any]
 

@@ -21,7 +21,7 @@ from sfumato.core.belief import Belief, Model
 from sfumato.core.budgets import USELESS_BELOW, Allowance, Budget
 from sfumato.core.digest import digest
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
-from sfumato.core.events import Event, Outcome
+from sfumato.core.events import Events, Outcome, events_of
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import FREE, Charge, Ledger
 from sfumato.core.loss import Loss, as_loss
@@ -38,8 +38,6 @@ from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
 from sfumato.stream.partition.belief_spaces import BeliefSpace, NextBatch, NextValue, space_of
 from sfumato.stream.partition.cells import StepDesign
-
-Events = tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -378,34 +376,6 @@ class _Ready(NamedTuple):
     found: StepDesign
     charge: Charge
     covered: bool
-
-
-def events_of(
-    stream: str,
-    first: int,
-    outcome: Outcome,
-    labels: Sequence[Label | None],
-    sip: float,
-    ldp: float,
-    *,
-    in_batches: bool,
-) -> Events:
-    """What left together, from moment `first` on; a batch is charged at its last value."""
-    if not in_batches:
-        return (Event(stream, first, outcome, labels[0], SIP(sip), LDP(ldp)),)
-    final = len(labels) - 1
-    return tuple(
-        Event(
-            stream=stream,
-            sequence=first + offset,
-            outcome=outcome,
-            released=label,
-            sip=SIP(sip if offset == final else 0.0),
-            ldp=LDP(ldp if offset == final else 0.0),
-            batch=first,
-        )
-        for offset, label in enumerate(labels)
-    )
 
 
 def _drawn_from(masses: Floats, coins: Randomness) -> int:
