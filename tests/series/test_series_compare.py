@@ -14,7 +14,7 @@ from sfumato.noise.registry import Registry
 from sfumato.series.paper_rule import paper_weight
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_compare import Comparison, compare
-from sfumato.series.series_methods import METHODS
+from sfumato.series.series_methods import METHODS, Trait
 from sfumato.series.series_spec import SeriesSpec, matched_epsilon
 
 Floats = NDArray[np.float64]
@@ -315,13 +315,16 @@ def test_short_series_are_compared_by_every_method(length: int) -> None:
     assert len(found.outcomes) == len(METHODS)
 
 
-@pytest.mark.parametrize("name", [name for name, way in METHODS.items() if way.tuned])
+TUNED = [name for name, entry in METHODS.items() if Trait.TUNED in entry.traits]
+
+
+@pytest.mark.parametrize("name", TUNED)
 def test_methods_that_are_tuned_need_the_true_series(name: str) -> None:
     with pytest.raises(InvalidParameter):
         METHODS[name].make(SeriesSpec(1.0, 1.0, 1e-6, 50))
 
 
-@pytest.mark.parametrize("name", [name for name, way in METHODS.items() if not way.tuned])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in TUNED])
 def test_methods_that_are_not_tuned_do_not(name: str) -> None:
     method = METHODS[name].make(SeriesSpec(1.0, 1.0, 1e-6, 50))
     assert method.guarantee.epsilon <= 1.0

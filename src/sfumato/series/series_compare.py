@@ -18,7 +18,7 @@ from sfumato.core.progress import Progress
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
 from sfumato.series.filter_banks import seasonal
-from sfumato.series.series_methods import METHODS, AnyMethod, Entry
+from sfumato.series.series_methods import METHODS, AnyMethod, Entry, Trait
 from sfumato.series.series_release import Unit, checked_series
 from sfumato.series.series_spec import SeriesSpec
 
@@ -194,7 +194,7 @@ def _unit(entry: Entry, method: AnyMethod) -> str:
     """Whose data are protected; methods for the whole value are no rivals of the others."""
     if not method.guarantee.epsilon:
         return "any"
-    return _WHOLE if entry.whole else method.unit.value
+    return _WHOLE if Trait.WHOLE in entry.traits else method.unit.value
 
 
 def _standard_error(each: Floats) -> float | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -95,23 +95,15 @@ class LossFunction:
     gaps: Floats
     bases: Floats
     pairs: tuple[tuple[int, int], ...]
-    error: float
-    _limits: Floats
+    error: float = 64 * UNIT
+    _limits: Floats = field(init=False)
 
-    def __init__(
-        self,
-        gaps: ArrayLike,
-        bases: ArrayLike,
-        pairs: Sequence[tuple[int, int]],
-        error: float = 64 * UNIT,
-    ) -> None:
-        over = np.array(gaps, dtype=np.float64)
-        base = np.array(bases, dtype=np.float64)
-        object.__setattr__(self, "gaps", checks.read_only(over))
-        object.__setattr__(self, "bases", checks.read_only(base))
-        object.__setattr__(self, "pairs", tuple(pairs))
-        object.__setattr__(self, "error", error)
-        object.__setattr__(self, "_limits", checks.read_only(_limits(over, base)))
+    def __post_init__(self) -> None:
+        for name in ("gaps", "bases"):
+            given = np.array(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, checks.read_only(given))
+        limits = _limits(self.gaps, self.bases)
+        object.__setattr__(self, "_limits", checks.read_only(limits))
 
     @classmethod
     def of(cls, matrix: Matrix) -> Self:
@@ -132,25 +124,17 @@ class LossFunction:
             if sparse.issparse(matrix):
                 _check_sparse(sparse.csr_array(matrix))
                 if pair := strangers(sparse.csr_array(matrix)):
-                    return cls([1.0], [0.0], [pair])
+                    return cls(np.ones(1), np.zeros(1), (pair,))
         tables = [_rows(matrix) for matrix in matrices]
-        corners = [corner for table in tables for corner in _hull(table)]
-        return cls._from_corners(corners, max(_error(table) for table in tables))
+        outer = _outer([corner for table in tables for corner in _hull(table)])
+        points = np.array([corner[:2] for corner in outer]).reshape(-1, 2)
+        error = max(_error(table) for table in tables)
+        return cls(points[:, 0], points[:, 1], tuple(corner[2:] for corner in outer), error)
 
     @classmethod
     def unknown(cls) -> Self:
         """Of an adversary who knows of no correlation: nothing carries over."""
-        return cls([], [], ())
-
-    @classmethod
-    def _from_corners(cls, corners: list[_Corner], error: float) -> Self:
-        kept = _outer(corners)
-        return cls(
-            [corner[0] for corner in kept],
-            [corner[1] for corner in kept],
-            [(corner[2], corner[3]) for corner in kept],
-            error,
-        )
+        return cls(np.empty(0), np.empty(0), ())
 
     @property
     def disjoint(self) -> tuple[int, int] | None:
