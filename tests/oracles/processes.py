@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +16,8 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.randomness import Randomness
-from sfumato.series.autoregressive import (
-    _RELATIVE,
-    Autoregressive,
-    sample_autocovariances,
-    standardised,
-)
+from sfumato.series.autoregressive import _RELATIVE, Autoregressive
 
-_COINS = 1 << 20
-"""Coins that a simulation of counts holds at a time."""
 _POLISHES = 3
 
 
@@ -92,117 +85,6 @@ def _correlation(value: float) -> float:
     return float(value)
 
 
-class Stationary(Protocol):
-    """What a linear estimate needs to know of a series."""
-
-    @property
-    def mean(self) -> float:
-        """Mean of every value."""
-
-    @property
-    def variance(self) -> float:
-        """Variance of every value."""
-
-    def autocovariances(self, lags: ArrayLike) -> Floats:
-        """Covariances of values some steps apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class BinomialAutoregressive:
-    r"""Counts of people in a state that each of them enters and leaves independently.
-
-    $$Z_t = \alpha \circ Z_{t-1} + \beta \circ (n - Z_{t-1})$$
-
-    where $n$ is `people`, $\beta = \pi (1 - \rho)$ the probability of entering the state, $\alpha =
-    \beta + \rho$ that of staying in it, $\pi$ is `share`, $\rho$ is `correlation`, and $a \circ m$
-    keeps each of $m$ people with probability $a$.
-
-    Attributes:
-        people: How many there are.
-        share: Mean part of them that is in the state.
-        correlation: Of neighbouring counts; at most 1, and at least minus the odds of `share` or
-            minus their inverse, whichever is nearer to 0.
-
-    Examples:
-        >>> rooms = BinomialAutoregressive(100, 0.3, 0.8)
-        >>> rooms.mean, rooms.variance, rooms.staying, rooms.entering
-        (30.0, 21.0, 0.86, 0.06)
-
-    References:
-        [RTR, Def. A.1]
-    """
-
-    people: int
-    share: float
-    correlation: float
-
-    def __post_init__(self) -> None:
-        checks.count("people", self.people)
-        least = _least_correlation(checks.proper_fraction("share", self.share))
-        if not least <= self.correlation <= 1:
-            rule = f"lie in [{least:.6g}, 1] for a share of {self.share:g}"
-            raise InvalidParameter("correlation", self.correlation, rule)
-
-    @classmethod
-    def fit(cls, series: ArrayLike, people: int) -> Self:
-        """Fit by moments: the mean, and the correlation of neighbours, moved into its range."""
-        limit = checks.count("people", people)
-        counts = checks.numbers("series", series)
-        if not np.all((counts == np.rint(counts)) & (counts >= 0) & (counts <= limit)):
-            raise InvalidParameter("series", "others", f"be whole numbers from 0 to {limit}")
-        centre, _, scaled = standardised(counts)
-        share = centre / limit
-        neighbours = float(sample_autocovariances(scaled, 1)[1])
-        return cls(limit, share, max(neighbours, _least_correlation(share)))
-
-    @property
-    def entering(self) -> float:
-        """Probability that a person outside the state is in it one step later."""
-        return min(self.share * (1 - self.correlation), 1.0)
-
-    @property
-    def staying(self) -> float:
-        """Probability that a person in the state is in it one step later."""
-        return max(self.share * (1 - self.correlation) + self.correlation, 0.0)
-
-    @property
-    def mean(self) -> float:
-        """Mean of every count."""
-        return self.people * self.share
-
-    @property
-    def variance(self) -> float:
-        """Variance of every count."""
-        return self.people * self.share * (1 - self.share)
-
-    def autocovariances(self, lags: ArrayLike) -> Floats:
-        """Covariances of counts some steps apart; the sign of a lag does not matter."""
-        return np.asarray(self.variance * float(self.correlation) ** np.abs(_whole(lags)))
-
-    def as_linear(self) -> Process:
-        """The normal series with the same first two moments; a count that never moves has none.
-
-        Examples:
-            >>> BinomialAutoregressive(100, 0.3, 0.8).as_linear()
-            Process(mean=30.0, coefficients=(0.8,), innovation=7.56)
-        """
-        return Process.first_order(self.mean, self.correlation, self.variance)
-
-    def sample(self, length: int, randomness: Randomness) -> Ints:
-        """Draw a series of counts, for simulations only: one coin per person and step."""
-        counts = np.empty(checks.count("length", length), dtype=np.int64)
-        rows = max(1, _COINS // self.people)
-        inside = np.zeros(self.people, dtype=np.bool_)
-        for first in range(0, length, rows):
-            block = min(rows, length - first)
-            coins = _uniforms(randomness.words(block * self.people)).reshape(block, self.people)
-            for place, row in enumerate(coins, start=first):
-                moves = np.where(inside, self.staying, self.entering) if place else self.share
-                inside = row < moves
-                counts[place] = inside.sum()
-        return counts
-
-
 @dataclass(frozen=True, slots=True)
 class Drifting:
     r"""A series that is pushed harder at every step, and so is not stationary.
@@ -254,14 +136,6 @@ class Drifting:
         return np.array(_continued([0.0], (factor,), inputs.tolist())[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """An estimate of a value, and its mean squared error."""
-
-    value: float
-    squared_error: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LagWeights:
     """Weights of deviations from the mean in a linear estimate, and its mean squared error."""
@@ -270,37 +144,8 @@ class LagWeights:
     squared_error: float
 
 
-def noisy_estimate(
-    model: Stationary, lag: int, noise_variance: float, observation: float
-) -> Estimate:
-    r"""The best linear estimate of a value from one noisy value before it.
-
-    $$\hat Z = \mu + \frac{\gamma_l}{\gamma_0 + \sigma_n^2} (x - \mu), \qquad
-    E(\hat Z - Z)^2 = \gamma_0 - \frac{\gamma_l^2}{\gamma_0 + \sigma_n^2}$$
-
-    where $\gamma$ are the autocovariances of `model`, $l$ is `lag` and $x$ is `observation`.
-
-    Args:
-        model: The series.
-        lag: Steps from the observation to the value; 0 for the value itself.
-        noise_variance: Of the noise in the observation.
-        observation: A value with noise.
-
-    Examples:
-        >>> noisy_estimate(Process.first_order(0.0, 0.9, 1.0), 1, 4.0, 2.0)
-        Estimate(value=0.36, squared_error=0.838)
-
-    References:
-        [RTR, Prop. 2.4 and A.2]
-    """
-    steps = checks.count("lag", lag, at_least=0)
-    found = lag_estimates(model, [steps], noise_variance)
-    deviation = float(checks.numbers("observation", observation)) - model.mean
-    return Estimate(model.mean + float(found.weights[0]) * deviation, found.squared_error)
-
-
 def lag_estimates(
-    model: Stationary, lags: Sequence[int], noise_variance: float | ArrayLike
+    model: Process, lags: Sequence[int], noise_variance: float | ArrayLike
 ) -> LagWeights:
     r"""The best linear estimate of the current value from noisy values at some lags.
 
@@ -339,14 +184,14 @@ def lag_estimates(
     return LagWeights(checks.read_only(weights), max(float(error), 0.0))
 
 
-def kalman_bound(model: Autoregressive | BinomialAutoregressive, noise_variance: float) -> float:
+def kalman_bound(series: Autoregressive, noise_variance: float) -> float:
     """Mean squared error of the Kalman filter of the current value, in the long run.
 
     No linear estimate of a value from all noisy values up to it has less error; for a normal
-    series no estimate at all has. For counts it is the best error of a linear one.
+    series no estimate at all has.
 
     Args:
-        model: The series.
+        series: The series.
         noise_variance: Of the independent noise in each value.
 
     Examples:
@@ -356,7 +201,6 @@ def kalman_bound(model: Autoregressive | BinomialAutoregressive, noise_variance:
     References:
         [RTR, Sec. 2.3]
     """
-    series = model if isinstance(model, Autoregressive) else model.as_linear()
     noise = checks.finite("noise_variance", noise_variance)
     if noise == 0:
         return 0.0
@@ -388,7 +232,3 @@ def _polished(prior: Floats, transition: Floats, driving: Floats, ratio: float) 
     loop = transition.copy()
     loop[:, :1] -= gain
     return np.asarray(linalg.solve_discrete_lyapunov(loop, driving + ratio * gain @ gain.T))
-
-
-def _least_correlation(share: float) -> float:
-    return max(-share / (1 - share), -(1 - share) / share)

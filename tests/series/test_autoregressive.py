@@ -10,12 +10,10 @@ from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.core.randomness import seeded
 from tests.oracles import kalman
 from tests.oracles.processes import (
-    BinomialAutoregressive,
     Drifting,
     Process,
     kalman_bound,
     lag_estimates,
-    noisy_estimate,
 )
 from tests.strategies import Floats
 
@@ -201,130 +199,6 @@ def test_an_order_needs_more_values_than_it_has() -> None:
         Process.fit([1.0, 2.0, 4.0, 3.0], order=3)
 
 
-# --- counts ----------------------------------------------------------------------------------
-
-COUNTS = [
-    BinomialAutoregressive(6, 0.3, 0.6),
-    BinomialAutoregressive(5, 0.5, -0.8),
-    BinomialAutoregressive(4, 0.7, -0.3 / 0.7),
-]
-
-
-def step(model: BinomialAutoregressive, count: int) -> Floats:
-    """Distribution of the next count: who stays and who enters, convolved."""
-    enter = model.share * (1 - model.correlation)
-    stay = min(max(enter + model.correlation, 0.0), 1.0)
-    staying = stats.binom.pmf(np.arange(count + 1), count, stay)
-    entering = stats.binom.pmf(np.arange(model.people - count + 1), model.people - count, enter)
-    return np.asarray(np.convolve(staying, entering))
-
-
-@pytest.mark.parametrize("model", COUNTS, ids=str)
-def test_moments_of_counts_are_those_of_the_whole_chain(model: BinomialAutoregressive) -> None:
-    values = np.arange(model.people + 1)
-    start = stats.binom.pmf(values, model.people, model.share)
-    matrix = np.array([step(model, count) for count in range(model.people + 1)])
-    np.testing.assert_allclose(start @ matrix, start, atol=1e-14)
-    assert model.mean == pytest.approx(start @ values)
-    for lag in range(5):
-        later = np.linalg.matrix_power(matrix, lag) @ values
-        shared = (start * values) @ later - model.mean**2
-        assert float(model.autocovariances(lag)) == pytest.approx(shared, abs=1e-12)
-    linear = model.as_linear()
-    assert linear.mean == model.mean
-    np.testing.assert_allclose(
-        linear.autocovariances(range(5)), model.autocovariances(range(5)), atol=1e-12
-    )
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("model", COUNTS, ids=str)
-def test_thinning_draws_the_exact_law_of_one_step(model: BinomialAutoregressive) -> None:
-    path = model.sample(120_000, seeded(21))
-    wrong = BinomialAutoregressive(model.people, model.share, 0.7 * model.correlation)
-    worst, caught = 1.0, 1.0
-    for count in range(model.people + 1):
-        after = path[1:][path[:-1] == count]
-        if after.size < 1_000:
-            continue
-        seen = np.bincount(after, minlength=model.people + 1).astype(float)
-        worst = min(worst, fits(seen, step(model, count)))
-        caught = min(caught, fits(seen, step(wrong, count)))
-    assert worst > 1e-4
-    assert caught < 1e-12
-    all_counts = np.bincount(path[::40], minlength=model.people + 1).astype(float)
-    even = stats.binom.pmf(np.arange(model.people + 1), model.people, model.share)
-    assert fits(all_counts, even) > 1e-4
-
-
-def fits(seen: Floats, probabilities: Floats) -> float:
-    """P-value of the chi-square test; what is never expected must not be seen."""
-    expected = seen.sum() * probabilities
-    large = expected >= 5
-    if not large.all():
-        seen = np.append(seen[large], seen[~large].sum())
-        expected = np.append(expected[large], expected[~large].sum())
-    possible = expected > 1e-6
-    if seen[~possible].sum():
-        return 0.0
-    ratio = (seen[possible] - expected[possible]) ** 2 / np.maximum(expected[possible], 1.0)
-    return float(stats.chi2.sf(ratio.sum(), max(int(possible.sum()) - 1, 1)))
-
-
-def correlation_error(model: BinomialAutoregressive, size: int) -> float:
-    """Standard error of the correlation, by its conditional variances over all counts."""
-    values = np.arange(model.people + 1)
-    start = stats.binom.pmf(values, model.people, model.share)
-    laws = [step(model, count) for count in range(model.people + 1)]
-    spread = np.array([law @ (values - law @ values) ** 2 for law in laws])
-    return math.sqrt(start @ (spread * (values - model.mean) ** 2) / size) / model.variance
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "true", [BinomialAutoregressive(50, 0.3, 0.8), BinomialAutoregressive(20, 0.6, -0.4)], ids=str
-)
-def test_a_fit_of_counts_recovers_share_and_correlation(true: BinomialAutoregressive) -> None:
-    size = 20_000
-    found = BinomialAutoregressive.fit(true.sample(size, seeded(31)), true.people)
-    assert within(found.correlation, true.correlation, correlation_error(true, size))
-    slow = (1 + true.correlation) / (1 - true.correlation)
-    assert within(found.share, true.share, math.sqrt(true.variance * slow / size) / true.people)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.75])
-def test_a_correlation_outside_its_range_is_refused(share: float) -> None:
-    least = max(-share / (1 - share), -(1 - share) / share)
-    edge = BinomialAutoregressive(5, share, least)
-    assert 0 <= edge.staying <= 1 and 0 <= edge.entering <= 1
-    for wrong in (least - 1e-9, 1 + 1e-9, math.nan):
-        with pytest.raises(InvalidParameter, match="correlation"):
-            BinomialAutoregressive(5, share, wrong)
-
-
-def test_at_the_ends_of_the_range_counts_are_certain() -> None:
-    assert np.ptp(BinomialAutoregressive(30, 0.4, 1.0).sample(20, seeded(3))) == 0
-    turning = BinomialAutoregressive(30, 0.5, -1.0).sample(20, seeded(3))
-    np.testing.assert_array_equal(turning[:-1] + turning[1:], 30)
-    with pytest.raises(InvalidParameter):
-        BinomialAutoregressive(30, 0.4, 1.0).as_linear()
-
-
-def test_a_sample_of_counts_does_not_depend_on_how_coins_are_held(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = BinomialAutoregressive(50, 0.3, 0.8)
-    whole = model.sample(40, seeded(4))
-    monkeypatch.setattr("tests.oracles.processes._COINS", 101)
-    np.testing.assert_array_equal(model.sample(40, seeded(4)), whole)
-
-
-@pytest.mark.parametrize("series", [[1, 2.5, 3], [1, 2, -3], [1, 2, 11], [4, 4, 4]])
-def test_what_cannot_be_counts_is_refused(series: list[float]) -> None:
-    with pytest.raises(InvalidParameter, match="series"):
-        BinomialAutoregressive.fit(series, 10)
-
-
 # --- drift -----------------------------------------------------------------------------------
 
 
@@ -358,37 +232,6 @@ def test_a_drift_that_explodes_is_refused(wrong: tuple[float, float, float]) -> 
 
 
 # --- linear estimates ------------------------------------------------------------------------
-
-
-@given(
-    st.floats(-0.99, 0.99), st.floats(0.1, 9), st.floats(0, 9), st.integers(1, 9), st.floats(-9, 9)
-)
-def test_estimate_from_one_value_is_that_of_proposition_2_4(
-    rho: float, variance: float, noise: float, lag: int, observed: float
-) -> None:
-    model = Process.first_order(2.0, rho, variance)
-    found = noisy_estimate(model, lag, noise, observed)
-    shrink = rho**lag * variance / (variance + noise)
-    assert found.value == pytest.approx(2.0 * (1 - shrink) + shrink * observed, abs=1e-9)
-    error = variance * (1 - rho ** (2 * lag) * variance / (variance + noise))
-    assert found.squared_error == pytest.approx(error, rel=1e-9, abs=1e-11)
-
-
-@pytest.mark.parametrize("lag", [1, 2, 5])
-def test_estimate_of_counts_is_that_of_proposition_a_2(lag: int) -> None:
-    people, share, rho, coins = 100, 0.3, 0.8, 64
-    model = BinomialAutoregressive(people, share, rho)
-    found = noisy_estimate(model, lag, coins / 2, 37.0)
-    spread = people * share * (1 - share)
-    shrink = rho**lag * spread / (spread + coins / 2)
-    assert found.value == pytest.approx(people * share * (1 - shrink) + shrink * 37.0)
-    linear = noisy_estimate(model.as_linear(), lag, coins / 2, 37.0)
-    assert found.squared_error == pytest.approx(linear.squared_error)
-    assert found.value == pytest.approx(linear.value)
-    exact = noisy_estimate(model, 1, 0.0, 37.0)
-    assert exact.value == pytest.approx(rho * 37.0 + people * share * (1 - rho))
-    # Without noise it is the mean of the thinned count itself.
-    assert exact.value == pytest.approx(step(model, 37) @ np.arange(people + 1))
 
 
 @pytest.mark.parametrize("model", SERIES, ids=str)
@@ -467,11 +310,6 @@ def test_without_noise_nothing_is_unknown() -> None:
     assert kalman_bound(SERIES[2], 0.0) == 0
     with pytest.raises(InvalidParameter, match="noise_variance"):
         kalman_bound(SERIES[2], -1.0)
-
-
-def test_counts_have_the_bound_of_their_moments() -> None:
-    counts = BinomialAutoregressive(100, 0.3, 0.8)
-    assert kalman_bound(counts, 9.0) == kalman_bound(counts.as_linear(), 9.0)
 
 
 # --- what the paper says of its own release --------------------------------------------------

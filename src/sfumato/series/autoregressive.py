@@ -71,13 +71,13 @@ class Autoregressive:
             >>> Autoregressive.fit([3.0, 4.0, 4.5, 4.0, 3.0, 2.5, 3.0, 4.0]).order
             2
         """
-        centre, spread, scaled = standardised(series)
+        centre, spread, scaled = _standardised(series)
         tried: Sequence[int] = range(1, min(checks.count("most", most), scaled.size - 2) + 1)
         if order is not None:
             tried = [checks.count("order", order)]
             if order > scaled.size - 2:
                 raise InvalidParameter("order", order, f"be at most {scaled.size - 2} for so few")
-        moments = sample_autocovariances(scaled, tried[-1])
+        moments = _sample_autocovariances(scaled, tried[-1])
         price = math.log(scaled.size)
         solved = [_yule_walker(moments[: tries + 1]) for tries in tried]
         scores = [scaled.size * math.log(left) + len(phi) * price for phi, left in solved]
@@ -119,7 +119,7 @@ class Autoregressive:
         return matrix
 
 
-def standardised(series: ArrayLike) -> tuple[float, float, Floats]:
+def _standardised(series: ArrayLike) -> tuple[float, float, Floats]:
     """Mean, standard deviation and what is left of a series; its values are not quoted."""
     history = checks.numbers("series", series)
     if history.ndim != 1 or history.size < 3 or np.all(history == history[0]):
@@ -133,7 +133,7 @@ def standardised(series: ArrayLike) -> tuple[float, float, Floats]:
     return centre, spread, (history - centre) / spread
 
 
-def sample_autocovariances(scaled: Floats, furthest: int) -> Floats:
+def _sample_autocovariances(scaled: Floats, furthest: int) -> Floats:
     """Biased autocovariances, which are those of some stationary series."""
     size = scaled.size
     sums = [scaled[lag:] @ scaled[: size - lag] for lag in range(furthest + 1)]

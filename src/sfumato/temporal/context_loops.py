@@ -71,26 +71,21 @@ def _aside(apart: Floats, one: int, others: Ints, alive: Bools, epsilon: float, 
 
 @njit(cache=True)
 def averaged(
-    apart: Floats,
-    children: Ints,
-    groups: Ints,
-    rows: Floats,
-    alive: Bools,
-    epsilon: float,
-    error: float,
+    apart: Floats, tree: tuple[Ints, Ints], rows: Floats, alive: Bools, epsilon: float, error: float
 ) -> Floats:
     """What is told of every two tuples of values, from what is told of tuples with one value more.
 
     Args:
         apart: Bound on the log quotient of the likelihoods of some releases, for every two of the
             tuples with one value more.
-        children: Their places, by group and the value.
-        groups: The group of each tuple; tuples of one have the same children.
+        tree: Their places, by group and the value; the group of each tuple, for tuples of one
+            group have the same children.
         rows: Distribution of the value given each tuple.
         alive: Which of the tuples with one value more can occur: of the others nothing is said.
         epsilon: Leakage of the value's own release, which is told from now on.
         error: Bound on the relative error of two rows.
     """
+    children, groups = tree
     count, size = rows.shape
     kinds = len(children)
     blunt = np.zeros((kinds, kinds))

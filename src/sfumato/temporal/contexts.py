@@ -46,15 +46,14 @@ class ContextBounds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
-    """What releases before, after and around a window tell of its values.
+class _Quotients:
+    """Bounds on log quotients of likelihoods of releases, for every two tuples of values.
 
     Attributes:
-        share: Probability of each tuple of values, the first most significant.
-        past: Bound on the log quotient of the likelihoods of all releases before the window, for
-            every two tuples.
-        future: The same of all releases after it.
-        both: The same of all around it.
+        share: Probability of each tuple, the first value most significant.
+        past: Of all releases before the window.
+        future: Of all releases after it.
+        both: Of all around it.
     """
 
     share: Floats
@@ -88,7 +87,7 @@ def context_bounds(chain: MarkovChain, epsilons: Floats) -> ContextBounds:
     backward, forward, opening, closing = np.full((4, length), np.inf)
     windows = tuple(np.full(length - width, np.inf) for width in range(min(order, length)))
     bounds = ContextBounds(backward, forward, windows, opening, closing)
-    before: list[_Told] = []
+    before: list[_Quotients] = []
     for first, error, whole in _contexts(chain, epsilons):
         told = [whole]
         for width in range(order - 1, 0, -1):
@@ -104,7 +103,7 @@ def context_bounds(chain: MarkovChain, epsilons: Floats) -> ContextBounds:
     return bounds
 
 
-def _enter(bounds: ContextBounds, epsilons: Floats, first: int, told: list[_Told]) -> None:
+def _enter(bounds: ContextBounds, epsilons: Floats, first: int, told: list[_Quotients]) -> None:
     """Write down what is told of the windows that begin at a moment, by their width."""
     order, length = len(told), epsilons.size
     slack = 1 + 8 * order * UNIT
@@ -121,34 +120,34 @@ def _enter(bounds: ContextBounds, epsilons: Floats, first: int, told: list[_Told
         bounds.closing[last] = (epsilons[last] + future) * slack
 
 
-def _without_last(told: _Told, size: int, epsilon: float, error: float) -> _Told:
+def _without_last(told: _Quotients, size: int, epsilon: float, error: float) -> _Quotients:
     """Of the windows without their last value, whose release then comes after them."""
     count = told.share.size // size
     children = np.arange(told.share.size).reshape(count, size)
     return _without(told, children, (0.0, epsilon, epsilon), error)
 
 
-def _without_first(told: _Told, size: int, epsilon: float, error: float) -> _Told:
+def _without_first(told: _Quotients, size: int, epsilon: float, error: float) -> _Quotients:
     """Of the windows without their first value, whose release then comes before them."""
     children = np.ascontiguousarray(np.arange(told.share.size).reshape(size, -1).transpose())
     return _without(told, children, (epsilon, 0.0, epsilon), error)
 
 
 def _without(
-    told: _Told, children: Ints, epsilons: tuple[float, float, float], error: float
-) -> _Told:
+    told: _Quotients, children: Ints, epsilons: tuple[float, float, float], error: float
+) -> _Quotients:
     rows, share = _conditional(told.share[children])
     groups, alive = np.arange(len(children)), told.share > 0
     parts = (
-        averaged(apart, children, groups, rows, alive, epsilon, error)
+        averaged(apart, (children, groups), rows, alive, epsilon, error)
         for apart, epsilon in zip((told.past, told.future, told.both), epsilons, strict=True)
     )
-    return _Told(share, *parts)
+    return _Quotients(share, *parts)
 
 
-def _lesser(one: _Told, other: _Told) -> _Told:
+def _lesser(one: _Quotients, other: _Quotients) -> _Quotients:
     """Two bounds of the same windows."""
-    return _Told(
+    return _Quotients(
         one.share,
         np.minimum(one.past, other.past),
         np.minimum(one.future, other.future),
@@ -164,7 +163,7 @@ def _conditional(joint: Floats) -> tuple[Floats, Floats]:
     return np.asarray(rows), np.asarray(sums.ravel())
 
 
-def _contexts(chain: MarkovChain, epsilons: Floats) -> Iterator[tuple[int, float, _Told]]:
+def _contexts(chain: MarkovChain, epsilons: Floats) -> Iterator[tuple[int, float, _Quotients]]:
     """What is told of every place of a context that begins with a release.
 
     Returns:
@@ -193,7 +192,7 @@ def _contexts(chain: MarkovChain, epsilons: Floats) -> Iterator[tuple[int, float
                 told = np.minimum(told, _carried(lifts, spread, error))
             largest.append(float(told.max()))
         past = told[np.ix_(turn, turn)]
-        yield first, error, _Told(share, past, futures[first], past + futures[first])
+        yield first, error, _Quotients(share, past, futures[first], past + futures[first])
 
 
 def _one_value_on(
@@ -203,7 +202,8 @@ def _one_value_on(
     contexts, size = rows.shape
     children = np.arange(contexts).reshape(-1, size)
     groups = np.arange(contexts) % len(children)
-    return averaged(apart, children, groups, np.ascontiguousarray(rows), alive, epsilon, error)
+    exact = np.ascontiguousarray(rows)
+    return averaged(apart, (children, groups), exact, alive, epsilon, error)
 
 
 def _futures(chain: MarkovChain, padded: Floats, count: int) -> Floats:

@@ -115,9 +115,8 @@ class Histogram:
 
     def __call__(self, value: Sequence[object], randomness: Randomness) -> Ints:
         """The noisy counts; unbiased whole numbers, maybe negative."""
-        places = self.alphabet.indices(list(value))
-        counts = np.bincount(places, minlength=len(self.alphabet))
-        return np.asarray(counts + self.noise.draw(len(self.alphabet), randomness))
+        counts = np.bincount(self.alphabet.indices(list(value)), minlength=len(self.alphabet))
+        return Counts(self.noise)(counts.tolist(), randomness)
 
 
 @dataclass(frozen=True, slots=True)

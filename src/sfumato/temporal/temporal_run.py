@@ -107,8 +107,7 @@ def release_streams(
         Interruptible() as stop,
     ):
         asked = store.begin(source_name or Path(source.path).name, columns.identity, again)
-        run = _TemporalRun(source.path, spec, columns, store, coins)
-        run.begin(asked)
+        run = _TemporalRun(source.path, spec, columns, store, asked, coins)
         papers = {} if output.is_standard else {str(beside(output.path)): rules}
         with Output(output, written, papers) as sink:
             if ledger is None and not coins.addressed:
@@ -149,6 +148,7 @@ class _TemporalRun:
         spec: TemporalSpec,
         columns: EventColumns,
         store: Store,
+        asked: Input,
         coins: Randomness,
     ) -> None:
         self.rows = self.skipped = 0
@@ -156,9 +156,6 @@ class _TemporalRun:
         self._store, self._coins = store, coins
         self._common = spec.plan("") if spec.backward or spec.forward else None
         self._plans: dict[str, TemporalPlan] = {}
-
-    def begin(self, asked: Input) -> None:
-        """Which input is answered."""
         kind = StateKind(
             TemporalState,
             lambda stream: self._plan(stream).begin(stream),
@@ -166,10 +163,9 @@ class _TemporalRun:
             # The sum of all releases by themselves holds for a whole stream, whatever the matrices.
             lambda state: (state.spent, state.spent),
         )
-        self._ledger = LedgeredRun(self._store, asked, kind)
-        self._reader = RowReader(self._path, self._spec, self._columns, asked.label)
-        last_time = self._ledger.last_time
-        self._order = TimeOrder(self._path, self._columns.time, last_time, "sort the table")
+        self._ledger = LedgeredRun(store, asked, kind)
+        self._reader = RowReader(path, spec, columns, asked.label)
+        self._order = TimeOrder(path, columns.time, self._ledger.last_time, "sort the table")
 
     def _plan(self, stream: str) -> TemporalPlan:
         if self._common is not None and stream not in self._spec.own:
