@@ -17,29 +17,31 @@ from sfumato.column.noise_scales import paper_laplace_scale, paper_sampling_rate
 from sfumato.column.scaled_noise import least_noise_each
 from sfumato.noise.lattice import Noise
 from sfumato.plots.points import Point
-from sfumato.studies.lip_numbers import (
+from sfumato.studies.lip_number_noise import (
     DELTA,
-    DENSITIES,
     LATTICE,
     MASSES,
-    NOISE,
     PRIOR,
-    SWITCH,
     THREE,
     THREE_MASSES,
-    VALUES,
-    WIDTH,
     cut_masses,
-    figure_7,
-    figure_8,
-    figure_9,
-    figure_10,
     instance_scale,
     instance_scales,
     largest_constant,
     line_scale,
     mixture_deltas,
     value_delta,
+)
+from sfumato.studies.lip_numbers import (
+    DENSITIES,
+    NOISE,
+    SWITCH,
+    VALUES,
+    WIDTH,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
 )
 from sfumato.studies.lip_numbers_drawings import draw
 from tests.oracles.mixture_noise import gaussian_deltas

@@ -6,19 +6,10 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options
+from sfumato.cli import options, table_output
 from sfumato.cli.console import print_json, progress
 from sfumato.cli.disclosure_text import tell, tell_published
 from sfumato.cli.options import option, required
-from sfumato.cli.table_output import (
-    check_files,
-    check_picture,
-    named_options,
-    read_interval,
-    split_names,
-    write_released,
-    written_together,
-)
 
 if TYPE_CHECKING:
     from sfumato.record.publish import PublishCertificate, Published
@@ -136,7 +127,7 @@ def disclosure(given: _DisclosureOptions) -> None:
     from sfumato.record.disclosure import curves
     from sfumato.record.disclosure import disclosure as assess
 
-    check_picture(given.plot)
+    table_output.check_picture(given.plot)
     with _named(given):
         spec = _spec(given)
     rows, past = _read(given, spec)
@@ -146,7 +137,7 @@ def disclosure(given: _DisclosureOptions) -> None:
             from sfumato.plots.figures import disclosure_curves
 
             drawn = partial(disclosure_curves, curves(rows, spec, report.sigma, history=past))
-            with written_together({given.plot: partial(drawn, report)}):
+            with table_output.written_together({given.plot: partial(drawn, report)}):
                 pass  # there is nothing but the picture
     if given.shown.as_json:
         print_json(asdict(report))
@@ -181,7 +172,7 @@ def publish(given: _PublishOptions) -> None:
 
     source, output, history = given.source, given.output, given.noise.history
     sink, key_file = Table.at(output), given.secret.key_file
-    check_files(output, None, [source, history, key_file], keyed=key_file is not None)
+    table_output.check_files(output, None, [source, history, key_file], keyed=key_file is not None)
     with _named(given):
         randomness = given.secret.coins(given.seed, [source, history, output])
         spec = _spec(given, randomness=randomness, purpose=options.purpose_of(given.seed))
@@ -190,7 +181,7 @@ def publish(given: _PublishOptions) -> None:
     with _named(given), progress("publishing", None, given.shown.no_progress) as show:
         done = publish_columns(rows, spec, history=past, progress=show)
     document = _document(done.certificate)
-    write_released(sink, done.frame, document, {}, keyed=key_file is not None)
+    table_output.write_released(sink, done.frame, document, {}, keyed=key_file is not None)
     if given.shown.as_json and not sink.is_standard:
         print_json({"output": output, **document, "operator": _for_operator(done)})
     elif not given.shown.quiet:
@@ -204,12 +195,12 @@ def _spec(given: _DisclosureOptions | _PublishOptions, **more: Any) -> RecordSpe
     return options.spec_from(
         RecordSpec,
         given,
-        columns=split_names(given.columns),
+        columns=table_output.split_names(given.columns),
         accuracy=_numbers("--accuracy", given.accuracy),
         sigma=None if noise.sigma is None else _numbers("--sigma", noise.sigma),
         domains=_domains(noise.domain),
-        keep=split_names(noise.keep),
-        independent=split_names(noise.independent),
+        keep=table_output.split_names(noise.keep),
+        independent=table_output.split_names(noise.independent),
         **more,
     )
 
@@ -229,7 +220,7 @@ def _read(given: _DisclosureOptions | _PublishOptions, spec: RecordSpec) -> tupl
 def _named(given: _DisclosureOptions | _PublishOptions) -> AbstractContextManager[None]:
     """Problems with the names of files and options of these commands."""
     learnt = given.noise.history or given.source
-    return named_options(
+    return table_output.named_options(
         {"frame": given.source, "history": learnt}, {**_OPTIONS, "records": learnt}
     )
 
@@ -251,7 +242,7 @@ def _domains(given: list[str] | None) -> dict[str, tuple[float, float]]:
         name, equals, interval = text.rpartition("=")
         if not (equals and name):
             raise InvalidParameter("--domain", text, "be COLUMN=LOW:HIGH")
-        found[name] = read_interval(interval, "--domain")
+        found[name] = table_output.read_interval(interval, "--domain")
     return found
 
 

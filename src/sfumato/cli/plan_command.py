@@ -14,7 +14,8 @@ from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
-    from sfumato.stream.forecast import PlanReport
+    from sfumato.stream.batch_widths import WidthForecast
+    from sfumato.stream.forecast import Forecast, PlanReport
     from sfumato.stream.release_spec import ReleaseSpec
 
 _LENGTH, _STREAMS, _FEW = 50, 12, 4
@@ -107,11 +108,7 @@ def plan(given: _PlanOptions) -> None:
         [
             [
                 row.method,
-                f"{row.loss:.4g}",
-                f"{2 * row.loss_error:.2g}",
-                "" if row.remapped_loss is None else f"{row.remapped_loss:.4g}",
-                shown_up(row.sip, 4),
-                shown_up(row.ldp, 4),
+                *_loss_and_leakage(row, row.remapped_loss, 4),
                 f"{row.constant:.0%}",
                 f"{row.better:.0%}",
             ]
@@ -125,6 +122,18 @@ def plan(given: _PlanOptions) -> None:
             say(f"warning: {remark}")
     if given.plot:
         say(f"{given.plot}: loss against budget")
+
+
+def _loss_and_leakage(
+    row: Forecast | WidthForecast, beside: float | None, digits: int
+) -> list[str]:
+    """What both tables say: the loss, its error and a number beside it, and both leakages."""
+    return [
+        f"{row.loss:.4g}",
+        f"{2 * row.loss_error:.2g}",
+        "" if beside is None else f"{beside:.{digits}g}",
+        *(shown_up(leakage, 4) for leakage in (row.sip, row.ldp)),
+    ]
 
 
 def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:
@@ -194,11 +203,7 @@ def _compare_widths(
         [
             [
                 str(row.width),
-                f"{row.loss:.4g}",
-                f"{2 * row.loss_error:.2g}",
-                "" if row.gap is None else f"{row.gap:.2g}",
-                shown_up(row.sip, 4),
-                shown_up(row.ldp, 4),
+                *_loss_and_leakage(row, row.gap, 2),
                 f"{row.mean_delay:g}",
                 f"{row.longest_delay:g}",
                 f"{1e3 * row.seconds:.3g}",

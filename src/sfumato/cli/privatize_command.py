@@ -6,16 +6,9 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options
+from sfumato.cli import options, table_output
 from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, flag, option, required
-from sfumato.cli.table_output import (
-    check_files,
-    named_options,
-    read_interval,
-    split_names,
-    write_released,
-)
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
@@ -126,17 +119,17 @@ def privatize(given: _PrivatizeOptions) -> None:
     source, output, history = given.source, given.output, given.history
     sink, keyed = Table.at(output), given.secret.key_file is not None
     inputs = [source, history, given.prior, given.secret.key_file, given.loss]
-    check_files(output, given.plot, inputs, keyed=keyed)
+    table_output.check_files(output, given.plot, inputs, keyed=keyed)
     files = {"frame": source, "history": history or source}
-    with named_options(files, _OPTIONS):
+    with table_output.named_options(files, _OPTIONS):
         public = [source, history, given.prior, given.loss, output]
         spec = options.spec_from(
             ColumnSpec,
             given,
-            values=None if given.values is None else split_names(given.values),
-            interval=None if given.interval is None else read_interval(given.interval),
-            keep=split_names(given.keep),
-            independent=split_names(given.independent),
+            values=None if given.values is None else table_output.split_names(given.values),
+            interval=None if given.interval is None else table_output.read_interval(given.interval),
+            keep=table_output.split_names(given.keep),
+            independent=table_output.split_names(given.independent),
             randomness=given.secret.coins(given.seed, public),
             purpose=options.purpose_of(given.seed),
         )
@@ -149,12 +142,12 @@ def privatize(given: _PrivatizeOptions) -> None:
         records = rows
     options.warn_of_seed(given.seed)
     designing = progress("designing", None, given.shown.no_progress)
-    with named_options(files, _OPTIONS), designing as show:
+    with table_output.named_options(files, _OPTIONS), designing as show:
         done = release_column(rows, spec, history=records, progress=show)
     others = rivals(spec, done.knowledge) if given.compare else ()
     document = _document(done.certificate)
     pictures = {} if given.plot is None else {given.plot: partial(_draw, done)}
-    write_released(sink, done.frame, document, pictures, keyed=keyed)
+    table_output.write_released(sink, done.frame, document, pictures, keyed=keyed)
     if given.shown.as_json and not sink.is_standard:
         beside = {} if not given.compare else {"rivals": [asdict(rival) for rival in others]}
         print_json({"output": output, **document, **beside, "operator": _for_operator(done)})

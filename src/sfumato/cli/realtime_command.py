@@ -6,16 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli import options
+from sfumato.cli import options, table_output
 from sfumato.cli.console import hold, print_json, progress, say
 from sfumato.cli.options import argument, option, required
-from sfumato.cli.table_output import (
-    check_files,
-    named_options,
-    read_interval,
-    split_names,
-    write_released,
-)
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
@@ -106,13 +99,13 @@ def realtime(given: _RealtimeOptions) -> None:
     history, state, ledger = given.history, given.state, given.ledger
     if given.length is not None:
         checks.count("--length", given.length, at_most=limits.STEPS)
-    sink, beside = Table.at(output), split_names(given.keep)
+    sink, beside = Table.at(output), table_output.split_names(given.keep)
     _check_ledger(given)
     inputs = [source, history, given.secret.key_file, state, ledger]
-    check_files(output, given.plot, inputs, keyed=False)
+    table_output.check_files(output, given.plot, inputs, keyed=False)
     if state is not None:
         hold(state, "--state")  # to the end: two runs would both go on from the same place
-    ends = None if given.interval is None else read_interval(given.interval)
+    ends = None if given.interval is None else table_output.read_interval(given.interval)
     read = Table.at(source, separator=given.separator)
     timed = [name for name in (time, given.event) if name is not None]
     with progress("reading", read.count(), given.shown.no_progress) as show:
@@ -120,7 +113,7 @@ def realtime(given: _RealtimeOptions) -> None:
     public = [source, history, output, state, given.plot, ledger]
     coins = given.secret.coins(given.seed, public) or secure()
     options.warn_of_seed(given.seed)
-    with named_options({}, _OPTIONS):
+    with table_output.named_options({}, _OPTIONS):
         rows = kept_rows(table[value], given.missing, source)
         frame = {name: [cells[row] for row in rows] for name, cells in table.items()}
         times, notes = _public(frame, given, beside)
@@ -146,7 +139,7 @@ def realtime(given: _RealtimeOptions) -> None:
     columns = {name: frame[name][-len(done.values) :] for name in beside} | {value: done.values}
     document = _document(done, value, beside, notes)
     pictures = {} if given.plot is None else {given.plot: partial(_draw, done, value)}
-    write_released(sink, columns, document, pictures, keyed=False)
+    table_output.write_released(sink, columns, document, pictures, keyed=False)
     if given.shown.as_json and not sink.is_standard:
         print_json({"output": output, **document})
     elif not given.shown.quiet:
@@ -191,7 +184,7 @@ def _public(
     from sfumato.core.errors import InvalidParameter
     from sfumato.series.calendar import are_moments, moments
 
-    time, independent = given.calendar.time, split_names(given.independent)
+    time, independent = given.calendar.time, table_output.split_names(given.independent)
     if given.value in (time, *beside):
         raise InvalidParameter("keep", given.value, "not be the column of the values")
     if time is None:

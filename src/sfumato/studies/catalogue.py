@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from sfumato.plots.points import BatchPoint, Point
     from sfumato.studies.sip_batches import Comparison
+
+    Curves = dict[tuple[str, str], list[Point]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +112,12 @@ def lip_figures() -> Study:
         for done, (points, figure) in enumerate(figures, start=1):
             points.extend(figure())
             show(done)
-        return Findings(
-            title="ends of every curve",
-            columns=["figure and curve", "first x", "y", "last x", "y"],
-            rows=_ends([*discrete, *numbers]),
-            records=[asdict(point) for point in (*discrete, *numbers)],
-            facts=_lip_facts([*discrete, *numbers]),
-            pictures={
-                "": partial(lip_discrete_drawings.draw, discrete),
-                "-numbers": partial(lip_numbers_drawings.draw, numbers),
-            },
-        )
+        pictures = {
+            "": partial(lip_discrete_drawings.draw, discrete),
+            "-numbers": partial(lip_numbers_drawings.draw, numbers),
+        }
+        points = [*discrete, *numbers]
+        return _curve_findings(points, _lip_facts(_curves(points)), pictures)
 
     return Study(_LIP_FIGURES, run)
 
@@ -141,23 +138,42 @@ def mddp_figures(data: str | None = None) -> Study:
         points += mddp.joint_points(people, progress=lambda done: show(tied + done))
         said = mddp.facts(people, points)
         show(tied + joint + 1)
-        return Findings(
-            title="ends of every curve",
-            columns=["figure and curve", "first x", "y", "last x", "y"],
-            rows=_ends(sorted(points, key=lambda point: point.figure)),
-            records=[asdict(point) for point in points],
-            facts=said,
-            pictures={"": partial(mddp_drawings.draw, points, people.units)},
-        )
+        pictures = {"": partial(mddp_drawings.draw, points, people.units)}
+        by_figure = sorted(points, key=lambda point: point.figure)
+        return _curve_findings(points, said, pictures, shown=by_figure)
 
     return Study(tied + joint + 1, run)
 
 
-def _lip_facts(points: list[Point]) -> list[str]:
-    curves: dict[tuple[str, str], list[Point]] = {}
+def _curves(points: Iterable[Point]) -> Curves:
+    curves: Curves = {}
     for point in points:
         curves.setdefault((point.figure, point.curve), []).append(point)
+    return curves
 
+
+def _curve_findings(
+    points: list[Point],
+    facts: list[str],
+    pictures: Mapping[str, Callable[[Path], None]],
+    shown: Iterable[Point] | None = None,
+) -> Findings:
+    """Ends of every curve, in the order of the points, or of those that are shown."""
+    rows = []
+    for (figure, curve), line in _curves(shown or points).items():
+        ends = [shown_up(number, 4) for end in (line[0], line[-1]) for number in (end.x, end.y)]
+        rows.append([f"{figure} {curve}", *ends])
+    return Findings(
+        title="ends of every curve",
+        columns=["figure and curve", "first x", "y", "last x", "y"],
+        rows=rows,
+        records=[asdict(point) for point in points],
+        facts=facts,
+        pictures=dict(pictures),
+    )
+
+
+def _lip_facts(curves: Curves) -> list[str]:
     def near(figure: str, curve: str, x: float) -> Point:
         return min(curves[figure, curve], key=lambda point: abs(point.x - x))
 
@@ -185,19 +201,6 @@ def _lip_facts(points: list[Point]) -> list[str]:
         f"9c: mean error at epsilon {errors['one scale'].x:g}: {told}",
         f"10b: mean error at epsilon {laplace[0].x:g}: Eq. 25 {laplace[0].y:.3f}, own scales "
         f"{laplace[1].y:.3f}, optimal {laplace[2].y:.3f}",
-    ]
-
-
-def _ends(points: list[Point]) -> list[list[str]]:
-    curves: dict[tuple[str, str], list[Point]] = {}
-    for point in points:
-        curves.setdefault((point.figure, point.curve), []).append(point)
-    return [
-        [
-            f"{figure} {curve}",
-            *(shown_up(n, 4) for end in (line[0], line[-1]) for n in (end.x, end.y)),
-        ]
-        for (figure, curve), line in curves.items()
     ]
 
 
