@@ -61,7 +61,7 @@ class BestRound:
     Attributes:
         noise: The noise.
         delta: Its largest probability of a box, rounded up: what an attacker without a prior has.
-        attacker: What the best attacker who knows the prior has; None without one.
+        attacker: What the best attacker who knows the prior has.
         floor: No noise of these shells and this variance has less of what was minimised.
         gap: By how much the noise may be worse than the best, as a part of it.
         rounds: How many attackers it was trained against.
@@ -69,7 +69,7 @@ class BestRound:
 
     noise: RoundNoise
     delta: float
-    attacker: Found | None
+    attacker: Found
     floor: float
     gap: float
     rounds: int
@@ -78,7 +78,7 @@ class BestRound:
 def best_round_noise(
     sigma: ArrayLike,
     accuracy: ArrayLike,
-    prior: JointMixture | None = None,
+    prior: JointMixture,
     *,
     attacker: float | None = None,
     shells: int = SHELLS,
@@ -88,8 +88,7 @@ def best_round_noise(
     Args:
         sigma: Standard deviation of each axis.
         accuracy: How near an attacker must come, for all axes or each.
-        prior: What the attacker knows. Without one only attackers who know nothing are kept
-            out, which rewards noise that tells the value up to a shift: for study alone.
+        prior: What the attacker knows.
         attacker: Bound on the success of the best attacker who knows the prior, as
             `bayes_disclosure` finds it; then that of attackers who know nothing is minimised.
             Without it, the former is.
@@ -100,13 +99,9 @@ def best_round_noise(
             says how far down any could bring the attacker.
 
     Examples:
-        >>> best = best_round_noise([1.0], [0.9], shells=24)  # atoms, as far apart as a box
-        >>> ball = RoundNoise.ball([1.0])
-        >>> best.delta < ball.largest_box([0.9])
-        True
         >>> prior = JointMixture.normal([0.0], [[4.0]])
-        >>> guarded = best_round_noise([1.0], [0.9], prior, shells=24)
-        >>> guarded.attacker.delta < bayes_disclosure(prior, best.noise, [0.9]).delta
+        >>> best = best_round_noise([1.0], [0.9], prior, shells=24)
+        >>> best.attacker.delta < bayes_disclosure(prior, RoundNoise.ball([1.0]), [0.9]).delta
         True
     """
     scales = axis_scales("sigma", sigma)
@@ -114,16 +109,9 @@ def best_round_noise(
     if size > MOST_AXES:
         raise InvalidParameter("noise", "best", f"be for at most {MOST_AXES} attributes")
     half = axis_scales("accuracy", accuracy, size) / scales
-    if attacker is not None and prior is None:
-        raise InvalidParameter("attacker", attacker, "come with a prior")
     limit = None if attacker is None else checks.proper_fraction("attacker", attacker)
     count = checks.count("shells", shells, at_least=4) // 2
     program = _Program(np.linspace(0.0, _REACH * math.sqrt(size + 2), 2 * count + 1), half)
-    if prior is None:
-        solved = program.solve([], None)
-        noise = RoundNoise(scales, program.edges, solved.masses)
-        delta = noise.largest_box(half * scales)
-        return BestRound(noise, delta, None, solved.value, max(delta / solved.value - 1, 0.0), 0)
     game = _Game(program, prior.scaled(scales))
     masses, found = game.won() if limit is None else game.won_within(limit)
     noise = RoundNoise(scales, program.edges, masses)

@@ -159,7 +159,7 @@ def _ignorance_remarks(before: float, people: People) -> tuple[str, ...]:
 
 def _best_noise_remarks(best: BestRound | None, people: People) -> tuple[str, ...]:
     """How good the best noise is, in words."""
-    if best is None or best.attacker is None:
+    if best is None:
         return ()
     known = any(group.known.joint is not None for group in people.groups)
     which = "this coupling" if known else "normal, independent columns"

@@ -107,6 +107,13 @@ def axis_scales(name: str, value: ArrayLike, dimension: int | None = None) -> Fl
     return checks.read_only(each)
 
 
+def half_widths(noise: VectorNoise, accuracy: ArrayLike, dimension: int) -> Floats:
+    """Half widths of an attacker's box, against noise of as many axes as there are attributes."""
+    if noise.sigma.size != dimension:
+        raise InvalidParameter("noise", noise.sigma.size, f"have {dimension} axes")
+    return axis_scales("accuracy", accuracy, dimension)
+
+
 def reach_of(noise: VectorNoise) -> Floats:
     """How far a noise goes along each axis; one without end, as far as it counts."""
     form = noise.form()

@@ -75,7 +75,7 @@ from sfumato.record.attack.bayes_attack import bayes_disclosure
 from sfumato.record.attack.chain_bound import chain_bound
 from sfumato.record.attack.coupled_attack import coupled_disclosure
 from sfumato.record.attack.paper_rates import disclosure_rates, equation_estimates
-from sfumato.record.attack.point_cloud import cloud_shares
+from sfumato.record.attack.point_cloud import posterior_weights
 from sfumato.record.coupling.coupled_prior import Cloud, CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture
@@ -173,8 +173,12 @@ def attack_success(
     )
     told = people.points[chosen] + noise.draw(words)
     guessed = equation_estimates(prior, noise, half, told)
-    found = cloud_shares(guessed, half, told, people.points, people.weights, noise.form())
-    return float(found.mean())
+    chances = []
+    for row, guess in zip(told, guessed, strict=True):
+        posterior = posterior_weights(row, people.points, people.weights, noise.form())
+        inside = (np.abs(people.points - guess) <= half).all(axis=1)
+        chances.append(posterior[inside].sum() / posterior.sum())
+    return float(np.mean(chances))
 
 
 def joint_points(

@@ -34,7 +34,7 @@ from sfumato.record.attack.lattice_attack import LatticeAttack
 from sfumato.record.constants import CONFIDENCE, EDGE
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.noise_form import GAUSSIAN
-from sfumato.record.vector_noise import VectorNoise, axis_scales, normal_box
+from sfumato.record.vector_noise import VectorNoise, axis_scales, half_widths, normal_box
 
 PRECISION = 1e-2
 """Half width of the interval to aim for, as a part of what is estimated."""
@@ -93,15 +93,15 @@ def bayes_disclosure(
         >>> alone, known.delta, known.way.value
         (0.0966237, 0.1338769, 'closed form')
     """
-    half = axis_scales("accuracy", accuracy, prior.dimension)
-    if noise.sigma.size != prior.dimension:
-        raise InvalidParameter("noise", noise.sigma.size, f"have {prior.dimension} axes")
+    half = half_widths(noise, accuracy, prior.dimension)
     checks.proper_fraction("precision", precision)
     limited = bool(np.isfinite(prior.domain).any())
     if noise.form().kind == GAUSSIAN and prior.weights.size == 1 and not limited:
         precise = np.linalg.inv(prior.covariances[0]) + noise.form().precision
         posterior = np.asarray(np.linalg.inv(precise), dtype=np.float64)
-        return _closed(normal_box(posterior, half), prior.dimension)
+        delta = normal_box(posterior, half)
+        error = 1e-9 if prior.dimension <= 2 else 1e-4
+        return Found(delta, delta * (1 - error), min(delta * (1 + error), 1.0), Way.CLOSED)
     return _sampled(prior, noise, half, precision)
 
 
@@ -124,11 +124,6 @@ def attacker_of(prior: JointMixture, noise: VectorNoise, half: Floats) -> Lattic
     peaked = prior.weights.size == 1 and len(form.heights) == 1 and form.edges[0] == 0
     lattice = None if peaked else LatticeAttack.of(prior, noise, half)
     return BoxSearch.of(prior, noise, half) if lattice is None else lattice
-
-
-def _closed(delta: float, dimension: int) -> Found:
-    error = 1e-9 if dimension <= 2 else 1e-4
-    return Found(delta, delta * (1 - error), min(delta * (1 + error), 1.0), Way.CLOSED)
 
 
 def _sampled(prior: JointMixture, noise: VectorNoise, half: Floats, precision: float) -> Found:

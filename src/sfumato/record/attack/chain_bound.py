@@ -23,7 +23,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.attack.bayes_attack import Found
 from sfumato.record.coupling.joint_mixture import JointMixture
-from sfumato.record.vector_noise import VectorNoise, axis_scales
+from sfumato.record.vector_noise import VectorNoise, half_widths
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,7 @@ def chain_bound(prior: JointMixture, noise: VectorNoise, accuracy: ArrayLike) ->
         >>> chain_bound(body, noise_of("uniform", 5.0, 2), 1.0).delta  # 1 / (3 * 25 * .8)
         0.0166667
     """
-    half = axis_scales("accuracy", accuracy, prior.dimension)
-    if noise.sigma.size != prior.dimension:
-        raise InvalidParameter("noise", noise.sigma.size, f"have {prior.dimension} axes")
+    half = half_widths(noise, accuracy, prior.dimension)
     alone = [float(noise.axis_mass(i, -width, width)) for i, width in enumerate(half)]
     bounds = []
     for last, width in enumerate(half):

@@ -28,7 +28,7 @@ from sfumato.record.attack.point_cloud import best_cloud_boxes, posterior_weight
 from sfumato.record.constants import CONFIDENCE, THREADS
 from sfumato.record.coupling.coupled_prior import Cloud, CoupledPrior
 from sfumato.record.noise_form import NoiseForm
-from sfumato.record.vector_noise import VectorNoise, axis_scales, reach_of, uniforms
+from sfumato.record.vector_noise import VectorNoise, axis_scales, half_widths, reach_of, uniforms
 
 _ATTACKS, _MOST_ATTACKS = 256, 2_048
 """People on a curve who are attacked: at first, and at most."""
@@ -151,13 +151,13 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
     Examples:
         >>> from sfumato.record.published_noise import noise_of
         >>> from sfumato.record.coupling.coupling import FullCoupling
-        >>> twice = FullCoupling.equation("b = a", {"a": (0, 10), "b": (0, 10)})
-        >>> prior = CoupledPrior.of(["a", "b"], [twice])
-        >>> found = coupled_disclosure(prior, noise_of("uniform", 20.0, 2), 0.5)
+        >>> same = FullCoupling.equation("b = a", {"a": (0, 10), "b": (0, 10)})
+        >>> noise = noise_of("uniform", 20.0, 2)
+        >>> found = coupled_disclosure(CoupledPrior.of(["a", "b"], [same]), noise, 0.5)
         >>> round(found.delta, 2)  # a tenth of the domain, and a little more near its ends
         0.1
     """
-    half = checked_half(prior, noise, accuracy)
+    half = half_widths(noise, accuracy, len(prior.names))
     curve = prior.curve(half)
     people = prior.scattered() if curve is None else curve
     batch, most = (_ATTACKS, _MOST_ATTACKS) if curve else (_NEARBY, _MOST_NEARBY)
@@ -207,13 +207,6 @@ def _guess(prior: CoupledPrior, half: Floats, curve: Cloud | None) -> float:
     if curve is None:
         return float(_nearby_shares(Nearby(prior, nothing, reach, half), middle[None, :])[0])
     return float(best_cloud_boxes(middle[None, :], half, *curve, nothing)[0][0])
-
-
-def checked_half(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLike) -> Floats:
-    """Half widths of the box, for a noise of as many axes."""
-    if noise.sigma.size != len(prior.names):
-        raise InvalidParameter("noise", noise.sigma.size, f"have {len(prior.names)} axes")
-    return axis_scales("accuracy", accuracy, len(prior.names))
 
 
 def attacked_rows(cloud: Cloud, noise: VectorNoise, count: int, purpose: str) -> Floats:

@@ -13,6 +13,7 @@ References:
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +22,10 @@ from numpy.typing import ArrayLike
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.attack.coupled_attack import attacked_rows, checked_half
+from sfumato.record.attack.coupled_attack import attacked_rows
 from sfumato.record.coupling.coupled_prior import CoupledPrior
-from sfumato.record.coupling.coupling import FullCoupling, Interval
-from sfumato.record.vector_noise import VectorNoise
+from sfumato.record.coupling.coupling import Interval
+from sfumato.record.vector_noise import VectorNoise, half_widths
 
 _ROWS = 64
 """Published rows over which rates are averaged: each is narrowed anew, some milliseconds."""
@@ -67,19 +68,13 @@ def disclosure_rates(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayLik
         >>> rates.gamma, rates.gamma_without, rates.gain, rates.gain_bound
         (0.10, 0.010, 8.97, 9.0)
     """
-    half = checked_half(prior, noise, accuracy)
+    half = half_widths(noise, accuracy, len(prior.names))
     rows = attacked_rows(prior.cloud(half), noise, _ROWS, "rates")
     with_, without = [], []
     chosen: list[tuple[str, ...]] = []
     for row in rows:
         before = _reached(prior, noise, row)
-        after = dict(before)
-        for coupling in prior.couplings:
-            after |= _narrowed(coupling, before)
-        each = _each_rate(prior, noise, half, row, after)
-        inferred = tuple(
-            min(coupling.attributes, key=lambda name: each[name]) for coupling in prior.couplings
-        )
+        each, inferred = _inferred(prior, noise, half, row, _narrowed(prior, before))
         chosen.append(inferred)
         with_.append(math.prod(rate for name, rate in each.items() if name not in inferred))
         without.append(math.prod(_each_rate(prior, noise, half, row, before).values()))
@@ -118,21 +113,18 @@ def equation_estimates(
     References:
         [MDDP, Thm. 2]
     """
-    half = checked_half(prior, noise, accuracy)
+    half = half_widths(noise, accuracy, len(prior.names))
     rows = np.atleast_2d(checks.numbers("published", published))
     place = {name: index for index, name in enumerate(prior.names)}
     found = np.empty_like(rows)
     for index, row in enumerate(rows):
-        left = _reached(prior, noise, row)
-        for coupling in prior.couplings:
-            left |= _narrowed(coupling, left)
-        each = _each_rate(prior, noise, half, row, left)
+        left = _narrowed(prior, _reached(prior, noise, row))
+        _, inferred = _inferred(prior, noise, half, row, left)
         for axis, name in enumerate(prior.names):
             low, high = left[name]
             centre = min(low + half[axis], 0.5 * (low + high))
             found[index, axis] = min(max(row[axis], centre), low + high - centre)
-        for coupling in prior.couplings:
-            target = min(coupling.attributes, key=lambda name: each[name])
+        for coupling, target in zip(prior.couplings, inferred, strict=True):
             others = {n: found[index, place[n]] for n in coupling.attributes if n != target}
             roots = coupling.solutions(target, others)[0]
             roots = roots[np.isfinite(roots)]
@@ -153,13 +145,25 @@ def _reached(prior: CoupledPrior, noise: VectorNoise, row: Floats) -> dict[str, 
     return found
 
 
-def _narrowed(coupling: FullCoupling, left: dict[str, Interval]) -> dict[str, Interval]:
-    """What an equation leaves; all of it where no solution explains what was published."""
-    mine = {name: left[name] for name in coupling.attributes}
-    try:
-        return coupling.narrowed(mine)
-    except InvalidParameter:
-        return mine
+def _narrowed(prior: CoupledPrior, left: dict[str, Interval]) -> dict[str, Interval]:
+    """What equations leave; all of it where no solution explains what was published."""
+    after = dict(left)
+    for coupling in prior.couplings:
+        with suppress(InvalidParameter):
+            after |= coupling.narrowed({name: left[name] for name in coupling.attributes})
+    return after
+
+
+def _inferred(
+    prior: CoupledPrior,
+    noise: VectorNoise,
+    half: Floats,
+    row: Floats,
+    left: dict[str, Interval],
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """The rate of each attribute alone, and the hardest of each equation, which is inferred."""
+    each = _each_rate(prior, noise, half, row, left)
+    return each, tuple(min(one.attributes, key=each.__getitem__) for one in prior.couplings)
 
 
 def _each_rate(
@@ -175,15 +179,11 @@ def _each_rate(
         low, high = left[name]
         first, last = row[axis] - high, row[axis] - low
         width = min(half[axis], 0.5 * (last - first))
-        centres = _likeliest(noise, axis, width, first + width, last - width)
+        # An interval may be likeliest at 0, or at the edges of shells.
+        edges = noise.form().edges * noise.sigma[axis]
+        edges = np.concatenate([edges - width, edges, edges + width])
+        centres = np.concatenate([[0.0], edges, -edges]).clip(first + width, last - width)
         whole = float(noise.axis_mass(axis, first, last))
         best = float(noise.axis_mass(axis, centres - width, centres + width).max())
         rates[name] = min(best / whole, 1.0) if whole > 0 else 1.0
     return rates
-
-
-def _likeliest(noise: VectorNoise, axis: int, width: float, low: float, high: float) -> Floats:
-    """Where an interval of noise may be likeliest: at 0, or at the edges of its shells."""
-    edges = noise.form().edges * noise.sigma[axis]
-    edges = np.concatenate([edges - width, edges, edges + width])
-    return np.asarray(np.clip(np.concatenate([[0.0], edges, -edges]), low, high))

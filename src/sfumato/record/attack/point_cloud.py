@@ -171,23 +171,3 @@ def best_cloud_boxes(
         best = _settle(centres[row], half, points, posterior, live, _SWEEPS)
         found[row] = min(best / running[-1], 1.0)
     return found, centres
-
-
-@njit(cache=True, nogil=True)
-def cloud_shares(
-    centres: Floats,
-    half: Floats,
-    published: Floats,
-    points: Floats,
-    weights: Floats,
-    noise: NoiseForm,
-) -> Floats:
-    """Posterior probability of one box for each published point."""
-    found = np.zeros(len(published))
-    for row in range(len(published)):
-        posterior = posterior_weights(published[row], points, weights, noise)
-        total = posterior.sum()
-        if total > 0.0:
-            live = np.flatnonzero(posterior)
-            found[row] = _weight(centres[row], half, points, posterior, live) / total
-    return found
