@@ -9,7 +9,7 @@ from sfumato.core.numerics import up
 from sfumato.record.attack.bayes_attack import Found, Way, bayes_disclosure, prior_disclosure
 from sfumato.record.attack.box_search import unlimited
 from sfumato.record.attack.coupled_attack import coupled_disclosure, prior_cloud_disclosure
-from sfumato.record.attack.held_out import HeldOut, held_out_disclosure
+from sfumato.record.attack.held_out import held_out_disclosure
 from sfumato.record.attack.point_cloud import best_cloud_boxes
 from sfumato.record.attributes import Attributes, Numbers
 from sfumato.record.constants import FEWEST_RECORDS
@@ -41,7 +41,7 @@ def attacked(known: Attributes, noise: VectorNoise, half: Floats) -> Found | Non
     return None
 
 
-def known_to_others(group: Group, noise: VectorNoise, half: Floats) -> HeldOut | None:
+def known_to_others(group: Group, noise: VectorNoise, half: Floats) -> Found | None:
     """What he finds who knows other such records; None if nothing is known, or too few are."""
     return None if group.known.ignorant else held_out_disclosure(group.table, noise, half)
 

@@ -140,6 +140,7 @@ def _known(
     if isinstance(coupling, str) and coupling.strip() in NAMED:
         joint = _density(coupling.strip(), records, given)
         return Attributes(names, given, joint, None, coupling.strip(), ())
+    # Equations need an interval of every column: what the records span where none is given.
     ends = domains_of({name: records[name] for name in names if name not in given}) | dict(given)
     tied = _equations(coupling, records, ends, degree)
     prior = CoupledPrior.of(names, tied, domains=ends, known=_free(records, tied, ends))

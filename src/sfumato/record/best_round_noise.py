@@ -141,6 +141,7 @@ class _Program:
     def __init__(self, edges: Floats, half: Floats) -> None:
         size = half.size
         self.edges, self.half = edges, half
+        # Mean squared distance of each shell: the variance is linear in the masses, too.
         self.squares = size / (size + 2) * np.diff(edges ** (size + 2)) / np.diff(edges**size)
         centres = grid_points([np.linspace(0.0, edges[-1], _CENTRES[size])] * size)
         along = np.zeros((_ALONG, size))  # so close that a narrow box meets every shell
@@ -237,6 +238,7 @@ class _Game:
         weights = self.program.solve(self.successes, limit).weights
         careful = []
         for place in np.flatnonzero(weights > _COUNTS):
+            # What halving the cells changes is taken off: a bound must not rest on their width.
             fine = self.attackers.successes(self.boxes[place], 2)
             careful.append(np.maximum(fine - np.abs(fine - self.successes[place]), 0.0))
         return self.program.solve(careful, limit).value

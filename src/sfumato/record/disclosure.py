@@ -15,7 +15,6 @@ from sfumato.core.progress import Progress
 from sfumato.core.specs import spec_of
 from sfumato.record.attack.bayes_attack import Found, Way, bayes_disclosure
 from sfumato.record.attack.chain_bound import chain_bound, sampled_information
-from sfumato.record.attack.held_out import HeldOut
 from sfumato.record.attack.paper_rates import disclosure_rates
 from sfumato.record.attackers import attacked, guessed, known_to_others
 from sfumato.record.attributes import Numbers
@@ -205,9 +204,14 @@ def _report(people: People, group: Group, noise: VectorNoise, spec: RecordSpec) 
     elif known.tied is not None:
         bound, bound_of = min(rates.gamma_without * (1 + rates.gain_bound), 1.0), "gamma"
         information, holds = math.inf, rates.gamma <= bound * (1 + 1e-6)
+    theorem = "Theorem 4" if bound_of == "delta" else "Theorem 3"
+    warning = f"the paper's bound ({theorem}) is none here: {bound_of} is more"
     before = guessed(group, half)
     other = known_to_others(group, noise, half)
-    most = found if other is None else _most(found, other)
+    most = found
+    if other is not None and other.high > found.delta:  # who knows records is the better attacker
+        low, high = max(found.low, other.low), max(found.high, other.high)
+        most = Found(other.high, low, high, Way.HELD_OUT)
     return DisclosureReport(
         **common_facts(people, noise, spec),
         dropped=people.dropped,
@@ -233,23 +237,8 @@ def _report(people: People, group: Group, noise: VectorNoise, spec: RecordSpec) 
         information_sampled=_sampled(group.records),
         inferred=rates.inferred,
         silence=Silence((), (), (), ()),
-        remarks=_warnings(holds, bound_of),
+        remarks=() if holds else (warning,),
     )
-
-
-def _most(found: Found, other: HeldOut) -> Found:
-    """The larger of what the coupling tells and what other records do."""
-    if other.high <= found.delta:
-        return found
-    low, high = max(found.low, other.low), max(found.high, other.high)
-    return Found(other.high, low, high, Way.HELD_OUT)
-
-
-def _warnings(holds: bool, bound_of: str) -> tuple[str, ...]:
-    if holds:
-        return ()
-    which = "Theorem 4" if bound_of == "delta" else "Theorem 3"
-    return (f"the paper's bound ({which}) is none here: {bound_of} is more",)
 
 
 def _sampled(records: Numbers) -> float | None:

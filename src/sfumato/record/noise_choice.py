@@ -72,6 +72,7 @@ def _least_noise(
         rule = f"be more than {shown_up(before)}, which a guess has before anything is published"
         raise InvalidParameter("target_delta", target, rule)
     factor = 0.0
+    # The group that is easiest to guess first: the noise that it needs often does for all.
     for place in np.argsort([-guess for guess in guesses], kind="stable"):
         known = people.groups[place].known
 
@@ -124,6 +125,7 @@ def _raised(
 def _least_factor(
     reached: Callable[[float], float], size: int, target: float, progress: Progress | None
 ) -> float:
+    # Next to no noise is taken to tell everything, and is never tried.
     low, high, above = 2.0**-20, 1.0, 1.0
     for count in range(_SEARCHES):
         if progress:

@@ -151,7 +151,7 @@ def known_people(frame: Any, history: Any, spec: RecordSpec) -> People:
     rows, numbers, others, dropped = _present(frame, spec, spec.table_columns, FRAME)
     half = spec.half
     past, owner, learnt = numbers, None, Groups.of(others, beside.linked) if beside.linked else None
-    if history is not None:
+    if history is not None:  # groups are those of the history: people find theirs among them
         _, past, keys, _ = _present(history, spec, spec.history_columns, HISTORY)
         if beside.linked:
             learnt = Groups.of(keys, beside.linked)

@@ -261,8 +261,8 @@ def _fingerprint(
     """
     said = asdict(replace(certificate, remarks=()))
     given = (spec.degree, sorted((spec.domains or {}).items()), str(spec.missing))
-    whole = digest("publishing", repr((sorted(said.items()), given)))
+    promise = digest("publishing", repr((sorted(said.items()), given)))
     if not coins.addressed:
-        return whole
-    address = Address(Domain.PUBLISH, digest(whole, plan), "fingerprint", 0)
+        return promise
+    address = Address(Domain.PUBLISH, digest(promise, plan), "fingerprint", 0)
     return coins.at(address).words(4).tobytes().hex()

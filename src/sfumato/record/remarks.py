@@ -98,6 +98,7 @@ class Silence:
     def of(cls, people: People, noise: VectorNoise, steps: Floats) -> Silence:
         """Of some people and a noise on a lattice."""
         error, constant = noise.sigma + steps, people.deviations
+        # Of two independent guesses the best mix has the inverse variances added up.
         guess = error * constant / np.hypot(error, constant)
         arrays = (tuple(each.tolist()) for each in (error, constant, guess))
         return cls(people.names, *arrays)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from sfumato.core.arrays import Floats, Ints
+from sfumato.record.constants import THREADS
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.round_boxes import ball_volume, box_in_ball
 
-_TOLD = {1: 320, 2: 36}
+_POINTS = {1: 320, 2: 36}
 """Cells of published points along an axis."""
 _TAIL = 5.0
 """Deviations beyond which what is published counts for nothing."""
@@ -28,7 +29,7 @@ _NARROWEST = 0.2
 _WIDEST = 24
 """Cells of the lattice that a box is wide, at most."""
 _SEARCHED, _WEIGHED = 2**17, 2**20
-_THREADS = 2
+"""Numbers in a block of arrays, of a search and of a weighing: a block fits the cache."""
 
 
 class Attackers:
@@ -41,7 +42,7 @@ class Attackers:
         fineness: Cells of the lattice that a box is wide.
         step: Width of a cell.
         shape: Cells of the lattice.
-        told: Centres of the cells of published points.
+        points: Centres of the cells of published points.
         width: Width of these.
     """
 
@@ -55,7 +56,7 @@ class Attackers:
         self.fineness = np.clip(np.ceil(2 * wide / step), 1, _WIDEST).astype(np.int64)
         self.step = 2 * wide / self.fineness
         self.shape = np.maximum(np.ceil(2 * reach / self.step), self.fineness).astype(np.int64)
-        self.told, self.width = _published(prior, reach)
+        self.points, self.width = _published(prior, reach)
         self.shells = {split: self._cells(split) for split in (1, 2)}
         self.densities = self._densities()
 
@@ -71,7 +72,7 @@ class Attackers:
             return np.stack(np.unravel_index(places, sums.shape[1:]), axis=1)
 
         parts = np.array_split(self.densities, math.ceil(self.densities.size / _SEARCHED))
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:
             return np.concatenate(list(pool.map(search, parts)))
 
     def successes(self, boxes: Ints, split: int) -> Floats:
@@ -83,7 +84,7 @@ class Attackers:
         rows = max(_WEIGHED // (len(moves) * len(inside)), 1)
         for first in range(0, len(boxes), rows):
             cells = boxes[first : first + rows, None, :] * split + inside
-            places = self._places(cells, split) + self.told[first : first + rows, None, :]
+            places = self._places(cells, split) + self.points[first : first + rows, None, :]
             flat = np.ravel_multi_index(tuple(np.moveaxis(cells, 2, 0)), tuple(self.shape * split))
             for move in moves:
                 density = self._density(places + move, split)
@@ -103,13 +104,14 @@ class Attackers:
     def _densities(self) -> NDArray[np.float32]:
         """The prior at every cell of the lattice around every published one."""
         cells = self._places(_grid(self.shape), 1)
-        found = np.empty((len(self.told), len(cells)), dtype=np.float32)
-        for row, told in enumerate(self.told):
-            found[row] = self._density(told + cells, 1)
-        return found.reshape(-1, *self.shape)
+        densities = np.empty((len(self.points), len(cells)), dtype=np.float32)
+        for row, point in enumerate(self.points):
+            densities[row] = self._density(point + cells, 1)
+        return densities.reshape(-1, *self.shape)
 
     def _density(self, places: Floats, split: int) -> Floats:
         """Mean density of the prior while what is published, and the noise, move in their cells."""
+        # Even on a cell is nearly normal with a twelfth of its squared width as variance.
         blur = (self.width**2 + self.step**2) / (12 * split**2)
         prior = self.prior
         mixed = JointMixture(prior.weights, prior.means, prior.covariances + np.diag(blur))
@@ -128,11 +130,11 @@ def _published(prior: JointMixture, reach: float) -> tuple[Floats, Floats]:
     far = _TAIL * np.sqrt(np.diagonal(spreads, axis1=1, axis2=2))
     low = np.maximum((prior.means - far).min(axis=0), prior.domain[:, 0] - reach)
     high = np.minimum((prior.means + far).max(axis=0), prior.domain[:, 1] + reach)
-    width = (high - low) / _TOLD[size]
-    told = low + width * (_grid(np.full(size, _TOLD[size])) + 0.5)
-    off = told[:, None, :] - prior.means
+    width = (high - low) / _POINTS[size]
+    points = low + width * (_grid(np.full(size, _POINTS[size])) + 0.5)
+    off = points[:, None, :] - prior.means
     squares = np.einsum("rki,kij,rkj->rk", off, np.linalg.inv(spreads), off)
-    return told[squares.min(axis=1) <= _TAIL**2], width
+    return points[squares.min(axis=1) <= _TAIL**2], width
 
 
 def _grid(shape: Ints) -> Ints:
@@ -150,5 +152,5 @@ def in_shells(centres: Floats, half: Floats, edges: Floats) -> Floats:
 def _running(values: NDArray[np.float32], axis: int, width: int) -> NDArray[np.float32]:
     """Sums of so many neighbours along an axis, but for a factor."""
     means = uniform_filter1d(values, width, axis=axis, mode="constant")
-    whole = slice(width // 2, width // 2 + values.shape[axis] - width + 1)
-    return np.asarray(means[(slice(None),) * axis + (whole,)])
+    inside = slice(width // 2, width // 2 + values.shape[axis] - width + 1)
+    return np.asarray(means[(slice(None),) * axis + (inside,)])

@@ -142,7 +142,9 @@ class RoundNoise(VectorNoise):
         """Noise from random words: one draw a row."""
         size = self.sigma.size
         normals = standard(Kind.GAUSSIAN, uniforms(words[:, :size]))
+        # Independent normal numbers have no preferred direction.
         directions = normals / np.sqrt((normals**2).sum(axis=1, keepdims=True))
+        # The shell is drawn by integers: coins and masses then differ by less than `SLACK` allows.
         cumulative = integer_weights(self.masses[None, :])[0].cumsum()
         coins = (words[:, size] >> np.uint64(64 - BITS)).astype(np.int64)
         shell = np.searchsorted(cumulative, coins, side="right")

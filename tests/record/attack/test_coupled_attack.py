@@ -209,13 +209,13 @@ def test_a_ball_cut_by_a_plane_agrees_with_a_grid() -> None:
     domains = {"a": (0.0, 60.0), "b": (0.0, 60.0), "c": (-20.0, 150.0)}
     prior = tied("abc", domains, "c = a + b")
     noise, half = noise_of("ball", 4.0, 3), 2.0
-    line = np.linspace(-20, 20, 1001)
+    line = np.linspace(-20, 20, 601)
     a, b = (axis.ravel() for axis in np.meshgrid(line, line))
     rng = np.random.default_rng(7)
     centres = np.stack([axis.ravel() for axis in np.meshgrid(*[np.linspace(-4, 4, 17)] * 2)])
     shares, found = [], []
     attacker = Nearby(prior, noise.form(), noise.form().reach, np.full(3, half))
-    for row in range(12):
+    for row in range(8):
         off = rng.normal(size=3)
         off *= math.sqrt(5) * 4 * rng.uniform() ** (1 / 3) / np.linalg.norm(off)
         inside = (off[0] - a) ** 2 + (off[1] - b) ** 2 + (off[2] - a - b) ** 2 <= 80

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.coupling.expressions import LONGEST, Expression, parse_equation, quoted
+from sfumato.record.coupling.expressions import LONGEST, Expression, quoted
 
 REGRESSION = "261.88 - 7.35*h + 0.083*h**2"
 NAMES = ("x", "y", "z")
@@ -203,7 +203,7 @@ def test_columns_are_broadcast_and_undefined_values_are_not_finite() -> None:
 def test_names_stand_in_order_and_may_be_quoted() -> None:
     expression = Expression.parse("`body mass` / größe - log + class*`a=b(2)` + größe")
     assert expression.names == ("body mass", "größe", "log", "class", "a=b(2)")
-    left, right = parse_equation("`a = b` = `c`*2")
+    left, right = Expression.sides("`a = b` = `c`*2")
     assert (left.names, right.names, right.text) == (("a = b",), ("c",), "`c`*2")
     assert Expression.parse(quoted("x y")).names == ("x y",)
     assert Expression.parse("ﬁ").names == ("ﬁ",)  # Python itself would read "fi"
@@ -332,13 +332,13 @@ def test_nothing_is_ever_run(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("text", ["x", "x == y", "x = y = z", "x <= y", "= = ", "x + `a=b`"])
 def test_an_equation_has_exactly_one_equals_sign(text: str) -> None:
     with pytest.raises(InvalidParameter, match="coupling must"):
-        parse_equation(text)
+        Expression.sides(text)
 
 
 @pytest.mark.parametrize("text", ["= x", "x =", "="])
 def test_both_sides_are_there(text: str) -> None:
     with pytest.raises(InvalidParameter, match="missing"):
-        parse_equation(text)
+        Expression.sides(text)
 
 
 def test_missing_and_strange_columns_are_named_but_not_quoted() -> None:

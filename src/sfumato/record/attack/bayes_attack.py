@@ -29,7 +29,7 @@ from scipy import stats
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.attack.box_search import BoxSearch
+from sfumato.record.attack.box_search import BoxSearch, unlimited
 from sfumato.record.attack.lattice_attack import LatticeAttack
 from sfumato.record.constants import CONFIDENCE, EDGE
 from sfumato.record.coupling.joint_mixture import JointMixture
@@ -115,7 +115,10 @@ def prior_disclosure(prior: JointMixture, accuracy: ArrayLike) -> float:
     half = axis_scales("accuracy", accuracy, prior.dimension)
     densest = np.argsort(-prior.density(prior.means), kind="stable")[:_GUESSES]
     starts = np.array(prior.means[densest])
-    return float(min(BoxSearch.blind(prior, half).boxes(starts)[0].max(), 1.0))
+    nothing = unlimited(prior.dimension)
+    # Noise that tells nothing has no spread: the box stands in as the first step of the search.
+    search = BoxSearch.of(prior, nothing, np.diag(half**2), half)
+    return float(min(search.boxes(starts)[0].max(), 1.0))
 
 
 def attacker_of(prior: JointMixture, noise: VectorNoise, half: Floats) -> LatticeAttack | BoxSearch:
@@ -123,7 +126,7 @@ def attacker_of(prior: JointMixture, noise: VectorNoise, half: Floats) -> Lattic
     form = noise.form()
     peaked = prior.weights.size == 1 and len(form.heights) == 1 and form.edges[0] == 0
     lattice = None if peaked else LatticeAttack.of(prior, noise, half)
-    return BoxSearch.of(prior, noise, half) if lattice is None else lattice
+    return lattice or BoxSearch.of(prior, form, noise.covariance, half)
 
 
 def _sampled(prior: JointMixture, noise: VectorNoise, half: Floats, precision: float) -> Found:

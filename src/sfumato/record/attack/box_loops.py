@@ -127,7 +127,7 @@ def _map_nodes(part: int, point: Floats, attack: Attack, ends: Floats, work: Flo
     """
     size, tail, prior = len(point), _TAIL, attack.prior
     nodes, scale, kind = attack.nodes, attack.noise.scale, attack.noise.kind
-    whole = attack.noise.edges[-1] ** 2
+    radius_squared = attack.noise.edges[-1] ** 2
     mean, means = np.empty(size), prior.means[part].copy()
     roots, rests, weight = prior.roots[part], prior.rests[part], prior.weights[part]
     if kind == GAUSSIAN:
@@ -139,7 +139,7 @@ def _map_nodes(part: int, point: Floats, attack: Attack, ends: Floats, work: Flo
             for other in range(size):
                 means[axis] += prior.gains[part, axis, other] * mean[other]
     for node in range(len(nodes)):
-        share, left = weight / len(nodes), whole
+        share, left = weight / len(nodes), radius_squared
         mean[:] = means
         for axis in range(size):
             deviation = roots[axis, axis]

@@ -17,7 +17,6 @@ from sfumato.record.attack.box_loops import Attack, PriorForm, best_boxes, box_w
 from sfumato.record.constants import THREADS
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.noise_form import UNIFORM, NoiseForm
-from sfumato.record.vector_noise import VectorNoise
 
 _SEARCH_ERROR, _SHELL_ERROR = 3e-3, 5e-2
 """What a search may miss of the best box, as a part of it: of noise with one peak, and with shells,
@@ -44,19 +43,8 @@ class BoxSearch:
     lines: Floats
 
     @classmethod
-    def of(cls, prior: JointMixture, noise: VectorNoise, half: Floats) -> BoxSearch:
-        """Against a noise."""
-        return cls._made(prior, noise.form(), noise.covariance, half)
-
-    @classmethod
-    def blind(cls, prior: JointMixture, half: Floats) -> BoxSearch:
-        """When nothing is published."""
-        return cls._made(prior, unlimited(prior.dimension), np.diag(half**2), half)
-
-    @classmethod
-    def _made(
-        cls, prior: JointMixture, noise: NoiseForm, spread: Floats, half: Floats
-    ) -> BoxSearch:
+    def of(cls, prior: JointMixture, noise: NoiseForm, spread: Floats, half: Floats) -> BoxSearch:
+        """Against a noise of some covariance."""
         known = _prior_form(prior, spread)
         nodes = _nodes(half.size, _SEEK, seed=7)
         lines = _lines(known, half, np.sqrt(np.diag(spread)))

@@ -107,6 +107,7 @@ class Nearby:
             if len(cloud.points) == 0:
                 break
             heavy = cloud.points[cloud.weights > _NEGLIGIBLE * cloud.weights.max()]
+            # Other points may be heavy a little beyond the heaviest of these.
             room = 0.05 * (high - low)
             first = np.maximum(low, heavy.min(axis=0) - room)
             last = np.minimum(high, heavy.max(axis=0) + room)
@@ -128,6 +129,7 @@ class Nearby:
         larger = max(float(np.max(spread / self.half)), 1.0)
         first = math.ceil(math.log2(larger))
         room = None
+        # Twice at its own size: the second time with points around where the first ended.
         for level in (*range(first, 0, -1), 0, 0):
             if room is not None:
                 near = self._posterior(row, centre - room, centre + room, coins)

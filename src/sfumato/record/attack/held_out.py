@@ -9,12 +9,12 @@ posterior, and how often it is right is counted over simulated publications.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from sfumato.core.arrays import Floats
+from sfumato.record.attack.bayes_attack import Found, Way
 from sfumato.record.attack.point_cloud import best_cloud_boxes
 from sfumato.record.constants import CONFIDENCE, FEWEST_RECORDS, THREADS
 from sfumato.record.vector_noise import VectorNoise, reach_of
@@ -26,24 +26,7 @@ _MOST_WORK = 6_000_000
 """Published points times known ones: a second or two."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """How often an attacker who knows other records was right.
-
-    Attributes:
-        share: Of the publications that were simulated.
-        low: He is right at least so often, of people like these, with 99 % confidence.
-        high: At most so often, with the same confidence.
-        trials: How many publications were simulated.
-    """
-
-    share: float
-    low: float
-    high: float
-    trials: int
-
-
-def held_out_disclosure(records: Floats, noise: VectorNoise, half: Floats) -> HeldOut | None:
+def held_out_disclosure(records: Floats, noise: VectorNoise, half: Floats) -> Found | None:
     """How often he is right who knows all records but those of a tenth of the people.
 
     Args:
@@ -52,13 +35,14 @@ def held_out_disclosure(records: Floats, noise: VectorNoise, half: Floats) -> He
         half: How near he must come, on each column.
 
     Returns:
-        None if there are too few records for such an attacker to be worth anything.
+        The share of simulated publications in which he is right, and limits of it for people like
+        these; None if there are too few records for such an attacker to be worth anything.
 
     Examples:
         >>> from sfumato.record.published_noise import noise_of
         >>> heaped = np.repeat([[60.0], [70.0], [80.0]], 200, axis=0)
         >>> found = held_out_disclosure(heaped, noise_of("uniform", 2.0, 1), np.array([0.5]))
-        >>> found.share  # the noise is narrower than the heaps are apart
+        >>> found.delta  # the noise is narrower than the heaps are apart
         1.0
     """
     if len(records) < FEWEST_RECORDS:
@@ -85,13 +69,11 @@ def held_out_disclosure(records: Floats, noise: VectorNoise, half: Floats) -> He
 
     with ThreadPoolExecutor(THREADS) as pool:
         hits = sum(pool.map(attack, range(_FOLDS)))
+    share = hits / trials
     # A person who is published twice, in simulation, tells no more of people like him.
-    return _counted(hits / trials, trials, min(trials, len(known)))
-
-
-def _counted(share: float, trials: int, people: int) -> HeldOut:
-    """With the limits of Clopper and Pearson for a share of so many people."""
-    found, missed = share * people, (1 - share) * people
-    low = 0.0 if found == 0 else float(stats.beta.ppf(1 - CONFIDENCE, found, missed + 1))
-    high = 1.0 if missed == 0 else float(stats.beta.ppf(CONFIDENCE, found + 1, missed))
-    return HeldOut(share, low, high, trials)
+    people = min(trials, len(known))
+    right, wrong = share * people, (1 - share) * people
+    # The limits of Clopper and Pearson, each with the whole of the confidence.
+    low = 0.0 if right == 0 else float(stats.beta.ppf(1 - CONFIDENCE, right, wrong + 1))
+    high = 1.0 if wrong == 0 else float(stats.beta.ppf(CONFIDENCE, right + 1, wrong))
+    return Found(share, low, high, Way.HELD_OUT)

@@ -53,14 +53,9 @@ def _spread_mass(
     cell: Floats,
     masses: Floats,
 ) -> None:
-    """Put a mixture of normals into the cells of a lattice; what lies outside is left out.
+    """Put a mixture of normals into cells of some widths; what lies outside is left out.
 
-    Args:
-        prior: Weights, means and lower triangular roots; zeros on an axis that is missing.
-        low: Lower corner of the lattice.
-        high: Upper ends of what counts.
-        cell: Widths of a cell.
-        masses: Of the cells, which are added to.
+    The roots are lower triangular, and zero on an axis that is missing; `masses` is added to.
     """
     weights, means, roots = prior
     count, step = np.zeros(2, dtype=np.int64), np.zeros(2)
@@ -110,20 +105,9 @@ def _best_boxes(
     reach: Floats,
     noise: NoiseForm,
 ) -> tuple[Floats, Floats, Floats]:
-    """The best box of cells for each published point.
+    """Prior times noise over the best box of each published point and over all cells; its centre.
 
-    Args:
-        points: Published points, one a row.
-        masses: Prior of the cells.
-        low: Lower corner of the lattice.
-        cell: Widths of a cell.
-        width: How many cells a box is wide, along each axis.
-        reach: How far the noise goes, along each axis.
-        noise: What was added.
-
-    Returns:
-        Prior times noise over the best box of each published point and over all cells, and the
-        centre of that box.
+    Lattice and box are those of `LatticeAttack`.
     """
     rows, axes = points.shape
     found, every, centres = np.zeros(rows), np.zeros(rows), points.copy()
@@ -150,6 +134,7 @@ def _best_boxes(
                 if share > 0.0:
                     block[one - first[0], two - first[1]] = share * noise_at(off, noise)
         every[row] = block.sum()
+        # All boxes of both axes: running sums of rows, turned, and of what were columns.
         across = _running(np.ascontiguousarray(_running(block, width[1]).T), width[0])
         column, line = divmod(int(across.argmax()), across.shape[1])
         found[row] = across[column, line]

@@ -183,7 +183,7 @@ def _each_rate(
         edges = noise.form().edges * noise.sigma[axis]
         edges = np.concatenate([edges - width, edges, edges + width])
         centres = np.concatenate([[0.0], edges, -edges]).clip(first + width, last - width)
-        whole = float(noise.axis_mass(axis, first, last))
+        possible = float(noise.axis_mass(axis, first, last))
         best = float(noise.axis_mass(axis, centres - width, centres + width).max())
-        rates[name] = min(best / whole, 1.0) if whole > 0 else 1.0
+        rates[name] = min(best / possible, 1.0) if possible > 0 else 1.0
     return rates

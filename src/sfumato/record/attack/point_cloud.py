@@ -65,7 +65,7 @@ def _window(places: Ints, points: Floats, weights: Floats, axis: int, width: flo
 @njit(cache=True)
 def _held(centre: Floats, half: Floats, points: Floats, live: Ints, skipped: int) -> Ints:
     """Points of a box, whatever their place along one axis."""
-    kept = np.empty(len(live), dtype=np.int64)
+    held = np.empty(len(live), dtype=np.int64)
     count = 0
     for place in live:
         inside = True
@@ -74,9 +74,9 @@ def _held(centre: Floats, half: Floats, points: Floats, live: Ints, skipped: int
                 inside = False
                 break
         if inside:
-            kept[count] = place
+            held[count] = place
             count += 1
-    return kept[:count]
+    return held[:count]
 
 
 @njit(cache=True)

@@ -185,6 +185,8 @@ class CoupledPrior:
             points, weights = points[weights > 0], weights[weights > 0]
         places = [self.names.index(name) for name in self.free]
         density = self._density(points[:, places])
+        # Either kind of points could have put one there: its weight is over the density of both
+        # together, so that neither a peak nor a wide tail makes single points heavy.
         mass = 0.0 if self.known is None else self.known.mass
         weights = weights * density / (len(even) / volume + len(drawn) * mass * density)
         return Cloud(points[weights > 0], weights[weights > 0])
@@ -249,6 +251,7 @@ class CoupledPrior:
             count = np.isfinite(roots).sum(axis=1)
             columns = {name: column[rows] for name, column in columns.items()}
             columns[target] = roots[rows, which]
+            # Nothing that is known chooses between several solutions: they share the weight.
             weights = weights[rows] / count[rows]
         return np.stack([columns[name] for name in self.names], axis=1), weights
 

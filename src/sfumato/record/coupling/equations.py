@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Bools, Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.record.coupling.expressions import Expression, parse_equation
+from sfumato.record.coupling.expressions import Expression
 from sfumato.record.coupling.narrowing import near_zero
 from sfumato.record.coupling.roots import roots
 
@@ -43,7 +43,7 @@ class Sides:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read an equation."""
-        return cls(*parse_equation(text))
+        return cls(*Expression.sides(text))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -79,6 +79,20 @@ class Expression:
     _steps: tuple[Step, ...] = field(repr=False, compare=False)
 
     @classmethod
+    def sides(cls, text: str) -> tuple[Self, Self]:
+        """The two sides of an equation.
+
+        Examples:
+            >>> left, right = Expression.sides("`body mass` = 2*height")
+            >>> left.names, right.text
+            (('body mass',), '2*height')
+        """
+        ends = [end for kind, token, end in _tokens(text) if (kind, token) == ("sign", "=")]
+        if len(ends) != 1:
+            raise InvalidParameter("coupling", text, "be an equation with exactly one '='")
+        return cls.parse(text[: ends[0] - 1]), cls.parse(text[ends[0] :])
+
+    @classmethod
     def parse(cls, text: str) -> Self:
         """Read an expression, or say what may stand in one."""
         tokens = _tokens(text)
@@ -134,21 +148,6 @@ class Expression:
         return low, high
 
 
-def parse_equation(text: str) -> tuple[Expression, Expression]:
-    """The two sides of an equation.
-
-    Examples:
-        >>> left, right = parse_equation("`body mass` = 2*height")
-        >>> left.names, right.text
-        (('body mass',), '2*height')
-    """
-    tokens = _tokens(text)
-    ends = [end for kind, token, end in tokens if kind == "sign" and token == "="]
-    if len(ends) != 1:
-        raise InvalidParameter("coupling", text, "be an equation with exactly one '='")
-    return Expression.parse(text[: ends[0] - 1]), Expression.parse(text[ends[0] :])
-
-
 def quoted(name: str) -> str:
     """A name as an expression spells it.
 
@@ -179,6 +178,7 @@ def _tokens(text: str) -> list[Token]:
             raise _refused(text, f"{text[place:].lstrip()[:1]!r} is none of these")
         kind = str(match.lastgroup)
         token, place = match[kind], match.end()
+        # A limit of our own: that of `ast` is the stack's, which depends on the machine.
         deep += {"(": 1, ")": -1}.get(token, 0) if kind == "sign" else 0
         if deep > _DEEPEST:
             raise _refused(text, f"at most {_DEEPEST} levels deep")

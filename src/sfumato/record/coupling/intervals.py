@@ -62,6 +62,7 @@ def _product(one: Pair, other: Pair) -> Pair:
 
 def _quotient(one: Pair, other: Pair) -> Pair:
     low, high = _hull(one, other, [left / right for left in one for right in other])
+    # A divisor that may be 0 leaves nothing to say.
     anything = (other[0] <= 0) & (other[1] >= 0) & ~np.isnan(low)
     return np.where(anything, -np.inf, low), np.where(anything, np.inf, high)
 

@@ -41,14 +41,7 @@ _MOST_KERNEL_AXES = 6
 
 @njit(cache=True, nogil=True)
 def _mixture_density(points: Floats, heights: Floats, means: Floats, whiteners: Floats) -> Floats:
-    """Density at each point.
-
-    Args:
-        points: One a row.
-        heights: Weight of each component, times its density at its mean.
-        means: Of the components.
-        whiteners: Inverses of the lower triangular roots of their covariances.
-    """
+    """Density at each point, from heights of components at their means and inverses of roots."""
     count, size = points.shape
     found = np.zeros(count)
     off = np.empty(size)
@@ -277,10 +270,6 @@ class JointMixture:
             self.domain[chosen],
         )
 
-    def unlimited(self) -> JointMixture:
-        """The same without a domain."""
-        return JointMixture(self.weights, self.means, self.covariances)
-
     def independent(self) -> JointMixture | None:
         """The same attributes, each alone: none if that took too many components."""
         count, size = self.means.shape
@@ -311,16 +300,16 @@ class JointMixture:
         if self.weights.size == 1:
             matrix = self.covariances[0]
             rest = np.linalg.slogdet(matrix[np.ix_(others, others)])[1]
-            told = math.log(matrix[attribute, attribute]) + rest - np.linalg.slogdet(matrix)[1]
-            return max(0.5 * float(told), 0.0)
-        whole = self.unlimited()
-        points = whole.draw(stats.qmc.Sobol(self.dimension + 1, seed=0).random(_POINTS))
+            gained = math.log(matrix[attribute, attribute]) + rest - np.linalg.slogdet(matrix)[1]
+            return max(0.5 * float(gained), 0.0)
+        endless = JointMixture(self.weights, self.means, self.covariances)
+        points = endless.draw(stats.qmc.Sobol(self.dimension + 1, seed=0).random(_POINTS))
         logs = [
             np.log(model.density(points[:, chosen]))
             for model, chosen in (
-                (whole, list(range(self.dimension))),
-                (whole.marginal(attribute), [attribute]),
-                (whole.marginal(others), others),
+                (endless, list(range(self.dimension))),
+                (endless.marginal(attribute), [attribute]),
+                (endless.marginal(others), others),
             )
         ]
         return max(float(np.mean(logs[0] - logs[1] - logs[2])), 0.0)

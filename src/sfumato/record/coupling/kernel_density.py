@@ -54,6 +54,7 @@ def kernels(table: Floats, width: float) -> Components:
     rows = len(table)
     covariance = checks.positive_definite("covariance", np.atleast_2d(np.cov(table.T, ddof=1)))
     factor = np.linalg.cholesky(covariance)
+    # Uncorrelated columns of unit deviation: a cell is as wide along every axis.
     white = np.linalg.solve(factor, (table - table.mean(axis=0)).T).T
     cell = _CELL * width
     while True:

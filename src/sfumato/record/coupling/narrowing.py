@@ -5,6 +5,7 @@ Boxes are arrays: lower and upper ends along the first axis, attributes along th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -20,8 +21,12 @@ _FRONT, _PARTS = 64, 8
 """So many boxes are cut at a time, each into so many."""
 _FINEST = 1e-6
 """Relative width of the boxes at which narrowing stops."""
-_HALVINGS, _MOST = 48, 512
-"""Halvings of an attribute, and boxes in a cover, at most: more cost time and cover no less."""
+_HALVINGS = 48
+"""Of an attribute, at most: a slope of 2^48 is beyond floats anyway."""
+_COARSE, _ENOUGH, _MOST = 128, 128, 8_192
+"""Boxes of a cover: to begin with, where an equation is gentle, and where it is steep."""
+_SETTLED = 0.75
+"""Part of its volume that a cover may keep, when all its boxes are halved, to be fine enough."""
 
 
 def enclosed(possible: Possible, box: Floats, pieces: int, fine: Bools) -> Floats | None:
@@ -109,13 +114,20 @@ def covering(possible: Possible, box: Floats) -> Floats:
         >>> float(steep[0, 1].min().round(2)), float(steep[1, 1].max().round(2))
         (5.0, 5.01)
     """
-    boxes, last = box[:, :, None], box.shape[1] - 1
+    boxes, last, before = box[:, :, None], box.shape[1] - 1, math.inf
+    for axis in range(1, last + 1):
+        boxes = _cut(boxes, np.full(boxes.shape[2], axis), math.ceil(_COARSE ** (1 / last)))
     for halving in range(_HALVINGS * last):
-        if not 0 < boxes.shape[2] <= _MOST // 2:
+        boxes = boxes[:, :, possible(boxes)]
+        count = boxes.shape[2]
+        if not 0 < count <= _MOST // 2:
             break
-        boxes = _cut(boxes, np.full(boxes.shape[2], 1 + halving % last), 2)
-        if boxes.shape[2] > _FRONT:  # asking for a few large ones costs as much, and drops none
-            boxes = boxes[:, :, possible(boxes)]
+        if halving % last == 0:  # all attributes were halved: is much of what was left still lost?
+            volume = count * 0.5**halving
+            if count > _ENOUGH and volume > _SETTLED * before:
+                break
+            before = volume
+        boxes = _cut(boxes, np.full(count, 1 + halving % last), 2)
     return boxes[:, :, np.lexsort(boxes[0, :0:-1])]
 
 

@@ -38,6 +38,7 @@ def fitted_polynomial(
     """
     _check(columns, target, features, degree)
     values = np.stack([columns[name] for name in features])
+    # Centred and scaled: powers of raw columns would lose their digits to each other.
     centres = [_centre(column) for column in values]
     values = values - np.array(centres)[:, None]
     scales = np.abs(values).max(axis=1)
