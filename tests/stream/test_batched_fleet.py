@@ -32,46 +32,36 @@ from sfumato.stream.partition.batch_loss import additive
 from tests.compiled import NO_LIMIT
 from tests.grids import covered
 from tests.oracles.batches import Symbols, codes, exact_leakages, furthest
-from tests.stream.fleet_scripts import (
-    COUNT,
-    NAMES,
-    SETTINGS,
-    Bulk,
-    assert_drawn_from,
-    everything,
-    keyed_coins,
-    moves,
-    plan_of,
-    policy_of,
-    same,
-)
+from tests.stream import fleet_scripts as scripts
 
 FIRST_ORDER = 1 + 1e-9
 
 
 def test_a_loss_of_histograms_goes_the_same_way() -> None:
-    setting = SETTINGS["letters in pairs"]
+    setting = scripts.SETTINGS["letters in pairs"]
     counts = batch_loss.histogram(setting.chain.alphabet)
     policy = compile_policy(setting.chain, counts, 1.0, width=2, steps=64, max_channels=8)
     plan = Plan(setting.chain, PerStep(SIP(0.5)), counts, 2, policy=policy)
-    same(plan, moves(plan, 6), keyed_coins)
+    scripts.same(plan, scripts.moves(plan, 6), scripts.keyed_coins)
 
 
 def test_a_stream_is_named_rightly_in_any_order() -> None:
-    fleet = Fleet(plan_of("letters in pairs"), NAMES)
+    fleet = Fleet(scripts.plan_of("letters in pairs"), scripts.NAMES)
     fleet.step(["ab"], np.array([3]))
     fleet.flush(1, "c")
     order = np.array([3, 0, 4, 1, 2])
     told = fleet.step(["aa", "bb", "cc", "ab", "ba"], order)
     began = {3: 2, 1: 1}
     assert [[(e.stream, e.sequence, e.batch) for e in events] for events in told] == [
-        [(NAMES[place], (at := began.get(place, 0)) + offset, at) for offset in range(2)]
+        [(scripts.NAMES[place], (at := began.get(place, 0)) + offset, at) for offset in range(2)]
         for place in order.tolist()
     ]
 
 
 def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
-    fleet = Fleet(plan_of("letters in threes"), NAMES, randomness=keyed_coins())
+    fleet = Fleet(
+        scripts.plan_of("letters in threes"), scripts.NAMES, randomness=scripts.keyed_coins()
+    )
     for _ in range(3):
         told = fleet.step(["aba", "bbb", "aab", "abb", "bab"])
         for events, charge in zip(told, told.charges.tolist(), strict=True):
@@ -81,13 +71,13 @@ def test_leakage_stands_at_the_last_value_of_a_batch() -> None:
 
 
 def test_old_and_new_streams_stand_in_one_fleet() -> None:
-    plan = plan_of("letters in pairs")
-    _, state = plan.step(plan.begin("ann"), "ab", keyed_coins())
-    fleet = Fleet(plan, ["bob"], states=[state], randomness=keyed_coins())
+    plan = scripts.plan_of("letters in pairs")
+    _, state = plan.step(plan.begin("ann"), "ab", scripts.keyed_coins())
+    fleet = Fleet(plan, ["bob"], states=[state], randomness=scripts.keyed_coins())
     assert list(fleet.streams) == ["ann", "bob"]
     first, second = fleet.step(["bc", "ab"])
-    assert first == plan.step(state, "bc", keyed_coins())[0]
-    assert second == plan.step(plan.begin("bob"), "ab", keyed_coins())[0]
+    assert first == plan.step(state, "bc", scripts.keyed_coins())[0]
+    assert second == plan.step(plan.begin("bob"), "ab", scripts.keyed_coins())[0]
 
 
 # Certificates under the exact belief -------------------------------------------------------------
@@ -96,7 +86,7 @@ def test_old_and_new_streams_stand_in_one_fleet() -> None:
 @cache
 def whole_chances(name: str, length: int) -> dict[Symbols, int]:
     """Probability of every sequence in a common unit, so that sums and products are quick."""
-    chances = SETTINGS[name].process.chances(length)
+    chances = scripts.SETTINGS[name].process.chances(length)
     unit = math.lcm(*(chance.denominator for chance in chances.values()))
     return {path: int(chance * unit) for path, chance in chances.items()}
 
@@ -105,7 +95,7 @@ class Onlooker:
     """All true sequences with their exact weights, for what has left so far."""
 
     def __init__(self, name: str, length: int) -> None:
-        self.size = SETTINGS[name].process.size
+        self.size = scripts.SETTINGS[name].process.size
         self.weights = dict(whole_chances(name, length))
         self.seen = 0
 
@@ -170,10 +160,11 @@ WALKS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "budget"), covered(list(SETTINGS), ["per step", "per step, capped", "window, capped"])
+    ("name", "budget"),
+    covered(list(scripts.SETTINGS), ["per step", "per step, capped", "window, capped"]),
 )
 def test_every_batch_costs_at_least_its_exact_leakage(name: str, budget: str) -> None:
-    plan, pick = plan_of(name, budget), np.random.default_rng(3)
+    plan, pick = scripts.plan_of(name, budget), np.random.default_rng(3)
     for lengths in WALKS[name]:
         for _ in range(2):
             assert walk(plan, name, lengths, pick) < 1e-6
@@ -181,8 +172,8 @@ def test_every_batch_costs_at_least_its_exact_leakage(name: str, budget: str) ->
 
 @pytest.mark.parametrize("name", ["letters in threes", "order two in threes"])
 def test_mixed_channels_cost_at_least_their_exact_leakage(name: str) -> None:
-    policy = replace(policy_of(name), repair_limit=NO_LIMIT)
-    plan = plan_of(name, PerStep(SIP(0.3)), policy=policy)
+    policy = replace(scripts.policy_of(name), repair_limit=NO_LIMIT)
+    plan = scripts.plan_of(name, PerStep(SIP(0.3)), policy=policy)
     for seed in range(3):
         walk(plan, name, [3, 2, 1], np.random.default_rng(seed))
 
@@ -191,17 +182,17 @@ def test_mixed_channels_cost_at_least_their_exact_leakage(name: str) -> None:
 def test_pauses_before_and_after_short_batches_are_in_the_belief(name: str) -> None:
     pick = np.random.default_rng(5)
     for lengths in ([-1, 2, 3], [2, -2, -1], [-3, 1, -1]):
-        walk(plan_of(name), name, lengths, pick)
+        walk(scripts.plan_of(name), name, lengths, pick)
 
 
 @pytest.mark.parametrize("name", ["letters in pairs", "order two in threes"])
 def test_the_policy_is_what_answers_whole_batches(name: str) -> None:
     """Not the program solved on the spot: the laws above are about kept channels."""
-    plan = plan_of(name, policy=replace(policy_of(name), repair_limit=NO_LIMIT))
+    plan = scripts.plan_of(name, policy=replace(scripts.policy_of(name), repair_limit=NO_LIMIT))
     state = plan.begin("s")
     batch = [plan.model.alphabet.labels[0]] * plan.width
     for _ in range(6):
-        _, state = plan.step(state, batch, keyed_coins())
+        _, state = plan.step(state, batch, scripts.keyed_coins())
     space: Any = plan.space
     assert space._designs.cache_info().misses == 0
 
@@ -210,8 +201,8 @@ def test_the_policy_is_what_answers_whole_batches(name: str) -> None:
 
 
 def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
-    fleet = Fleet(plan_of("letters in pairs"), NAMES)
-    before = everything(fleet)
+    fleet = Fleet(scripts.plan_of("letters in pairs"), scripts.NAMES)
+    before = scripts.everything(fleet)
     for which in ([0, 0], [-1], [5], [[0]]):
         with pytest.raises(InvalidParameter, match="which must be places"):
             fleet.step(["ab"] * len(which), np.array(which))
@@ -227,7 +218,7 @@ def test_wrong_places_and_wrong_lengths_change_no_stream() -> None:
             fleet.flush(0, wrong)
     with pytest.raises(UnknownSymbol):
         fleet.flush(0, "z")
-    assert everything(fleet) == before
+    assert scripts.everything(fleet) == before
     assert not fleet.torn
 
 
@@ -237,8 +228,8 @@ class Alarm(BaseException):
 
 @pytest.mark.parametrize("during", ["step", "skip", "flush"])
 def test_a_fleet_that_was_broken_into_refuses_to_go_on(during: str) -> None:
-    plan = plan_of("letters in pairs")
-    fleet = Fleet(plan, NAMES[:2])
+    plan = scripts.plan_of("letters in pairs")
+    fleet = Fleet(plan, scripts.NAMES[:2])
     fleet.step(["ab", "bc"])
     kept = [fleet.state(place) for place in range(2)]
     owner, name = (fleet, "_put") if during == "flush" else (fleet._arrays, "advance")
@@ -258,25 +249,25 @@ def test_a_fleet_that_was_broken_into_refuses_to_go_on(during: str) -> None:
 
 
 def test_an_exception_in_a_slow_row_changes_no_stream() -> None:
-    plan = plan_of("letters in pairs", on_unknown=Fallback.SUPPRESS)
-    fleet = Fleet(plan, NAMES[:2])
-    before = everything(fleet)
+    plan = scripts.plan_of("letters in pairs", on_unknown=Fallback.SUPPRESS)
+    fleet = Fleet(plan, scripts.NAMES[:2])
+    before = scripts.everything(fleet)
     with (
         mock.patch.object(Plan, "step", side_effect=Alarm),
         pytest.raises(Alarm),
     ):
         fleet.step(["ab", "az"])
     assert not fleet.torn
-    assert everything(fleet) == before
+    assert scripts.everything(fleet) == before
 
 
 @pytest.mark.parametrize("lengths", [(3, 1, 1, 2), (2, 3, 1, 2, 3), (3, 3, 2, 1, 3), (1, 3, 1, 3)])
 def test_a_window_lasts_for_ever_however_batches_are_cut(lengths: tuple[int, ...]) -> None:
     """A stream that is refused stands still, so its window never moves on."""
-    plan = plan_of("letters in threes", Window(SIP(2.0), 4), policy=None)
+    plan = scripts.plan_of("letters in threes", Window(SIP(2.0), 4), policy=None)
     state = plan.begin("s")
     for length in lengths:
-        _, state = plan.step(state, "a" * length, keyed_coins())
+        _, state = plan.step(state, "a" * length, scripts.keyed_coins())
 
 
 # What it is made of ------------------------------------------------------------------------------
@@ -292,20 +283,20 @@ def test_too_many_batches_are_refused_before_anything_is_simulated(size: int, wi
 
 @pytest.mark.parametrize("width", [0, -1, 2.5])
 def test_a_width_is_a_whole_number_of_at_least_one(width: Any) -> None:
-    chain = SETTINGS["letters in pairs"].chain
+    chain = scripts.SETTINGS["letters in pairs"].chain
     for each in (loss.hamming(chain.alphabet), additive(loss.hamming(chain.alphabet))):
         with pytest.raises(InvalidParameter, match="width must be a whole number of at least 1"):
             compile_policy(chain, each, 1.0, width=width, steps=32)
 
 
 def test_a_batch_must_cover_what_the_chain_looks_back_on() -> None:
-    chain = SETTINGS["order three in threes"].chain
+    chain = scripts.SETTINGS["order three in threes"].chain
     with pytest.raises(InvalidParameter, match="width must be at least the order of the chain, 3"):
         compile_policy(chain, loss.hamming(chain.alphabet), 1.0, width=2, steps=32)
 
 
 def test_a_policy_of_another_width_is_refused() -> None:
-    setting, policy = SETTINGS["letters in pairs"], policy_of("letters in pairs")
+    setting, policy = scripts.SETTINGS["letters in pairs"], scripts.policy_of("letters in pairs")
     single = loss.hamming(setting.chain.alphabet)
     budget, rule = PerStep(SIP(0.5)), "be compiled for this chain, loss and method, and this length"
     for width in (1, 3):
@@ -324,29 +315,29 @@ def test_a_policy_of_another_width_is_refused() -> None:
 def test_a_policy_and_a_memory_exclude_each_other() -> None:
     for memory in (2, 0, -1):
         with pytest.raises(InvalidParameter, match="memory must be "):
-            plan_of("letters in pairs", memory=memory)
+            scripts.plan_of("letters in pairs", memory=memory)
 
 
 def test_a_policy_for_batches_survives_storing() -> None:
-    policy = policy_of("letters in pairs")
+    policy = scripts.policy_of("letters in pairs")
     read = from_bytes(to_bytes(policy), Policy)
     assert read.fingerprint == policy.fingerprint
-    plan = plan_of("letters in pairs", policy=read)
-    assert plan.fingerprint == plan_of("letters in pairs").fingerprint
-    same(plan, moves(plan, 3), keyed_coins)
+    plan = scripts.plan_of("letters in pairs", policy=read)
+    assert plan.fingerprint == scripts.plan_of("letters in pairs").fingerprint
+    scripts.same(plan, scripts.moves(plan, 3), scripts.keyed_coins)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("truth", ["ab", "cc"])
 def test_outputs_follow_the_channel_and_no_neighbouring_one(truth: str) -> None:
-    plan = plan_of("letters in pairs", purpose=Purpose.SIMULATION)
+    plan = scripts.plan_of("letters in pairs", purpose=Purpose.SIMULATION)
     _, start = plan.observe(plan.begin("s"), "aa")
-    states = [replace(start, stream=f"s{i}") for i in range(COUNT)]
-    fleet = Fleet(plan, states=states, randomness=Bulk(7))
-    told = fleet.step(np.tile([list(truth)], (COUNT, 1)))
+    states = [replace(start, stream=f"s{i}") for i in range(scripts.COUNT)]
+    fleet = Fleet(plan, states=states, randomness=scripts.Bulk(7))
+    told = fleet.step(np.tile([list(truth)], (scripts.COUNT, 1)))
     prepared = plan.prepare(start)
     assert prepared is not None
     row = prepared.design.channel.probabilities[codes([tuple("abc".index(x) for x in truth)], 3)[0]]
     released = told.released @ np.array([3, 1])
     counts = np.array([(released == o).sum() for o in prepared.design.channel.outputs])
-    assert_drawn_from(counts, row, int(row.argmax()), (0.7, 1.3))
+    scripts.assert_drawn_from(counts, row, int(row.argmax()), (0.7, 1.3))

@@ -26,24 +26,16 @@ from sfumato.store import from_bytes, to_bytes
 from sfumato.stream import Geometric, Outcome, StreamState
 from sfumato.stream.partition.batch_loss import additive
 from tests.compiled import exact_leakages
-from tests.oracles.batches import (
-    Process,
-    Symbols,
-    batch_chances,
-    belief_after,
-    chain_of,
-    every,
-    random_process,
-)
+from tests.oracles import batches as oracle
 
-LETTERS = random_process(3, 1, np.random.default_rng(7), sticky=2.0)
-BITS = random_process(2, 1, np.random.default_rng(6), sticky=2.0)
+LETTERS = oracle.random_process(3, 1, np.random.default_rng(7), sticky=2.0)
+BITS = oracle.random_process(2, 1, np.random.default_rng(6), sticky=2.0)
 TOLERANCE = 1e-11
 DIGITS = 60
 
 
-def plans(process: Process, width: int, *rules: tuple[Budget, int]) -> list[Plan]:
-    chain = chain_of(process, alphabet=Alphabet("abc"[: process.size]))
+def plans(process: oracle.Process, width: int, *rules: tuple[Budget, int]) -> list[Plan]:
+    chain = oracle.chain_of(process, alphabet=Alphabet("abc"[: process.size]))
     each = loss.hamming(chain.alphabet)
     return [
         Plan(chain, budget, each if width == 1 else additive(each), width, listed=listed)
@@ -54,22 +46,22 @@ def plans(process: Process, width: int, *rules: tuple[Budget, int]) -> list[Plan
 class Shadow:
     """What the ledger should be: leakages by brute force, under the exact belief."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: oracle.Process) -> None:
         self.process = process
         self.batches: list[tuple[int, Any, Any]] = []
 
     def release(self, rows: list[list[int]], column: int, length: int) -> None:
-        chances = batch_chances(self.process, 0, length)
+        chances = oracle.batch_chances(self.process, 0, length)
         self.batches.append((length, *exact_leakages(rows, chances)))
-        batches = every(self.process.size, length)
+        batches = oracle.every(self.process.size, length)
         self._move({o: Fraction(row[column], 2**62) for o, row in zip(batches, rows, strict=True)})
 
     def wait(self, length: int) -> None:
         self.batches.append((length, mpmath.mpf(0), mpmath.mpf(0)))
-        self._move(dict.fromkeys(every(self.process.size, length), Fraction(1)))
+        self._move(dict.fromkeys(oracle.every(self.process.size, length), Fraction(1)))
 
-    def _move(self, told: dict[Symbols, Fraction]) -> None:
-        joint = belief_after(self.process, 0, len(next(iter(told))), told)
+    def _move(self, told: dict[oracle.Symbols, Fraction]) -> None:
+        joint = oracle.belief_after(self.process, 0, len(next(iter(told))), told)
         total = sum(joint.values())
         # 300 bits keep the fractions short; the error is far below what is compared.
         rounded = {c: Fraction(int(p / total * 2**300), 2**300) for c, p in joint.items()}
@@ -119,7 +111,7 @@ def _sums(batches: list[tuple[int, Any, Any]]) -> tuple[Any, Any]:
 class ReleaseMachine(RuleBasedStateMachine):
     """What a plan of any width does; subclasses name the plans."""
 
-    process: ClassVar[Process] = LETTERS
+    process: ClassVar[oracle.Process] = LETTERS
     plans: ClassVar[list[Plan]] = []
     reached: ClassVar[Counter[str]] = Counter()
 
@@ -151,7 +143,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         released = [labels.index(str(one.released)) for one in told]
         names = prepared.patterns[channel.outputs].tolist()
         assert names.count(released) == 1
-        batches = every(self.process.size, len(values))
+        batches = oracle.every(self.process.size, len(values))
         rows = [channel.weights[prepared.partition.cell(o)].tolist() for o in batches]
         self.note("silent" if channel.is_constant else "released")
         self.note("short" if len(values) < self.plan.width else "whole")
@@ -228,7 +220,7 @@ class ValuesMachine(ReleaseMachine):
 
 class BatchesMachine(ReleaseMachine):
     reached: ClassVar[Counter[str]] = Counter()
-    process: ClassVar[Process] = BITS
+    process: ClassVar[oracle.Process] = BITS
     plans: ClassVar[list[Plan]] = plans(
         BITS,
         3,

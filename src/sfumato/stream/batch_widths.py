@@ -15,6 +15,7 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.stream.history_paths import draw_paths, mean_and_error
 from sfumato.stream.plan import Plan
+from sfumato.stream.silence import Silence
 from sfumato.stream.simulated_stream import as_simulation, simulated
 
 
@@ -98,11 +99,8 @@ def silent_loss(plan: Plan, steps: int) -> float | None:
     loss = plan.value_loss
     if isinstance(plan.model, PatternLibrary) or loss is None:
         return None
-    belief, cost = plan.model.first(), 0.0
-    for _ in range(steps):
-        cost += float(loss.means(belief.marginal).min())
-        belief = plan.model.following(belief)
-    return cost / steps
+    silence = Silence(plan.model, loss)
+    return sum(silence.at(moment)[1] for moment in range(steps)) / steps
 
 
 def _forecast(

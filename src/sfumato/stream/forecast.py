@@ -26,6 +26,7 @@ from sfumato.stream.lifetime import one_value_bound
 from sfumato.stream.one_value import one_value_leakage
 from sfumato.stream.plan import Plan
 from sfumato.stream.remap import Guesser
+from sfumato.stream.silence import Silence
 from sfumato.stream.simulated_stream import SimulatedStep, as_simulation, simulated
 
 RIVALS = (Method.OPTIMAL, Method.CALIBRATED, Method.RANDOMIZED_RESPONSE)
@@ -323,14 +324,10 @@ class _Trials:
 
     def silence(self) -> _Trial:
         """The best output of each moment for somebody who is told nothing; it leaks nothing."""
-        belief, guesses, costs = self._model.first(), list[int](), list[float]()
+        constants = Silence(self._model, self._loss)
+        guesses, costs = zip(*map(constants.at, range(max(map(len, self._walks)))), strict=True)
         released = np.zeros(len(self._loss), dtype=np.bool_)
-        for _ in range(max(map(len, self._walks))):
-            means = self._loss.means(belief.marginal)
-            guesses.append(int(means.argmin()))
-            costs.append(float(means.min()))
-            released[guesses[-1]] = True
-            belief = self._model.following(belief)
+        released[list(guesses)] = True
         losses = np.zeros(len(self._walks))
         for place, walk in enumerate(self._walks):
             losses[place] = math.fsum(

@@ -17,7 +17,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss
 from sfumato.models.encoding import StreamModel, Symbols, Unreadable
-from sfumato.models.library import PatternLibrary
+from sfumato.stream.silence import Silence
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, stream_name
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
@@ -108,7 +108,7 @@ class RealisedLoss:
 
     def __init__(self, model: StreamModel, loss: Loss | None) -> None:
         self._alphabet, self._loss = model.alphabet, loss
-        self._silence = _Silence(model, loss) if loss is not None else None
+        self._silence = Silence(model.chain, loss) if loss is not None else None
         self._released = np.zeros(len(model.alphabet), dtype=np.bool_)
         self.loss, self.silent, self.count = 0.0, 0.0, 0
         self._batch_loss, self._in_batches = 0.0, 0
@@ -150,7 +150,7 @@ class RealisedLoss:
         if self._loss is None or self._silence is None or place < 0:
             return None
         row = self._row(truth, place, self._loss)
-        guess = self._silence.guess(event.sequence)
+        guess, _ = self._silence.at(event.sequence)
         left = guess if event.released is None else self._alphabet.index(event.released)
         self.loss, self.silent = self.loss + float(row[left]), self.silent + float(row[guess])
         self.count += 1
@@ -159,35 +159,3 @@ class RealisedLoss:
     def _row(self, truth: Truth, place: int, loss: Loss) -> Floats:
         exact = None if truth.point is None else loss.from_point(truth.point)
         return loss.rows([place])[0] if exact is None else exact
-
-
-class _Silence:
-    """The best constant of each moment for somebody who is told nothing."""
-
-    def __init__(self, model: StreamModel, loss: Loss) -> None:
-        self._loss, self._guesses = loss, list[int]()
-        self._chain = None if isinstance(model.chain, PatternLibrary) else model.chain
-        if self._chain is None:
-            self._guesses.append(int(loss.means(_values(model)).argmin()))
-        else:
-            self._belief = self._chain.first()
-        self._settled = self._chain is None
-
-    def guess(self, moment: int) -> int:
-        """Place of the symbol; once beliefs hardly move, it stays."""
-        while not self._settled and len(self._guesses) <= moment:
-            assert self._chain is not None
-            marginal = self._belief.marginal
-            self._guesses.append(int(self._loss.means(marginal).argmin()))
-            self._belief = self._chain.following(self._belief)
-            self._settled = bool(np.abs(self._belief.marginal - marginal).max() < 1e-12)
-        return self._guesses[min(moment, len(self._guesses) - 1)]
-
-
-def _values(model: StreamModel) -> Floats:
-    """How often each symbol stands in the patterns of a library."""
-    assert isinstance(model.chain, PatternLibrary)
-    patterns = model.chain.patterns
-    shares = np.repeat(model.chain.chain.stationary(), (patterns >= 0).sum(axis=1))
-    found = np.bincount(patterns[patterns >= 0], shares, minlength=len(model.alphabet))
-    return np.asarray(found / found.sum())

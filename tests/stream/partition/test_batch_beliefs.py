@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 from sfumato import MarkovChain
 from sfumato.stream import Belief
 from sfumato.stream.partition.batch_beliefs import unrolled
-from tests.oracles.batches import (
-    batch_chances,
-    belief_after,
-    chain_of,
-    every,
-    furthest,
-    random_process,
-    setting,
-)
+from tests.oracles import batches as oracle
 
 FIRST_ORDER = 1 + 1e-9
 """Drifts are bounds to first order in the unit of rounding."""
@@ -37,11 +29,11 @@ def test_masses_are_sums_over_all_sequences_within_the_stated_error(
     size: int, order: int, axis: int, width: int, recalled: int, thin: bool
 ) -> None:
     for seed in range(4):
-        process, belief = setting(size, order, axis, seed)
-        found = unrolled(chain_of(process, thin=thin), belief, width, recalled)
-        exact = batch_chances(process, axis, width, recalled)
+        process, belief = oracle.setting(size, order, axis, seed)
+        found = unrolled(oracle.chain_of(process, thin=thin), belief, width, recalled)
+        exact = oracle.batch_chances(process, axis, width, recalled)
         assert len(found.masses) == len(exact) == size ** (recalled + width)
-        assert furthest(found.masses.tolist(), exact) <= found.error * FIRST_ORDER
+        assert oracle.furthest(found.masses.tolist(), exact) <= found.error * FIRST_ORDER
         assert found.masses.sum() == pytest.approx(1.0, abs=1e-12)
         assert found.error < 1e-13
 
@@ -52,17 +44,19 @@ def test_belief_after_a_batch_is_bayes_over_all_sequences_within_the_stated_drif
     size: int, order: int, axis: int, width: int, recalled: int, thin: bool
 ) -> None:
     for seed in range(4):
-        process, belief = setting(size, order, axis, seed)
-        batches = every(size, recalled + width)
+        process, belief = oracle.setting(size, order, axis, seed)
+        batches = oracle.every(size, recalled + width)
         likelihood = np.random.default_rng(seed).uniform(0.05, 1.0, len(batches))
         told = {o: Fraction(float(p)) for o, p in zip(batches, likelihood, strict=True)}
-        after = unrolled(chain_of(process, thin=thin), belief, width, recalled).after(likelihood)
-        exact = belief_after(process, axis, width, told)
+        after = unrolled(oracle.chain_of(process, thin=thin), belief, width, recalled).after(
+            likelihood
+        )
+        exact = oracle.belief_after(process, axis, width, told)
         assert after.axis == min(axis + width, order - 1)
         assert after.joint.sum() == pytest.approx(1.0, abs=1e-12)
-        contexts = every(size, order)
+        contexts = oracle.every(size, order)
         found = [float(after.joint[context]) for context in contexts]
-        assert furthest(found, [exact[context] for context in contexts]) <= (
+        assert oracle.furthest(found, [exact[context] for context in contexts]) <= (
             after.drift * FIRST_ORDER
         )
         assert after.drift < 1e-12
@@ -78,7 +72,7 @@ def test_cutting_a_stream_into_other_batches_leads_to_the_same_belief(
     seed: int, order: int, cuts: list[int]
 ) -> None:
     rng = np.random.default_rng(seed)
-    chain = chain_of(random_process(2, order, rng))
+    chain = oracle.chain_of(oracle.random_process(2, order, rng))
     whole, parts = chain.first(), chain.first()
     each = [rng.uniform(0.1, 1.0, 2**cut) for cut in cuts]
     together = np.ones(1)
@@ -93,7 +87,7 @@ def test_cutting_a_stream_into_other_batches_leads_to_the_same_belief(
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_a_batch_that_tells_nothing_is_so_many_moments_that_pass(order: int) -> None:
-    chain = chain_of(random_process(3, order, np.random.default_rng(order)))
+    chain = oracle.chain_of(oracle.random_process(3, order, np.random.default_rng(order)))
     belief = chain.first()
     for width in (1, 2, 1, 3):
         after = unrolled(chain, belief, width).after(np.ones(3**width))
@@ -104,7 +98,7 @@ def test_a_batch_that_tells_nothing_is_so_many_moments_that_pass(order: int) -> 
 
 
 def test_drift_of_a_belief_is_handed_on() -> None:
-    chain = chain_of(random_process(2, 1, np.random.default_rng(5)))
+    chain = oracle.chain_of(oracle.random_process(2, 1, np.random.default_rng(5)))
     vague = Belief(chain.initial, 0, drift=1e-3)
     found = unrolled(chain, vague, 3)
     assert found.error >= 1e-3
@@ -117,8 +111,8 @@ def test_drift_of_a_belief_is_handed_on() -> None:
 @pytest.mark.parametrize(("order", "lifted"), [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 3)])
 @pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])
 def test_a_lifted_chain_tells_the_same_process(order: int, lifted: int, thin: bool) -> None:
-    process = random_process(2, order, np.random.default_rng(lifted), holes=True)
-    chain = chain_of(process, thin=thin).lifted(lifted)
+    process = oracle.random_process(2, order, np.random.default_rng(lifted), holes=True)
+    chain = oracle.chain_of(process, thin=thin).lifted(lifted)
     assert chain.order == lifted
     expected = {path: float(p) for path, p in process.chances(6).items()}
     for path in itertools.product(range(2), repeat=6):
@@ -135,9 +129,9 @@ def test_weights_spread_and_values_expected_are_sums_over_transitions(
     order: int, thin: bool
 ) -> None:
     rng = np.random.default_rng(8)
-    process = random_process(3, order, rng, holes=True)
-    chain = chain_of(process, thin=thin)
-    contexts = every(3, order)
+    process = oracle.random_process(3, order, rng, holes=True)
+    chain = oracle.chain_of(process, thin=thin)
+    contexts = oracle.every(3, order)
     weights, values = rng.uniform(size=len(contexts)), rng.uniform(size=len(contexts))
     spread = dict.fromkeys(contexts, 0.0)
     means = []
@@ -156,16 +150,16 @@ def test_weights_spread_and_values_expected_are_sums_over_transitions(
 
 
 def test_the_oracle_notices_one_rounding_too_many() -> None:
-    process, belief = setting(2, 1, 0, 1)
-    found = unrolled(chain_of(process), belief, 3)
-    exact = batch_chances(process, 0, 3)
+    process, belief = oracle.setting(2, 1, 0, 1)
+    found = unrolled(oracle.chain_of(process), belief, 3)
+    exact = oracle.batch_chances(process, 0, 3)
     off = found.masses.copy()
     off[0] *= 1 + 2.5 * found.error
-    assert furthest(off.tolist(), exact) > found.error
+    assert oracle.furthest(off.tolist(), exact) > found.error
 
 
 def test_the_oracle_sees_that_a_wrong_order_of_values_is_wrong() -> None:
-    process, belief = setting(2, 2, 0, 4)
-    chain: MarkovChain = chain_of(process)
+    process, belief = oracle.setting(2, 2, 0, 4)
+    chain: MarkovChain = oracle.chain_of(process)
     turned = unrolled(chain, Belief(np.array(belief.joint.T), 0), 3)
-    assert furthest(turned.masses.tolist(), batch_chances(process, 0, 3)) > 1e-3
+    assert oracle.furthest(turned.masses.tolist(), oracle.batch_chances(process, 0, 3)) > 1e-3

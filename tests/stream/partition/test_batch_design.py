@@ -17,23 +17,7 @@ from sfumato.stream import batch_loss as batch_losses
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.partition.cells import StepDesign
-from tests.oracles.batches import (
-    Distance,
-    Floats,
-    Symbols,
-    bars,
-    batch_chances,
-    belief_after,
-    chain_of,
-    every,
-    exact_leakages,
-    furthest,
-    mean_loss,
-    setting,
-    shares,
-    summed,
-    table,
-)
+from tests.oracles import batches as oracle
 from tests.oracles.textbook_lp import textbook_optimum
 
 SPOTS = [(0.0, 0.0), (3.0, 1.0), (1.0, 4.0)]
@@ -44,25 +28,25 @@ def _straight(x: int, y: int) -> float:
     return float(np.hypot(SPOTS[x][0] - SPOTS[y][0], SPOTS[x][1] - SPOTS[y][1]))
 
 
-def _rises(batch: Symbols) -> float:
+def _rises(batch: oracle.Symbols) -> float:
     return sum(later > earlier for earlier, later in itertools.pairwise(batch))
 
 
-LOSSES: dict[str, tuple[Maker, Distance]] = {
-    "hamming": (lambda a: additive(loss.hamming(a)), summed(lambda x, y: float(x != y))),
+LOSSES: dict[str, tuple[Maker, oracle.Distance]] = {
+    "hamming": (lambda a: additive(loss.hamming(a)), oracle.summed(lambda x, y: float(x != y))),
     "absolute": (
         lambda a: additive(loss.absolute(Alphabet.of_size(len(a)))),
-        summed(lambda x, y: float(abs(x - y))),
+        oracle.summed(lambda x, y: float(abs(x - y))),
     ),
     "squared": (
         lambda a: additive(loss.squared(Alphabet.of_size(len(a)))),
-        summed(lambda x, y: float((x - y) ** 2)),
+        oracle.summed(lambda x, y: float((x - y) ** 2)),
     ),
     "euclidean": (
         lambda a: additive(loss.euclidean(Alphabet(a.labels, SPOTS[: len(a)]))),
-        summed(_straight),
+        oracle.summed(_straight),
     ),
-    "histogram": (batch_losses.histogram, bars([0, 1, 2])),
+    "histogram": (batch_losses.histogram, oracle.bars([0, 1, 2])),
     "query": (
         lambda a: batch_losses.query(a, lambda b: float(max(map(int, b)))),
         lambda o, r: float(abs(max(o) - max(r))),
@@ -75,8 +59,8 @@ LOSSES: dict[str, tuple[Maker, Distance]] = {
 
 
 def expanded(
-    found: StepDesign, batches: Sequence[Symbols]
-) -> tuple[list[list[int]], list[Symbols]]:
+    found: StepDesign, batches: Sequence[oracle.Symbols]
+) -> tuple[list[list[int]], list[oracle.Symbols]]:
     """The channel as it acts on batches: a row of weights each, and the batch of each column."""
     channel = found.design.channel
     rows = [channel.weights[found.partition.cell(batch)].tolist() for batch in batches]
@@ -94,19 +78,21 @@ def test_cost_is_that_of_the_textbook_program_over_all_batches(
     maker, distance = LOSSES[name]
     for seed in range(1 if size**width > 20 else 3):
         rng = np.random.default_rng(31 * width + seed)
-        process, belief = setting(size, 1, 0, 31 * width + seed, rng)
-        chain, epsilon = chain_of(process), float(rng.uniform(0.1, 3.0))
+        process, belief = oracle.setting(size, 1, 0, 31 * width + seed, rng)
+        chain, epsilon = oracle.chain_of(process), float(rng.uniform(0.1, 3.0))
         found = design_batch(chain, belief, width, maker(chain.alphabet), epsilon)
-        batches, chances = every(size, width), batch_chances(process, 0, width)
-        losses = table(distance, batches, batches)
+        batches, chances = oracle.every(size, width), oracle.batch_chances(process, 0, width)
+        losses = oracle.table(distance, batches, batches)
         share = np.array([float(chance) for chance in chances])
         best = textbook_optimum(share, losses, epsilon)
         assert found.exact
         assert found.design.cost == pytest.approx(best, abs=1e-7 * max(1.0, losses.max()))
         rows, told = expanded(found, batches)
-        cost = mean_loss(chances, np.array(rows) / 2.0**62, table(distance, batches, told))
+        cost = oracle.mean_loss(
+            chances, np.array(rows) / 2.0**62, oracle.table(distance, batches, told)
+        )
         assert cost == pytest.approx(found.design.cost, rel=1e-9, abs=1e-12)
-        sip, ldp = exact_leakages(rows, chances)
+        sip, ldp = oracle.exact_leakages(rows, chances)
         assert sip <= epsilon + 2 * found.partition.error
         assert sip <= found.design.sip.epsilon + 2 * found.partition.error
         assert ldp <= found.design.ldp.epsilon
@@ -124,14 +110,14 @@ def test_cost_is_that_of_the_textbook_program_for_longer_memories_of_the_chain(
 ) -> None:
     size, order, axis, width = shape
     maker, distance = LOSSES[name]
-    process, belief = setting(size, order, axis, seed)
-    chain = chain_of(process)
+    process, belief = oracle.setting(size, order, axis, seed)
+    chain = oracle.chain_of(process)
     found = design_batch(chain, belief, width, maker(chain.alphabet), epsilon)
-    batches, chances = every(size, width), batch_chances(process, axis, width)
+    batches, chances = oracle.every(size, width), oracle.batch_chances(process, axis, width)
     share = np.array([float(chance) for chance in chances])
-    best = textbook_optimum(share, table(distance, batches, batches), epsilon)
+    best = textbook_optimum(share, oracle.table(distance, batches, batches), epsilon)
     assert found.design.cost == pytest.approx(best, abs=1e-7 * 4)
-    sip, _ = exact_leakages(expanded(found, batches)[0], chances)
+    sip, _ = oracle.exact_leakages(expanded(found, batches)[0], chances)
     assert sip <= epsilon + 2 * found.partition.error
 
 
@@ -139,13 +125,13 @@ def test_cost_is_that_of_the_textbook_program_for_longer_memories_of_the_chain(
 def test_a_cap_on_the_model_free_leakage_is_kept_at_the_textbook_cost(name: str) -> None:
     maker, distance = LOSSES[name]
     for seed, (size, width) in enumerate([(2, 2), (2, 3), (3, 2)]):
-        process, belief = setting(size, 1, 0, seed)
-        chain = chain_of(process)
+        process, belief = oracle.setting(size, 1, 0, seed)
+        chain = oracle.chain_of(process)
         found = design_batch(chain, belief, width, maker(chain.alphabet), 1.0, ldp=1.2)
-        batches, chances = every(size, width), batch_chances(process, 0, width)
+        batches, chances = oracle.every(size, width), oracle.batch_chances(process, 0, width)
         share = np.array([float(chance) for chance in chances])
-        best = textbook_optimum(share, table(distance, batches, batches), 1.0, 1.2)
-        sip, ldp = exact_leakages(expanded(found, batches)[0], chances)
+        best = textbook_optimum(share, oracle.table(distance, batches, batches), 1.0, 1.2)
+        sip, ldp = oracle.exact_leakages(expanded(found, batches)[0], chances)
         assert ldp <= 1.2
         assert sip <= 1.0 + 2 * found.partition.error
         assert found.design.cost == pytest.approx(best, abs=1e-7 * 4)
@@ -160,29 +146,29 @@ def test_what_a_channel_looks_at_has_the_masses_and_followers_of_its_batches(
 ) -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        process, belief = setting(size, order, axis, seed, rng)
-        chain = chain_of(process, thin=seed == 1)
+        process, belief = oracle.setting(size, order, axis, seed, rng)
+        chain = oracle.chain_of(process, thin=seed == 1)
         if name == "bars of groups":
             bar = {label: "odd" if int(label) % 2 else "even" for label in chain.alphabet.labels}
             made = batch_losses.histogram(chain.alphabet, bar)
         else:
             made = LOSSES[name][0](chain.alphabet)
         parts = design_batch(chain, belief, width, made, 0.8).partition
-        batches = every(size, width)
+        batches = oracle.every(size, width)
         exact: dict[int, Fraction] = defaultdict(Fraction)
-        for batch, chance in zip(batches, batch_chances(process, axis, width), strict=True):
+        for batch, chance in zip(batches, oracle.batch_chances(process, axis, width), strict=True):
             exact[parts.cell(batch)] += chance
         assert sorted(exact) == list(range(len(parts.masses)))
         ordered = [exact[part] for part in sorted(exact)]
-        assert furthest(parts.masses.tolist(), ordered) <= parts.error * (1 + 1e-9)
+        assert oracle.furthest(parts.masses.tolist(), ordered) <= parts.error * (1 + 1e-9)
         likelihood = rng.uniform(0.05, 1.0, len(parts.masses))
         after = parts.after(likelihood)
         told = {batch: Fraction(float(likelihood[parts.cell(batch)])) for batch in batches}
-        following = belief_after(process, axis, width, told)
-        contexts = every(size, order)
+        following = oracle.belief_after(process, axis, width, told)
+        contexts = oracle.every(size, order)
         found = [float(after.joint[context]) for context in contexts]
         assert after.axis == min(axis + width, order - 1)
-        off = furthest(found, [following[context] for context in contexts])
+        off = oracle.furthest(found, [following[context] for context in contexts])
         assert off <= after.drift * (1 + 1e-9)
 
 
@@ -201,27 +187,29 @@ def test_looking_back_cannot_lower_the_loss_of_a_batch(
     maker, distance = LOSSES[name]
     for seed in range(3):
         rng = np.random.default_rng(100 + seed)
-        process, _ = setting(size, 1, 0, 100 + seed, rng)
+        process, _ = oracle.setting(size, 1, 0, 100 + seed, rng)
         order, epsilon = recalled + 1, float(rng.uniform(0.2, 2.0))
-        chain = chain_of(process).lifted(order)
-        joint = np.array([float(p) for p in shares(rng.dirichlet(np.ones(size**order)))])
+        chain = oracle.chain_of(process).lifted(order)
+        joint = np.array([float(p) for p in oracle.shares(rng.dirichlet(np.ones(size**order)))])
         belief = Belief(joint.reshape((size,) * order), recalled)
         made = maker(chain.alphabet)
         short = design_batch(chain, belief, width, made, epsilon)
         long = design_batch(chain, belief, width, made, epsilon, recalled=recalled)
         assert long.design.cost == pytest.approx(short.design.cost, abs=1e-7)
-        longer = every(size, recalled + width)
+        longer = oracle.every(size, recalled + width)
         share = np.array([float(b) for b in long.partition.masses])
         best = textbook_optimum(
-            share, table(lambda o, r: distance(o[-width:], r[-width:]), longer, longer), epsilon
+            share,
+            oracle.table(lambda o, r: distance(o[-width:], r[-width:]), longer, longer),
+            epsilon,
         )
         assert long.design.cost == pytest.approx(best, abs=1e-7)
         averaged, mass = averaged_over_the_past(
             long.design.channel.probabilities, share, size**width
         )
-        told = table(
+        told = oracle.table(
             distance,
-            every(size, width),
+            oracle.every(size, width),
             [tuple(row) for row in long.patterns[long.design.channel.outputs].tolist()],
         )
         assert float(mass @ (averaged * told).sum(axis=1)) == pytest.approx(long.design.cost)
@@ -229,7 +217,9 @@ def test_looking_back_cannot_lower_the_loss_of_a_batch(
         assert np.abs(np.log(ratios)).max() <= epsilon + 1e-9
 
 
-def averaged_over_the_past(rows: Floats, share: Floats, batches: int) -> tuple[Floats, Floats]:
+def averaged_over_the_past(
+    rows: oracle.Floats, share: oracle.Floats, batches: int
+) -> tuple[oracle.Floats, oracle.Floats]:
     """Rows of batches alone, and their masses; the past is the slower part of a row's number."""
     weighted = (rows * share[:, None]).reshape(-1, batches, rows.shape[1]).sum(axis=0)
     mass = share.reshape(-1, batches).sum(axis=0)
@@ -241,8 +231,8 @@ def averaged_over_the_past(rows: Floats, share: Floats, batches: int) -> tuple[F
 
 @pytest.mark.parametrize("wrong", ["recalled", "method", "loss"])
 def test_what_boxes_cannot_do_is_refused(wrong: str) -> None:
-    process, belief = setting(3, 1, 0, 1)
-    chain = chain_of(process)
+    process, belief = oracle.setting(3, 1, 0, 1)
+    chain = oracle.chain_of(process)
     made = LOSSES["query" if wrong == "loss" else "hamming"][0](chain.alphabet)
     with pytest.raises(InvalidParameter, match="at most 10 batches"):
         design_batch(
@@ -259,12 +249,12 @@ def test_what_boxes_cannot_do_is_refused(wrong: str) -> None:
 
 @pytest.mark.parametrize("method", list(Method))
 def test_every_method_reports_its_exact_leakage(method: Method) -> None:
-    process, belief = setting(3, 1, 0, 2)
-    chain = chain_of(process)
+    process, belief = oracle.setting(3, 1, 0, 2)
+    chain = oracle.chain_of(process)
     made = additive(loss.hamming(chain.alphabet))
     found = design_batch(chain, belief, 2, made, 0.8, method=method)
-    batches, chances = every(3, 2), batch_chances(process, 0, 2)
-    sip, ldp = exact_leakages(expanded(found, batches)[0], chances)
+    batches, chances = oracle.every(3, 2), oracle.batch_chances(process, 0, 2)
+    sip, ldp = oracle.exact_leakages(expanded(found, batches)[0], chances)
     assert found.design.sip.epsilon == pytest.approx(sip, abs=1e-9)
     assert found.design.ldp.epsilon == pytest.approx(ldp, abs=1e-9)
     assert method is Method.PAPER or sip <= 0.8 + 2 * found.partition.error

@@ -17,52 +17,38 @@ from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.stream.partition.boxes import Boxes
 from sfumato.stream.partition.cells import StepDesign
-from tests.oracles.batches import (
-    Distance,
-    Floats,
-    Process,
-    Symbols,
-    batch_chances,
-    belief_after,
-    chain_of,
-    every,
-    exact_leakages,
-    furthest,
-    mean_loss,
-    setting,
-    shares,
-    summed,
-    table,
-)
+from tests.oracles import batches as oracle
 
 FIRST_ORDER = 1 + 1e-9
 SPOTS = [(0.0, 0.0), (1.0, 0.5), (0.0, 2.0), (3.0, 1.0)]
 ODD = np.array([[0, 1, 4, 2], [2, 0, 1, 5], [1, 1, 0, 1], [3, 0.5, 2, 0]])
-EACH: dict[str, tuple[Loss, Distance]] = {
-    "hamming": (loss.hamming(Alphabet.of_size(4)), summed(lambda x, y: float(x != y))),
-    "absolute": (loss.absolute(Alphabet.of_size(4)), summed(lambda x, y: float(abs(x - y)))),
-    "squared": (loss.squared(Alphabet.of_size(4)), summed(lambda x, y: float((x - y) ** 2))),
+EACH: dict[str, tuple[Loss, oracle.Distance]] = {
+    "hamming": (loss.hamming(Alphabet.of_size(4)), oracle.summed(lambda x, y: float(x != y))),
+    "absolute": (loss.absolute(Alphabet.of_size(4)), oracle.summed(lambda x, y: float(abs(x - y)))),
+    "squared": (loss.squared(Alphabet.of_size(4)), oracle.summed(lambda x, y: float((x - y) ** 2))),
     "euclidean": (
         loss.euclidean(Alphabet(range(4), SPOTS)),
-        summed(lambda x, y: math.dist(SPOTS[x], SPOTS[y])),
+        oracle.summed(lambda x, y: math.dist(SPOTS[x], SPOTS[y])),
     ),
-    "table": (loss.matrix(ODD), summed(lambda x, y: float(ODD[x, y]))),
+    "table": (loss.matrix(ODD), oracle.summed(lambda x, y: float(ODD[x, y]))),
 }
 
 
-def in_parts(boxes: Boxes, batches: Sequence[Symbols]) -> list[int]:
+def in_parts(boxes: Boxes, batches: Sequence[oracle.Symbols]) -> list[int]:
     return [boxes.cell(batch) for batch in batches]
 
 
-def check_masses(boxes: Boxes, process: Process, axis: int, width: int) -> None:
+def check_masses(boxes: Boxes, process: oracle.Process, axis: int, width: int) -> None:
     """Every box holds what the batches in it hold together."""
     size = process.size
     exact: dict[int, Fraction] = defaultdict(Fraction)
-    for batch, chance in zip(every(size, width), batch_chances(process, axis, width), strict=True):
+    for batch, chance in zip(
+        oracle.every(size, width), oracle.batch_chances(process, axis, width), strict=True
+    ):
         exact[boxes.cell(batch)] += chance
     assert sorted(exact) == list(range(len(boxes.masses)))
     found = boxes.masses.tolist()
-    assert furthest(found, [exact[part] for part in range(len(found))]) <= (
+    assert oracle.furthest(found, [exact[part] for part in range(len(found))]) <= (
         boxes.error * FIRST_ORDER
     )
     assert math.fsum(found) == pytest.approx(1.0, abs=1e-12)
@@ -77,18 +63,18 @@ def test_boxes_are_parts_with_the_masses_of_their_batches(
     order: int, axis: int, width: int, name: str
 ) -> None:
     for thin, count in ((False, 7), (True, 30)):
-        process, belief = setting(4, order, axis, order + width)
-        boxes = Boxes(chain_of(process, thin=thin), belief, width, EACH[name][0], count)
+        process, belief = oracle.setting(4, order, axis, order + width)
+        boxes = Boxes(oracle.chain_of(process, thin=thin), belief, width, EACH[name][0], count)
         assert 2 <= len(boxes.masses) <= count
         check_masses(boxes, process, axis, width)
 
 
 @pytest.mark.parametrize(("order", "axis", "width"), SHAPES)
 def test_a_box_has_one_set_of_symbols_at_each_position(order: int, axis: int, width: int) -> None:
-    process, belief = setting(4, order, axis, 3)
-    boxes = Boxes(chain_of(process), belief, width, EACH["absolute"][0], 30)
-    batches = every(4, width)
-    members: dict[int, list[Symbols]] = defaultdict(list)
+    process, belief = oracle.setting(4, order, axis, 3)
+    boxes = Boxes(oracle.chain_of(process), belief, width, EACH["absolute"][0], 30)
+    batches = oracle.every(4, width)
+    members: dict[int, list[oracle.Symbols]] = defaultdict(list)
     for batch, part in zip(batches, in_parts(boxes, batches), strict=True):
         members[part].append(batch)
     for inside in members.values():
@@ -101,16 +87,21 @@ def test_a_box_has_one_set_of_symbols_at_each_position(order: int, axis: int, wi
 def test_belief_after_a_box_is_bayes_over_all_sequences(
     order: int, axis: int, width: int, thin: bool
 ) -> None:
-    process, belief = setting(4, order, axis, 11)
-    boxes = Boxes(chain_of(process, thin=thin), belief, width, EACH["squared"][0], 25)
+    process, belief = oracle.setting(4, order, axis, 11)
+    boxes = Boxes(oracle.chain_of(process, thin=thin), belief, width, EACH["squared"][0], 25)
     likelihood = np.random.default_rng(1).uniform(0.05, 1.0, len(boxes.masses))
-    told = {batch: Fraction(float(likelihood[boxes.cell(batch)])) for batch in every(4, width)}
+    told = {
+        batch: Fraction(float(likelihood[boxes.cell(batch)])) for batch in oracle.every(4, width)
+    }
     after = boxes.after(likelihood)
-    exact = belief_after(process, axis, width, told)
-    contexts = every(4, order)
+    exact = oracle.belief_after(process, axis, width, told)
+    contexts = oracle.every(4, order)
     found = [float(after.joint[context]) for context in contexts]
     assert after.axis == min(axis + width, order - 1)
-    assert furthest(found, [exact[context] for context in contexts]) <= after.drift * FIRST_ORDER
+    assert (
+        oracle.furthest(found, [exact[context] for context in contexts])
+        <= after.drift * FIRST_ORDER
+    )
     assert after.joint.sum() == pytest.approx(1.0, abs=1e-12)
 
 
@@ -120,10 +111,10 @@ def test_costs_are_expected_losses_inside_each_box(
     order: int, axis: int, width: int, name: str
 ) -> None:
     each = EACH[name][0]
-    process, belief = setting(4, order, axis, 7)
-    boxes = Boxes(chain_of(process), belief, width, each, 20)
-    batches = every(4, width)
-    share = np.array([float(chance) for chance in batch_chances(process, axis, width)])
+    process, belief = oracle.setting(4, order, axis, 7)
+    boxes = Boxes(oracle.chain_of(process), belief, width, each, 20)
+    batches = oracle.every(4, width)
+    share = np.array([float(chance) for chance in oracle.batch_chances(process, axis, width)])
     parts = np.array(in_parts(boxes, batches))
     symbols = np.array(batches)
     matrix = each.matrix
@@ -139,26 +130,28 @@ def test_costs_are_expected_losses_inside_each_box(
 # Channels ----------------------------------------------------------------------------------------
 
 
-def expanded(found: StepDesign, batches: Sequence[Symbols]) -> list[list[int]]:
+def expanded(found: StepDesign, batches: Sequence[oracle.Symbols]) -> list[list[int]]:
     """The channel as it acts on batches: one row of integer weights each."""
     weights = found.design.channel.weights.tolist()
     return [weights[found.partition.cell(batch)] for batch in batches]
 
 
 def check_design(
-    found: StepDesign, process: Process, axis: int, width: int, distance: Distance
+    found: StepDesign, process: oracle.Process, axis: int, width: int, distance: oracle.Distance
 ) -> tuple[float, float]:
     """Both leakages by brute force; the reported ones and the cost must agree."""
-    batches, chances = every(process.size, width), batch_chances(process, axis, width)
+    batches, chances = oracle.every(process.size, width), oracle.batch_chances(process, axis, width)
     rows = expanded(found, batches)
-    sip, ldp = exact_leakages(rows, chances)
+    sip, ldp = oracle.exact_leakages(rows, chances)
     assert sip <= found.design.sip.epsilon + 2 * found.partition.error
     assert found.design.sip.epsilon <= sip + 1e-9
     assert ldp <= found.design.ldp.epsilon <= ldp + 1e-9
     channel = found.design.channel
     told = [tuple(row) for row in found.patterns[channel.outputs].tolist()]
     assert len(set(told)) == len(told)
-    cost = mean_loss(chances, np.array(rows) / 2.0**62, table(distance, batches, told))
+    cost = oracle.mean_loss(
+        chances, np.array(rows) / 2.0**62, oracle.table(distance, batches, told)
+    )
     assert found.design.cost == pytest.approx(cost, rel=1e-8, abs=1e-9)
     return sip, ldp
 
@@ -176,8 +169,8 @@ def test_a_channel_on_boxes_keeps_its_budget_over_all_batches(
 ) -> None:
     order, axis, width = shape
     each, distance = EACH[name]
-    process, belief = setting(4, order, axis, seed)
-    chain = chain_of(process)
+    process, belief = oracle.setting(4, order, axis, seed)
+    chain = oracle.chain_of(process)
     found = design_batch(chain, belief, width, additive(each), epsilon, most=1, boxes=count)
     assert not found.exact
     sip, ldp = check_design(found, process, axis, width, distance)
@@ -191,8 +184,8 @@ def test_a_channel_on_boxes_keeps_its_budget_over_all_batches(
 )
 def test_a_channel_on_boxes_keeps_a_cap_on_its_model_free_leakage(name: str, ldp: float) -> None:
     each, distance = EACH[name]
-    process, belief = setting(4, 1, 0, 5)
-    found = design_batch(chain_of(process), belief, 3, additive(each), 1.0, ldp=ldp, most=1)
+    process, belief = oracle.setting(4, 1, 0, 5)
+    found = design_batch(oracle.chain_of(process), belief, 3, additive(each), 1.0, ldp=ldp, most=1)
     sip, local = check_design(found, process, 0, 3, distance)
     assert sip <= 1.0 + 2 * found.partition.error
     assert local <= ldp
@@ -200,7 +193,7 @@ def test_a_channel_on_boxes_keeps_a_cap_on_its_model_free_leakage(name: str, ldp
         assert local >= 0.5 * ldp or found.design.channel.is_constant
 
 
-def walk(size: int, stay: float) -> Process:
+def walk(size: int, stay: float) -> oracle.Process:
     """A line on which values stay or move to a neighbour."""
     rows = np.full((size, size), 0.01)
     for x in range(size):
@@ -208,11 +201,11 @@ def walk(size: int, stay: float) -> Process:
         for y in (x - 1, x + 1):
             if 0 <= y < size:
                 rows[x, y] = (1 - stay) / 2
-    contexts = every(size, 1)
-    known = {c: shares(rows[c[0]] / rows[c[0]].sum()) for c in contexts}
-    even = shares(np.full(size, 1 / size))
+    contexts = oracle.every(size, 1)
+    known = {c: oracle.shares(rows[c[0]] / rows[c[0]].sum()) for c in contexts}
+    even = oracle.shares(np.full(size, 1 / size))
     start = dict(zip(contexts, even, strict=True))
-    return Process(size, 1, start, known, dict.fromkeys(contexts, Fraction(0)), even)
+    return oracle.Process(size, 1, start, known, dict.fromkeys(contexts, Fraction(0)), even)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +223,7 @@ def test_a_channel_on_boxes_is_near_the_best_of_all(
 ) -> None:
     each = EACH[name][0]
     process = walk(size, 0.6)
-    chain = chain_of(process)
+    chain = oracle.chain_of(process)
     made = additive(each)
     best = design_batch(chain, chain.first(), width, made, epsilon).design
     near = design_batch(chain, chain.first(), width, made, epsilon, most=1).design
@@ -256,7 +249,7 @@ def test_a_batch_with_more_patterns_than_atoms_keeps_its_budget() -> None:
 
 
 def min_constant_cost(chain: MarkovChain, width: int) -> float:
-    marginal: Floats = np.array(chain.initial)
+    marginal: oracle.Floats = np.array(chain.initial)
     apart = np.abs(np.subtract.outer(np.arange(chain.size), np.arange(chain.size)))
     total = 0.0
     for _ in range(width):
@@ -271,18 +264,20 @@ def min_constant_cost(chain: MarkovChain, width: int) -> float:
 def test_masses_that_ignore_a_cut_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Boxes._forward
 
-    def forgetful(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[Floats]:
+    def forgetful(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[oracle.Floats]:
         return honest(self, (*allowed[:-1], None))
 
-    process, belief = setting(4, 1, 0, 2)
-    check_masses(Boxes(chain_of(process), belief, 3, EACH["absolute"][0], 12), process, 0, 3)
+    process, belief = oracle.setting(4, 1, 0, 2)
+    check_masses(Boxes(oracle.chain_of(process), belief, 3, EACH["absolute"][0], 12), process, 0, 3)
     monkeypatch.setattr(Boxes, "_forward", forgetful)
     with pytest.raises(AssertionError):
-        check_masses(Boxes(chain_of(process), belief, 3, EACH["absolute"][0], 12), process, 0, 3)
+        check_masses(
+            Boxes(oracle.chain_of(process), belief, 3, EACH["absolute"][0], 12), process, 0, 3
+        )
 
 
 def test_masses_of_positions_taken_one_by_one_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def product_of_marginals(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[Floats]:
+    def product_of_marginals(self: Boxes, allowed: tuple[Bools | None, ...]) -> list[oracle.Floats]:
         weights, found, kept = np.array(self._belief.joint.ravel()), [], 1.0
         for position, mask in enumerate(allowed):
             weights = self._chain.spread(weights) if position else weights
@@ -290,8 +285,8 @@ def test_masses_of_positions_taken_one_by_one_are_noticed(monkeypatch: pytest.Mo
             found.append(weights * kept)
         return found
 
-    process, belief = setting(4, 1, 0, 4)
-    chain, each = chain_of(process), EACH["absolute"]
+    process, belief = oracle.setting(4, 1, 0, 4)
+    chain, each = oracle.chain_of(process), EACH["absolute"]
     monkeypatch.setattr(Boxes, "_forward", product_of_marginals)
     found = design_batch(chain, belief, 3, additive(each[0]), 1.0, most=1)
     with pytest.raises(AssertionError):

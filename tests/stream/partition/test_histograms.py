@@ -15,21 +15,7 @@ from sfumato.stream import batch_loss
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.histograms import Histograms, histogram_count
-from tests.oracles.batches import (
-    Process,
-    Symbols,
-    bars,
-    batch_chances,
-    belief_after,
-    chain_of,
-    every,
-    exact_leakages,
-    furthest,
-    mean_loss,
-    random_process,
-    setting,
-    table,
-)
+from tests.oracles import batches as oracle
 from tests.oracles.textbook_lp import textbook_optimum
 
 FIRST_ORDER = 1 + 1e-9
@@ -54,18 +40,18 @@ def groups_of(size: int, seed: int) -> list[int]:
     return [0, 1, 0] if size == 3 and seed % 2 else list(range(size))
 
 
-def counted(batch: Symbols, group: Sequence[int]) -> tuple[int, ...]:
+def counted(batch: oracle.Symbols, group: Sequence[int]) -> tuple[int, ...]:
     counts = Counter(group[value] for value in batch)
     return tuple(counts[bar] for bar in range(max(group) + 1))
 
 
 def tallies_of(
     shape: tuple[int, int, int, int], seed: int
-) -> tuple[Process, Histograms, list[int]]:
+) -> tuple[oracle.Process, Histograms, list[int]]:
     size, order, axis, width = shape
-    process, belief = setting(size, order, axis, seed)
+    process, belief = oracle.setting(size, order, axis, seed)
     group = groups_of(size, seed)
-    chain = chain_of(process, thin=seed % 2 == 0)
+    chain = oracle.chain_of(process, thin=seed % 2 == 0)
     return process, Histograms(chain, belief, width, np.array(group)), group
 
 
@@ -87,7 +73,7 @@ def test_every_batch_is_in_the_part_of_its_histogram(
     size, _, _, width = shape
     _, tallies, group = tallies_of(shape, seed)
     members = defaultdict(set)
-    for batch in every(size, width):
+    for batch in oracle.every(size, width):
         members[tallies.cell(batch)].add(counted(batch, group))
     assert sorted(members) == list(range(len(tallies.masses)))
     assert [{counts} for counts in tallies.counts] == [members[part] for part in sorted(members)]
@@ -113,9 +99,11 @@ def test_masses_are_those_of_the_batches_in_each_part(
     size, _, axis, width = shape
     process, tallies, group = tallies_of(shape, seed)
     exact: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-    for batch, chance in zip(every(size, width), batch_chances(process, axis, width), strict=True):
+    for batch, chance in zip(
+        oracle.every(size, width), oracle.batch_chances(process, axis, width), strict=True
+    ):
         exact[counted(batch, group)] += chance
-    found = furthest(tallies.masses.tolist(), [exact[counts] for counts in tallies.counts])
+    found = oracle.furthest(tallies.masses.tolist(), [exact[counts] for counts in tallies.counts])
     assert found <= tallies.error * FIRST_ORDER
     assert math.fsum(tallies.masses) == pytest.approx(1.0, abs=1e-12)
 
@@ -128,13 +116,16 @@ def test_belief_after_a_histogram_is_bayes_over_all_sequences(
     size, order, axis, width = shape
     process, tallies, _ = tallies_of(shape, seed)
     likelihood = np.random.default_rng(1).uniform(0.05, 1.0, len(tallies.masses))
-    told = {b: Fraction(float(likelihood[tallies.cell(b)])) for b in every(size, width)}
+    told = {b: Fraction(float(likelihood[tallies.cell(b)])) for b in oracle.every(size, width)}
     after = tallies.after(likelihood)
-    exact = belief_after(process, axis, width, told)
-    contexts = every(size, order)
+    exact = oracle.belief_after(process, axis, width, told)
+    contexts = oracle.every(size, order)
     found = [float(after.joint[context]) for context in contexts]
     assert after.axis == min(axis + width, order - 1)
-    assert furthest(found, [exact[context] for context in contexts]) <= after.drift * FIRST_ORDER
+    assert (
+        oracle.furthest(found, [exact[context] for context in contexts])
+        <= after.drift * FIRST_ORDER
+    )
     assert after.joint.sum() == pytest.approx(1.0, abs=1e-12)
 
 
@@ -144,12 +135,12 @@ def test_belief_after_a_histogram_is_bayes_over_all_sequences(
 def check_optimum(shape: tuple[int, int, int, int], seed: int, epsilon: float, ldp: float) -> None:
     """The channel on histograms is as good as any on batches, and leaks what it says."""
     size, order, axis, width = shape
-    process, belief = setting(size, order, axis, seed)
+    process, belief = oracle.setting(size, order, axis, seed)
     group, cap = groups_of(size, seed), ldp if ldp < 2 * epsilon else None
-    losses, chain = histogram(size, group), chain_of(process)
+    losses, chain = histogram(size, group), oracle.chain_of(process)
     found = design_batch(chain, belief, width, losses, epsilon, ldp=cap)
-    batches, chances = every(size, width), batch_chances(process, axis, width)
-    apart = table(bars(group), batches, batches)
+    batches, chances = oracle.every(size, width), oracle.batch_chances(process, axis, width)
+    apart = oracle.table(oracle.bars(group), batches, batches)
     share = np.array([float(chance) for chance in chances])
     best = textbook_optimum(share, apart, epsilon, cap)
     assert found.exact
@@ -157,9 +148,11 @@ def check_optimum(shape: tuple[int, int, int, int], seed: int, epsilon: float, l
     channel = found.design.channel
     rows = [channel.weights[found.partition.cell(batch)].tolist() for batch in batches]
     told = [tuple(row) for row in found.patterns[channel.outputs].tolist()]
-    cost = mean_loss(chances, np.array(rows) / 2.0**62, table(bars(group), batches, told))
+    cost = oracle.mean_loss(
+        chances, np.array(rows) / 2.0**62, oracle.table(oracle.bars(group), batches, told)
+    )
     assert cost == pytest.approx(found.design.cost, rel=1e-9, abs=1e-12)
-    sip, local = exact_leakages(rows, chances)
+    sip, local = oracle.exact_leakages(rows, chances)
     assert sip <= min(epsilon, found.design.sip.epsilon) + 2 * found.partition.error
     assert local <= found.design.ldp.epsilon <= (math.inf if cap is None else cap)
 
@@ -212,7 +205,9 @@ def plus(left: Polynomial, right: Polynomial) -> Polynomial:
     return [one + other for one, other in zip(*padded, strict=True)]
 
 
-def by_convolution(process: Process, first: Sequence[Fraction], width: int) -> list[Polynomial]:
+def by_convolution(
+    process: oracle.Process, first: Sequence[Fraction], width: int
+) -> list[Polynomial]:
     """For each last value, chances of each number of ones: coefficients of a polynomial.
 
     A value x multiplies by z**x; a transition by its probability.
@@ -230,8 +225,8 @@ def by_convolution(process: Process, first: Sequence[Fraction], width: int) -> l
     return [plus(row, [Fraction(0)] * (width + 1)) for row in rows]
 
 
-def bits(seed: int) -> Process:
-    return random_process(2, 1, np.random.default_rng(seed), sticky=2.0)
+def bits(seed: int) -> oracle.Process:
+    return oracle.random_process(2, 1, np.random.default_rng(seed), sticky=2.0)
 
 
 def test_convolution_counts_short_batches_as_brute_force_does() -> None:
@@ -239,7 +234,7 @@ def test_convolution_counts_short_batches_as_brute_force_does() -> None:
     first = [process.initial[x,] for x in range(2)]
     rows = by_convolution(process, first, 5)
     exact: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
-    for batch, chance in zip(every(2, 5), batch_chances(process, 0, 5), strict=True):
+    for batch, chance in zip(oracle.every(2, 5), oracle.batch_chances(process, 0, 5), strict=True):
         exact[batch[-1], sum(batch)] += chance
     assert [rows[x][ones] for x in range(2) for ones in range(6)] == [
         exact[x, ones] for x in range(2) for ones in range(6)
@@ -249,12 +244,12 @@ def test_convolution_counts_short_batches_as_brute_force_does() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_masses_of_long_batches_are_those_of_a_convolution(seed: int) -> None:
     process = bits(seed)
-    chain, width = chain_of(process), LONG
+    chain, width = oracle.chain_of(process), LONG
     tallies = Histograms(chain, chain.first(), width, np.array([0, 1]))
     rows = by_convolution(process, [process.initial[x,] for x in range(2)], width)
     exact = plus(*rows)
     assert [counts[1] for counts in tallies.counts] == list(range(width, -1, -1))
-    assert furthest(tallies.masses.tolist(), exact[::-1]) <= tallies.error * FIRST_ORDER
+    assert oracle.furthest(tallies.masses.tolist(), exact[::-1]) <= tallies.error * FIRST_ORDER
 
 
 @pytest.mark.parametrize(
@@ -262,10 +257,10 @@ def test_masses_of_long_batches_are_those_of_a_convolution(seed: int) -> None:
 )
 def test_long_batches_are_certified_exactly(seed: int, epsilon: float, ldp: float | None) -> None:
     process = bits(seed)
-    chain, losses = chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
+    chain, losses = oracle.chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
     found = design_batch(chain, chain.first(), LONG, losses, epsilon, ldp=ldp)
     exact = plus(*by_convolution(process, [process.initial[x,] for x in range(2)], LONG))
-    sip, local = exact_leakages(found.design.channel.weights.tolist(), exact[::-1])
+    sip, local = oracle.exact_leakages(found.design.channel.weights.tolist(), exact[::-1])
     assert max(sip / epsilon, 0.0 if ldp is None else local / ldp) > 0.9
     assert sip <= min(epsilon, found.design.sip.epsilon) + 2 * found.partition.error
     assert local <= found.design.ldp.epsilon <= (math.inf if ldp is None else ldp)
@@ -274,14 +269,14 @@ def test_long_batches_are_certified_exactly(seed: int, epsilon: float, ldp: floa
 def test_a_stream_of_long_batches_is_charged_at_least_what_each_leaks() -> None:
     """Two whole batches and a shorter one; no rounding is forgiven."""
     process = bits(4)
-    chain, losses = chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
+    chain, losses = oracle.chain_of(process), batch_loss.histogram(Alphabet.of_size(2))
     plan = Plan(chain, PerStep(SIP(0.05)), losses, LONG)
     state, first = plan.begin("s"), [process.initial[x,] for x in range(2)]
     for width, kept in ((LONG, 0.3), (LONG, 0.8), (20, 0.5)):
         prepared = plan.prepare(state, width)
         assert prepared is not None and prepared.exact
         channel, rows = prepared.design.channel, by_convolution(process, first, width)
-        sip, local = exact_leakages(channel.weights.tolist(), plus(*rows)[::-1])
+        sip, local = oracle.exact_leakages(channel.weights.tolist(), plus(*rows)[::-1])
         column = int(kept * channel.outputs.size)
         told = prepared.patterns[channel.outputs[column]].tolist()
         events, state = plan.observe(state, told)
@@ -289,10 +284,12 @@ def test_a_stream_of_long_batches_is_charged_at_least_what_each_leaks() -> None:
         assert local <= events[-1].ldp.epsilon
         first = following(process, rows, channel.weights[::-1, column].tolist())
         joint = state.belief.joint.tolist()
-        assert furthest(joint, first) <= state.belief.drift * FIRST_ORDER
+        assert oracle.furthest(joint, first) <= state.belief.drift * FIRST_ORDER
 
 
-def following(process: Process, rows: list[Polynomial], weights: Sequence[int]) -> list[Fraction]:
+def following(
+    process: oracle.Process, rows: list[Polynomial], weights: Sequence[int]
+) -> list[Fraction]:
     """Belief about the value after a batch, given the weight of what was told for each count."""
     last = [
         sum((chance * w for chance, w in zip(row, weights, strict=True)), Fraction(0))

@@ -1,0 +1,50 @@
+"""Saying nothing: the best constant of each moment for somebody who knows the model alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.arrays import Floats
+from sfumato.core.belief import Model
+from sfumato.core.loss import Loss
+from sfumato.models.library import PatternLibrary
+
+_SETTLED = 1e-15
+"""Once a belief moves by less than this in a moment, guesses and costs stay what they are."""
+
+
+class Silence:
+    """The best guess of each moment, and what it costs on average; under a library, of any."""
+
+    def __init__(self, model: Model | PatternLibrary, loss: Loss) -> None:
+        self._loss = loss
+        self._moments: list[tuple[int, float]] = []
+        self._chain = None if isinstance(model, PatternLibrary) else model
+        if isinstance(model, PatternLibrary):
+            self._add(_values(model))
+        else:
+            self._belief = model.first()
+
+    def at(self, moment: int) -> tuple[int, float]:
+        """Place of the symbol, and its expected loss."""
+        while self._chain is not None and len(self._moments) <= moment:
+            before, self._belief = self._belief, self._chain.following(self._belief)
+            self._add(before.marginal)
+            # All that is remembered must stand still: of a longer chain the first values may be
+            # alike, and those after them not.
+            moved = np.abs(self._belief.joint - before.joint).max()
+            if before.axis == self._belief.axis and moved < _SETTLED:
+                self._chain = None
+        return self._moments[min(moment, len(self._moments) - 1)]
+
+    def _add(self, marginal: Floats) -> None:
+        means = self._loss.means(marginal)
+        self._moments.append((int(means.argmin()), float(means.min())))
+
+
+def _values(library: PatternLibrary) -> Floats:
+    """How often each symbol stands in the patterns of a library."""
+    patterns = library.patterns
+    shares = np.repeat(library.chain.stationary(), (patterns >= 0).sum(axis=1))
+    counts = np.bincount(patterns[patterns >= 0], shares, minlength=len(library.alphabet))
+    return np.asarray(counts / counts.sum())
