@@ -2,7 +2,7 @@
 
 import csv
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.release_spec import JOB, ReleaseSpec
 from sfumato.tables.readers import Table
 from tests.contracts.store_laws import answers_of
-from tests.shell.running import call, litter, rows
-from tests.shell.tables import PLACES, walk
+from tests.shell.running import call, done, litter, rows
+from tests.shell.tables import PLACES, table, walk
 
 FAST = ("--method", "randomized-response")
 SPEC = ReleaseSpec(epsilon=1.0, method="randomized-response")
@@ -55,6 +55,26 @@ def refused(*arguments: object, output: Path) -> str:
     assert litter(output.parent) == []
     assert result.out == ""
     return result.err.splitlines()[-1]
+
+
+def released_rows(folder: Path, model: Path, values: Sequence[object], *rule: object) -> Rows:
+    """What leaves of one stream of values."""
+    live = table(folder / "live.csv", [("a", value) for value in values])
+    done("release", live, "-m", model, *rule, "-o", folder / "private.csv")
+    return rows(folder / "private.csv")
+
+
+def audited(
+    folder: Path, model: Path, records: Sequence[Sequence[object]], *rule: object
+) -> tuple[Rows, Mapping[str, Any]]:
+    """What leaves of some rows, and the report of its audit, which must pass."""
+    live, private = table(folder / "live.csv", records), folder / "private.csv"
+    ledger = folder / "city.ledger"
+    done("release", live, "-m", model, *rule, "--ledger", ledger, "-o", private)
+    against = ("--ledger", ledger, "--against", live, "--json")
+    report = done("audit", private, "-m", model, *against).document
+    assert report["passed"]
+    return rows(private), report
 
 
 def is_whole(report: Mapping[str, Any], output: Path, sip: float) -> None:

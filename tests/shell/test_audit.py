@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
-from tests.shell.releasing import FAST, Rows, another, rewritten
+from tests.shell.releasing import FAST, Rows, another, audited, rewritten
 from tests.shell.running import call, done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, table, walk, write
 
@@ -69,12 +69,8 @@ def test_what_release_wrote_passes(models: Path, tmp_path: Path, name: str, suff
 def test_every_rule_passes_its_own_audit(
     model: Path, tmp_path: Path, rule: tuple[object, ...]
 ) -> None:
-    live = table(tmp_path / "live.csv", LIVE[:25])
-    private, ledger = tmp_path / "private.csv", tmp_path / "city.ledger"
-    done("release", live, "-m", model, *rule, "--ledger", ledger, "-o", private)
-    report = done("audit", private, "-m", model, "--ledger", ledger, "--json").document
-    assert report["passed"]
-    for name, stream in by_stream(rows(private)).items():
+    released, report = audited(tmp_path, model, LIVE[:25], *rule)
+    for name, stream in by_stream(released).items():
         entry = report["streams"][name]
         assert entry["steps"] == len(stream)
         assert entry["sip"] == pytest.approx(sum(float(row["sip"]) for row in stream))

@@ -20,10 +20,12 @@ from tests.shell.releasing import (
     RULE,
     Rows,
     another,
+    audited,
     grouped,
     is_whole,
     ledger_of,
     refused,
+    released_rows,
     rewritten,
 )
 from tests.shell.running import Result, call, done, litter, piped, rows, spawn
@@ -278,10 +280,9 @@ def test_every_batch_with_a_value_in_a_window_counts_in_it(
 
 
 def test_a_cap_on_the_model_free_leakage_is_kept(model: Path, tmp_path: Path) -> None:
-    live = table(tmp_path / "live.csv", [("a", PLACES[i // 4 % 4]) for i in range(10)])
     rule = ("--budget", 9, "--horizon", 10, "--ldp", 5, "--batch", 2)
-    done("release", live, "-m", model, *rule, "-o", tmp_path / "private.csv")
-    spent = sum(float(row["ldp"]) for row in rows(tmp_path / "private.csv"))
+    values = [PLACES[i // 4 % 4] for i in range(10)]
+    spent = sum(float(row["ldp"]) for row in released_rows(tmp_path, model, values, *rule))
     assert 2 < spent <= 5 + 1e-12
 
 
@@ -291,17 +292,14 @@ def test_a_cap_on_the_model_free_leakage_is_kept(model: Path, tmp_path: Path) ->
 def test_a_budget_that_is_gone_is_answered_by_the_rule(
     model: Path, tmp_path: Path, policy: str, outcome: str
 ) -> None:
-    live = table(tmp_path / "live.csv", [("a", PLACES[i % 4]) for i in range(9)])
-    private = tmp_path / "private.csv"
     rule = ("--budget", 3, "--horizon", 4, "--batch", 2, "--when-exhausted", policy)
-    done("release", live, "-m", model, *rule, "-o", private)
-    told = rows(private)
+    told = released_rows(tmp_path, model, [PLACES[i % 4] for i in range(9)], *rule)
     assert [row["outcome"] for row in told] == ["released"] * 4 + [outcome] * 5
     for row in told[4:]:
         assert (float(row["sip"]), float(row["ldp"])) == (0.0, 0.0)
         assert row["released"] == (told[3]["released"] if policy == "repeat" else "")
     assert [row["batch"] for row in told] == ["0", "0", "2", "2", "4", "4", "6", "6", "8"]
-    done("audit", private, "-m", model, "--against", live)
+    done("audit", tmp_path / "private.csv", "-m", model, "--against", tmp_path / "live.csv")
 
 
 def test_a_budget_that_is_gone_is_refused_by_row_and_what_was_drawn_is_kept(
@@ -750,12 +748,7 @@ def test_the_worst_window_has_every_batch_with_a_value_in_it(
 def test_every_rule_passes_its_own_audit(
     model: Path, tmp_path: Path, rule: tuple[object, ...]
 ) -> None:
-    live = table(tmp_path / "live.csv", LIVE[:16])
-    private, ledger = tmp_path / "private.csv", tmp_path / "city.ledger"
-    done("release", live, "-m", model, *rule, "--ledger", ledger, "-o", private)
-    given = ("--ledger", ledger, "--against", live, "--json")
-    report = done("audit", private, "-m", model, *given).document
-    assert report["passed"]
+    _, report = audited(tmp_path, model, LIVE[:16], *rule)
     for entry in report["streams"].values():
         assert abs(entry["gain"]) <= entry["sip"] + 1e-12
 

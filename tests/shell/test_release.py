@@ -7,7 +7,7 @@ from sfumato.models.encoding import StreamModel
 from sfumato.store import ledgered_run
 from sfumato.store.files import load
 from sfumato.stream.release_spec import read_spec
-from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped, is_whole
+from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped, is_whole, released_rows
 from tests.shell.running import done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, write
 
@@ -123,10 +123,9 @@ def test_a_cell_of_a_grid_is_released_with_its_centre(
 def test_a_horizon_keeps_the_sum_within_the_budget(
     model: Path, tmp_path: Path, key: Path, method: str
 ) -> None:
-    live = table(tmp_path / "live.csv", [("a", PLACES[i // 3 % 4]) for i in range(12)])
     rule = ("--budget", 4, "--horizon", 12, "--method", method, "--key-file", key)
-    done("release", live, "-m", model, *rule, "-o", tmp_path / "private.csv")
-    spent = sum(float(row["sip"]) for row in rows(tmp_path / "private.csv"))
+    values = [PLACES[i // 3 % 4] for i in range(12)]
+    spent = sum(float(row["sip"]) for row in released_rows(tmp_path, model, values, *rule))
     assert 2 < spent <= 4 + 1e-12
 
 
@@ -134,10 +133,9 @@ def test_a_horizon_keeps_the_sum_within_the_budget(
 def test_a_window_keeps_every_window_within_the_budget(
     model: Path, tmp_path: Path, key: Path, method: str
 ) -> None:
-    live = table(tmp_path / "live.csv", [("a", PLACES[i // 4 % 4]) for i in range(30)])
     rule = ("--budget", 2, "--window", 4, "--method", method, "--key-file", key)
-    done("release", live, "-m", model, *rule, "-o", tmp_path / "private.csv")
-    sips = [float(row["sip"]) for row in rows(tmp_path / "private.csv")]
+    values = [PLACES[i // 4 % 4] for i in range(30)]
+    sips = [float(row["sip"]) for row in released_rows(tmp_path, model, values, *rule)]
     windows = [sum(sips[i : i + 4]) for i in range(len(sips) - 3)]
     assert 1 < max(windows) <= 2 + 1e-12
     assert sum(sips) > 2

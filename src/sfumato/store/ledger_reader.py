@@ -30,6 +30,7 @@ from sfumato.store.chain import (
     state_digest,
     written_head,
 )
+from sfumato.store.plan_rules import other_plan
 from sfumato.store.protocol import (
     Answer,
     Front,
@@ -37,7 +38,6 @@ from sfumato.store.protocol import (
     Job,
     LedgerMismatch,
     Position,
-    other_plan,
 )
 
 VERSION = 4

@@ -21,6 +21,7 @@ from sfumato.store.chain import (
     first_head,
 )
 from sfumato.store.keys import secret_of
+from sfumato.store.plan_rules import chosen_label, other_plan
 from sfumato.store.protocol import (
     NO_JOB,
     Again,
@@ -32,8 +33,6 @@ from sfumato.store.protocol import (
     Job,
     LedgerMismatch,
     Position,
-    chosen_label,
-    other_plan,
 )
 
 

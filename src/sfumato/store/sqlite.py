@@ -30,6 +30,7 @@ from sfumato.store.chain import (
 )
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_reader import COLUMNS, VERSION, LedgerReader
+from sfumato.store.plan_rules import chosen_label
 from sfumato.store.protocol import (
     NO_JOB,
     Again,
@@ -40,7 +41,6 @@ from sfumato.store.protocol import (
     Job,
     LedgerMismatch,
     Position,
-    chosen_label,
 )
 
 _SCHEMA = """

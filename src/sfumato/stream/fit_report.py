@@ -133,7 +133,8 @@ def _counted(paths: Sequence[Ints], size: int) -> Floats:
 
 
 def _rare(labels: Sequence[Label], share: Floats) -> tuple[Label, ...]:
-    return tuple(labels[i] for i in np.flatnonzero(share < min(_RARE, 0.1 / len(labels))))
+    few = np.flatnonzero(share < min(_RARE, 0.1 / len(labels)))
+    return tuple(labels[place] for place in few.tolist())
 
 
 def predictability(chain: MarkovChain) -> float:

@@ -141,14 +141,14 @@ def largest_constant(epsilon: float) -> float:
     """
 
     def enough(inverse: float) -> bool:
-        rows = THREE.noisy(Noise.LAPLACE, dependent_scales(epsilon, 1 / inverse))
+        rows = THREE.noisy(Noise.LAPLACE, linked_scales(epsilon, 1 / inverse))
         told = information_leakage(Channel.from_probabilities(rows), THREE_MASSES)
         return told.epsilon <= epsilon
 
     return 1 / _least(enough, 1e-3)
 
 
-def dependent_scales(epsilon: float, constant: float) -> Floats:
+def linked_scales(epsilon: float, constant: float) -> Floats:
     """The scales of Eq. 26 with a constant, one for each of the three values."""
     return np.asarray(THREE.width / (constant * np.array(THREE_MASSES) + epsilon))
 

@@ -97,11 +97,11 @@ from sfumato.studies.lip_number_noise import (
     THREE,
     THREE_MASSES,
     cut_masses,
-    dependent_scales,
     instance_scale,
     instance_scales,
     largest_constant,
     line_scale,
+    linked_scales,
     mixture_deltas,
     value_delta,
 )
@@ -324,7 +324,7 @@ def _three_values(epsilon: float) -> Iterator[Point]:
         ("LDP", local),
         ("Eq. 25", printed),
         ("Eq. 25, first branch", published),
-        ("Eq. 26, largest α", dependent_scales(epsilon, constant)),
+        ("Eq. 26, largest α", linked_scales(epsilon, constant)),
     ):
         design = _with_scales(Noise.LAPLACE, THREE, scales, THREE_MASSES, 0.0)
         yield Point("10b", curve, epsilon, design.cost)
