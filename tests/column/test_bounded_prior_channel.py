@@ -50,6 +50,14 @@ def table_of(rng: np.random.Generator, size: int) -> Floats:
     return np.asarray(rng.random((size, size)) * (1 - np.eye(size)))
 
 
+def check_optimum(priors: PriorSet, listed: Floats, table: Floats, epsilon: float) -> None:
+    """The program of all corners costs as much, and the budget is kept."""
+    found = bounded_prior(priors, table, epsilon)
+    best = program_of_corners(listed, priors.nominal, table, epsilon)
+    assert found.cost == pytest.approx(best, abs=1e-6)
+    assert bounded_leakage(found.channel, priors).epsilon <= epsilon
+
+
 @settings(max_examples=16)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 3), epsilon=st.floats(0.1, 3))
 def test_the_optimum_over_a_box_is_that_of_all_its_corners(
@@ -58,11 +66,7 @@ def test_the_optimum_over_a_box_is_that_of_all_its_corners(
     rng = np.random.default_rng(seed)
     centre = rng.dirichlet(np.ones(size))
     box = PriorBox(centre * rng.random(size), centre + (1 - centre) * rng.random(size))
-    table = table_of(rng, size)
-    found = bounded_prior(box, table, epsilon)
-    best = program_of_corners(corners(box), box.nominal, table, epsilon)
-    assert found.cost == pytest.approx(best, abs=1e-6)
-    assert bounded_leakage(found.channel, box).epsilon <= epsilon
+    check_optimum(box, corners(box), table_of(rng, size), epsilon)
 
 
 @settings(max_examples=16)
@@ -77,10 +81,7 @@ def test_the_optimum_over_a_ball_is_that_of_its_corners(
     ball = PriorBall(centre, moved)
     step = np.array([moved, -moved])
     listed = np.array([centre + step, centre - step])
-    table = table_of(rng, 2)
-    found = bounded_prior(ball, table, epsilon)
-    best = program_of_corners(listed, ball.nominal, table, epsilon)
-    assert found.cost == pytest.approx(best, abs=1e-6)
+    check_optimum(ball, listed, table_of(rng, 2), epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])

@@ -10,21 +10,30 @@ from sfumato.column.quantile_response import _quantile_cells, _response, quantil
 from sfumato.column.scaled_noise import least_noise
 from sfumato.noise.lattice import Lattice, Noise
 from tests.oracles.exact_leakage import exact_information_leakage
+from tests.strategies import Floats
+
+
+def distances(lattice: Lattice) -> Floats:
+    return np.asarray(np.abs(lattice.points[:, None] - lattice.points))
+
+
+@st.composite
+def priors(draw: st.DrawFn, most: int) -> Floats:
+    """Of points from 0 to 1, some of them rare."""
+    rng = np.random.default_rng(draw(st.integers(0, 1_000)))
+    masses = rng.dirichlet(np.full(draw(st.integers(2, most)), 0.5)) + 1e-9
+    return np.asarray(masses / masses.sum())
 
 
 @settings(max_examples=16, deadline=None)
-@given(st.integers(2, 15), st.floats(0.01, 40.0), st.integers(0, 1_000))
-def test_it_leaks_what_it_says_and_no_more_than_allowed(
-    count: int, epsilon: float, seed: int
-) -> None:
-    prior = np.random.default_rng(seed).dirichlet(np.full(count, 0.5)) + 1e-9
-    found = quantile_response(Lattice(0.0, 1.0, count), prior / prior.sum(), epsilon)
-    told = float(exact_information_leakage(found.channel.weights, list(prior / prior.sum())))
-    assert told <= found.lip.epsilon + 1e-12 <= epsilon + 2e-12
+@given(priors(15), st.floats(0.01, 40.0))
+def test_it_leaks_what_it_says_and_no_more_than_allowed(prior: Floats, epsilon: float) -> None:
+    lattice = Lattice(0.0, 1.0, prior.size)
+    found = quantile_response(lattice, prior, epsilon)
+    leakage = float(exact_information_leakage(found.channel.weights, prior.tolist()))
+    assert leakage <= found.lip.epsilon + 1e-12 <= epsilon + 2e-12
     # Never worse than saying nothing: one cell is among what is tried.
-    points = np.linspace(0, 1, count)
-    silence = float((prior / prior.sum() @ np.abs(points[:, None] - points)).min())
-    assert found.cost <= silence + 1e-12
+    assert found.cost <= float((prior @ distances(lattice)).min()) + 1e-12
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
@@ -45,16 +54,13 @@ def test_two_halves_are_told_by_the_textbook_response() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(2, 12), st.floats(0.1, 8.0), st.integers(0, 1_000))
+@given(priors(12), st.floats(0.1, 8.0))
 def test_no_number_of_cells_is_better_than_the_one_that_was_chosen(
-    count: int, epsilon: float, seed: int
+    prior: Floats, epsilon: float
 ) -> None:
-    prior = np.random.default_rng(seed).dirichlet(np.full(count, 0.7)) + 1e-9
-    prior /= prior.sum()
-    lattice = Lattice(0.0, 1.0, count)
+    lattice = Lattice(0.0, 1.0, prior.size)
     found = quantile_response(lattice, prior, epsilon).cost
-    for cells in range(1, count + 1):
+    for cells in range(1, prior.size + 1):
         channel = _response(_quantile_cells(prior, cells), prior, epsilon)
         after = prior[:, None] * channel.probabilities
-        distances = np.abs(lattice.points[:, None] - lattice.points)
-        assert found <= float((after.T @ distances).min(axis=1).sum()) + 1e-7
+        assert found <= float((after.T @ distances(lattice)).min(axis=1).sum()) + 1e-7

@@ -118,8 +118,8 @@ class Alphabet:
 
     def place(self, label: object) -> int:
         """Return the place of a symbol, or -1 if it is not in the alphabet."""
-        known = isinstance(label, str | int | np.integer) and not isinstance(label, bool)
-        return self._places.get(label, -1) if known else -1
+        is_label = isinstance(label, str | int | np.integer) and not isinstance(label, bool)
+        return self._places.get(label, -1) if is_label else -1
 
     def indices(self, labels: Sequence[object]) -> Ints:
         """Return the places of many symbols."""

@@ -164,9 +164,9 @@ class Horizon(_Rule):
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         left = (self.steps - ledgers.counts[which])[:, None]
-        whole = all_left(self.limits, ledgers.spent[which])
-        share = whole / np.maximum(left, 1) * values
-        share = np.where((left <= values) | np.isinf(share), whole, np.nextafter(share, 0.0))
+        rest = all_left(self.limits, ledgers.spent[which])
+        share = rest / np.maximum(left, 1) * values
+        share = np.where((left <= values) | np.isinf(share), rest, np.nextafter(share, 0.0))
         return np.where((left > 0) | np.isinf(share), share, 0.0)
 
 
@@ -220,7 +220,7 @@ class Window(_Rule):
     def allowances(self, ledgers: Ledgers, which: Ints, values: int = 1) -> Floats:
         """The same for many streams: one row each, infinite where there is no cap."""
         limits = self.limits
-        known = np.minimum(ledgers.counts[which], self.memory)[:, None]
+        steps = np.minimum(ledgers.counts[which], self.memory)[:, None]
         batches = _batches_within(self.width, values)
         each = limits / batches / values
         spent = np.zeros((len(which), 2))
@@ -229,10 +229,10 @@ class Window(_Rule):
             for back in range(1, self.width):
                 # Empty places hold 0: they add nothing, and bound no more than the last charge did.
                 spent = sum_up(spent, ledgers.recent[which, -back])
-                kept = _reserve(self.width - back - values, values, each)
-                bound = np.minimum(bound, all_left(limits, spent) - kept)
-            left_over = each * known - spent
-            beyond = np.minimum(0.0, each * (known + values - 1) - spent)
+                reserved = _reserve(self.width - back - values, values, each)
+                bound = np.minimum(bound, all_left(limits, spent) - reserved)
+            left_over = each * steps - spent
+            beyond = np.minimum(0.0, each * (steps + values - 1) - spent)
             wish = each * values + np.where(left_over > 0, left_over, beyond) / batches
             share = np.maximum(0.0, np.minimum(np.maximum(wish, FLOOR * each * values), bound))
         return np.where(np.isinf(limits), np.inf, share)
@@ -325,8 +325,8 @@ def _window_share(
     spent = 0.0
     for back, charge in enumerate(reversed(recent), start=1):
         spent = add_up(spent, charge)
-        kept = _reserve(width - back - values, longest, each)
-        bound = min(bound, what_is_left(total, spent) - kept)
+        reserved = _reserve(width - back - values, longest, each)
+        bound = min(bound, what_is_left(total, spent) - reserved)
     left_over = each * len(recent) - spent
     # Batches of the last `width - 1` values may have begun before them.
     beyond = min(0.0, each * (len(recent) + longest - 1) - spent)

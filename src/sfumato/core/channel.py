@@ -47,12 +47,12 @@ class Channel:
 
     def __init__(self, weights: ArrayLike, outputs: ArrayLike | None = None) -> None:
         table = _exact_weights(weights)
-        told = checked_outputs(outputs, table.shape[1])
+        symbols = checked_outputs(outputs, table.shape[1])
         if (unused := ~table.any(axis=0)).any():
-            table, told = table[:, ~unused], told[~unused]
+            table, symbols = table[:, ~unused], symbols[~unused]
         for name, array in (
             ("weights", table),
-            ("outputs", told.astype(np.int64)),
+            ("outputs", symbols.astype(np.int64)),
             ("_cumulative", table.cumsum(axis=1)),
         ):
             copy = np.array(array, order="C")
@@ -125,8 +125,9 @@ class Channel:
 
     def ratios(self, belief: ArrayLike) -> Floats:
         """How much more likely each output is when each symbol is true."""
-        told = self.marginal(belief)
-        return np.divide(self.probabilities, told, where=told > 0, out=np.ones(self.weights.shape))
+        marginal = self.marginal(belief)
+        ones = np.ones(self.weights.shape)
+        return np.divide(self.probabilities, marginal, where=marginal > 0, out=ones)
 
     def posterior(self, belief: ArrayLike, output: int) -> Floats:
         """Belief after seeing an output (a symbol, not a column)."""
@@ -141,10 +142,10 @@ class Channel:
 
     def column(self, output: int) -> int:
         """The column that releases a symbol."""
-        found = np.flatnonzero(self.outputs == output)
-        if found.size == 0:
+        columns = np.flatnonzero(self.outputs == output)
+        if columns.size == 0:
             raise InvalidParameter("output", output, "be one that the channel can release")
-        return int(found[0])
+        return int(columns[0])
 
     def expected_loss(self, belief: ArrayLike, loss: Loss | ArrayLike) -> float:
         """Mean loss when the truth follows the belief."""
@@ -168,10 +169,10 @@ class Channel:
             array([[0.5, 0.5],
                    [0.2, 0.8]])
         """
-        kept, places = self.renamed(told)
-        table = np.zeros((self.size, kept.size), dtype=np.int64)
+        symbols, places = self.renamed(told)
+        table = np.zeros((self.size, symbols.size), dtype=np.int64)
         np.add.at(table.T, places, self.weights.T)
-        return type(self)(table, kept)
+        return type(self)(table, symbols)
 
     def renamed(self, told: Sequence[int]) -> tuple[Ints, Ints]:
         """The different new names of the columns, and which of them each column gets."""
@@ -213,14 +214,14 @@ def _exact_weights(weights: ArrayLike) -> Ints:
 
 def checked_outputs(outputs: ArrayLike | None, columns: int) -> Ints:
     """The symbols that columns release: each a place, none twice; 0, 1, ... if not given."""
-    told = np.arange(columns) if outputs is None else np.asarray(outputs)
-    if told.shape != (columns,) or told.dtype.kind not in "iu":
-        raise InvalidParameter("outputs", told.shape, "be one whole number per column")
-    if len(np.unique(told)) != len(told):
-        raise InvalidParameter("outputs", told.shape, "name each column once")
-    if told.min() < 0:
-        raise InvalidParameter("outputs", int(told.min()), "be places of symbols, at least 0")
-    return told
+    symbols = np.arange(columns) if outputs is None else np.asarray(outputs)
+    if symbols.shape != (columns,) or symbols.dtype.kind not in "iu":
+        raise InvalidParameter("outputs", symbols.shape, "be one whole number per column")
+    if len(np.unique(symbols)) != len(symbols):
+        raise InvalidParameter("outputs", symbols.shape, "name each column once")
+    if symbols.min() < 0:
+        raise InvalidParameter("outputs", int(symbols.min()), "be places of symbols, at least 0")
+    return symbols
 
 
 def checked_places(values: ArrayLike, words: NDArray[np.uint64], size: int) -> Ints:

@@ -70,8 +70,8 @@ def proper_fraction(name: str, value: float) -> float:
 
 def count(name: str, value: int, *, at_least: int = 1, at_most: int | None = None) -> int:
     """Return a whole number that is large enough, and not too large for any memory."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < at_least:
+    integral = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not integral or value < at_least:
         raise InvalidParameter(name, value, f"be a whole number of at least {at_least}")
     if at_most is not None and value > at_most:
         raise InvalidParameter(name, value, f"be at most {at_most:,}")

@@ -14,36 +14,36 @@ _BLOCK = 512
 
 
 @njit(cache=True)
-def _losses(places: Floats, start: int, end: int, x: int, measure: int, told: Floats) -> None:
+def _losses(places: Floats, start: int, end: int, x: int, measure: int, losses: Floats) -> None:
     """Loss of symbol `x` for the outputs from `start` to `end`."""
-    told[:] = 0.0
+    losses[:] = 0.0
     for axis in range(len(places)):
         here, there = places[axis, x], places[axis, start:end]
         if measure == HAMMING:
             for y in range(end - start):
-                told[y] += here != there[y]
+                losses[y] += here != there[y]
         elif measure == ABSOLUTE:
             for y in range(end - start):
-                told[y] += abs(here - there[y])
+                losses[y] += abs(here - there[y])
         else:
             for y in range(end - start):
-                told[y] += (here - there[y]) * (here - there[y])
+                losses[y] += (here - there[y]) * (here - there[y])
     if measure == EUCLIDEAN:
         for y in range(end - start):
-            told[y] = np.sqrt(told[y])
+            losses[y] = np.sqrt(losses[y])
     elif measure == GREAT_CIRCLE:
         for y in range(end - start):
-            told[y] = 2 * _EARTH * np.arcsin(min(np.sqrt(told[y]) / (2 * _EARTH), 1.0))
+            losses[y] = 2 * _EARTH * np.arcsin(min(np.sqrt(losses[y]) / (2 * _EARTH), 1.0))
 
 
 @njit(cache=True)
 def mean_losses(places: Floats, measure: int, belief: Floats) -> Floats:
     """Mean loss of each output; `places` has one row per axis."""
     size = belief.size
-    means, told = np.zeros(size), np.empty(_BLOCK)
+    means, losses = np.zeros(size), np.empty(_BLOCK)
     for start in range(0, size, _BLOCK):
         end = min(start + _BLOCK, size)
-        mean, part = means[start:end], told[: end - start]
+        mean, part = means[start:end], losses[: end - start]
         for x in range(size):
             _losses(places, start, end, x, measure, part)
             share = belief[x]
@@ -59,16 +59,16 @@ def place_centres(
     """The centres of `groups.spread_centres` for a loss that compares places."""
     size = belief.size
     centres, nearest = np.full(count, first), np.zeros(size, dtype=np.int64)
-    least, told = np.empty(size), np.empty(size)
+    least, losses = np.empty(size), np.empty(size)
     _losses(places, 0, size, first, measure, least)
     for taken in range(1, count):
         worst = int(np.argmax(belief * least))
         if least[worst] == 0.0:
             return centres[:taken], nearest
-        _losses(places, 0, size, worst, measure, told)
+        _losses(places, 0, size, worst, measure, losses)
         for x in range(size):
-            if told[x] < least[x]:
-                least[x], nearest[x] = told[x], taken
+            if losses[x] < least[x]:
+                least[x], nearest[x] = losses[x], taken
         centres[taken] = worst
     return centres, nearest
 
@@ -100,11 +100,11 @@ def gathered_floors(
         step: How far to try around it.
     """
     size = belief.size
-    means, floors, told = np.zeros(size), np.empty(size), np.empty(_BLOCK)
+    means, floors, losses = np.zeros(size), np.empty(size), np.empty(_BLOCK)
     low, middle, high = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
     for start in range(0, size, _BLOCK):
         end = min(start + _BLOCK, size)
-        part, level, mean = told[: end - start], levels[start:end], means[start:end]
+        part, level, mean = losses[: end - start], levels[start:end], means[start:end]
         low[:], middle[:], high[:] = 0.0, 0.0, 0.0
         for x in range(size):
             _losses(places, start, end, x, measure, part)

@@ -60,17 +60,17 @@ def fields_content(value: object) -> str:
 
 
 # Hashes by identity, with the objects, so that no identity is used again.
-_Known = dict[int, tuple[object, str]]
+_Hashes = dict[int, tuple[object, str]]
 
 
-def _content(value: object, known: _Known) -> str:
+def _content(value: object, hashes: _Hashes) -> str:
     # A series has thousands of noises that are one object: its table is hashed once.
-    if id(value) not in known:
-        known[id(value)] = value, _read(value, known)
-    return known[id(value)][1]
+    if id(value) not in hashes:
+        hashes[id(value)] = value, _read(value, hashes)
+    return hashes[id(value)][1]
 
 
-def _read(value: object, known: _Known) -> str:
+def _read(value: object, hashes: _Hashes) -> str:
     fingerprint = getattr(value, "fingerprint", None)
     if isinstance(fingerprint, str):
         return digest(type(value).__name__, fingerprint)
@@ -84,17 +84,17 @@ def _read(value: object, known: _Known) -> str:
         case np.generic():
             return digest(np.asarray(value))
         case Mapping():
-            parts = sorted((_content(k, known), _content(v, known)) for k, v in value.items())
+            parts = sorted((_content(k, hashes), _content(v, hashes)) for k, v in value.items())
             return digest("mapping", *(part for pair in parts for part in pair))
         case Sequence() | frozenset():
-            each = [_content(part, known) for part in value]
+            each = [_content(part, hashes) for part in value]
             return digest("sequence", *(each if isinstance(value, Sequence) else sorted(each)))
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return _of_fields(value, known)
+            return _of_fields(value, hashes)
     raise TypeError(f"a {type(value).__name__} has no content to be known by; give a fingerprint")
 
 
-def _of_fields(value: object, known: _Known) -> str:
+def _of_fields(value: object, hashes: _Hashes) -> str:
     pairs = [(part.name, getattr(value, part.name)) for part in fields(value)]  # type: ignore[arg-type]
-    parts = (word for name, held in pairs for word in (name, _content(held, known)))
+    parts = (word for name, held in pairs for word in (name, _content(held, hashes)))
     return digest(type(value).__qualname__, *parts)

@@ -34,10 +34,10 @@ class Guarded:
 
     def __new__(cls, *_: object, **__: object) -> Self:
         """Made with a lock, whatever the subclass does in its own `__init__`."""
-        made = super().__new__(cls)
-        made._lock = threading.Lock()
-        _ALIVE.add(made)
-        return made
+        instance = super().__new__(cls)
+        instance._lock = threading.Lock()
+        _ALIVE.add(instance)
+        return instance
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(

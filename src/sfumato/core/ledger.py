@@ -92,8 +92,8 @@ class Ledgers(Guarded):
     @guarded
     def __getitem__(self, stream: int) -> Ledger:
         count, keep = int(self.counts[stream]), self.recent.shape[1]
-        known = self.recent[stream, keep - min(count, keep) :]
-        recent = tuple(Charge(*charge) for charge in known.tolist())
+        last = self.recent[stream, keep - min(count, keep) :]
+        recent = tuple(Charge(*charge) for charge in last.tolist())
         sip, ldp = self.spent[stream].tolist()
         return Ledger(count, sip, ldp, recent)
 

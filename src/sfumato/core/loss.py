@@ -137,10 +137,10 @@ class Loss:
 
     def columns(self, outputs: ArrayLike) -> Floats:
         """Losses of given outputs: row = true symbol."""
-        told = np.asarray(outputs, dtype=np.int64)
+        released = np.asarray(outputs, dtype=np.int64)
         if self._matrix is not None:
-            return np.ascontiguousarray(self._matrix[:, told])
-        return self._pairs(np.arange(self._size), told)
+            return np.ascontiguousarray(self._matrix[:, released])
+        return self._pairs(np.arange(self._size), released)
 
     def rows(self, trues: ArrayLike) -> Floats:
         """Losses of given true symbols: column = released symbol."""
@@ -158,11 +158,11 @@ class Loss:
         """
         if self._matrix is not None:
             return np.asarray(self._matrix[np.arange(self._size), told])
-        found = np.empty(self._size)
+        losses = np.empty(self._size)
         for start in range(0, self._size, _BLOCK):
             trues = np.arange(start, min(start + _BLOCK, self._size))
-            found[trues] = np.diagonal(self._pairs(trues, told[trues]))
-        return found
+            losses[trues] = np.diagonal(self._pairs(trues, told[trues]))
+        return losses
 
     def from_point(self, point: Sequence[float]) -> Floats | None:
         """Losses of every output for a truth at a point between symbols; None for a table.
@@ -189,10 +189,10 @@ class Loss:
 
         return mean_losses(np.ascontiguousarray(self.places.T), self.measure.value, belief)
 
-    def _pairs(self, trues: Ints, told: Ints) -> Floats:
+    def _pairs(self, trues: Ints, released: Ints) -> Floats:
         assert self.measure is not None
         assert self.places is not None
-        return _compared(self.measure, self.places[trues], self.places[told])
+        return _compared(self.measure, self.places[trues], self.places[released])
 
 
 def as_loss(loss: Loss | ArrayLike, size: int | None = None) -> Loss:
@@ -290,7 +290,7 @@ def query(
         [SIP, Eq. 10]
     """
     answers = [answer(label) for label in alphabet.labels]
-    return Loss(name, np.array([[distance(true, told) for told in answers] for true in answers]))
+    return Loss(name, np.array([[distance(true, other) for other in answers] for true in answers]))
 
 
 def histogram(alphabet: Alphabet, groups: Mapping[Label, str]) -> Loss:
@@ -321,11 +321,11 @@ def _places(alphabet: Alphabet) -> Floats:
     return alphabet.coordinates
 
 
-def _compared(measure: Measure, trues: Floats, told: Floats) -> Floats:
+def _compared(measure: Measure, trues: Floats, released: Floats) -> Floats:
     """Losses of all pairs of places, added up axis by axis."""
-    total = np.zeros((len(trues), len(told)))
+    total = np.zeros((len(trues), len(released)))
     for axis in range(trues.shape[1]):
-        difference = trues[:, axis, None] - told[None, :, axis]
+        difference = trues[:, axis, None] - released[None, :, axis]
         match measure:
             case Measure.HAMMING:
                 total += difference != 0.0

@@ -97,8 +97,8 @@ class Address:
 
 def _part(name: str) -> bytes:
     # A name that is no proper text (a lone surrogate) still has an address of its own.
-    told = name.encode(errors="surrogatepass")
-    return len(told).to_bytes(8, "big") + told
+    encoded = name.encode(errors="surrogatepass")
+    return len(encoded).to_bytes(8, "big") + encoded
 
 
 @lru_cache(maxsize=256)

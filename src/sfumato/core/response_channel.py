@@ -57,7 +57,7 @@ class ResponseChannel(Channel):
         self, shared: ArrayLike, target: ArrayLike, outputs: ArrayLike | None = None
     ) -> None:
         common, stands = _exact(shared), np.asarray(target)
-        told = checked_outputs(outputs, common.size)
+        symbols = checked_outputs(outputs, common.size)
         if stands.ndim != 1 or not stands.size or stands.dtype.kind not in "iu":
             raise InvalidParameter("target", stands.shape, "be one whole number per true symbol")
         if stands.min() < 0 or stands.max() >= common.size:
@@ -67,8 +67,8 @@ class ResponseChannel(Channel):
         used[stands] |= extra > 0
         if not used.all():
             stands = (used.cumsum() - 1)[stands]
-            common, told = common[used], told[used]
-        for name, array in (("_shared", common), ("_target", stands), ("outputs", told)):
+            common, symbols = common[used], symbols[used]
+        for name, array in (("_shared", common), ("_target", stands), ("outputs", symbols)):
             copy = np.array(array, dtype=np.int64)
             copy.setflags(write=False)
             object.__setattr__(self, name, copy)
@@ -131,8 +131,8 @@ class ResponseChannel(Channel):
     def likelihood(self, output: int) -> Floats:
         """Probability of an output (a symbol, not a column) for each true symbol."""
         column = self.column(output)
-        found = np.where(self._target == column, self._extra, 0) + self._shared[column]
-        return np.asarray(np.ldexp(found.astype(np.float64), -BITS))
+        weights = np.where(self._target == column, self._extra, 0) + self._shared[column]
+        return np.asarray(np.ldexp(weights.astype(np.float64), -BITS))
 
     def mean_loss(self, prior: Floats, loss: Loss) -> float:
         """Mean loss when the truth follows a checked belief."""
@@ -146,10 +146,10 @@ class ResponseChannel(Channel):
 
     def merged(self, told: Sequence[int]) -> Self:
         """Rename outputs after the draw: column `j` releases `told[j]`; equal names add up."""
-        kept, places = self.renamed(told)
-        shared = np.zeros(kept.size, dtype=np.int64)
+        symbols, places = self.renamed(told)
+        shared = np.zeros(symbols.size, dtype=np.int64)
         np.add.at(shared, places, self._shared)
-        return type(self)(shared, places[self._target], kept)
+        return type(self)(shared, places[self._target], symbols)
 
     def mixed(self, belief: Floats, part: float) -> Self:
         """The channel with a part of its own output marginal mixed in: ratios come nearer to 1."""

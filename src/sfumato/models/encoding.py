@@ -343,11 +343,11 @@ def _middles(edges: Floats) -> Floats:
 
 
 def _even_edges(name: str, values: Iterable[float], count: int) -> Floats:
-    found = np.fromiter(values, dtype=np.float64)
+    sample = np.fromiter(values, dtype=np.float64)
     parts = checks.count(name, count, at_most=limits.SYMBOLS)
-    if found.size == 0 or not np.all(np.isfinite(found)):
-        raise InvalidParameter(name, found.size, "be cut from at least one finite number")
-    low, high = float(found.min()), float(found.max())
+    if sample.size == 0 or not np.all(np.isfinite(sample)):
+        raise InvalidParameter(name, sample.size, "be cut from at least one finite number")
+    low, high = float(sample.min()), float(sample.max())
     if low == high:
         low, high = low - 0.5, high + 0.5
     # Halves, so that the width of the widest range does not overflow.

@@ -62,9 +62,9 @@ class PatternLibrary:
         if patterns.ndim != 2 or len(patterns) != self.chain.size or self.chain.order != 1:
             rule = "be one row per symbol of a chain of order 1"
             raise InvalidParameter("patterns", patterns.shape, rule)
-        known = patterns >= 0
-        lengths = known.sum(axis=1)
-        tidy = (known == (np.arange(patterns.shape[1]) < lengths[:, None])).all()
+        filled = patterns >= 0
+        lengths = filled.sum(axis=1)
+        tidy = (filled == (np.arange(patterns.shape[1]) < lengths[:, None])).all()
         if not tidy or patterns.min() < -1 or patterns.max() >= len(self.alphabet):
             raise InvalidParameter("patterns", "others", "hold places of symbols, then -1 only")
         if set(lengths.tolist()) != set(range(1, patterns.shape[1] + 1)):
@@ -78,14 +78,14 @@ class PatternLibrary:
 
     def _lengths_after(self) -> Floats:
         """What the chain says about the length of the next pattern, after each and at first."""
-        chain, found = self.chain, np.empty((len(self.patterns) + 1, self.width))
+        chain, shares = self.chain, np.empty((len(self.patterns) + 1, self.width))
         for length in range(1, self.width + 1):
-            kept = self.of_length(length)
+            rows = self.of_length(length)
             inside = np.zeros(len(self.patterns))
-            inside[kept] = 1.0
-            found[:-1, length - 1] = chain.expect(inside, np.ones(len(self.patterns)))
-            found[-1, length - 1] = chain.initial[kept].sum()
-        return checks.read_only(found)
+            inside[rows] = 1.0
+            shares[:-1, length - 1] = chain.expect(inside, np.ones(len(self.patterns)))
+            shares[-1, length - 1] = chain.initial[rows].sum()
+        return checks.read_only(shares)
 
     @classmethod
     def fit(
@@ -114,12 +114,12 @@ class PatternLibrary:
         size = checks.count("width", width, at_most=limits.BATCH)
         streams = [_cut(alphabet.indices(path).tolist(), size) for path in paths]
         counts = Counter(pattern for stream in streams for pattern in stream)
-        kept = _kept(counts, size, checks.count("most", most, at_least=size))
-        rows = np.array([[*pattern, *[-1] * (size - len(pattern))] for pattern in kept])
+        commonest = _commonest(counts, size, checks.count("most", most, at_least=size))
+        rows = np.array([[*pattern, *[-1] * (size - len(pattern))] for pattern in commonest])
         place = {pattern: _nearest(rows, pattern) for pattern in counts}
-        told = [[place[pattern] for pattern in stream] for stream in streams]
+        coded = [[place[pattern] for pattern in stream] for stream in streams]
         numbers = Alphabet.of_size(len(rows))
-        chain = MarkovChain.fit(told, alphabet=numbers, smoothing=smoothing, floor=floor)
+        chain = MarkovChain.fit(coded, alphabet=numbers, smoothing=smoothing, floor=floor)
         return cls(alphabet, rows, chain)
 
     @property
@@ -183,7 +183,7 @@ def _cut(path: list[int], width: int) -> list[tuple[int, ...]]:
     return [tuple(path[start : start + width]) for start in range(0, len(path), width)]
 
 
-def _kept(counts: Counter[tuple[int, ...]], width: int, most: int) -> list[tuple[int, ...]]:
+def _commonest(counts: Counter[tuple[int, ...]], width: int, most: int) -> list[tuple[int, ...]]:
     """The commonest patterns, the commonest first; at least one of every length."""
     ranked = sorted(counts, key=lambda pattern: (-counts[pattern], pattern))
     if not ranked:
@@ -193,8 +193,8 @@ def _kept(counts: Counter[tuple[int, ...]], width: int, most: int) -> list[tuple
         longest = next((one for one in ranked if len(one) == length), None)
         needed.append(longest or tuple(np.resize(ranked[0], length).tolist()))
     others = [pattern for pattern in ranked if pattern not in needed]
-    kept = [*needed, *others[: most - width]]
-    return sorted(kept, key=lambda pattern: (-counts[pattern], pattern))
+    chosen = [*needed, *others[: most - width]]
+    return sorted(chosen, key=lambda pattern: (-counts[pattern], pattern))
 
 
 def _nearest(rows: Ints, batch: tuple[int, ...]) -> int:

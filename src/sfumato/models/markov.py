@@ -302,8 +302,8 @@ class MarkovChain:
         mixed = weight * self.backoff
         backoff = np.minimum(mixed.sum() * self.background / arrived, 1.0)
         background = mixed / mixed.sum() if mixed.sum() > 0 else self.background
-        kept = sparse.csr_array(self.known) * (weight * (1 - self.backoff))[:, None]
-        turned = sparse.csr_array(kept.T)
+        flows = sparse.csr_array(self.known) * (weight * (1 - self.backoff))[:, None]
+        turned = sparse.csr_array(flows.T)
         sums = np.asarray(turned.sum(axis=1))
         scaled = sparse.csr_array(turned * (1 / np.where(sums > 0, sums, 1.0))[:, None])
         backoff = np.where(sums > 0, backoff, 1.0)
@@ -394,10 +394,10 @@ def _stationary_sparse(chain: MarkovChain) -> Floats:
     carried = LinearOperator((chain.size, chain.size), matvec=chain.spread, dtype=np.float64)
     try:
         # A start of our own: the same chain has the same stationary distribution, always.
-        found = eigs(carried, k=1, which="LM", v0=chain.background.copy())[1][:, 0]
+        leading = eigs(carried, k=1, which="LM", v0=chain.background.copy())[1][:, 0]
     except ArpackNoConvergence as problem:
         raise SolverFailed(f"the stationary distribution did not settle ({problem})") from problem
-    weights = np.abs(found.real)
+    weights = np.abs(leading.real)
     return checks.read_only(weights / weights.sum())
 
 

@@ -46,14 +46,14 @@ class GaussianMixture:
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, deviations: ArrayLike) -> None:
         shares = checks.probabilities("weights", weights)
-        kept = shares > 0  # a component without weight is none
-        object.__setattr__(self, "weights", checks.read_only(shares[kept] / shares.sum()))
+        used = shares > 0  # a component without weight is none
+        object.__setattr__(self, "weights", checks.read_only(shares[used] / shares.sum()))
         for name, values in (("means", means), ("deviations", deviations)):
             vector = checks.numbers(name, values)
             if vector.shape != shares.shape:
                 rule = f"be {shares.size} numbers, one per component"
                 raise InvalidParameter(name, vector.shape, rule)
-            object.__setattr__(self, name, checks.read_only(vector[kept]))
+            object.__setattr__(self, name, checks.read_only(vector[used]))
         if self.deviations.min() <= 0:
             least = float(self.deviations.min())
             raise InvalidParameter("deviations", least, "be greater than 0")

@@ -59,20 +59,20 @@ class Numerals:
             if not _NUMBER.fullmatch(bare[-1]):
                 return None
         decimal = _decimal(bare)
-        found = cls(decimal, "," if decimal == "." else ".", plain=False)
-        return found if all(found._readable(value) for value in values) else None
+        numerals = cls(decimal, "," if decimal == "." else ".", plain=False)
+        return numerals if all(numerals._readable(value) for value in values) else None
 
     def read(self, value: Raw) -> float:
         """A finite number, or the rule that was broken."""
         if self.plain or not isinstance(value, str):
             return number(value)
         text = _bare(value)
-        whole, _, fraction = text.partition(self.decimal)
-        digits = whole.lstrip("+-").split(self.grouped)
+        integer, _, fraction = text.partition(self.decimal)
+        digits = integer.lstrip("+-").split(self.grouped)
         grouped = len(digits) == 1 or (len(digits[0]) < 4 and all(len(d) == 3 for d in digits[1:]))
         if not grouped or self.grouped in fraction or self.decimal in fraction:
             raise Unreadable("must be a number, written like the others")
-        return number(f"{whole.replace(self.grouped, '')}.{fraction or '0'}" if text else "")
+        return number(f"{integer.replace(self.grouped, '')}.{fraction or '0'}" if text else "")
 
     def _readable(self, value: Raw) -> bool:
         try:
@@ -102,11 +102,11 @@ def _changed() -> dict[int, str | None]:
 
 def _bare(text: str) -> str:
     """Without blanks, signs and codes of currencies and per cent; brackets mean a minus."""
-    kept = text.strip().translate(_changed())
-    kept = _CODE.sub("", kept)
-    if kept.startswith("(") and kept.endswith(")"):
-        kept = f"-{kept[1:-1]}"
-    return kept
+    bare = text.strip().translate(_changed())
+    bare = _CODE.sub("", bare)
+    if bare.startswith("(") and bare.endswith(")"):
+        bare = f"-{bare[1:-1]}"
+    return bare
 
 
 def _decimal(bare: Sequence[str]) -> str:

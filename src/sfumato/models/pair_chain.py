@@ -79,18 +79,18 @@ class PairChain:
         """Rows of pairs: probabilities, of followers that the second value is known to have."""
         if rows.shape != (known.nnz, self.size):
             raise InvalidParameter("rows", rows.shape, f"have shape {(known.nnz, self.size)}")
-        found = rows.astype(np.float64, copy=True)
-        found.sum_duplicates()
-        sums = np.asarray(found.sum(axis=1)).ravel()
+        checked = rows.astype(np.float64, copy=True)
+        checked.sum_duplicates()
+        sums = np.asarray(checked.sum(axis=1)).ravel()
         used = self.forgets < 1
         off = np.abs(sums - 1) > checks.SUM_TOLERANCE
-        if np.any(found.data < 0) or np.any(used & off):
+        if np.any(checked.data < 0) or np.any(used & off):
             raise InvalidParameter("rows", "another sum", "be nowhere negative and sum to 1")
         # Off by rounding only, or made exact, so that no row weighs more than another.
-        found.data /= np.repeat(np.where(used, sums, 1.0), np.diff(found.indptr))
-        for part in (found.data, found.indices, found.indptr):
+        checked.data /= np.repeat(np.where(used, sums, 1.0), np.diff(checked.indptr))
+        for part in (checked.data, checked.indices, checked.indptr):
             part.setflags(write=False)
-        return found
+        return checked
 
     @classmethod
     def fit(
@@ -199,7 +199,7 @@ class PairChain:
 
         states, single = self._states, self.single
         runs, data, _, starts, forgets, single_data, _, single_starts = states.arrays
-        found = pair_entropies(
+        entropy = pair_entropies(
             runs,
             data,
             states.followers,
@@ -212,7 +212,7 @@ class PairChain:
             single.background,
             self.reset,
         )
-        return np.asarray(found[states.arrays[6]])
+        return np.asarray(entropy[states.arrays[6]])
 
     def hidden_moves(self) -> tuple[sparse.csr_array, Floats, Floats, Ints]:
         """The chain of hidden states, for whoever infers them: known moves, and the rest.
@@ -304,11 +304,11 @@ def _pair_numbers(known: sparse.csr_array) -> Any:
 
     def number(first: Ints, second: Ints) -> Ints:
         wanted = first * size + second
-        found = np.searchsorted(keys, wanted)
-        if np.any(found >= keys.size) or np.any(keys[np.minimum(found, keys.size - 1)] != wanted):
+        places = np.searchsorted(keys, wanted)
+        if np.any(places >= keys.size) or np.any(keys[np.minimum(places, keys.size - 1)] != wanted):
             raise InvalidParameter(
                 "rows", "another follower", "lead to pairs that the chain of order 1 knows"
             )
-        return np.asarray(found)
+        return np.asarray(places)
 
     return number

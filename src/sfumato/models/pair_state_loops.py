@@ -51,13 +51,13 @@ def advance_pairs(
             here += joint[state]
             going = joint[state] * (1 - reset)
             forgot += going * forgets[state]
-            kept = going * (1 - forgets[state])
+            weight = going * (1 - forgets[state])
             for place in range(starts[state], starts[state + 1]):
-                moved[targets[place]] += kept * data[place]
+                moved[targets[place]] += weight * data[place]
         anywhere += here * reset + forgot * backoff[symbol]
-        kept = forgot * (1 - backoff[symbol])
+        weight = forgot * (1 - backoff[symbol])
         for place in range(single_starts[symbol], single_starts[symbol + 1]):
-            moved[single_targets[place]] += kept * single_data[place]
+            moved[single_targets[place]] += weight * single_data[place]
     for symbol in range(backoff.size):
         moved[runs[symbol]] = anywhere * background[symbol]
 
@@ -77,29 +77,29 @@ def pair_entropies(
     reset: float,
 ) -> Floats:
     """Entropy of the next value in each state; a state's followers are among its symbol's."""
-    found = np.empty(forgets.size)
-    known = np.zeros(backoff.size)
-    whole = 0.0
+    entropies = np.empty(forgets.size)
+    direct = np.zeros(backoff.size)
+    of_background = 0.0
     for symbol in range(backoff.size):
         if background[symbol] > 0.0:
-            whole += background[symbol] * math.log(background[symbol])
+            of_background += background[symbol] * math.log(background[symbol])
     for symbol in range(backoff.size):
         for state in range(runs[symbol], runs[symbol + 1]):
             for place in range(starts[state], starts[state + 1]):
-                known[followers[place]] += (1 - reset) * (1 - forgets[state]) * data[place]
+                direct[followers[place]] += (1 - reset) * (1 - forgets[state]) * data[place]
             single = (1 - reset) * forgets[state]
             far = reset + single * backoff[symbol]
             # What only the background leads to: all of it, less what is counted one by one.
-            total = far * whole + (far * math.log(far) if far > 0.0 else 0.0)
+            total = far * of_background + (far * math.log(far) if far > 0.0 else 0.0)
             for place in range(single_starts[symbol], single_starts[symbol + 1]):
                 follower = single_followers[place]
                 behind = far * background[follower]
                 near = single * (1 - backoff[symbol]) * single_data[place]
-                mass = known[follower] + near + behind
+                mass = direct[follower] + near + behind
                 total += _x_log_x(mass) - _x_log_x(behind)
-                known[follower] = 0.0
-            found[state] = -total
-    return found
+                direct[follower] = 0.0
+            entropies[state] = -total
+    return entropies
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

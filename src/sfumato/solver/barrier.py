@@ -46,7 +46,7 @@ def barrier(
     costs, weight, cells, dual = _start(belief, loss, k)
     moves = np.empty_like(cells)
     aims, curve = np.empty((3, size, outputs)), np.empty((5, size, outputs))
-    found, prices = cells[0].copy(), dual.copy()
+    coupling, prices = cells[0].copy(), dual.copy()
     system, change, missing = np.empty((size, size)), np.empty(size), np.empty(size)
     best, steps = np.inf, 0
     while steps < max_steps:
@@ -54,7 +54,7 @@ def barrier(
         if not gap < np.inf or (best < 1e-3 * cost and gap >= best):
             break
         best = gap
-        found[:], prices[:] = cells[0], dual
+        coupling[:], prices[:] = cells[0], dual
         if gap <= tolerance * cost:
             break
         _build(belief, k + 1, cells, curve, system)
@@ -73,7 +73,7 @@ def barrier(
         for x in range(size):
             dual[x] += far * change[x]
         steps += 1
-    return found, prices / belief, steps
+    return coupling, prices / belief, steps
 
 
 @njit(cache=True, error_model="numpy")
@@ -157,8 +157,8 @@ def _build(belief: Floats, cap: float, cells: Floats, curve: Floats, system: Flo
             px[y] = ix[y] * share
             first[y] += px[y] * share
     for y in range(outputs):
-        whole = math.sqrt(first[y] * (first[y] * second[y] + cross[y] * cross[y]))
-        second[y], cross[y] = first[y] / whole, cross[y] / whole
+        root = math.sqrt(first[y] * (first[y] * second[y] + cross[y] * cross[y]))
+        second[y], cross[y] = first[y] / root, cross[y] / root
         first[y] = 1 / math.sqrt(first[y])
     for x in range(size):
         px, tx = p[x], t[x]

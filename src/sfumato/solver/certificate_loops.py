@@ -35,24 +35,24 @@ def undusted(rows: Floats, belief: Floats, loss: Floats) -> tuple[Floats, Ints]:
     """
     size = belief.size
     marginal = _marginal(rows, belief)
-    kept = np.flatnonzero(marginal > _NEGLIGIBLE)
-    merged = np.empty((size, kept.size))
+    columns = np.flatnonzero(marginal > _NEGLIGIBLE)
+    merged = np.empty((size, columns.size))
     for x in range(size):
-        for j in range(kept.size):
-            merged[x, j] = rows[x, kept[j]]
+        for j in range(columns.size):
+            merged[x, j] = rows[x, columns[j]]
     for column in range(marginal.size):
         if 0.0 < marginal[column] <= _NEGLIGIBLE:
             host, least = 0, np.inf
-            for j in range(kept.size):
+            for j in range(columns.size):
                 spent = 0.0
                 for x in range(size):
-                    spent += belief[x] * rows[x, column] * loss[x, kept[j]]
+                    spent += belief[x] * rows[x, column] * loss[x, columns[j]]
                 if spent < least:
                     host, least = j, spent
             for x in range(size):
                 merged[x, host] += rows[x, column]
     _normalise(merged)
-    return merged, kept
+    return merged, columns
 
 
 @njit(cache=True, error_model="numpy")
@@ -75,7 +75,7 @@ def rounded(
     for x in range(belief.size):
         total += belief[x]
     share = belief / total
-    kept = np.arange(rows.shape[1])
+    columns = np.arange(rows.shape[1])
     # Aim below the budget by the error that the certificate itself allows for.
     margin = (4 * belief.size + 32) * _UNIT
     for _ in range(_ROUNDS):
@@ -86,13 +86,13 @@ def rounded(
                 rows[x, y] = (1 - part) * rows[x, y] + part * marginal[y]
         _normalise(rows)
         weights, used = _integers(rows)
-        kept = kept[used]
+        columns = columns[used]
         under_belief, model_free = leakages(weights, belief)
         if under_belief <= epsilon and model_free <= ldp:
-            return True, weights, kept, under_belief, model_free
+            return True, weights, columns, under_belief, model_free
         rows = weights / float(_WHOLE)
         margin *= 2
-    return False, weights, kept, under_belief, model_free
+    return False, weights, columns, under_belief, model_free
 
 
 @njit(cache=True, error_model="numpy")

@@ -50,15 +50,15 @@ def certified(
     rows = checks.row_stochastic("probabilities", probabilities)
     if len(rows) != prior.size:
         raise InvalidParameter("belief", prior.size, f"have one entry per row, {len(rows)}")
-    good, weights, kept, _, _ = rounded(
+    good, weights, columns, _, _ = rounded(
         rows / rows.sum(axis=1, keepdims=True), prior, budget, math.inf if cap is None else cap
     )
     if not good:
         raise SolverFailed(f"no channel within epsilon={shown_up(epsilon)} was found by mixing")
-    told = np.arange(rows.shape[1]) if outputs is None else np.asarray(outputs)
-    if told.shape != (rows.shape[1],):
-        raise InvalidParameter("outputs", told.shape, "be one whole number per column")
-    return Channel(weights, told[kept])
+    symbols = np.arange(rows.shape[1]) if outputs is None else np.asarray(outputs)
+    if symbols.shape != (rows.shape[1],):
+        raise InvalidParameter("outputs", symbols.shape, "be one whole number per column")
+    return Channel(weights, symbols[columns])
 
 
 def without_dust(rows: Floats, belief: Floats, loss: Floats, outputs: Ints) -> tuple[Floats, Ints]:
@@ -67,8 +67,8 @@ def without_dust(rows: Floats, belief: Floats, loss: Floats, outputs: Ints) -> t
     They are a float solver's dust, not part of the optimum, and their ratios are noise. Merging is
     a function of the output, so it can only lower the leakage.
     """
-    merged, kept = undusted(rows, belief, np.ascontiguousarray(loss[:, outputs]))
-    return merged, outputs[kept]
+    merged, columns = undusted(rows, belief, np.ascontiguousarray(loss[:, outputs]))
+    return merged, outputs[columns]
 
 
 def keeps(channel: Channel, belief: Floats, epsilon: float, ldp: float | None) -> bool:

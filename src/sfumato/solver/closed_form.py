@@ -66,14 +66,14 @@ def calibrated_randomized_response(
         for side in (-_NEAR, _NEAR)
     )
 
-    def kept(level: float) -> bool:
+    def within(level: float) -> bool:
         return keeps(_response(prior.size, level), prior, budget, None)
 
-    if not kept(low):
+    if not within(low):
         low, high = 0.0, low
-    while high < checks.MAX_EPSILON and kept(high):
+    while high < checks.MAX_EPSILON and within(high):
         low, high = high, min(2 * high, checks.MAX_EPSILON)
-    level = boundary(kept, low, high, steps=_HALVINGS)
+    level = boundary(within, low, high, steps=_HALVINGS)
     return measured(_response(prior.size, level), prior, costs)
 
 

@@ -8,7 +8,7 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
 # Rounds of pricing whose columns are kept: fewer forget good columns, more cost more to scan.
-_KEPT = 3
+_POOLED = 3
 # Kept columns enter while they are worth this part of the best one at the last pricing.
 _WORTHWHILE = 0.3
 _NEVER = 1e300
@@ -143,7 +143,7 @@ def column_generation(
     tolerance: float,
     max_pivots: int,
     settled: float,
-    known: Floats,
+    starts: Floats,
     names: Ints,
 ) -> tuple[Floats, Ints, Floats, Floats, int]:
     r"""Optimal channel as a mixture of extreme columns, by the revised simplex method.
@@ -161,7 +161,7 @@ def column_generation(
         tolerance: Stop when no column is worth more than this.
         max_pivots: Give up after so many exchanges.
         settled: Stop as well when the proven gap is at most this part of the cost.
-        known: Columns to begin with, ratios of one column each; may have none.
+        starts: Columns to begin with, ratios of one column each; may have none.
         names: Their outputs.
 
     Returns:
@@ -175,46 +175,47 @@ def column_generation(
     for y in range(outputs):
         for x in range(size):
             by_output[y, x], order[y, x] = loss[x, y], x
-    inverse, weights, columns, told, dual = _first_basis(belief, by_output)
+    inverse, weights, columns, released, dual = _first_basis(belief, by_output)
     pivots, place = 0, 0
     if names.size:
-        costs = _costs(belief, by_output, known, names)
+        costs = _costs(belief, by_output, starts, names)
         pivots = _exchange(
-            known, costs, names, tolerance, max_pivots, inverse, weights, columns, told, dual
+            starts, costs, names, tolerance, max_pivots, inverse, weights, columns, released, dual
         )
         if pivots < 0:
-            return columns, told, weights, dual / belief, -1
-    kept = np.zeros((size, _KEPT * outputs))
-    costs, names = np.full(_KEPT * outputs, _NEVER), np.zeros(_KEPT * outputs, dtype=np.int64)
+            return columns, released, weights, dual / belief, -1
+    pool = np.zeros((size, _POOLED * outputs))
+    costs, names = np.full(_POOLED * outputs, _NEVER), np.zeros(_POOLED * outputs, dtype=np.int64)
     shapes, prices = np.empty((outputs, 3)), np.empty(size)
     while pivots < max_pivots:
         for x in range(size):
             prices[x] = dual[x] / belief[x]
         least = best_columns(belief, by_output, prices, share, order, shapes)
         if -least <= max(tolerance, settled * dual.sum()):
-            fits = _refine(columns, told, inverse, weights)
-            return columns, told, weights, prices, pivots if fits else -1
+            fits = _refine(columns, released, inverse, weights)
+            return columns, released, weights, prices, pivots if fits else -1
         for y in range(outputs):
             if shapes[y, 0] < -tolerance:
-                _keep(belief, share, order[y], shapes[y], kept[:, place])
+                _shape_ratios(belief, share, order[y], shapes[y], pool[:, place])
                 names[place] = y
-                costs[place] = _cost(belief, by_output[y], kept[:, place])
+                costs[place] = _cost(belief, by_output[y], pool[:, place])
                 place = (place + 1) % costs.size
         enough = max(tolerance, -_WORTHWHILE * least)
+        left = max_pivots - pivots
         done = _exchange(
-            kept, costs, names, enough, max_pivots - pivots, inverse, weights, columns, told, dual
+            pool, costs, names, enough, left, inverse, weights, columns, released, dual
         )
         if done <= 0:
             break
         pivots += done
-    return columns, told, weights, prices, -1
+    return columns, released, weights, prices, -1
 
 
 @njit(cache=True, error_model="numpy")
-def _costs(belief: Floats, by_output: Floats, known: Floats, names: Ints) -> Floats:
+def _costs(belief: Floats, by_output: Floats, ratios: Floats, names: Ints) -> Floats:
     costs = np.empty(names.size)
     for j in range(names.size):
-        costs[j] = _cost(belief, by_output[names[j]], known[:, j])
+        costs[j] = _cost(belief, by_output[names[j]], ratios[:, j])
     return costs
 
 
@@ -244,14 +245,14 @@ def _first_basis(belief: Floats, by_output: Floats) -> tuple[Floats, Floats, Flo
             anchor = x
     inverse[anchor, :] = -1.0
     inverse[anchor, anchor] = 1.0
-    weights, columns, told = np.zeros(size), np.zeros((size, size)), np.full(size, -1)
-    weights[anchor], told[anchor] = 1.0, start
+    weights, columns, released = np.zeros(size), np.zeros((size, size)), np.full(size, -1)
+    weights[anchor], released[anchor] = 1.0, start
     columns[anchor, :] = 1.0
-    return inverse, weights, columns, told, least * belief
+    return inverse, weights, columns, released, least * belief
 
 
 @njit(cache=True, error_model="numpy")
-def _keep(belief: Floats, share: float, order: Ints, shape: Floats, ratios: Floats) -> None:
+def _shape_ratios(belief: Floats, share: float, order: Ints, shape: Floats, ratios: Floats) -> None:
     k = 1 / share - 1
     last = int(shape[1])
     for x in range(belief.size):
@@ -264,7 +265,7 @@ def _keep(belief: Floats, share: float, order: Ints, shape: Floats, ratios: Floa
 
 @njit(cache=True, error_model="numpy")
 def _exchange(
-    kept: Floats,
+    pool: Floats,
     costs: Floats,
     names: Ints,
     enough: float,
@@ -272,7 +273,7 @@ def _exchange(
     inverse: Floats,
     weights: Floats,
     columns: Floats,
-    told: Ints,
+    released: Ints,
     dual: Floats,
 ) -> int:
     """Let kept columns enter while one is worth more than `enough`; -1 if none could leave."""
@@ -283,18 +284,18 @@ def _exchange(
         worth[:] = costs
         for x in range(size):
             for j in range(worth.size):
-                worth[j] -= dual[x] * kept[x, j]
+                worth[j] -= dual[x] * pool[x, j]
         entering = int(np.argmin(worth))
         if worth[entering] >= -enough:
             return pivot
         direction[:] = 0.0
         for x in range(size):
             for j in range(size):
-                direction[j] += kept[x, entering] * inverse[x, j]
-        leaving = _leaving(direction, weights, told)
+                direction[j] += pool[x, entering] * inverse[x, j]
+        leaving = _leaving(direction, weights, released)
         if leaving < 0:
             return -1
-        step = weights[leaving] / direction[leaving] if told[leaving] >= 0 else 0.0
+        step = weights[leaving] / direction[leaving] if released[leaving] >= 0 else 0.0
         for j in range(size):
             weights[j] = max(0.0, weights[j] - step * direction[j])
         weights[leaving] = step
@@ -304,25 +305,25 @@ def _exchange(
                 inverse[x, j] -= factor * direction[j]
             inverse[x, leaving] = factor
             dual[x] += worth[entering] * factor
-            columns[leaving, x] = kept[x, entering]
-        told[leaving] = names[entering]
+            columns[leaving, x] = pool[x, entering]
+        released[leaving] = names[entering]
         costs[entering] = _NEVER
     return max_pivots
 
 
 @njit(cache=True, error_model="numpy")
-def _leaving(direction: Floats, weights: Floats, told: Ints) -> int:
+def _leaving(direction: Floats, weights: Floats, released: Ints) -> int:
     """The basic column to replace: a unit column if possible, else the first to reach 0."""
     leaving = -1
     least = np.inf
     largest = 1e-9
     for j in range(direction.size):
-        if told[j] < 0 and abs(direction[j]) > largest:
+        if released[j] < 0 and abs(direction[j]) > largest:
             leaving, largest, least = j, abs(direction[j]), 0.0
     if leaving >= 0:
         return leaving
     for j in range(direction.size):
-        if told[j] >= 0 and direction[j] > 1e-11:
+        if released[j] >= 0 and direction[j] > 1e-11:
             ratio = weights[j] / direction[j]
             if ratio < least or (ratio == least and direction[j] > largest):
                 leaving, largest, least = j, direction[j], ratio
@@ -330,7 +331,7 @@ def _leaving(direction: Floats, weights: Floats, told: Ints) -> int:
 
 
 @njit(cache=True, error_model="numpy")
-def _refine(columns: Floats, told: Ints, inverse: Floats, weights: Floats) -> bool:
+def _refine(columns: Floats, released: Ints, inverse: Floats, weights: Floats) -> bool:
     """Newton's correction of the weights: the inverse has gathered the errors of all pivots.
 
     Returns:
@@ -339,21 +340,21 @@ def _refine(columns: Floats, told: Ints, inverse: Floats, weights: Floats) -> bo
     size = weights.size
     missing = np.empty(size)
     for _ in range(2):
-        _miss(columns, told, weights, missing)
+        _miss(columns, released, weights, missing)
         for x in range(size):
             for j in range(size):
                 weights[j] += missing[x] * inverse[x, j]
     for j in range(size):
-        weights[j] = max(0.0, weights[j]) if told[j] >= 0 else 0.0
-    _miss(columns, told, weights, missing)
+        weights[j] = max(0.0, weights[j]) if released[j] >= 0 else 0.0
+    _miss(columns, released, weights, missing)
     return bool(np.abs(missing).max() < _WRONG)
 
 
 @njit(cache=True, error_model="numpy")
-def _miss(columns: Floats, told: Ints, weights: Floats, missing: Floats) -> None:
+def _miss(columns: Floats, released: Ints, weights: Floats, missing: Floats) -> None:
     """What the weighted columns lack of 1 for each symbol."""
     missing[:] = 1.0
     for j in range(weights.size):
-        if told[j] >= 0:
+        if released[j] >= 0:
             for x in range(missing.size):
                 missing[x] -= weights[j] * columns[j, x]

@@ -27,7 +27,7 @@ def from_columns(
     epsilon: float,
     settled: float,
     pivots: int,
-    known: Floats,
+    starts: Floats,
     names: Ints,
 ) -> tuple[bool, Floats, Floats]:
     """Column generation, and its columns put together.
@@ -38,7 +38,7 @@ def from_columns(
         epsilon: Budget for the leakage under the belief.
         settled: Part of the cost that the gap may be.
         pivots: Give up after so many.
-        known: Columns to begin with; may have none.
+        starts: Columns to begin with; may have none.
         names: Their outputs.
 
     Returns:
@@ -46,14 +46,14 @@ def from_columns(
     """
     size, outputs = loss.shape
     high, least = 1 / (math.exp(epsilon) + 1), _WORTHLESS * loss.max()
-    columns, told, weights, prices, done = column_generation(
-        share, loss, high, least, pivots, settled, known, names
+    columns, released, weights, prices, done = column_generation(
+        share, loss, high, least, pivots, settled, starts, names
     )
     rows = np.zeros((size, outputs))
     for j in range(size):
-        if weights[j] > 0.0 and told[j] >= 0:
+        if weights[j] > 0.0 and released[j] >= 0:
             for x in range(size):
-                rows[x, told[j]] += weights[j] * columns[j, x]
+                rows[x, released[j]] += weights[j] * columns[j, x]
     for x in range(size):
         rows[x] /= rows[x].sum()
     return done >= 0, rows, prices
@@ -100,8 +100,8 @@ def finished(
         up, the expected loss, and a floor under that of every channel within the budget.
     """
     merged, outputs = undusted(rows, share, loss)
-    fits, weights, kept, under_belief, model_free = rounded(merged, belief, epsilon, ldp)
-    outputs = outputs[kept]
+    fits, weights, columns, under_belief, model_free = rounded(merged, belief, epsilon, ldp)
+    outputs = outputs[columns]
     cost = expected(weights, outputs, share, loss)
     floor = max(0.0, bound_at(prices, share, loss, epsilon))
     # A constant that costs no more tells nothing.

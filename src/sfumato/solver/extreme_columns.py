@@ -33,7 +33,7 @@ def pieces(belief: Floats, coupling: Floats, share: float) -> tuple[Floats, Ints
     """
     size, outputs = coupling.shape
     most = _MOST * outputs
-    found, names, count = np.empty((size, most)), np.empty(most, dtype=np.int64), 0
+    ratios, names, count = np.empty((size, most)), np.empty(most, dtype=np.int64), 0
     left, order, piece = np.empty(size), np.empty(size, dtype=np.int64), np.empty(size)
     for y in range(outputs):
         marginal = 0.0
@@ -44,18 +44,18 @@ def pieces(belief: Floats, coupling: Floats, share: float) -> tuple[Floats, Ints
             continue
         for x in range(size):
             left[x] = coupling[x, y] * share / marginal
-        whole = 1.0
-        while whole * marginal > _RARE and count < most:
-            whole -= _peel(belief, left, whole, share, order, piece)
-            _ratios(piece, share, found[:, count])
+        rest = 1.0
+        while rest * marginal > _RARE and count < most:
+            rest -= _peel(belief, left, rest, share, order, piece)
+            _ratios(piece, share, ratios[:, count])
             names[count] = y
             count += 1
-    return np.ascontiguousarray(found[:, :count]), names[:count].copy()
+    return np.ascontiguousarray(ratios[:, :count]), names[:count].copy()
 
 
 @njit(cache=True, error_model="numpy")
 def _peel(
-    belief: Floats, left: Floats, whole: float, share: float, order: Ints, piece: Floats
+    belief: Floats, left: Floats, rest: float, share: float, order: Ints, piece: Floats
 ) -> float:
     """Take the largest multiple of the extreme point that is high where `left` is."""
     for i in range(1, order.size):
@@ -66,7 +66,7 @@ def _peel(
             j -= 1
         order[j + 1] = moving
     room = share
-    part = whole
+    part = rest
     for i in range(order.size):
         x = order[i]
         piece[x] = min(1.0, room / belief[x])
@@ -74,12 +74,12 @@ def _peel(
         if piece[x] > 0.0:
             part = min(part, left[x] / piece[x])
         if piece[x] < 1.0:
-            part = min(part, (whole - left[x]) / (1 - piece[x]))
+            part = min(part, (rest - left[x]) / (1 - piece[x]))
     part = max(part, 0.0)
     for x in range(order.size):
         left[x] = max(0.0, left[x] - part * piece[x])
     # Rounding may leave nothing to take; then what is left is of no use either.
-    return part if part > _RARE * whole else whole
+    return part if part > _RARE * rest else rest
 
 
 @njit(cache=True, error_model="numpy")

@@ -25,13 +25,13 @@ def spread_centres(belief: Floats, loss: Floats, first: int, count: int) -> tupl
         worst = int(np.argmax(share))
         if share[worst] <= 0.0:
             break
-        told = int(np.argmin(loss[worst]))
+        centre = int(np.argmin(loss[worst]))
         for x in range(size):
-            if loss[x, told] < least[x]:
-                least[x], nearest[x] = loss[x, told], taken
+            if loss[x, centre] < least[x]:
+                least[x], nearest[x] = loss[x, centre], taken
                 share[x] = min(share[x], belief[x] * least[x])
         share[worst] = 0.0
-        centres[taken] = told
+        centres[taken] = centre
         taken += 1
     return centres[:taken], nearest
 

@@ -162,5 +162,5 @@ def moved(outputs: Ints, values: Floats, rows: Floats, solved: Balance, toleranc
     near = near[near >= 0]
     near = near[values[near] < base - _GOAL / 4 * solved.cost]
     worth = values[outputs] < base + tolerance * solved.cost
-    kept = outputs[worth | (solved.marginal > 0.08 / outputs.size)]
-    return np.union1d(kept, near)
+    staying = outputs[worth | (solved.marginal > 0.08 / outputs.size)]
+    return np.union1d(staying, near)

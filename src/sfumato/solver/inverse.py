@@ -53,8 +53,8 @@ def least_leakage(belief: ArrayLike, loss: Loss | ArrayLike, max_loss: float) ->
         nonlocal best
         design = optimal(prior, costs, epsilon)
         # The search comes from above: the last design that keeps the bound has the least epsilon.
-        best = design if (kept := design.cost <= bound) else best
-        return kept
+        best = design if (good := design.cost <= bound) else best
+        return good
 
     near = _TOLERANCE if prior.size <= _FEW else _NEAR
     most = checks.MAX_EPSILON / 2

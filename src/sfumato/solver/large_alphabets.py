@@ -41,16 +41,16 @@ def design_large(belief: Floats, loss: Loss, epsilon: float, *, ldp: float | Non
         return replace(constant, lower_bound=0.0)
     # A model-free leakage of twice the budget holds anyway: such a cap only guides the rounding.
     active = ldp if ldp is not None and ldp < 2 * epsilon else None
-    found, bound = [constant], 0.0
+    designs, bound = [constant], 0.0
     for solve in (solve_coarse, solve_whole):
         solved = solve(share, loss, epsilon, active)
         if solved is None:
             break
-        found.append(_certified(solved, belief, loss, epsilon, ldp))
+        designs.append(_certified(solved, belief, loss, epsilon, ldp))
         bound = max(bound, _bound(solved, share, loss, epsilon, active))
-        if found[-1].cost - bound <= _NEAR * found[-1].cost:
+        if designs[-1].cost - bound <= _NEAR * designs[-1].cost:
             break
-    return replace(min(found, key=lambda design: design.cost), lower_bound=bound)
+    return replace(min(designs, key=lambda design: design.cost), lower_bound=bound)
 
 
 def _certified(
@@ -59,10 +59,10 @@ def _certified(
     """The channel in integers that keep the budget."""
     columns = loss.columns(solved.outputs)
     share = belief / belief.sum()
-    rows, kept = without_dust(
+    rows, left = without_dust(
         solved.rows[solved.groups], share, columns, np.arange(solved.outputs.size)
     )
-    channel = certified(rows, belief, epsilon, ldp=ldp, outputs=solved.outputs[kept])
+    channel = certified(rows, belief, epsilon, ldp=ldp, outputs=solved.outputs[left])
     return measured(channel, belief, loss)
 
 

@@ -95,8 +95,8 @@ def centres_of(belief: Floats, loss: Loss, count: int) -> tuple[Ints, Ints]:
         centres, nearest = place_centres(
             places, loss.measure.value, belief, int(belief.argmax()), count
         )
-    kept, groups = np.unique(nearest, return_inverse=True)
-    return centres[kept], groups
+    used, groups = np.unique(nearest, return_inverse=True)
+    return centres[used], groups
 
 
 def _on_cells(belief: Floats, loss: Loss, epsilon: float) -> Grouped:
@@ -150,10 +150,10 @@ def closed_form_cells(belief: Floats, loss: Loss, epsilon: float) -> Grouped:
         groups -= groups > light
         mass, best = np.delete(mass, light), np.delete(best, light)
         losses = np.delete(losses, light, axis=0)
-    told = np.tile(mass / k, (mass.size, 1)) + (1 - 1 / k) * np.eye(mass.size)
+    response = np.tile(mass / k, (mass.size, 1)) + (1 - 1 / k) * np.eye(mass.size)
     used, places = np.unique(best, return_inverse=True)
     rows = np.zeros((mass.size, used.size))
-    np.add.at(rows.T, places, told.T)
+    np.add.at(rows.T, places, response.T)
     return Grouped(groups, rows, centres[used], np.zeros(belief.size))
 
 

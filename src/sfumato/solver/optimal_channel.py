@@ -182,16 +182,16 @@ def _searched(
 ) -> Design:
     """The best of several attempts and the best floor under all of them."""
     share = prior / prior.sum()
-    found, bound = [_constant(prior, table)], 0.0
+    designs, bound = [_constant(prior, table)], 0.0
     for solution, outputs in _attempts(share, table, epsilon, active, candidates):
-        rows, told = without_dust(solution.rows, share, table, outputs)
-        channel = certified(rows, prior, epsilon, ldp=ldp, outputs=told)
-        found.append(measured(channel, prior, table))
+        rows, symbols = without_dust(solution.rows, share, table, outputs)
+        channel = certified(rows, prior, epsilon, ldp=ldp, outputs=symbols)
+        designs.append(measured(channel, prior, table))
         bound = max(bound, dual_bound(solution.prices, share, table, epsilon, active))
-        slack = _SETTLED * table.max() if prior.size <= _LARGE else _NEAR * found[-1].cost
-        if found[-1].cost - bound <= max(slack, tolerance * found[-1].cost):
+        slack = _SETTLED * table.max() if prior.size <= _LARGE else _NEAR * designs[-1].cost
+        if designs[-1].cost - bound <= max(slack, tolerance * designs[-1].cost):
             break
-    return replace(min(found, key=lambda design: design.cost), lower_bound=bound)
+    return replace(min(designs, key=lambda design: design.cost), lower_bound=bound)
 
 
 def _attempts(

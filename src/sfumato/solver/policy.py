@@ -124,10 +124,10 @@ class Policy:
     def channel(self, node: int, parts: int = 0, blend: Ints | None = None) -> Channel:
         """A kept channel as it is sampled: mixed with `blend` at a weight of `parts / WHOLE`."""
         nodes, _, row_of, _, weights, *_ = self.tables
-        kept = _rows(weights, nodes[node])[:, : nodes[node, 4]]
-        mixed = (WHOLE - parts) * kept.astype(np.int64)
+        rows = _rows(weights, nodes[node])[:, : nodes[node, 4]]
+        mixed = (WHOLE - parts) * rows.astype(np.int64)
         if blend is not None and parts:
-            mixed = mixed + parts * blend[None, : kept.shape[1]]
+            mixed = mixed + parts * blend[None, : rows.shape[1]]
         return Channel(mixed[row_of[node]], self.outputs(node))
 
 
@@ -185,21 +185,21 @@ class Tree:
     candidates: Ints
 
 
-def tabulated(kept: Sequence[PolicyChannel], tree: Tree) -> Tables:
+def tabulated(channels: Sequence[PolicyChannel], tree: Tree) -> Tables:
     """Lay out channels and the tree that leads to them as tables."""
-    widths = np.array([len(one.outputs) for one in kept])
+    widths = np.array([len(one.outputs) for one in channels])
     padded = -(-widths // LANES) * LANES
-    rows = np.array([len(one.weights) for one in kept])
+    rows = np.array([len(one.weights) for one in channels])
     first = np.concatenate([[0], np.cumsum(rows * padded // LANES)[:-1]])
     column = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    extremes = [np.column_stack([one.weights.max(0), one.weights.min(0)]) for one in kept]
+    extremes = [np.column_stack([one.weights.max(0), one.weights.min(0)]) for one in channels]
     return (
         np.column_stack([first, rows, column, padded, widths]).astype(np.int64),
-        np.array([one.ldp for one in kept]),
-        np.stack([one.row_of for one in kept]),
-        np.stack([one.costs for one in kept]),
-        np.concatenate([_blocks(one.weights) for one in kept]).astype(np.float64),
-        np.concatenate([one.outputs for one in kept]).astype(np.int64),
+        np.array([one.ldp for one in channels]),
+        np.stack([one.row_of for one in channels]),
+        np.stack([one.costs for one in channels]),
+        np.concatenate([_blocks(one.weights) for one in channels]).astype(np.float64),
+        np.concatenate([one.outputs for one in channels]).astype(np.int64),
         np.concatenate(extremes).astype(np.float64),
         tree.splits,
         tree.thresholds,
@@ -255,24 +255,24 @@ def _check(tables: Tables) -> None:
     if not laid_out or not _is_tree(*tree, channels=count, size=row_of.shape[1]):  # type: ignore[arg-type]
         raise InvalidParameter("policy.tables", "another layout", "be those of a compiled policy")
     for node, (_, _, column, _, width) in enumerate(nodes):
-        whole = _rows(weights, nodes[node])
-        table = whole[:, :width]
-        told = outputs[column : column + width]
+        padded = _rows(weights, nodes[node])
+        table = padded[:, :width]
+        symbols = outputs[column : column + width]
         exact = (
             table.min() >= 1
-            and not whole[:, width:].any()
+            and not padded[:, width:].any()
             and bool((table == np.rint(table)).all())
             and bool((table.sum(axis=1) == 2.0**PART_BITS).all())
             and np.array_equal(extremes[column : column + width, 0], table.max(axis=0))
             and np.array_equal(extremes[column : column + width, 1], table.min(axis=0))
-            and len(set(told.tolist())) == width
+            and len(set(symbols.tolist())) == width
             and len(np.unique(table, axis=0)) == len(table) == len(np.unique(row_of[node]))
         )
         if not exact:
             raise InvalidParameter(
                 f"policy channel {node}", "other weights", "have different rows that sum to 2**40"
             )
-        own = Channel((table * WHOLE).astype(np.int64), told)
+        own = Channel((table * WHOLE).astype(np.int64), symbols)
         if local[node] != local_leakage(own).epsilon:
             raise InvalidParameter(f"policy channel {node}", "another leakage", "be its own")
 

@@ -69,6 +69,6 @@ def solutions(share: Floats, loss: Floats, epsilon: float, tolerance: float) -> 
     rows, prices = blended(share, coupling, k), paid / (1 - 1 / k)
     if size > _SOME or tolerance >= _ROUGH:
         yield rows, prices
-    known = pieces(share, coupling, 1 / (k + 1))
-    exact, vertex, worth = from_columns(share, loss, epsilon, 0.0, 20 * size + 200, *known)
+    starts = pieces(share, coupling, 1 / (k + 1))
+    exact, vertex, worth = from_columns(share, loss, epsilon, 0.0, 20 * size + 200, *starts)
     yield (vertex, worth) if exact else (rows, prices)
