@@ -102,6 +102,7 @@ def bounded_leakage(channel: Channel, priors: PriorSet) -> LIP:
 def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -> Channel:
     """Integer weights next to the rows, mixed with as little of a constant as keeps the budget."""
     blend = priors.nominal @ rows
+    # A part of 1 is a constant, which keeps every budget: the search ends.
     for part in (0.0, *np.logspace(-15, 0, 61)):
         mixed = (1 - part) * rows + part * blend
         channel = Channel.from_probabilities(mixed / mixed.sum(axis=1, keepdims=True))

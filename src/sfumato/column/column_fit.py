@@ -59,15 +59,7 @@ class ColumnFit:
         outputs: Sequence[Any],
         sampler: ColumnSampler,
     ) -> ColumnFit:
-        """Compare what left with the truth.
-
-        Args:
-            knowledge: The prior.
-            places: The true values, as places.
-            truth: The true numbers as they were written; of symbols what a wrong one costs.
-            outputs: What left for each.
-            sampler: The mechanism.
-        """
+        """Compare what left with the truth: numbers as written; of symbols what errors cost."""
         realised: float | None
         if isinstance(truth, Loss):
             shares = np.bincount(places, minlength=len(truth)) / places.size

@@ -32,14 +32,14 @@ from sfumato.tables.pass_through import Groups
 from sfumato.tables.problems import BadTable
 
 Result = TypeVar("Result")
+# `estimate`, `mixture`, `features:a,b`, the name of a file, or the knowledge itself.
 AnyPrior: TypeAlias = "str | Prior | PriorSet | GaussianMixture | Mapping[str | int, float]"
-"""`estimate`, `mixture`, `features:a,b`, the name of a file, or the knowledge itself."""
 
+# Rows that are added to what was counted of each possible value, but no more in all than the
+# square root of what was counted: many values and few rows must not drown the counts.
 SMOOTHING = 0.5
-"""Rows that are added to what was counted of each possible value, but no more in all than the
-square root of what was counted: many values and few rows must not drown the counts."""
+# Share of a fitted mixture that is spread evenly.
 FLOOR = 1e-6
-"""Share of a fitted mixture that is spread evenly."""
 # Share of the values beyond each end of an interval that nobody gave.
 _TAIL = 0.005
 

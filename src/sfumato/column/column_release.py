@@ -43,16 +43,10 @@ _ORDERED = (
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of a frame that are used.
-
-    Attributes:
-        columns: By name, without the rows that are dropped.
-        rows: Which rows are left; None for all.
-        missing: How many values were missing.
-    """
+    """The cells of a frame that are used, by column, and how many values were missing."""
 
     columns: Columns
-    rows: list[int] | None
+    rows: list[int] | None  # those that are left; None for all
     missing: int
 
     @classmethod

@@ -74,6 +74,7 @@ def _for_numbers(spec: ColumnSpec, knowledge: Knowledge, lattice: Lattice) -> It
     yield Rival(CONSTANT, float(silence), 0.0, 0.0)
     for name in (*_NUMBERS, *_NOISE):
         rule = mechanism_named(name).numbers
+        # Scales of their own are refused for more points than these.
         if rule is None or (name == "laplace-each" and lattice.count > MOST_POINTS_EACH):
             continue
         designs = [rule(lattice, prior, spec.budget, None) for prior in knowledge.priors]

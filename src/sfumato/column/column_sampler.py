@@ -77,13 +77,7 @@ class ColumnSampler:
 def column_sampler(
     spec: ColumnSpec, knowledge: Knowledge, progress: Progress | None = None
 ) -> ColumnSampler:
-    """Make the mechanism that a spec asks for, for what is known of its column.
-
-    Args:
-        spec: What was asked for.
-        knowledge: Possible values and priors.
-        progress: Told for how many priors a mechanism was made.
-    """
+    """Make the mechanism that a spec asks for, for what is known of its column."""
     mechanism = mechanism_named(spec.mechanism)
     if spec.ldp is not None and not mechanism.robust:
         raise InvalidParameter("ldp", spec.ldp, "go with the optimal mechanism")

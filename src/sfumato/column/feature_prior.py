@@ -37,8 +37,8 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 Features: TypeAlias = Mapping[str, Column]
 Cells: TypeAlias = NDArray[np.object_]
 
+# Part of every prior that is spread evenly, unless told.
 FLOOR = 1e-3
-"""Part of every prior that is spread evenly, unless told."""
 # Numbers up to this one have a variance that is finite.
 _LARGEST = 1e100
 # Standard deviations beyond which a number counts as no further out: trees work in 32 bits.
@@ -168,13 +168,7 @@ class FeaturePrior:
         part in his own prior. The alphabet must be given, for one that is read off the values
         would tell that a rare one occurs.
 
-        Args:
-            features: As for `fit`.
-            values: One symbol per person.
-            alphabet: The possible values.
-            classifier: As for `fit`.
-            floor: As for `fit`.
-            folds: Parts in which the rows are left out in turn, here and inside each fit.
+        Arguments are those of `fit`; rows are left out in turn here and inside each fit.
 
         Returns:
             One row per person.

@@ -167,6 +167,7 @@ class PriorBox(PriorSet):
         order = np.argsort(columns, axis=0)
         room = (self.upper - self.lower)[order]
         free = max(0.0, 1 - float(self.lower.sum()))
+        # What is free fills the cheapest symbols first, each up to its room.
         before = np.cumsum(room, axis=0) - room
         moved = np.clip(free - before, 0.0, room)
         values = np.take_along_axis(columns, order, axis=0)

@@ -30,8 +30,8 @@ from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.guarantees import LIP
 from sfumato.noise.lattice import Lattice, Noise
 
+# Most points with a scale of their own; more would fill the memory with candidates.
 MOST_POINTS_EACH = 256
-"""Most points with a scale of their own; more would fill the memory with candidates."""
 _CANDIDATES, _ROUNDS = 64, 24
 # Candidates for a value's own scale, as parts of the one scale that would do for all.
 _NARROWEST, _WIDEST = 0.02, 5.0

@@ -17,8 +17,8 @@ from sfumato.core.errors import InvalidParameter, UnknownSymbol
 Label = str | int
 
 
+# What a missing value is called where it is a symbol of its own.
 MISSING_SYMBOL = "(missing)"
-"""What a missing value is called where it is a symbol of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,6 +118,7 @@ class Alphabet:
 
     def place(self, label: object) -> int:
         """Return the place of a symbol, or -1 if it is not in the alphabet."""
+        # True equals 1 in Python, and is no label.
         is_label = isinstance(label, str | int | np.integer) and not isinstance(label, bool)
         return self._places.get(label, -1) if is_label else -1
 

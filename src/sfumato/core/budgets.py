@@ -28,14 +28,14 @@ from sfumato.core.numerics import UNIT, add_up
 
 Amount = TypeVar("Amount", float, Floats)
 _SIP, _LDP = attrgetter("sip"), attrgetter("ldp")
+# Reads the sum, or the charge, under one of the two certificates.
 Part = Callable[[Ledger | Charge], float]
-"""Reads the sum, or the charge, under one of the two certificates."""
 
+# An allowance below this buys nothing: the step releases a constant, which is free.
 USELESS_BELOW = 1e-9
-"""An allowance below this buys nothing: the step releases a constant, which is free."""
+# The part of its even share that every step of a window is sure of. What silent steps leave over
+# is handed on as long as that much stays for each step to come.
 FLOOR = 0.5
-"""The part of its even share that every step of a window is sure of. What silent steps leave over
-is handed on as long as that much stays for each step to come."""
 
 
 class Allowance(NamedTuple):

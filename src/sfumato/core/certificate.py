@@ -91,6 +91,7 @@ def certificate_document(certificate: Certificate) -> dict[str, Any]:
     """The certificate as a JSON object: the common part first, then the details of the job."""
     document = asdict(certificate)
     pairs = zip(certificate.guarantees, certificate.scopes, strict=True)
+    # A scope without its guarantee means nothing: both become one entry.
     document["guarantees"] = [
         {"notion": type(one).__name__, **asdict(one), "scope": scope} for one, scope in pairs
     ]

@@ -34,6 +34,7 @@ def _bytes(part: Part) -> tuple[str, bytes]:
         little = part.astype(part.dtype.newbyteorder("<"))
         return f"array{part.shape}{little.dtype.str}", np.ascontiguousarray(little).tobytes()
     if isinstance(part, float):
+        # Every bit counts: two floats that print alike are two.
         return "float", part.hex().encode()
     return type(part).__name__, str(part).encode()
 

@@ -62,6 +62,7 @@ class _Additive(_Approximate):
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, type(self)):
             return NotImplemented
+        # Rounded up, or many small releases would add up to less than they tell.
         epsilon = add_up(self.epsilon, other.epsilon)
         return type(self)(epsilon, min(1.0, add_up(self.delta, other.delta)))
 

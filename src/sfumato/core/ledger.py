@@ -60,6 +60,7 @@ class Ledger:
 
         A batch of several values is charged at the last of them.
         """
+        # The values of a batch before its last one are steps of a window, too.
         recent = (*self.recent, *[FREE] * (values - 1), charge)
         return Ledger(
             count=self.count + values,

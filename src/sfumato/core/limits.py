@@ -6,35 +6,25 @@ a matrix whose size is only declared. Everything read from outside is held again
 
 from __future__ import annotations
 
+# Bytes of a line of text, and of all lines of one row of a CSV file.
 LINE = 1 << 20
-"""Bytes of a line of text, and of all lines of one row of a CSV file."""
-
+# Characters of one cell of a table, as in the csv module.
 FIELD = 1 << 17
-"""Characters of one cell of a table, as in the csv module."""
-
+# Characters of a symbol and of the name of a stream.
 LABEL = 1000
-"""Characters of a symbol and of the name of a stream."""
-
+# Columns of a table.
 COLUMNS = 10_000
-"""Columns of a table."""
-
+# Cells of a table that is held in memory as a whole.
 CELLS = 100_000_000
-"""Cells of a table that is held in memory as a whole."""
-
+# Bytes of a document that is read as a whole: a matrix, a prior, the rules of a release.
 DOCUMENT = 1 << 28
-"""Bytes of a document that is read as a whole: a matrix, a prior, the rules of a release."""
-
+# Bytes that the cells of some successive rows of one column may take, when unpacked.
 CHUNK = 1 << 27
-"""Bytes that the cells of some successive rows of one column may take, when unpacked."""
-
+# Steps of a sliding window: every stream keeps what each of them cost.
 WINDOW = 100_000
-"""Steps of a sliding window: every stream keeps what each of them cost."""
-
+# Bins, and cells of a grid, that a range is cut into.
 SYMBOLS = 1_000_000
-"""Bins, and cells of a grid, that a range is cut into."""
-
+# Values of a batch.
 BATCH = 1000
-"""Values of a batch."""
-
+# Moments that a budget is laid out for in advance, and uses of a mechanism.
 STEPS = 10_000_000
-"""Moments that a budget is laid out for in advance, and uses of a mechanism."""

@@ -24,8 +24,8 @@ from sfumato.core.errors import InvalidParameter
 
 Answer = TypeVar("Answer")
 
+# Mean radius of the earth in kilometres; the same number stands in the compiled loops.
 EARTH = 6371.0088
-"""Mean radius of the earth in kilometres; the same number stands in the compiled loops."""
 
 _BLOCK = 64
 # Symbols up to which a design works on the matrix of a loss that could be computed; and up to

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+# Largest relative error of one rounding.
 UNIT = 2.0**-53
-"""Largest relative error of one rounding."""
 
 
 def up(value: float) -> float:

@@ -2,5 +2,5 @@
 
 from collections.abc import Callable
 
+# Told how many rows or steps are done so far.
 Progress = Callable[[int], None]
-"""Told how many rows or steps are done so far."""

@@ -34,8 +34,8 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 
+# Integer weights sum to 2**BITS: the largest power of two that leaves int64 sums exact.
 BITS = 62
-"""Integer weights sum to 2**BITS: the largest power of two that leaves int64 sums exact."""
 
 _BLOCK_BYTES = 1 << 16
 _KEY_BYTES = 32
@@ -246,6 +246,7 @@ class _Secure(_Uncopied):
             if count > self._ready.size:
                 self._refill(count)
             taken = self._ready[:count].copy()
+            # Used coins are wiped: memory that is read later must not tell them.
             self._ready[:count] = 0
             self._ready = self._ready[count:]
             return taken

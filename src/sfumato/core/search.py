@@ -26,8 +26,8 @@ from sfumato.core.arrays import Bools, Floats
 Rule = Callable[[float], bool]
 Middle = Callable[[float, float], float]
 
+# Halvings at most: 60 reach neighbouring floats, unless the ends are many powers of two apart.
 STEPS = 200
-"""Halvings at most: 60 reach neighbouring floats, unless the ends are many powers of two apart."""
 
 
 def arithmetic(one: float, other: float) -> float:
@@ -78,6 +78,7 @@ def narrowed(
         if apart <= absolute or apart <= relative * max(abs(inside), abs(outside)):
             break
         between = middle(inside, outside)
+        # The ends are neighbours: a middle that rounds to one of them brings nothing nearer.
         if not min(inside, outside) < between < max(inside, outside):
             break
         if holds(between):

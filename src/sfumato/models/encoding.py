@@ -25,8 +25,8 @@ from sfumato.models.pair_chain import PairChain
 
 Raw: TypeAlias = str | int | float | bool | None
 
+# The unit of a grid of longitude (first) and latitude.
 DEGREES = "degrees"
-"""The unit of a grid of longitude (first) and latitude."""
 
 
 class Unreadable(ValueError):

@@ -16,10 +16,10 @@ from sfumato.core.errors import InvalidParameter
 
 Rows: TypeAlias = Floats | sparse.csr_array
 
+# A belief is an array over contexts: this many take 400 MB.
 MAX_CONTEXTS = 50_000_000
-"""A belief is an array over contexts: this many take 400 MB."""
+# Chains with at most this many transition probabilities are kept dense.
 DENSE_CELLS = 250_000
-"""Chains with at most this many transition probabilities are kept dense."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ def count_transitions(sequences: Iterable[Ints], size: int, order: int) -> Count
         starts[codes[0]] += 1
         pending.append(np.stack([codes[:-1], path[order:]]))
         held += len(path)
+        # Moves are tallied in parts: a history may be larger than memory, its counts are not.
         if held > 2_000_000:
             moves, pending, held = moves + _tally(pending, contexts, size), [], 0
     return Counts(starts, sparse.csr_array(moves + _tally(pending, contexts, size)), symbols, total)

@@ -191,6 +191,7 @@ def _commonest(counts: Counter[tuple[int, ...]], width: int, most: int) -> list[
     needed = []
     for length in range(1, width + 1):
         longest = next((one for one in ranked if len(one) == length), None)
+        # A length that never occurs gets the commonest pattern, cut or repeated.
         needed.append(longest or tuple(np.resize(ranked[0], length).tolist()))
     others = [pattern for pattern in ranked if pattern not in needed]
     chosen = [*needed, *others[: most - width]]
@@ -203,4 +204,5 @@ def _nearest(rows: Ints, batch: tuple[int, ...]) -> int:
     fits = rows[:, length - 1] >= 0
     if length < rows.shape[1]:
         fits = fits & (rows[:, length] < 0)
+    # The first of equals is the commonest, for rows are in that order.
     return int(np.where(fits, same, -1).argmax())

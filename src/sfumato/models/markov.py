@@ -166,6 +166,7 @@ class MarkovChain:
         if isinstance(known, np.ndarray):
             return float(self.transition().min())
         least = self.backoff * self.background.min()
+        # Where a follower is not known, only the background leads to it.
         for row in np.flatnonzero(np.diff(known.indptr) == self.size):
             least[row] = self.row(int(row)).min()
         return float(least.min())
@@ -273,6 +274,7 @@ class MarkovChain:
         It also exists for periodic chains; a chain with several closed classes has many, and
         one of them is returned.
         """
+        # A dense system of this size is solved at once; factors of a sparse one fill up.
         if self.order == 1 and self.size <= 2_000:
             return _stationary_dense(self.transition())
         if self.order == 1 and self.backoff.min() > 0 and not isinstance(self.known, np.ndarray):
@@ -280,6 +282,7 @@ class MarkovChain:
         shape = (self.size,) * self.order
         belief = Belief(np.full(shape, 1.0 / self.size**self.order), self.order - 1)
         for _ in range(max_steps):
+            # Half a step: a periodic chain would go round for ever.
             moved = 0.5 * (belief.joint + self.following(belief).joint)
             if np.abs(moved - belief.joint).sum() <= tolerance:
                 return checks.read_only(moved)
@@ -298,6 +301,7 @@ class MarkovChain:
         weight = self.stationary()
         if self.order > 1:
             return self._reversed_dense(weight)
+        # A symbol that is never reached may have any past: its row is all background below.
         arrived = np.maximum(weight, np.finfo(np.float64).tiny)
         mixed = weight * self.backoff
         backoff = np.minimum(mixed.sum() * self.background / arrived, 1.0)

@@ -82,8 +82,8 @@ class Numerals:
         return True
 
 
+# Numbers as programs write them.
 PLAIN = Numerals()
-"""Numbers as programs write them."""
 
 
 def _plain(value: Raw) -> bool:

@@ -305,6 +305,7 @@ def _pair_numbers(known: sparse.csr_array) -> Any:
     def number(first: Ints, second: Ints) -> Ints:
         wanted = first * size + second
         places = np.searchsorted(keys, wanted)
+        # A search never fails: what it lands on must be what was sought.
         if np.any(places >= keys.size) or np.any(keys[np.minimum(places, keys.size - 1)] != wanted):
             raise InvalidParameter(
                 "rows", "another follower", "lead to pairs that the chain of order 1 knows"

@@ -147,6 +147,7 @@ def finished(
 
 def _split(groups: Ints, excess: Floats) -> Ints:
     """Give the symbols that lose most a row of their own."""
+    # Stable: equal symbols are split in the same order on every machine.
     top = np.argsort(-excess, kind="stable")[:_SPLIT]
     split = groups.copy()
     split[top] = groups.max() + 1 + np.arange(top.size)

@@ -139,6 +139,7 @@ def minimum(
     bounds: Sequence[tuple[float | None, float | None]] = ((0, None),),
 ) -> tuple[Floats, Floats]:
     """Solve a linear program; return the variables and the prices of the equations."""
+    # Tolerances of HiGHS are absolute: costs are brought to about 1.
     scale = float(np.abs(cost).max()) or 1.0
     result = linprog(
         cost / scale, below, limit, equal, target, bounds, method="highs", options=dict(_OPTIONS)

@@ -23,9 +23,9 @@ from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.local_leakage import local_leakage
 
+# Weights of a kept channel sum to `2**PART_BITS`; mixing weights are parts of `WHOLE`; columns
+# are padded to a multiple of `LANES`.
 PART_BITS, WHOLE, LANES = 40, 2**22, 4
-"""Weights of a kept channel sum to `2**PART_BITS`; mixing weights are parts of `WHOLE`; columns
-are padded to a multiple of `LANES`."""
 
 Tables = tuple[Ints, Floats, NDArray[np.uint16], Floats, Floats, Ints, Floats, Ints, Floats, Ints]
 # Type and number of axes of each table.
@@ -171,6 +171,7 @@ def part_weights(rows: Floats) -> Ints:
         True
     """
     weights = np.maximum(np.rint(np.ldexp(rows, PART_BITS)), 1.0).astype(np.int64)
+    # The largest takes up the rounding: there it changes a ratio least.
     largest = rows.argmax(axis=1)
     weights[np.arange(len(weights)), largest] += 2**PART_BITS - weights.sum(axis=1)
     return weights

@@ -33,12 +33,7 @@ def design_small(
 ) -> Design | None:
     """The optimal channel without an active cap; None when no method came near enough.
 
-    Args:
-        belief: The adversary's distribution of the true symbol, full support, checked.
-        loss: Row = true symbol, column = released one, checked.
-        epsilon: Budget for the leakage under the belief.
-        ldp: Cap on the model-free leakage that the optimum keeps anyway; guides the rounding.
-        tolerance: Part of the cost that the gap may be.
+    Arguments are those of `optimal`, checked; a cap is one that the optimum keeps anyway.
     """
     share = belief / belief.sum()
     for rows, prices in solutions(share, loss, epsilon, tolerance):

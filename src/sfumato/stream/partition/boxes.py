@@ -24,7 +24,7 @@ from sfumato.core.belief import Belief
 from sfumato.core.loss import Loss, Measure
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
-from sfumato.solver.medium_alphabets import centres_of
+from sfumato.solver.large_alphabets import centres_of
 from sfumato.stream.partition.forward import Forward
 
 _SYMBOLS = 96

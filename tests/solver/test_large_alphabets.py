@@ -11,7 +11,7 @@ from sfumato import Alphabet, loss
 from sfumato.solver import optimal
 from sfumato.solver.even_loss import solve_even
 from sfumato.solver.grouped import Grouped
-from sfumato.solver.medium_alphabets import closed_form_cells, expected, solve_coarse, solve_whole
+from sfumato.solver.large_alphabets import closed_form_cells, expected, solve_coarse, solve_whole
 from sfumato.stream import information_leakage, local_leakage
 from tests.oracles.exact_leakage import within
 from tests.oracles.textbook_lp import textbook_optimum
