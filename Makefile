@@ -46,6 +46,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
 	$(BIN)/python benchmarks/tables.py > $(RESULTS)/tables.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
+	$(BIN)/python benchmarks/recovery.py > $(RESULTS)/recovery.md
 	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md
 	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/disclosure.py > $(RESULTS)/disclosure.md

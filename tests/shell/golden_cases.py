@@ -232,7 +232,7 @@ def _told(
 # Cases -------------------------------------------------------------------------------------------
 
 COMMANDS = (
-    *("fit", "plan", "compile", "release", "audit", "design", "implied", "privatize"),
+    *("fit", "plan", "compile", "release", "audit", "recover", "design", "implied", "privatize"),
     *("disclosure", "publish", "compare", "realtime", "demo", "study"),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
@@ -409,6 +409,48 @@ def _audit() -> Iterator[Case]:
     batched = f"{RELEASE} --epsilon 0.5 --batch 3 {SEED}"
     yield Case(
         "audit-batch", (batched, f"{AUDIT} --against live.csv --json", f"{AUDIT} -q"), silent=1
+    )
+
+
+def _recover() -> Iterator[Case]:
+    again = "recover private.csv -m city.model"
+    yield Case(
+        "recover",
+        (
+            f"{RELEASE} --epsilon 1 {SEED}",
+            f"{again} -o guesses.csv --counts hours.csv --every 5 --flows moves.csv",
+            f"{again} --lag 1 --loss loss.csv --cover 0.5 --json",
+            f"{again} -q -o -",
+        ),
+        silent=1,
+    )
+    yield Case(
+        "recover-batch",
+        (f"{RELEASE} --epsilon 0.5 --batch 2 {SEED}", f"{again} --counts hours.csv"),
+        silent=1,
+    )
+    yield Case(
+        "recover-policy",
+        (f"{RELEASE} --epsilon 0.5 --policy city.policy {SEED}", f"{again} -q"),
+        silent=1,
+    )
+    free = f"{again} --counts hours.csv --model-free -q"
+    response = f"{RELEASE} --epsilon 1 --method randomized-response {SEED}"
+    yield Case("recover-model-free", (response, free), silent=1)
+    yield Case(
+        "refused-recover",
+        (
+            f"{RELEASE} --epsilon 1 {SEED}",
+            f"{again} --lag -1",
+            f"{again} --cover 1.5",
+            f"{again} -o private.csv",
+            f"{again} --counts a.csv --flows a.csv",
+            "recover live.csv -m city.model",
+            "recover live.csv -m city.model --plan private.csv.plan.json",
+            "recover private.csv -m order2.model",
+            f"{again} --policy city.policy",
+        ),
+        silent=1,
     )
 
 
@@ -726,7 +768,7 @@ SLOW = (
 CASES: tuple[Case, ...] = tuple(
     replace(case, slow=True) if case.name in SLOW else case
     for some in (
-        *(_help, _fit, _release, _release_otherwise, _audit, _plan, _design, _privatize),
+        *(_help, _fit, _release, _release_otherwise, _audit, _recover, _plan, _design, _privatize),
         *(_columns, _series, _temporal, _refusals, _long, _readme),
     )
     for case in some()

@@ -29,6 +29,7 @@ ROWS = 8
 ITEMS = 8
 """Numbers that are kept of a list."""
 LEAKAGES = ("sip", "ldp")
+INFERRED = ("probability", "loss", "count", "error", "low", "high", "unbiased", "unbiased_error")
 """Columns of a released table that hold leakages, not released values."""
 WORDS = 60
 """Letters that are kept of a text in a list."""
@@ -182,9 +183,9 @@ def _spread(numbers: Sequence[float]) -> str:
 
 
 def table(text: str, folder: Path | None = None) -> Iterator[str]:
-    """A released table: its first rows exactly, leakages marked by `~`, and a summary of all."""
+    """A table: its first rows exactly, leakages and inferences marked by `~`, a summary of all."""
     header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
-    loose = [place for place, name in enumerate(header) if name in LEAKAGES]
+    loose = [place for place, name in enumerate(header) if name in LEAKAGES + INFERRED]
     yield ",".join(header)
     for row in rows[:ROWS]:
         told = [_cell(cell, place in loose) for place, cell in enumerate(row)]

@@ -22,17 +22,19 @@ def test_the_demo_tells_the_whole_story_without_a_network(tmp_path: Path) -> Non
     assert summary["planned_loss"] < summary["calibrated_loss"]
     assert summary["published_true"] > summary["published_claimed"]
     assert summary["largest_sip"] <= 48
+    assert summary["recovered_loss"] < summary["mean_loss"]
+    assert summary["counts_off"]["recovered"] < summary["counts_off"]["released"]
     assert {path.name for path in home.iterdir()} == {
         *("history.csv", "live.csv", "town.model"),
         *("town.ledger", "town.ledger.head", "town.ledger.key"),
         *("private.csv", "private.csv.plan.json", "report.html"),
-        *("tracks.png", "loss.png", "leakage.png", "published.png"),
+        *("tracks.png", "counts.png", "loss.png", "leakage.png", "published.png"),
     }
     assert litter(home) == []
     for figure in summary["figures"]:
         assert Path(figure).read_bytes().startswith(b"\x89PNG\r\n")
     page = (home / "report.html").read_text(encoding="utf-8")
-    assert page.count('src="data:image/png;base64,') == 4
+    assert page.count('src="data:image/png;base64,') == 5
     assert not re.search(r"https?://|<script|<link|@import|url\(", page)
     assert len(summary["story"]) == page.count("<li>")
     audit = ("-m", home / "town.model", "--ledger", home / "town.ledger")

@@ -29,6 +29,7 @@ from sfumato.cli import plan_command as plan
 from sfumato.cli import policy_command as policy
 from sfumato.cli import privatize_command as privatize
 from sfumato.cli import realtime_command as realtime
+from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -136,6 +137,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compile": policy.compile_policy,
     "release": release.release,
     "audit": audit.audit,
+    "recover": recover.recover,
     "design": design.design,
     "implied": implied.implied,
     "privatize": privatize.privatize,

@@ -93,7 +93,7 @@ def audit(given: AuditOptions) -> None:
         return
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
-    spec = _rules(given)
+    spec = release_rules(files, given.rules, ledger)
     policy = None
     if spec.policy is not None or given.policy is not None:
         policy = load_policy(given.policy or beside_model(given.model))
@@ -175,6 +175,11 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     if report.mean_loss is not None:
         what = f"over {report.compared:,} values, repeated and withheld ones included"
         said.append(f"realised loss per value: {report.mean_loss:.6g}{behind} {what}")
+    if report.recovered_loss is not None:
+        said.append(
+            f"after recovery, by best guesses given all that left: "
+            f"{report.recovered_loss:.6g}{behind} (sfumato recover)"
+        )
     if report.mean_loss is not None and report.silent_loss is not None:
         better = 1 - report.mean_loss / report.silent_loss if report.silent_loss else 0.0
         said.append(
@@ -190,11 +195,12 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     return said
 
 
-def _rules(given: AuditOptions) -> ReleaseSpec:
+def release_rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:
+    """The rules of a release: as given, beside the files, or in the ledger."""
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.release_spec import parse_spec
 
-    documents = rule_documents(given.released or [], given.rules, given.ledger, "release")
+    documents = rule_documents(files, rules, ledger, "release")
     specs = [parse_spec(content, where) for content, where in documents]
     if any(_bare(spec) != _bare(specs[0]) for spec in specs):
         raise InvalidParameter("--plan", "several", "be the same for all files")

@@ -16,7 +16,7 @@ class _DemoOptions(options.Options):
 
 
 def demo(given: _DemoOptions) -> None:
-    """Fit, plan, release and audit the days of some made-up people in a small made-up town.
+    """Fit, plan, release, audit and recover the days of made-up people in a made-up town.
 
     Writes the data, the model, the private streams, figures and a one-page report into a folder.
     It needs no network and no data of yours.

@@ -47,8 +47,9 @@ def plan(given: _PlanOptions) -> None:
     Streams are drawn from the model, or read from --history, and released in a simulation, all
     methods on the same ones. `+-` is twice the standard error. `calibrated` is randomised response
     that leaks as much to the same adversary; `randomized-response` has the budget as its model-free
-    leakage. `guessed` is the loss after the receiver's best guess of the truth. `better` is the
-    part of a constant's loss that is saved: at 0 or below, say nothing instead.
+    leakage. `guessed` is the loss after the receiver's best guess of the truth; `recovered`, after
+    his best guess given all outputs of the stream (`sfumato recover`). `better` is the part of a
+    constant's loss that is saved: at 0 or below, say nothing instead.
 
     Below the table: what a whole stream may leak, and what all its outputs may tell about one of
     its values, which a budget per step or window does not bound by itself.
@@ -104,11 +105,11 @@ def plan(given: _PlanOptions) -> None:
     table(
         f"{name} loss{f' ({unit})' if unit else ''} and leakage per value over {report.streams} "
         f"streams of {report.length:g} values {where}",
-        ["method", "loss", "+-", "guessed", "SIP", "LDP", "constant", "better"],
+        ["method", "loss", "+-", "guessed", "recovered", "SIP", "LDP", "constant", "better"],
         [
             [
                 row.method,
-                *_loss_and_leakage(row, row.remapped_loss, 4),
+                *_loss_and_leakage(row, [row.remapped_loss, row.recovered_loss], 4),
                 f"{row.constant:.0%}",
                 f"{row.better:.0%}",
             ]
@@ -125,13 +126,13 @@ def plan(given: _PlanOptions) -> None:
 
 
 def _loss_and_leakage(
-    row: Forecast | WidthForecast, beside: float | None, digits: int
+    row: Forecast | WidthForecast, beside: list[float | None], digits: int
 ) -> list[str]:
-    """What both tables say: the loss, its error and a number beside it, and both leakages."""
+    """What both tables say: the loss, its error and numbers beside it, and both leakages."""
     return [
         f"{row.loss:.4g}",
         f"{2 * row.loss_error:.2g}",
-        "" if beside is None else f"{beside:.{digits}g}",
+        *("" if number is None else f"{number:.{digits}g}" for number in beside),
         *(shown_up(leakage, 4) for leakage in (row.sip, row.ldp)),
     ]
 
@@ -203,7 +204,7 @@ def _compare_widths(
         [
             [
                 str(row.width),
-                *_loss_and_leakage(row, row.gap, 2),
+                *_loss_and_leakage(row, [row.gap], 2),
                 f"{row.mean_delay:g}",
                 f"{row.longest_delay:g}",
                 f"{1e3 * row.seconds:.3g}",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import shown_up
 from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE, RED
@@ -75,15 +76,20 @@ def loss_of_widths(rows: Sequence[WidthForecast], loss: str, path: str | Path) -
 
 
 def tracks(
-    places: Sequence[str], truth: Sequence[str], released: Sequence[str | None], path: str | Path
+    places: Sequence[str],
+    truth: Sequence[str],
+    released: Sequence[str | None],
+    recovered: Sequence[str],
+    path: str | Path,
 ) -> None:
-    """Where a person was and what was told, side by side."""
-    figure, panels = _figure(9.6, 3.8, columns=2)
+    """Where a person was, what was told, and what a receiver makes of it, side by side."""
+    figure, panels = _figure(12.6, 3.8, columns=3)
     height = {place: number for number, place in enumerate(places)}
     hours = [step / 2 for step in range(len(truth))]
     for axes, track, name, colour in (
         (panels[0], truth, "where she was", COLOURS["truth"]),
         (panels[1], released, "what was released", COLOURS["optimal"]),
+        (panels[2], recovered, "what the receiver infers from it", GREEN),
     ):
         known = [(hour, height[p]) for hour, p in zip(hours, track, strict=True) if p is not None]
         axes.step(*zip(*known, strict=True), where="post", color=colour, linewidth=1.4)
@@ -92,7 +98,31 @@ def tracks(
         axes.set_yticks(range(len(places)), places, fontsize=8)
         axes.set_ylim(-0.5, len(places) - 0.5)
         axes.set_xticks(range(0, int(hours[-1]) + 7, 12))
-    panels[1].set_yticklabels([])
+    for axes in panels[1:]:
+        axes.set_yticklabels([])
+    _save(figure, path)
+
+
+def counts_by_hour(places: Sequence[str], tables: Mapping[str, Floats], path: str | Path) -> None:
+    """How many people were where at each hour of the day: a panel for each way to know it.
+
+    Args:
+        places: Names of the places.
+        tables: What each panel is called, and its numbers: a row per hour, a column per place.
+        path: The picture.
+    """
+    figure, panels = _figure(12.6, 3.8, columns=len(tables))
+    most = max(float(table.max()) for table in tables.values())
+    image = None
+    for axes, (name, table) in zip(panels, tables.items(), strict=True):
+        image = axes.imshow(table.T, aspect="auto", origin="lower", cmap="Blues", vmin=0, vmax=most)
+        axes.set_title(name, fontsize=10)
+        axes.set_xlabel("hour of the day")
+        axes.set_xticks(range(0, len(table), 6))
+        axes.set_yticks(range(len(places)), places, fontsize=8)
+    for axes in panels[1:]:
+        axes.set_yticklabels([])
+    figure.colorbar(image, ax=panels, label="people", fraction=0.02)
     _save(figure, path)
 
 

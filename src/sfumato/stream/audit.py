@@ -27,6 +27,7 @@ from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.patterns import Patterns, WholeBatches
 from sfumato.stream.plan import Plan
+from sfumato.stream.recovered_loss import RecoveredLoss
 from sfumato.stream.true_values import RealisedLoss, Truth, Truths
 from sfumato.stream.value_exposure import ValueExposure
 from sfumato.tables.cells import Missing
@@ -136,6 +137,7 @@ class _Audit:
         self._bounds: dict[tuple[tuple[int, int], ...], float] = {}
         self._exposure = ValueExposure(model, plan)
         self._losses = RealisedLoss(model, plan.value_loss)
+        self._recovered = RecoveredLoss(self._losses)
 
     def begin(self) -> None:
         """Begin a file; what others said before it may be said again in it."""
@@ -194,6 +196,7 @@ class _Audit:
         for row, each in zip(rows, due, strict=True):
             self._compare(row, each)
         design = self._notice(state, due)
+        self._recovered.add(stream, [truth for _, truth in held])
         truths = [truth for _, truth in held if truth is not None]
         if truths:
             self._add_losses(state, due, truths, design)
@@ -283,6 +286,7 @@ class _Audit:
                 for rule in differences(event, each, "the ledger"):
                     self.report.note(self.report.rows, rule)
             self._notice(state, due)
+            self._recovered.add(stream, [None] * len(due))
             self._charge(stream, due, following)
 
     def end(self, coverage: Coverage) -> None:
@@ -381,6 +385,9 @@ class _Audit:
             exact = self._exposure.about_one_value(stream)
             entry.one_value = min(entry.sip, entry.ldp, exact)
         losses = self._losses
+        if self._exposure.chain is not None:
+            told = self._exposure.outputs
+            self.report.recovered_loss = self._recovered.mean(self._exposure.chain, told)
         self.report.compared, self.report.never = losses.compared, losses.never
         self.report.mean_loss, self.report.silent_loss = losses.mean, losses.mean_of_silence
         return self.report

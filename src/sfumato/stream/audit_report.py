@@ -53,6 +53,8 @@ class AuditReport:
             outside the alphabet, which everybody can see.
         mean_loss: Realised loss per value, against the true values as they were: repeated values
             count, and withheld ones cost what the guess of somebody does who was told nothing.
+        recovered_loss: The same of the receiver's best guesses given everything that left; None
+            where outputs were not followed.
         silent_loss: What the best constant of each moment would have lost, per value.
         compared: Values that this is about.
         never: Symbols that were never released.
@@ -67,6 +69,7 @@ class AuditReport:
     problem_count: int = 0
     withheld: int = 0
     mean_loss: float | None = None
+    recovered_loss: float | None = None
     silent_loss: float | None = None
     compared: int = 0
     never: tuple[Label, ...] = ()

@@ -25,6 +25,7 @@ from sfumato.stream.history_paths import TruePath, draw_paths, mean_and_error
 from sfumato.stream.lifetime import one_value_bound
 from sfumato.stream.one_value import one_value_leakage
 from sfumato.stream.plan import Plan
+from sfumato.stream.recovered_loss import smoothed
 from sfumato.stream.remap import Guesser
 from sfumato.stream.silence import Silence
 from sfumato.stream.simulated_stream import SimulatedStep, as_simulation, simulated
@@ -46,6 +47,8 @@ class Forecast:
         method: Its name.
         loss: Expected loss per value.
         remapped_loss: The same after the receiver's best guess; None where there is no output.
+        recovered_loss: The same after his best guess given all outputs of the stream; None where it
+            was not computed.
         sip: Leakage per step under the model, mean.
         ldp: Model-free leakage per step, mean.
         constant: Share of steps whose output says nothing.
@@ -70,6 +73,7 @@ class Forecast:
     total: float = 0.0
     one_value: float | None = None
     never: tuple[Label, ...] = ()
+    recovered_loss: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,7 @@ class _Trial:
     constant: Floats
     one_value: float | None
     never: tuple[Label, ...]
+    recovered: Floats | None = None
 
     def forecast(self, silence: _Trial) -> Forecast:
         """The same per value, with standard errors."""
@@ -238,6 +243,7 @@ class _Trial:
             total=float(self.sip.max()),
             one_value=self.one_value,
             never=self.never,
+            recovered_loss=None if self.recovered is None else float(self.recovered.sum() / values),
         )
 
 
@@ -266,6 +272,7 @@ class _Trials:
         budget = budget if method is Method.OPTIMAL else replace(budget, ldp=None)
         plan = as_simulation(self._plan, method=method, budget=budget)
         coins, sums, worst = seeded(seed), np.zeros((len(self._walks), 5)), 0.0
+        recovered = np.zeros(len(self._walks))
         released = np.zeros(len(self._loss), dtype=np.bool_)
         done = before * int(self._counts.sum())
         for place, walk in enumerate(self._walks):
@@ -283,10 +290,13 @@ class _Trials:
                 if progress:
                     progress(done)
             worst = max(worst, self._about_one_value(likelihoods))
+            recovered[place] = self._recovered(likelihoods, walk)
         known = None if math.isinf(worst) else worst
         loss, guessed, sip, ldp, constant = sums.T
         never = self._never(released)
-        return _Trial(method.value, self._counts, loss, guessed, sip, ldp, constant, known, never)
+        after = None if np.isnan(recovered).any() else recovered
+        summed = (loss, guessed, sip, ldp, constant)
+        return _Trial(method.value, self._counts, *summed, known, never, after)
 
     def _costs(self, step: SimulatedStep) -> tuple[float, ...]:
         """Loss, loss after a best guess, both leakages, and whether the output is constant.
@@ -321,6 +331,21 @@ class _Trials:
         if not isinstance(model, MarkovChain) or len(likelihoods) * model.size > _KEPT_CELLS:
             return math.inf
         return one_value_leakage(model, likelihoods)
+
+    def _recovered(self, likelihoods: Sequence[Floats | None], walk: TruePath) -> float:
+        """What best guesses given all outputs lose; not a number where it was not computed."""
+        model = self._model
+        if len(likelihoods) * len(self._loss) > _KEPT_CELLS:
+            return math.nan
+        assert isinstance(model, MarkovChain | PairChain)
+        found = smoothed(model, [(1, likelihood) for likelihood in likelihoods])
+        best = self._guesser.best(found.T, found.argmax(axis=1)).tolist()
+        return math.fsum(
+            self._cost(guess, truth)
+            if self._given and truth >= 0
+            else float(row @ self._loss.columns([guess])[:, 0])
+            for row, guess, truth in zip(found, best, walk, strict=True)
+        )
 
     def silence(self) -> _Trial:
         """The best output of each moment for somebody who is told nothing; it leaks nothing."""

@@ -30,6 +30,9 @@ _FLOWS = 400
 _DRAWS = 200
 """Tracks drawn of each stream where an error has no closed form: it is right within 5 %."""
 
+_RARE = 10
+"""Times below which drawn tracks do not tell a variance."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
@@ -159,13 +162,15 @@ class Population:
             raise InvalidParameter("flows", f"{size} symbols", f"be of at most {_FLOWS} symbols")
         told, flows = self.recovery.evidence, np.zeros((size, size))
         moved_counts(chain.arrays, told.arrays, told.starts, chain.span, size, flows)
-        variance, moves = np.zeros(size * size), 0
+        variance, seen, moves = np.zeros(size * size), np.zeros(size * size), 0
         for _, _, tracks in self.recovery.draws(self.draws, self.seed):
             moves += max(0, tracks.shape[1] - 1)
             codes = tracks[:, :-1] * size + tracks[:, 1:]
             variance += _variance(codes, size * size)
-        groups = np.arange(size)
-        errors = np.sqrt(variance).reshape(size, size)
+            seen += np.bincount(codes.ravel(), minlength=size * size)
+        # What was hardly ever drawn is rare, and the variance of rare moves is their number.
+        variance = np.where(seen < _RARE, flows.ravel(), variance)
+        groups, errors = np.arange(size), np.sqrt(variance).reshape(size, size)
         return Estimate(groups, flows, errors, np.full(size, float(moves)), BY_MODEL)
 
     def top(self, most: int) -> tuple[Ints, Floats]:

@@ -146,16 +146,25 @@ class RealisedLoss:
 
     def add(self, event: Event, truth: Truth) -> float | None:
         """What a moment cost; None where the truth has no symbol, or losses are of batches."""
-        place = -1 if truth.symbol is None else self._alphabet.place(truth.symbol)
-        if self._loss is None or self._silence is None or place < 0:
+        row = self.costs(truth)
+        if row is None or self._silence is None:
             return None
-        row = self._row(truth, place, self._loss)
         guess, _ = self._silence.at(event.sequence)
         left = guess if event.released is None else self._alphabet.index(event.released)
         self.loss, self.silent = self.loss + float(row[left]), self.silent + float(row[guess])
         self.count += 1
         return float(row[left])
 
-    def _row(self, truth: Truth, place: int, loss: Loss) -> Floats:
-        exact = None if truth.point is None else loss.from_point(truth.point)
-        return loss.rows([place])[0] if exact is None else exact
+    @property
+    def priced(self) -> Loss:
+        """The loss of single values."""
+        assert self._loss is not None  # a truth has costs only where there is one
+        return self._loss
+
+    def costs(self, truth: Truth) -> Floats | None:
+        """What each symbol would have cost; None where it has none, or losses are of batches."""
+        place = -1 if truth.symbol is None else self._alphabet.place(truth.symbol)
+        if self._loss is None or place < 0:
+            return None
+        exact = None if truth.point is None else self._loss.from_point(truth.point)
+        return self._loss.rows([place])[0] if exact is None else exact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from sfumato.core.arrays import Floats
 from sfumato.models.encoding import StreamModel
@@ -45,6 +46,16 @@ class ValueExposure:
     def give_up(self) -> None:
         """Only the sum of all steps will be known: outputs cannot be listed, or not be held."""
         self._chain, self._streams = None, {}
+
+    @property
+    def chain(self) -> MarkovChain | None:
+        """The chain that outputs are followed through; None where they are not."""
+        return self._chain
+
+    @property
+    def outputs(self) -> Mapping[str, Sequence[tuple[int, Floats | None]]]:
+        """What each stream told, batch by batch."""
+        return self._streams
 
     def about_one_value(self, stream: str) -> float:
         """The exact leakage about one value; infinite where it is not known."""

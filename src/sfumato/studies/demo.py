@@ -1,4 +1,4 @@
-"""The whole story on made-up data: fit, plan, release, audit, and a page that shows it."""
+"""The whole story on made-up data: fit, plan, release, audit, recover, and a page with it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.arrays import Floats
 from sfumato.core.numerics import shown_up
 from sfumato.core.randomness import seeded
 from sfumato.models.encoding import StreamModel, Symbols
@@ -23,8 +24,11 @@ from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.fit_model import fit_table
 from sfumato.stream.forecast import CurvePoint, curve
 from sfumato.stream.plan import Plan
+from sfumato.stream.recovered_counts import Population
+from sfumato.stream.recovery import Recovery, recover
 from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.stream.release_spec import ReleaseSpec, document
+from sfumato.stream.released_tracks import read_tracks
 from sfumato.studies.town import PLACES, SLOTS_PER_DAY, alphabet, people
 from sfumato.tables.readers import Table
 
@@ -78,8 +82,10 @@ def run_demo(
         progress=lambda done: tell(CURVE_STEPS + ROWS + done),
     )
     published_true = published_walk(model.single_values, plan, BUDGET / (DAYS * SLOTS_PER_DAY), 96)
-    pictures = _draw(home, live, points, published_true)
-    summary = _summary(model, points, report, published_true)
+    recovery = recover(read_tracks(output, model), plan)
+    counts = _hours(recovery, live)
+    pictures = _draw(home, live, recovery, counts, points, published_true)
+    summary = _summary(model, points, report, counts, published_true)
     summary |= {
         "rows": release.rows,
         "largest_sip": release.largest_sip,
@@ -128,9 +134,26 @@ def _write(path: Path, streams: dict[str, list[str]]) -> None:
             writer.writerows(zip(streams, moment, strict=True))
 
 
+def _hours(recovery: Recovery, live: dict[str, list[str]]) -> dict[str, Floats]:
+    """How many people are where at each hour of a day, on average over the days."""
+    released, size = recovery.released, len(recovery.labels)
+    hours = released.moments % SLOTS_PER_DAY // 2
+    alphabet_places = recovery.plan.model.alphabet
+    truth = np.concatenate([alphabet_places.indices(live[name]) for name in released.streams])
+    each = 2.0 * DAYS  # half hours of an hour, over all days
+    left, right = (
+        np.bincount(hours * size + places, minlength=24 * size).reshape(24, size) / each
+        for places in (truth, released.places)
+    )
+    found = Population(recovery, hours).counts().values / each
+    return {"where they were": left, "as released": right, "as recovered": found}
+
+
 def _draw(
     home: Path,
     live: dict[str, list[str]],
+    recovery: Recovery,
+    counts: dict[str, Floats],
     points: list[CurvePoint],
     published_true: list[float],
 ) -> list[tuple[Path, str]]:
@@ -140,16 +163,29 @@ def _draw(
     sip, ldp = ([float(row[name]) for row in rows] for name in ("sip", "ldp"))
     claimed = BUDGET / (DAYS * SLOTS_PER_DAY)
     labels = sorted(PLACES)
+    values = recovery.values()
+    recovered = [str(recovery.labels[place]) for place in values.guesses[recovery.of(person)]]
     pictures = [
-        (home / "tracks.png", "Two days of one person: where she was, and what was released."),
+        (
+            home / "tracks.png",
+            "Two days of one person: where she was, what was released, and what a receiver infers "
+            "from everything that was.",
+        ),
+        (
+            home / "counts.png",
+            "How many people were where at each hour: in truth, by counting released values, and "
+            "recovered by adding up probabilities.",
+        ),
         (home / "loss.png", "Distance lost per value against the leakage allowed per step."),
         (home / "leakage.png", "What that person's stream leaked so far, and its budget."),
         (home / "published.png", "The published rule claims a bound that it does not keep."),
     ]
-    figures.tracks(labels, live[person], [row["released"] for row in rows], pictures[0][0])
-    figures.loss_curve(points, "distance (km)", pictures[1][0])
-    figures.leakage_over_time(sip, ldp, BUDGET, pictures[2][0])
-    figures.published_leakage(claimed, published_true, pictures[3][0])
+    left = [row["released"] for row in rows]
+    figures.tracks(labels, live[person], left, recovered, pictures[0][0])
+    figures.counts_by_hour([str(label) for label in recovery.labels], counts, pictures[1][0])
+    figures.loss_curve(points, "distance (km)", pictures[2][0])
+    figures.leakage_over_time(sip, ldp, BUDGET, pictures[3][0])
+    figures.published_leakage(claimed, published_true, pictures[4][0])
     return pictures
 
 
@@ -157,12 +193,15 @@ def _summary(
     model: StreamModel,
     points: list[CurvePoint],
     report: AuditReport,
+    counts: dict[str, Floats],
     published_true: list[float],
 ) -> dict[str, Any]:
     here = next(point for point in points if point.factor == 1.0)
     ours, rival = here.losses["optimal"], here.losses["calibrated"]
     claimed = BUDGET / (DAYS * SLOTS_PER_DAY)
     worst = max(entry.sip for entry in report.streams.values())
+    truth, *others = counts.values()
+    released, recovered = (float(np.abs(table - truth).mean()) for table in others)
     story = [
         f"fitted {len(model.chain.alphabet)} places from {model.transitions:,} recorded moves",
         f"planned: {ours:.2f} km lost per value at {shown_up(claimed)} nats a step; randomised "
@@ -172,6 +211,9 @@ def _summary(
         f"most leaked {shown_up(worst, 4)} of its {BUDGET:g} nats",
         f"audited from public things alone: {'nothing wrong' if report.passed else 'FAILED'}; "
         f"realised loss {report.mean_loss:.2f} km per value",
+        f"recovered what is behind it, also from public things alone: the receiver's best guesses "
+        f"lose {report.recovered_loss:.2f} km; counts by hour and place are off by "
+        f"{recovered:.2f} people on average, {released:.2f} if released values are counted",
         f"the published rule would have claimed {shown_up(claimed)} nats a step and leaked up to "
         f"{shown_up(max(published_true), 3)}",
     ]
@@ -179,6 +221,8 @@ def _summary(
         "story": story,
         "passed": report.passed,
         "mean_loss": report.mean_loss,
+        "recovered_loss": report.recovered_loss,
+        "counts_off": {"released": released, "recovered": recovered},
         "planned_loss": ours,
         "calibrated_loss": rival,
         "published_claimed": claimed,

@@ -1,0 +1,193 @@
+"""`sfumato recover`: what a receiver can make of a release, free of privacy cost."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.options import argument, flag, option
+
+if TYPE_CHECKING:
+    from sfumato.stream.recovered_counts import Population
+    from sfumato.stream.recovered_rows import RecoverySummary
+    from sfumato.stream.recovery import RecoveredValues
+
+_SHOWN = 12
+
+
+class _RecoverOptions(options.Options):
+    model: str = options.MODEL
+    released: list[str] = argument("What `release` wrote: a file, or several in order.", "RELEASED")
+    rules: str | None = options.RULES
+    policy: str | None = option(
+        "The compiled policy of the release, if it had one [beside the model]."
+    )
+    stream: str | None = options.STREAM_AS_FITTED
+    lag: int | None = option(
+        "Infer each value from what left until this many values later: 0 is at once; all that left "
+        "if not given."
+    )
+    loss: str | None = options.LOSS
+    cover: float = option("Probability that the credible set of a value has at least.", default=0.9)
+    output: str | None = option(
+        "Table of all values: best guess, likeliest track, credible set.", "--output", "-o"
+    )
+    counts: str | None = option(
+        "Table of how many were where at each moment, with standard errors."
+    )
+    every: int = option("For --counts: so many successive moments are one.", default=1)
+    model_free: bool = flag(
+        "--model-free",
+        "For --counts: also the estimates that need no model, where channels have an inverse.",
+    )
+    flows: str | None = option("Table of how many moved from where to where, with errors.")
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def recover(given: _RecoverOptions) -> None:
+    """Infer what is behind released values, from them, the public model and the rules alone.
+
+    An output also tells about values before and after its own. `recover` computes the distribution
+    of every value given all that left, and from it the best guess for a loss, the likeliest track
+    and the symbols that hold the truth with probability --cover. It costs no privacy: everybody
+    can do it.
+
+    Counts add up probabilities, not guesses, so they have no bias of guesses, and say how far off
+    they may be. They are right on average if values move as the model says; with --model-free
+    estimates beside them whatever the model, where the channels allow any.
+
+    \b
+    Examples:
+      sfumato recover private.csv --model city.model -o guesses.csv
+      sfumato recover private.csv -m city.model --lag 2 --loss euclidean -o soon.csv
+      sfumato recover private.csv -m city.model --counts hours.csv --every 2 --flows moves.csv
+    """
+    from sfumato.cli.audit_command import release_rules
+    from sfumato.core import checks
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.policy_files import beside_model, load_policy
+    from sfumato.stream.recovered_counts import Population
+    from sfumato.stream.recovered_rows import summary
+    from sfumato.stream.recovery import recover as recovered
+    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.released_tracks import read_tracks
+    from sfumato.tables.named_loss import named_loss
+    from sfumato.tables.readers import Table
+
+    checks.count("--every", given.every)
+    checks.proper_fraction("--cover", given.cover)
+    if given.lag is not None:
+        checks.count("--lag", given.lag, at_least=0)
+    files = _Files(given.output, given.counts, given.flows)
+    files.check(given.released)
+    if given.shown.as_json and files.standard:
+        raise InvalidParameter("--json", True, "not come with a table on standard output")
+    read = options.load_model(given.model)
+    read = replace(read, stream=given.stream or read.stream)
+    spec = release_rules(given.released, given.rules, None)
+    policy = None
+    if spec.policy is not None or given.policy is not None:
+        policy = load_policy(given.policy or beside_model(given.model))
+    plan = spec.plan(read, policy)
+    priced = None if given.loss is None else named_loss(given.loss, read.alphabet)
+    sources = [Table.at(file, separator=given.separator) for file in given.released]
+    tracks = read_tracks(sources, read)
+    with progress("recovering", len(tracks.places), given.shown.no_progress) as show:
+        found = recovered(tracks, plan, unbiased=given.model_free, progress=show)
+    values = found.values(lag=given.lag, loss=priced, cover=given.cover)
+    told = summary(found, values, priced)
+    lag = None if given.every > 1 else given.lag
+    crowd = Population(found, tracks.moments // given.every, lag)
+    files.write(crowd, values, read.stream, free=given.model_free)
+    name = given.loss or spec.loss_for(read)
+    unit = unit_of(name, read)
+    if given.shown.as_json:
+        print_json({**asdict(told), "lag": given.lag, "loss": name, "unit": unit})
+        return
+    line = _expected(told, f" {unit}" if unit else "", given.lag)
+    if not files.standard:
+        _show(told)
+        print_line(line)
+    if given.shown.quiet:
+        return
+    if files.standard:
+        say(line)
+    say(f"right on average if {told.assumes}")
+    for file in (given.output, given.counts, given.flows):
+        if file not in (None, "-"):
+            say(f"{file}: written")
+
+
+def _show(told: RecoverySummary) -> None:
+    """How many had each symbol, for a person."""
+    largest = sorted(told.counts.items(), key=lambda item: -item[1][1])
+    table(
+        f"{told.rows:,} values of {told.streams:,} streams; how many had each symbol",
+        ["symbol", "released", "recovered", "+-"],
+        [
+            [name, f"{left:,}", f"{count:,.1f}", f"{2 * error:,.1f}"]
+            for name, (left, count, error) in largest[:_SHOWN]
+        ],
+    )
+    if len(largest) > _SHOWN:
+        print_line(f"and {len(largest) - _SHOWN:,} symbols more")
+
+
+def _expected(told: RecoverySummary, unit: str, lag: int | None) -> str:
+    """What the values lose, before and after."""
+    until = "" if lag is None else f" at a lag of {lag}"
+    saved = 1 - told.expected_recovered / told.expected_released if told.expected_released else 0.0
+    return (
+        f"expected loss per value: {told.expected_released:.6g}{unit} as released, "
+        f"{told.expected_recovered:.6g}{unit} after recovery{until} ({saved:.0%} less)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Where tables go; None for one that was not asked for."""
+
+    output: str | None
+    counts: str | None
+    flows: str | None
+
+    @property
+    def standard(self) -> bool:
+        """Whether one of them is standard output."""
+        return "-" in (self.output, self.counts, self.flows)
+
+    def check(self, inputs: list[str]) -> None:
+        """Refuse an output that is an input, or another output."""
+        from sfumato.core.errors import InvalidParameter
+        from sfumato.tables.readers import same_file
+
+        given = [(f"--{name}", file) for name, file in asdict(self).items() if file is not None]
+        for place, (name, file) in enumerate(given):
+            others = [*inputs, *(other for _, other in given[:place])]
+            if any(other == file or (file != "-" and same_file(other, file)) for other in others):
+                raise InvalidParameter(name, file, "be a file of its own")
+
+    def write(self, crowd: Population, values: RecoveredValues, column: str, *, free: bool) -> None:
+        """All tables that were asked for: all of them, or none."""
+        from sfumato.stream import recovered_rows as rows
+        from sfumato.tables.readers import Table
+        from sfumato.tables.writers import Output
+
+        with ExitStack() as files:
+            if self.output is not None:
+                columns = {column: str, **rows.VALUE_COLUMNS}
+                sink = files.enter_context(Output(Table.at(self.output), columns))
+                for block in rows.value_rows(crowd.recovery, values):
+                    sink.write(block)
+            if self.counts is not None:
+                extra = crowd.unbiased_counts() if free else None
+                columns = {**rows.COUNT_COLUMNS, **(rows.FREE_COLUMNS if free else {})}
+                sink = files.enter_context(Output(Table.at(self.counts), columns))
+                sink.write(rows.count_rows(crowd, extra))
+            if self.flows is not None:
+                sink = files.enter_context(Output(Table.at(self.flows), rows.FLOW_COLUMNS))
+                sink.write(rows.flow_rows(crowd))
