@@ -15,7 +15,7 @@ from sfumato.series.paper_rule import paper_weight
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_compare import Comparison, compare
 from sfumato.series.series_methods import METHODS, Trait
-from sfumato.series.series_spec import SeriesSpec, matched_epsilon
+from sfumato.series.series_spec import Match, SeriesSpec, matched_epsilon
 
 Floats = NDArray[np.float64]
 
@@ -228,14 +228,9 @@ def test_what_cannot_be_made_is_named_and_the_others_are_compared(
 
 
 def test_filtered_noise_is_nearer_than_the_noise_itself() -> None:
-    outcomes = compare(
-        counts(400),
-        sensitivity=1.0,
-        epsilon=0.5,
-        delta=1e-6,
-        runs=3,
-        methods=["realtime", "gaussian", "laplace", "laplace-filtered"],
-    ).outcomes
+    spec = SeriesSpec(1.0, 0.5)
+    methods = ["realtime", "gaussian", "laplace", "laplace-filtered"]
+    outcomes = compare(counts(400), spec, runs=3, methods=methods).outcomes
     errors = {one.method: one.rmse for one in outcomes}
     assert errors["realtime"] < errors["gaussian"]
     assert errors["laplace-filtered"] < errors["laplace"]
@@ -268,15 +263,8 @@ def test_matched_laplace_noise_has_the_variance_of_the_gaussian(
 
 def test_matched_variance_works_for_a_long_series() -> None:
     """Budgets of single values are small; that their sum is over 40 is no reason to refuse."""
-    outcomes = compare(
-        counts(1000),
-        sensitivity=1.0,
-        epsilon=5.0,
-        delta=1e-6,
-        runs=1,
-        methods=["gaussian", "laplace", "fast"],
-        match="variance",
-    ).outcomes
+    spec = SeriesSpec(1.0, 5.0, match=Match.VARIANCE)
+    outcomes = compare(counts(1000), spec, runs=1, methods=["gaussian", "laplace", "fast"]).outcomes
     assert {one.method: one.epsilon for one in outcomes}["fast"] > 40
     first, second = (one.rmse for one in outcomes if one.method != "fast")
     assert first == pytest.approx(second, rel=0.2)

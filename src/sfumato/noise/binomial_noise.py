@@ -17,8 +17,8 @@ from sfumato.core.numerics import up
 from sfumato.noise.curves import composed_epsilon
 from sfumato.noise.number_noise import NumberNoise, TableNoise, series_lattice, table_reach
 
+# Beyond this e**epsilon times a probability leaves the floats.
 _MOST_EPSILON = 600.0
-"""Beyond this e**epsilon times a probability leaves the floats."""
 _HALVINGS = 60
 
 
@@ -59,6 +59,7 @@ class BinomialNoise(TableNoise):
         References:
             [RTR, Thm. A.5]
         """
+        # Half of delta for the draws, half for their composition, as the paper splits it.
         part = delta / (2 * counts.total())
         each = {noise: noise.epsilon(part) for noise in counts if isinstance(noise, cls)}
         epsilons = [each[noise] for noise in counts.elements()]  # type: ignore[index]

@@ -19,10 +19,10 @@ from sfumato.core.guarantees import ApproxDP
 from sfumato.core.numerics import UNIT, up
 from sfumato.noise.densities import local_gaussian_delta
 
+# Beyond these nothing is promised, and no search goes on.
 _MOST_EPSILON, _MOST_RATIO = 2000.0, 1e6
-"""Beyond these nothing is promised, and no search goes on."""
+# Where the search for a level begins: budgets below are found by halving.
 _LEAST_EPSILON = 1e-6
-"""Where the search for a level begins: budgets below are found by halving."""
 
 
 def gaussian_delta(ratio: float, epsilon: float, slack: float = 0.0, error: float = 0.0) -> float:
@@ -46,6 +46,7 @@ def gaussian_delta(ratio: float, epsilon: float, slack: float = 0.0, error: floa
     """
     level = checks.leakage("epsilon", epsilon) - 2 * checks.finite("error", error)
     told = local_gaussian_delta(ratio, 1.0, max(0.0, level)) if ratio else 0.0
+    # Two normal probabilities are subtracted: what they are wrong by is added.
     told = told * (1 + 1e-12) + 8 * UNIT - math.expm1(min(0.0, level))
     return min(1.0, up(up(told * math.exp(min(error, 700.0))) * (1 + 4 * UNIT) + slack))
 
@@ -115,6 +116,7 @@ def concentrated_epsilon(rho: float, delta: float, slack: float = 0.0, error: fl
     allowed, size = checks.proper_fraction("delta", delta), checks.finite("rho", rho)
     if size == 0.0:
         return 0.0
+    # Any order gives a bound, so a fixed grid of them is right, and nearly the best.
     orders = 1 + np.geomspace(1e-3, 1e6, 4000)
 
     def kept(epsilon: float) -> bool:

@@ -142,6 +142,7 @@ class KaryResponse(Reporting):
     def at(cls, size: int, epsilon: float) -> KaryResponse:
         """The response of a given model-free leakage."""
         budget = checks.epsilon("epsilon", epsilon)
+        # Rounded to the private side: wrong symbols get more.
         weight = math.ceil(_WHOLE / (math.exp(budget) + checks.count("size", size) - 1))
         return _lowered(lambda step: cls(size, weight + step), budget)
 

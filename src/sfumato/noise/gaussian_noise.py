@@ -28,10 +28,10 @@ from sfumato.noise.number_noise import (
     table_reach,
 )
 
+# Deviations in steps up to which the lattice is as fine as it may be.
 _WIDEST = 2.0**16
-"""Deviations in steps up to which the lattice is as fine as it may be."""
+# Of the quadrature within a cell; `TableNoise.error` counts what so many miss.
 _POINTS = 5
-"""Of the quadrature within a cell; `TableNoise.error` counts what so many miss."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

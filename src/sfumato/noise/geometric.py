@@ -24,8 +24,8 @@ from sfumato.core.numerics import UNIT, log_up, up
 from sfumato.core.randomness import BITS, Randomness, integer_weights
 
 _WHOLE = 2**BITS
+# The table spans a factor of e^6 in probability: few repeats, and every weight is large.
 _SPAN = 6.0
-"""The table spans a factor of e^6 in probability: few repeats, and every weight is large."""
 _MOST_CELLS = 2**21
 LEAST_EPSILON = _SPAN / _MOST_CELLS * (1 + 2.0**-30)
 """The smallest leakage that a table can be made for."""
@@ -92,6 +92,7 @@ class DiscreteLaplace:
         if cells > _MOST_CELLS:
             raise InvalidParameter("epsilon", epsilon, f"be at least {LEAST_EPSILON:.2g}")
         shares = np.exp(-budget * np.arange(cells))
+        # Rounded up: a heavier tail leaks less.
         repeat = math.ceil(_WHOLE * math.exp(-budget * cells))
         return cls(integer_weights(shares[None, :] / shares.sum())[0], repeat)
 

@@ -137,12 +137,7 @@ class Lattice:
 
 
 class Noise(StrEnum):
-    """The shape of the noise.
-
-    Examples:
-        >>> Noise("laplace")
-        <Noise.LAPLACE: 'laplace'>
-    """
+    """The shape of the noise."""
 
     GAUSSIAN = "gaussian"
     LAPLACE = "laplace"

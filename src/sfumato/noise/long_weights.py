@@ -13,8 +13,8 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.randomness import BITS, Randomness
 
+# Bits of a digit: two of them are a coin, and millions of them add up in 64 bits.
 _LIMB = 31
-"""Bits of a digit: two of them are a coin, and millions of them add up in 64 bits."""
 
 
 def first_digits(shares: Floats) -> Ints:

@@ -30,20 +30,20 @@ from sfumato.core.numerics import UNIT
 from sfumato.core.randomness import BITS, Randomness
 from sfumato.noise.long_weights import first_digits, settled
 
+# Steps of the lattice in a deviation of the noise, at least.
 _FINE = 64.0
-"""Steps of the lattice in a deviation of the noise, at least."""
+# Deviations of noise that a table covers around every value that the true one could be: beyond lies
+# less than 2e-22.
 _TAIL = 10.1
-"""Deviations of noise that a table covers around every value that the true one could be: beyond
-lies less than 2e-22."""
+# Deviations that values may be apart: all tables cover the one, none more than the other.
 _NEAR, _FAR = 4.0, 26.0
-"""Deviations that values may be apart: all tables cover the one, none more than the other."""
+# Steps from 0 up to which every whole number is a float, and its half too.
 _LARGEST = 2.0**52
-"""Steps from 0 up to which every whole number is a float, and its half too."""
 _FINER, _MOST_STEPS = 8, 2**40
 INFLATED = (0.01, 0.03, 0.1, 0.5)
 """How much larger whole steps may make the sensitivity; more where a budget is tiny."""
+# Cells of a table: 128 MB of integers.
 _MOST_CELLS = 2**24
-"""Cells of a table: 128 MB of integers."""
 _HAIR = 1 + 2.0**-40
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
+# Log weights so far under the largest count for nothing.
 _NEGLIGIBLE = -30.0
-"""Log weights so far under the largest count for nothing."""
 
 
 @njit(cache=True)

@@ -21,12 +21,12 @@ from sfumato.series.series_release import Unit
 Noise = TypeVar("Noise")
 Noises = tuple[NumberNoise | None, ...]
 
+# Of the scale of a noise whose curve is not the Gaussian one: a ten-millionth.
 _HALVINGS = 24
-"""Of the scale of a noise whose curve is not the Gaussian one: a ten-millionth."""
+# Deviations in sensitivities beyond which no noise is tried.
 _MOST_SCALE = 1e9
-"""Deviations in sensitivities beyond which no noise is tried."""
+# Whole steps make sensitivities larger, by a hundredth as a rule, and so must the noise be.
 _STRETCHES = (1 + 2.0**-40, *np.linspace(1.001, 1.02, 20).tolist(), 1.04, 1.12, 1.6)
-"""Whole steps make sensitivities larger, by a hundredth as a rule, and so must the noise be."""
 _LEAST_SHARE, _MOST_SHARES, _STRIDE = 1e-4, 64, 0.05
 
 
@@ -50,6 +50,7 @@ def calibrated(
     """
     if kind.pure:
         whole = float(shares.max() if unit is Unit.EVENT else shares.sum())
+        # A hair less: leakages are rounded up, and must still add up to the budget.
         each = checks.positive("epsilon", epsilon) * shares / whole * (1 - 2.0**-40)
         return _each(kind.at, widths, each)
     total = float(shares.max() if unit is Unit.EVENT else math.sqrt(np.square(shares).sum()))
@@ -66,6 +67,7 @@ def calibrated(
             if kept(least * stretch):
                 return noises(least * stretch)
         raise InvalidParameter("sensitivity", "such", "be held by the lattice of the noise")
+    # Other curves lie above the Gaussian one, so its scale is where the search begins.
     scale = search.least_above(kept, least, _MOST_SCALE * total, steps=_HALVINGS)
     if math.isinf(scale):
         raise InvalidParameter("epsilon", epsilon, "be larger for this noise")

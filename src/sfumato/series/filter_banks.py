@@ -24,19 +24,17 @@ from sfumato.series.risk import Risk, risk_of_sums
 
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Those of the filters of a bank."""
+# Signal variances of the filters of a bank, as multiples of the noise variance. The last ones are
+# for noise that hardly matters: an estimate is then never worse than a measurement.
 _SIGNALS = tuple(4.0**power for power in (*range(-5, 6), 8, 11, 14))
-"""Signal variances of the filters of a bank, as multiples of the noise variance.
-
-The last ones are for noise that hardly matters: an estimate is then never worse than a measurement.
-"""
+# Variances of the offsets of phases, likewise.
 _OFFSETS = (1 / 64, 1 / 4, 4.0, 64.0)
-"""Variances of the offsets of phases, likewise."""
+# What an offset gains in variance from one visit to the next, as parts of its first one.
 _DRIFTS = (0.0, 0.01)
-"""What an offset gains in variance from one visit to the next, as parts of its first one."""
+# Variance of a mean of which nothing is known, against those of signal and noise.
 _DIFFUSE = 1e6
-"""Variance of a mean of which nothing is known, against those of signal and noise."""
+# More would take too much memory: a number for every filter and phase.
 _MOST_PHASES = 2_000
-"""More would take too much memory: a number for every filter and phase."""
 
 
 @dataclass(slots=True)
@@ -95,10 +93,12 @@ class Bank(Filter):
         rows[:, 0] /= noise
         count, period = len(rows), self.phases.period
         self.grid = np.ascontiguousarray(rows[:, [0, 1, 3]])
+        # The mean may be anywhere: its variance is far above all others.
         wide = _DIFFUSE * (rows[:, 1] + noise)
         offsets = np.repeat(rows[:, 2:3], period, axis=1)
         self.shared = np.column_stack([rows[:, 1], np.zeros(count), wide, offsets])
         self.own = np.zeros((self.series, count, 3 + period))
+        # It begins at the first measurement, so that no digit is lost far from 0.
         self.own[:, :, 1] = measured[:, None]
         self.sums = np.zeros((self.series, 7))
 

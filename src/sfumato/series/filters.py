@@ -138,13 +138,13 @@ def one_lag(*, positive: bool = True) -> Estimate:
 
 @dataclass(slots=True)
 class _Kalman(Filter):
-    parameters: ClassVar[frozenset[str]] = frozenset({"mean", "innovation", "transition"})
-
     mean: float
     innovation: float
     transition: Floats
     means: Floats
     covariance: Floats
+    # What is known of the process is not learnt, so it is not stored.
+    parameters: ClassVar[frozenset[str]] = frozenset({"mean", "innovation", "transition"})
 
     def update(self, measured: Floats, weights: Floats, variances: Floats) -> Floats:
         parts = (self.transition, self.innovation, self.means, self.covariance)

@@ -11,12 +11,12 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 
+# Stands in stored arrays for a number that is not known yet; NaN in memory.
 _NOTHING = float(np.finfo(np.float64).max)
-"""Stands in stored arrays for a number that is not known yet; NaN in memory."""
+# Whole numbers up to it are floats; larger ones are stored as two digits of this base.
 _EXACT = 2**53
-"""Whole numbers up to it are floats; larger ones are stored as two digits of this base."""
+# Types of fields that hold whole numbers, evaluated or as they are written.
 _WHOLE = (int, list[int], "int", "list[int]")
-"""Types of fields that hold whole numbers, evaluated or as they are written."""
 
 
 class Memory:

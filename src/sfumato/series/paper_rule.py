@@ -15,16 +15,16 @@ from sfumato.series.filters import Estimate, one_lag
 from sfumato.series.realtime import Realtime, RealtimeOptions
 from sfumato.series.series_spec import SeriesSpec
 
+# Simulations of each weight that is tried.
 _TRIALS = 4
-"""Simulations of each weight that is tried."""
 _WEIGHTS: tuple[float, ...] = (
     *np.geomspace(0.02, 0.8, 16).tolist(),
     *(0.85, 0.9, 0.94, 0.97, 0.985, 1.0),
 )
+# What geometric squared weights have fallen to at the end of the series.
 _ENDS = (0.5, 0.1, 0.01)
-"""What geometric squared weights have fallen to at the end of the series."""
+# Seeds of trials begin here, away from those of the simulations that are reported.
 _TRIAL_SEED = 10**6
-"""Seeds of trials begin here, away from those of the simulations that are reported."""
 
 
 def measured(spec: SeriesSpec, noise: str, estimate: Estimate | None = None) -> Realtime:
@@ -97,6 +97,7 @@ def paper_weight(series: Floats, noise: float) -> float:
     if variance == 0.0:
         return _WEIGHTS[0]
     linked = float(around[1:] @ around[:-1]) / (variance * series.size)
+    # Condition (3): the least weight that the paper allows.
     least = max(0.0, (1 - noise / variance) / (1 + noise / variance))
     weights = np.linspace(least, 1.0, 200)[1:]
     unexplained = 1 - linked**2 * variance / (variance + weights**2 * noise)

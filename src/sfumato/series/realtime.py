@@ -39,8 +39,8 @@ from sfumato.series.filters import Estimate, Filter
 from sfumato.series.risk import Risk
 from sfumato.series.series_release import SeriesEvent, SeriesMethod, Unit
 
+# Times that many series go forward together, so that memory does not grow with their length.
 _BLOCK = 256
-"""Times that many series go forward together, so that memory does not grow with their length."""
 
 
 class RealtimeOptions(TypedDict, total=False):
@@ -308,6 +308,7 @@ class Realtime(SeriesMethod[Filter]):
     def _measured(self, start: int, values: Floats, coins: StreamCoins) -> Floats:
         """Measurements at some successive times, time by series."""
         used = self.noises[start : start + len(values)]
+        # One draw for a block: coins without an address have no moment to be kept to.
         if not coins.addressed and used[0] is not None and len(set(map(id, used))) == 1:
             return used[0].perturb(values, coins.at(start))
         rows = [

@@ -25,8 +25,8 @@ from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Answer
 
 _SHOWN = 20
+# Two computations of one bound, each rounded up, may differ by so much.
 _ALIKE = 1e-9
-"""Two computations of one bound, each rounded up, may differ by so much."""
 
 
 @dataclass(slots=True)

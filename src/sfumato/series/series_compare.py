@@ -149,6 +149,7 @@ def _made(
         try:
             made[name] = METHODS[name].make(setting)
         except InvalidParameter as problem:
+            # A method that was asked for by name must not be left out silently.
             if methods is not None or len(METHODS) - len(refused) == 1:
                 raise
             refused[name] = str(problem)

@@ -25,8 +25,8 @@ from sfumato.store.protocol import Again, Answer, Identity, Job, LedgerMismatch
 from sfumato.store.sqlite import SqliteStore
 
 JOB = Job("realtime", "method, budget, sensitivity, length, range or process")
+# Rows that are committed together: a commit waits for the disk.
 _GROUP = 4096
-"""Rows that are committed together: a commit waits for the disk."""
 
 
 @dataclass(frozen=True, slots=True)

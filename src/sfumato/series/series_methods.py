@@ -83,6 +83,7 @@ _gaussian = partial(measured, noise="gaussian", estimate=plain())
 _laplace = partial(measured, noise="laplace", estimate=plain())
 _discrete = partial(measured, noise="discrete-gaussian")
 _binomial = partial(measured, noise="binomial")
+# Combinations that several methods have.
 _TUNED, _BANK = Trait.TUNED, Trait.LEARNS | Trait.BOTH
 _WEIGHED, _WHOLE = _TUNED | Trait.WEIGHTED | Trait.BOTH, _TUNED | Trait.WHOLE
 

@@ -233,6 +233,7 @@ class SeriesMethod(ABC, Generic[Held]):
         coins = self.own_coins(randomness, name, purpose)
         if not self.online:
             raise InvalidParameter("method", self.name, "be online to begin; use release")
+        # A state is read before anything is drawn: that of another plan is refused here.
         memory = self.memory() if state is None else self.restored(state, coins)
         return SeriesRelease(self, memory, coins, self.start(coins) if state is None else state)
 

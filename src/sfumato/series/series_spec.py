@@ -92,6 +92,7 @@ class SeriesSpec:
     @property
     def together(self) -> int:
         """In how many values a person may be, by the unit."""
+        # At event level a person is in one value, or is protected in each of several alone.
         spans = {Unit.USER: self.length, Unit.EVENT: 1, Unit.WINDOW: self.window}
         return min(spans[self.level], self.length)
 

@@ -55,4 +55,5 @@ class Silence(SeriesMethod[Nothing]):
         self, memory: Nothing, time: int, values: Sequence[float | None], coins: StreamCoins
     ) -> list[SeriesEvent]:
         """The constant for each value; no coin is asked for."""
+        # Nothing is random: coins that were never asked for cannot be used twice.
         return [SeriesEvent(time + place, self.value, 0.0) for place in range(len(values))]

@@ -38,6 +38,7 @@ def backward_matrix(forward: ArrayLike, before: ArrayLike) -> Floats:
     """
     rows = checks.row_stochastic("forward", forward)
     share = checks.probabilities("before", before, len(rows))
+    # Bayes' rule: the later value is the row from now on.
     joint = (share[:, None] * rows).T
     sums = joint.sum(axis=1, keepdims=True)
     return np.asarray(np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), share))

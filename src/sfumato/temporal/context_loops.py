@@ -21,8 +21,8 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
 
 _UNIT = 2.0**-53
+# Beyond this e**alpha leaves the floats.
 _BEYOND = 700.0
-"""Beyond this e**alpha leaves the floats."""
 
 
 @njit(cache=True)

@@ -21,8 +21,8 @@ from sfumato.temporal.context_loops import averaged
 from sfumato.temporal.loss_function import temporal_loss
 
 _MOST_CONTEXTS = 512
+# Bounds for two contexts at every moment that are held at once: 400 MB.
 _MOST_CELLS = 50_000_000
-"""Bounds for two contexts at every moment that are held at once: 400 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

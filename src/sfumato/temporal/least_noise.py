@@ -26,11 +26,11 @@ from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import temporal_leakage
 from sfumato.temporal.temporal_budgets import paper_budgets, scaled_budgets
 
+# Sequences up to this length are improved by a solver; the others are the best that is known.
 _LONGEST = 96
-"""Sequences up to this length are improved by a solver; the others are the best that is known."""
 _ROUNDING = 1e-9
+# Part of a budget that the solver may leave.
 _LEAST_PART = 1e-3
-"""Part of a budget that the solver may leave."""
 
 
 def least_noise_budgets(
@@ -57,6 +57,7 @@ def least_noise_budgets(
     best = min(plain_budgets(backward, forward, level, length), shaped, key=noise_variance)
     if length > _LONGEST:
         return best
+    # The solver is not trusted: what it found is scaled until it keeps alpha.
     improved = _improved(best, backward, forward, level)
     return min((best, scaled_budgets(improved, backward, forward, level)), key=noise_variance)
 

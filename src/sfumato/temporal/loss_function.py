@@ -41,8 +41,8 @@ from sfumato.temporal.temporal_loops import (
 
 Matrix: TypeAlias = "ArrayLike | sparse.sparray"
 
+# Rows up to which a sparse matrix is written out.
 _MOST_ROWS = 5000
-"""Rows up to which a sparse matrix is written out."""
 
 
 def temporal_loss(matrix: Matrix, alpha: float) -> float:

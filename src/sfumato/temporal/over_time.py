@@ -20,8 +20,8 @@ from sfumato.temporal.loss_function import LossFunction, checked_budgets
 Losses = LossFunction | Sequence[LossFunction]
 """One loss function for all steps, or one for each step from one moment to the next."""
 _MOST_VALUES = 4096
+# Relative change of a distribution in one step that is rounding alone.
 _SAME = 1e-12
-"""Relative change of a distribution in one step that is rounding alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +120,7 @@ def temporal_leakage(epsilons: ArrayLike, backward: Losses, forward: Losses) -> 
     """
     given = checked_budgets(epsilons)
     told = _accumulated(given, backward)
+    # The future is the past of the sequence turned around.
     later = _accumulated(given[::-1], _turned(forward))[::-1]
     return TemporalLeakage.joined(given, told, later)
 

@@ -20,8 +20,8 @@ from sfumato.core.search import largest
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.temporal_budgets import allocate
 
+# Less than alpha by this part: what is left of it is rounded several times.
 _HAIR = 64 * UNIT
-"""Less than alpha by this part: what is left of it is rounded several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,7 @@ class EndlessAccount:
             left = TemporalDP(self.last_allowance)
             raise BudgetExceeded(self.stream, self.count, TemporalDP(cost), left)
         past = self.backward.after(self.past, cost)
+        # What earlier moments, and this one, can still bear of what is to come.
         bearable = max(0.0, min(self.room - cost, self.alpha * (1 - _HAIR) - past))
         room = _inverse(self.forward, bearable)
         return replace(self, past=past, room=room, count=self.count + 1)

@@ -194,6 +194,7 @@ class _Walk:
         if row.epsilon != due:
             self.note(f"{row.where}: leaks {due!r} by itself, and says {row.epsilon!r}")
         self._states[row.stream] = plan.charged(state, due)
+        # A value that left for nothing was noted above, and is no release.
         value = row.value if due else None
         self._moments.setdefault(row.stream, []).append((due, value))
 

@@ -76,6 +76,7 @@ def allocate(backward: LossFunction, forward: LossFunction, alpha: float) -> Tem
             )
 
     def kept(epsilon: float) -> bool:
+        # Both directions count the release of the moment itself, which counts once.
         both = backward.supremum(epsilon) + forward.supremum(epsilon)
         return up(both) - epsilon <= level
 
@@ -89,6 +90,7 @@ def allocate(backward: LossFunction, forward: LossFunction, alpha: float) -> Tem
             "have no two rows that all but exclude each other: no constant budget is left",
         )
     middle = constant
+    # At the ends one direction is missing: they may have more than the others.
     before, after = backward.supremum(constant), forward.supremum(constant)
     first = largest(lambda e: e <= before and up(e + forward(after)) <= level, before)
     last = largest(lambda e: e <= after and up(e + backward(before)) <= level, after)

@@ -77,6 +77,7 @@ class StreamTotals:
             self._noise += float((1 - response_odds(epsilons, len(self.spec.symbols))[0]).sum())
             self._values += len(history)
             alike = stream if stream in self.spec.own else ""
+            # Streams without matrices of their own are all alike.
             if alike not in self._rare:
                 self._rare[alike] = _silence(self.spec, alike)
             if (rare := self._rare[alike]) is not None:

@@ -21,14 +21,14 @@ from sfumato.core.compiled import njit
 
 Singles = NDArray[np.float32]
 
+# Rows compared with each other while both lie in the cache.
 _TILE = 16
-"""Rows compared with each other while both lie in the cache."""
+# Twice the relative error of a single-precision operation.
 _UNIT = 2.0**-23
-"""Twice the relative error of a single-precision operation."""
 MOST_ALPHA = 700.0
 """Beyond this e**alpha leaves the floats."""
+# Factors beyond this leave single precision; then only the full sum is used.
 _LARGEST = 1e30
-"""Factors beyond this leave single precision; then only the full sum is used."""
 # Sums may be regrouped where they only sift.
 _SIFTING = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 

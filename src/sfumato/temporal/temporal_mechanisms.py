@@ -62,6 +62,7 @@ class Counts:
     def of(cls, sensitivity: int = MOVED) -> Maker:
         """Noisy counts for any budget."""
         apart = checks.count("sensitivity", sensitivity)
+        # Noise of a count is for a change by 1; a person may change several.
         return lambda budget: cls(DiscreteLaplace.at(budget / apart), apart)
 
     @property

@@ -139,6 +139,7 @@ class TemporalPlan:
             raise BudgetExceeded(
                 account.stream, account.count, TemporalDP(charge), TemporalDP(budget)
             )
+        # Refused before it is charged: nothing was drawn for it.
         if (check := getattr(mechanism, "check", None)) is not None:
             check(value)
         return mechanism, charge, _after(state, account.charged(charge), charge)

@@ -17,8 +17,8 @@ from sfumato.tables.writers import Columns, Record
 from sfumato.temporal.temporal_spec import Released, TemporalSpec
 
 RELEASED, SKIPPED = "released", "skipped"
+# Larger whole numbers are not all floats: files of numbers would change them.
 _MOST_COUNT = 2**53
-"""Larger whole numbers are not all floats: files of numbers would change them."""
 
 
 @dataclass(frozen=True, slots=True)

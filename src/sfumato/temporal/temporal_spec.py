@@ -24,8 +24,8 @@ from sfumato.temporal.temporal_plan import TemporalPlan
 
 JOB = Job("temporal", "alpha, matrix, number of steps, allocation, mechanism or sensitivity")
 Rows: TypeAlias = list[list[float]]
+# Mechanisms of different budgets that are kept: those of one plan come again for every stream.
 _KEPT = 4096
-"""Mechanisms of different budgets that are kept: those of one plan come again for every stream."""
 
 
 class Released(StrEnum):
@@ -89,6 +89,7 @@ class TemporalSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def fingerprint(self) -> str:
         """Identifies the rules: a ledger goes on under the same ones only."""
+        # What becomes of gaps changes no answer: a ledger may go on with either.
         bare = msgspec.structs.replace(self, missing="refuse")
         return digest("temporal spec", msgspec.json.encode(bare, order="sorted").decode())
 
@@ -125,6 +126,7 @@ class TemporalSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.missing not in ("refuse", "skip"):
             raise InvalidParameter("missing", self.missing, "be refuse or skip, over time")
         choice("purpose", Purpose, self.purpose)
+        # Every stream of its own matrices has a plan of its own, and each must leave a budget.
         for stream in self.own or [""]:
             self.plan(stream).begin(stream)  # says which rows leave no budget, if any do
         return self

@@ -90,6 +90,7 @@ def read_own(path: str) -> dict[str, OwnMatrices]:
         name = "" if cell is None else str(cell)
         if not name:
             return None
+        # A town has few matrices and many streams: each file is read once.
         if (name, backward) not in known:
             found = read_transition("--own", str(folder / name), backward=backward)
             known[name, backward] = found.tolist()

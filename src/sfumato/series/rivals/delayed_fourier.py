@@ -19,8 +19,8 @@ from sfumato.series.rivals.fourier import BlockMethod, Fourier, best_coefficient
 from sfumato.series.series_release import SeriesEvent, SeriesMethod
 from sfumato.series.series_spec import SeriesSpec
 
+# Values of a block in a comparison: a day of hours.
 _DELAY = 24
-"""Values of a block in a comparison: a day of hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class DelayedFourier(BlockMethod):
         """The method for a budget, for a person who may be in every value."""
         budget = checks.positive("epsilon", epsilon)
         size, wide = checks.count("length", length), checks.count("delay", delay)
+        # A person may be in every block.
         share = budget / -(-size // wide)
         block = Fourier.at(sensitivity, share, wide, coefficients)
         left = size % wide
@@ -111,6 +112,7 @@ class DelayedFourier(BlockMethod):
         events: list[SeriesEvent] = []
         for method, part in self._parts(np.array(values)):
             start = time + len(events)
+            # Coins are addressed by the block: a series that was stopped goes on with its own.
             drawn = method.drawn(part, coins.at(start // self.delay))
             events += block_events(start, drawn, method.guarantee.epsilon)
         return events

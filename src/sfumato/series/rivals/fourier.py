@@ -38,12 +38,12 @@ from sfumato.series.memory import Nothing
 from sfumato.series.series_release import SeriesEvent, SeriesMethod, checked_series
 from sfumato.series.series_spec import SeriesSpec
 
+# Steps of the lattice in a deviation of the noise, at least.
 _FINE = 64.0
-"""Steps of the lattice in a deviation of the noise, at least."""
+# Steps in the sensitivity for each number: rounding then costs 1 % of the budget.
 _DEAR = 200.0
-"""Steps in the sensitivity for each number: rounding then costs 1 % of the budget."""
+# Leakage of a step, at least; noise with less needs too large a table.
 _LEAST = 6e-6
-"""Leakage of a step, at least; noise with less needs too large a table."""
 _HAIR = 2.0**-50
 _TRIES = 8
 
@@ -114,6 +114,7 @@ class Fourier(BlockMethod):
             enough = f"be larger for {numbers} numbers, or fewer coefficients kept"
             raise InvalidParameter("epsilon", epsilon, enough)
         noise = _noise(budget, int(across) + 2 * numbers)
+        # Rounded up: a lattice that is a hair too coarse leaks less, not more.
         spacing = up(_sensitivity(width, size, numbers) / across)
         return cls(size, coefficients, width, spacing, noise)
 

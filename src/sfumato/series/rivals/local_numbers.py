@@ -17,14 +17,14 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.randomness import Randomness
 
+# A part of the budget that is left for the rounding to integers.
 _HAIR = 2.0**-36
-"""A part of the budget that is left for the rounding to integers."""
 _TRIES = 24
+# A far sign with less probability than this is not told: its weight would be a few units.
 _LEAST_WEIGHT = 2.0**-40
-"""A far sign with less probability than this is not told: its weight would be a few units."""
 _MOST_POINTS = 1024
+# Steps of expectation-maximisation.
 _ROUNDS = 500
-"""Steps of expectation-maximisation."""
 _SETTLED = 1e-6
 ONLY_SIGNS = 0.61
 """Up to this epsilon the hybrid mechanism tells a sign and nothing more."""

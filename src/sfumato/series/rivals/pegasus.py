@@ -29,8 +29,8 @@ from sfumato.series.rivals.tree import HAIR
 from sfumato.series.series_release import SecretEvents
 from sfumato.series.series_spec import SeriesSpec
 
+# Steps that a value may be away from 0, so that sums of a group stay exact.
 _LARGEST = 2.0**40
-"""Steps that a value may be away from 0, so that sums of a group stay exact."""
 
 
 class Smoothing(StrEnum):
@@ -207,6 +207,7 @@ class Pegasus(SecretEvents[Groups]):
         if abs(place) > _LARGEST:
             raise InvalidParameter("value", "a larger one", f"be within {_LARGEST:.3g} steps of 0")
         noisy = self.noise.perturb_one(value, coins)
+        # The last group was closed, so this value begins one and is compared with nothing.
         if math.isnan(memory.limit):
             memory.places, memory.noisy = [place], []
             memory.limit = float(self.grouper.limit(coins))
@@ -235,5 +236,6 @@ def deviation(places: list[int]) -> int:
     Twice what lies below the mean: exact until it is divided.
     """
     given, total = np.array(places, dtype=np.int64), sum(places)
+    # Whole numbers: a float mean would put values at the mean on either side.
     low = given[given <= total // len(places)]
     return 2 * (low.size * total - len(places) * int(low.sum())) // len(places)

@@ -23,14 +23,14 @@ from sfumato.series.rivals.tree import Told, randomly_placed, told_of
 from sfumato.series.series_release import SecretEvents
 from sfumato.series.series_spec import SeriesSpec
 
+# The share of delta that the rounding of probabilities may take.
 _FOR_SLACK = 1e-3
-"""The share of delta that the rounding of probabilities may take."""
+# Steps of the lattice in a deviation of the noise, at most: its table stays small.
 _MOST_STEPS = 2.0**17
-"""Steps of the lattice in a deviation of the noise, at most: its table stays small."""
+# Bits of the first coefficient, at least; more where the last ones are small.
 _LEAST_BITS = 6
-"""Bits of the first coefficient, at least; more where the last ones are small."""
+# Of the sensitivity, so that values are rounded finely and it is not much enlarged.
 _LEAST_HALVINGS, _MOST_HALVINGS, _INFLATED = 3, 8, 0.01
-"""Of the sensitivity, so that values are rounded finely and it is not much enlarged."""
 _LARGEST_SUM = 2**50
 
 
@@ -224,9 +224,11 @@ class SquareRootTree(SecretEvents[Rings]):
         place = randomly_placed(value, self.noise.step * first, coins)
         if abs(place) > limit:
             raise InvalidParameter("value", "a larger one", f"be within {limit} steps of 0")
+        # Rings: only as many values are remembered as the matrix has coefficients.
         now = time % self.band
         memory.places[now] = place
         mixed = self.noise.step * float(self._mix(memory.places, now, 0))
+        # The mixture is a whole number of steps: rounding to the lattice moves nothing.
         noisy = float(self.noise.perturb(mixed, coins)) / self.noise.step
         result = (noisy - float(self._mix(memory.results, now, 1))) / first
         memory.results[now] = result

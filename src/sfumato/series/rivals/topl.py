@@ -100,6 +100,7 @@ class Topl(Capped[Reports]):
         shares = self.wave.distribution(reports)
         points = self.ceiling * np.linspace(0.0, 1.0, shares.size)
         beyond = np.maximum(0.0, points - points[:, None])
+        # A mean of many values is off by what is cut away; spread and noise fall with their number.
         bias = beyond @ shares
         spread = beyond**2 @ shares - bias**2
         noise = (0.5 * points) ** 2 * float(self.hybrid.variances.max())
@@ -122,5 +123,6 @@ class Topl(Capped[Reports]):
         report = self.wave.drawn(inside / self.ceiling, coins)
         memory.counts[report] += 1
         if time + 1 == self.warmup:
+            # Made of reports alone, which have left: free of privacy cost.
             memory.threshold = self.threshold(memory.counts.astype(np.int64))
         return self.ceiling * self.wave.amount(report), local_leakage(self.wave.channel).epsilon

@@ -37,8 +37,8 @@ from sfumato.series.series_spec import SeriesSpec
 _RATIO_BITS = 30
 _PENALTY_BITS = 52
 _MOST_WARMUP = 10_000
+# Values that a threshold is found from in a comparison, or a quarter of them all.
 _WARMUP = 64
-"""Values that a threshold is found from in a comparison, or a quarter of them all."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +262,7 @@ class Tops(Capped[Counts]):
         """
         most, count = checks.positive("ceiling", ceiling), checks.count("candidates", candidates)
         budget = checks.epsilon("epsilon", epsilon) * (1 - HAIR)
+        # Early values pay for the threshold and for their own noise.
         part = checks.proper_fraction("share", share)
         many = checks.count("block", block)
         if not 0 < weight <= 1:
@@ -312,6 +313,7 @@ class Tops(Capped[Counts]):
         memory.above += value > self.choice.candidates
         if time + 1 == self.warmup:
             memory.threshold = self.choice.draw(memory.above.tolist(), coins)
+            # Counts of true values are forgotten once they have been used.
             memory.above[:] = 0
         return self.ceiling * noisy, add_up(self.choice.leakage.epsilon, self.early.charge)
 

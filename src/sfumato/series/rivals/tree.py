@@ -33,8 +33,8 @@ from sfumato.series.series_spec import SeriesSpec
 
 HAIR = 2.0**-36
 """What a budget gives up so that integers rounded from it keep to it."""
+# A step is divided by this many bits before a value goes up or down.
 _PART_BITS = 10
-"""A step is divided by this many bits before a value goes up or down."""
 
 
 class Told(StrEnum):
@@ -162,6 +162,7 @@ class BinaryTree(SecretEvents[Nodes]):
         place = randomly_placed(value, self.noise.step, coins)
         # The node that ends now takes the place of all lower ones.
         level = ((time + 1) & -(time + 1)).bit_length() - 1
+        # A difference of two sums: nodes that stay open cancel.
         before = sum(memory.noise)
         memory.noise[: level + 1] = [0] * level + [int(self.noise.noise.draw(1, coins)[0])]
         total = sum(memory.noise)

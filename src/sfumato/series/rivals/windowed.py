@@ -35,8 +35,8 @@ LEAST_BUDGET = 1e-5
 """A publication with less is not tried: its noise would be 100 000 times the sensitivity."""
 MOST_STEPS = 10**6
 """Steps of a window at most: each is remembered."""
+# What a share gives up so that shares add up to the whole.
 _HAIR = 2.0**-50
-"""What a share gives up so that shares add up to the whole."""
 
 
 def noise_within(sensitivity: float, budget: float) -> LaplaceNoise:
@@ -69,11 +69,11 @@ class Window(Memory):
     asked: Floats
     told: Floats
     taken: Floats
+    # Sums follow from the rings: they are not stored, but made anew.
+    parameters: ClassVar[frozenset[str]] = frozenset({"leaked", "planned"})
     place: int = 0
     saved: int = 0
     silent: int = 0
-    # Sums that follow from the rings: not stored, made anew.
-    parameters: ClassVar[frozenset[str]] = frozenset({"leaked", "planned"})
     leaked: Fraction = Fraction(0)
     planned: Fraction = Fraction(0)
 
@@ -187,6 +187,7 @@ class Windowed(SeriesMethod[Window]):
         limit, asking = Fraction(self.guarantee.epsilon), self.dissimilarity
         places = on_lattice([value, memory.last], asking.step)
         distance = asking.step * abs(float(places[0]) - float(places[1]))
+        # From here on the oldest step is outside of every window that the present one is in.
         memory.advance()
         budget = self.offer(memory)
         if budget:
@@ -216,6 +217,7 @@ class BudgetDistribution(Windowed):
 
     def offer(self, memory: Window) -> float:
         """Half of what is left."""
+        # The paper's formula is in budgets as they were planned, not in what their noise leaks.
         half = float((Fraction(self.epsilon) / 2 - memory.planned) / 2)
         return half if half >= LEAST_BUDGET else 0.0
 
