@@ -37,6 +37,8 @@ from sfumato.series.series_spec import SeriesSpec
 _RATIO_BITS = 30
 _PENALTY_BITS = 52
 _MOST_WARMUP = 10_000
+# By how much a value above the threshold is beyond it, in parts of the ceiling: nothing is known.
+_EXCESS = 0.5
 # Values that a threshold is found from in a comparison, or a quarter of them all.
 _WARMUP = 64
 
@@ -241,13 +243,11 @@ class Tops(Capped[Counts]):
         block: int = 1,
         weight: float = 1.0,
         candidates: int = 128,
-        excess: float = 0.5,
-        span: int = 1,
     ) -> Self:
         r"""The method with a given pure leakage of each value.
 
         A threshold costs $\sqrt{2}\,\theta / \epsilon$ in noise, less by blocks and smoothing,
-        and `excess` in bias for each value above it: only how many there are is looked at.
+        and half of the ceiling in bias for each value above it: only their number is looked at.
 
         Args:
             ceiling: The largest value that can occur.
@@ -257,8 +257,6 @@ class Tops(Capped[Counts]):
             block: How many later values share one noise.
             weight: What the newest block weighs in the exponential mean; 1 for no memory.
             candidates: How many thresholds to choose from, evenly spaced up to the ceiling.
-            excess: By how much a value above the threshold is beyond it, in parts of the ceiling.
-            span: Of how many values the mean should be right; more lower the noise, not the bias.
         """
         most, count = checks.positive("ceiling", ceiling), checks.count("candidates", candidates)
         budget = checks.epsilon("epsilon", epsilon) * (1 - HAIR)
@@ -267,9 +265,8 @@ class Tops(Capped[Counts]):
         many = checks.count("block", block)
         if not 0 < weight <= 1:
             raise InvalidParameter("weight", weight, "be above 0 and at most 1")
-        beyond = checks.positive("excess", excess) * many / math.sqrt(weight / (2 - weight))
-        noise = math.sqrt(2 / checks.count("span", span)) / budget
-        whole = noise / beyond * checks.count("warmup", warmup)
+        beyond = _EXCESS * many / math.sqrt(weight / (2 - weight))
+        whole = math.sqrt(2) / budget / beyond * checks.count("warmup", warmup)
         shares = np.arange(1, count + 1) / count
         choice = ThresholdChoice.at(
             (most * shares).tolist(), (whole * shares).tolist(), part * budget
