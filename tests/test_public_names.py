@@ -69,9 +69,9 @@ TOP = [
 ]
 IN_ROOMS = {
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
-        bounded_leakage bounded_prior""",
+        bounded_leakage bounded_prior recover_column""",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",
-    "series": "SeriesSpec release_series series_method",
+    "series": "SeriesSpec release_series series_method smooth_series",
     "solver": """Design calibrated_randomized_response certified context_free least_leakage
         optimal paper_response randomized_response""",
     "store": "from_bytes to_bytes",

@@ -9,6 +9,7 @@ from sfumato.core.lazy import lazily
 if TYPE_CHECKING:
     from sfumato.column.bounded_prior_channel import bounded_leakage as bounded_leakage
     from sfumato.column.bounded_prior_channel import bounded_prior as bounded_prior
+    from sfumato.column.column_recovery import recover_column as recover_column
     from sfumato.column.column_spec import ColumnSpec as ColumnSpec
     from sfumato.column.feature_prior import FeaturePrior as FeaturePrior
     from sfumato.column.prior_sets import PriorBall as PriorBall

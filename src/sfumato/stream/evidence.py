@@ -16,6 +16,7 @@ from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Outcome
 from sfumato.core.progress import Progress
+from sfumato.core.unbiased import unbiased_weights
 from sfumato.models.library import PatternLibrary
 from sfumato.stream.partition.batch_loss import listed
 from sfumato.stream.partition.cells import Partition, StepDesign
@@ -229,12 +230,9 @@ def estimates(channel: Channel, masses: Floats, cells: Ints, symbols: int) -> Fl
             inside = combinations[:, position] == symbol
             share = np.bincount(cells, inside, minlength=len(rows))
             wanted[:, position * symbols + symbol] = share / np.maximum(sizes, 1)
-    told = masses / masses.sum() @ rows
-    scaled = rows / np.sqrt(told)
-    solution = np.linalg.lstsq(scaled, wanted, rcond=1e-10)[0] / np.sqrt(told)[:, None]
-    exact = np.abs(rows @ solution - wanted).max() < 1e-8
-    sharp = np.all((wanted == 0) | (wanted == 1))  # a cell of several combinations tells no one
-    return solution if exact and sharp else None
+    if not np.all((wanted == 0) | (wanted == 1)):
+        return None  # a cell of several combinations tells no one of them
+    return unbiased_weights(rows, masses / masses.sum() @ rows, wanted)
 
 
 def split(evidence: Evidence, cells: int, width: int) -> Iterator[tuple[int, int, Evidence]]:

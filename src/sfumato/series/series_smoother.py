@@ -1,0 +1,95 @@
+"""A completed series, looked at once more: every value from all measurements, later ones too.
+
+A live release knows the past alone. Once a series is complete, each value can be estimated from all
+that was measured, which costs no privacy. The process is not known: first-order processes of many
+correlations and sizes are tried, as in a bank of filters, and averaged by how well each explains
+all measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.core.arrays import Floats
+from sfumato.core.errors import InvalidParameter
+from sfumato.series.filter_banks import CORRELATIONS
+from sfumato.series.realtime import Realtime
+from sfumato.series.smoother_loops import smooth_one
+
+# Signal variances that are tried, as multiples of the noise's; as those of a bank of filters.
+_SIGNALS = tuple(4.0**power for power in (*range(-5, 6), 8, 11, 14))
+# Variance of a mean of which nothing is known, against those of signal and noise.
+_DIFFUSE = 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothedSeries:
+    """Every value of a series, given all measurements.
+
+    Attributes:
+        values: Estimates.
+        errors: Standard errors: right on average if deviations from a mean fade at some rate.
+    """
+
+    values: Floats
+    errors: Floats
+
+    def interval(self, deviations: float = 1.96) -> tuple[Floats, Floats]:
+        """So many standard errors to either side."""
+        reach = deviations * self.errors
+        return self.values - reach, self.values + reach
+
+
+def smooth_series(
+    measured: Sequence[float | None] | ArrayLike, noise: Realtime | ArrayLike
+) -> SmoothedSeries:
+    """Estimate every value of a completed series from all of it.
+
+    Args:
+        measured: What left; None or not a number where nothing was measured.
+        noise: The method that released it, whose outputs are its measurements (its estimate is
+            `plain`); or the variance of the noise, one for all or one for each time.
+
+    Raises:
+        InvalidParameter: If what left were estimates: their measurements did not leave.
+
+    Examples:
+        >>> smooth_series([9.0, 11.0, None, 10.0], 1.0).values.round(1)
+        array([ 9.9, 10.1, 10. , 10. ])
+    """
+    seen = np.array([np.nan if one is None else one for one in measured], dtype=np.float64)  # type: ignore[union-attr]
+    if seen.ndim != 1 or not np.isfinite(seen).any():
+        raise InvalidParameter("measured", seen.shape, "be one row with at least one number")
+    variances = _variances(noise, seen.size)
+    scale = float(variances[np.isfinite(seen)].mean())
+    tried = [(rho, scale * size) for rho in CORRELATIONS for size in _SIGNALS]
+    values, errors = np.empty((len(tried), seen.size)), np.empty((len(tried), seen.size))
+    fits = np.empty(len(tried))
+    for place, (rho, signal) in enumerate(tried):
+        diffuse = _DIFFUSE * (signal + scale)
+        row = (values[place], errors[place])
+        fits[place] = smooth_one(seen, variances, rho, signal, diffuse, *row)
+        # A wider guess at the mean is no better explanation: each is charged for its own.
+        fits[place] += 0.5 * np.log(diffuse)
+    shares = np.exp(fits - fits.max())
+    shares /= shares.sum()
+    mean = shares @ values
+    variance = shares @ (np.maximum(errors, 0.0) + (values - mean) ** 2)
+    return SmoothedSeries(mean, np.sqrt(variance))
+
+
+def _variances(noise: Realtime | ArrayLike, length: int) -> Floats:
+    if isinstance(noise, Realtime):
+        if noise.estimate.name != "plain":
+            rule = "be plain: of a filter the estimates leave, not its measurements"
+            raise InvalidParameter("noise.estimate", noise.estimate.name, rule)
+        given = noise.variances[:length]
+    else:
+        given = np.asarray(noise, dtype=np.float64)
+    if given.shape not in ((), (1,), (length,)) or not np.all(given > 0):
+        raise InvalidParameter("noise", given.shape, f"be positive, one or {length}")
+    return np.array(np.broadcast_to(given, (length,)), dtype=np.float64)
