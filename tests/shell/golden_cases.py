@@ -272,6 +272,7 @@ def _release() -> Iterator[Case]:
         "epsilon": "--epsilon 0.5",
         "budget-horizon": "--budget 10 --horizon 50",
         "budget-50": "--budget 50 --horizon 50",
+        "bursts": "--budget 6 --horizon 50 --every 5 --first 1.5 --cap 1",
         "window": "--budget 2 --window 4",
         "window-long": "--budget 10 --window 50",
         "ldp": "--epsilon 0.5 --ldp 0.7",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sfumato.core.randomness import Randomness
     from sfumato.models.encoding import StreamModel
     from sfumato.store.protocol import Again
+    from sfumato.stream.release_spec import ReleaseSpec
 
 Kind = TypeVar("Kind")
 
@@ -168,6 +169,69 @@ class Budget(Options):
     ldp: float | None = option(
         "Also cap the model-free leakage, over the same values as the budget."
     )
+
+
+class Spread(Options):
+    """Where a total is spent."""
+
+    every: str | None = typer.Option(
+        None,
+        metavar="N|auto",
+        help="Spend the total in bursts, one every N values; in between the best guess leaves, "
+        "which leaks nothing. auto: what loses least on the model (`plan` shows it). Evenly if not "
+        "given.",
+    )
+    first: float | None = option(
+        "The first burst gets so many times what the others do; auto finds it."
+    )
+    cap: float | None = option("No single value may leak more than this of the total.")
+
+    def applied(self, spec: ReleaseSpec, model: StreamModel, shown: Shown) -> ReleaseSpec:
+        """The same rules with their total in bursts, as asked, or as a search on the model finds.
+
+        Args:
+            spec: The rules but for these options.
+            model: What the adversary is assumed to know.
+            shown: Whether to say what was found.
+        """
+        import msgspec
+
+        from sfumato.core.errors import InvalidParameter
+
+        every = self.every
+        if every is not None and every != "auto" and not (every.isascii() and every.isdecimal()):
+            raise InvalidParameter("--every", every, "be a whole number, or auto")
+        number = None if every is None or every == "auto" else int(every)
+        asked = msgspec.structs.replace(spec, every=number, first=self.first, cap=self.cap)
+        if every != "auto":
+            return asked
+        if self.first is not None:
+            raise InvalidParameter("--first", self.first, "not come with --every auto")
+        if spec.width(model) is not None:
+            raise InvalidParameter("--every", every, "be a number for batches")
+        return self._searched(asked, model, shown)
+
+    def _searched(self, spec: ReleaseSpec, model: StreamModel, shown: Shown) -> ReleaseSpec:
+        import msgspec
+
+        from sfumato.core.guarantees import SIP
+        from sfumato.stream.burst_search import best_bursts
+
+        plain = msgspec.structs.replace(spec, policy=None, cap=None).instant(model)
+        cap = None if self.cap is None else SIP(self.cap)
+        best = best_bursts(plain, cap=cap).best
+        if not shown.no_progress:
+            say(f"the total is spent {in_words(best.every, best.first)}")
+        return msgspec.structs.replace(spec, every=best.every, first=best.first)
+
+
+def in_words(every: int, first: float) -> str:
+    """How a total is spread, as a person would say it, with the options that ask for it."""
+    if every == 1:
+        return "evenly (--every 1)"
+    more = f", the first {first:g} times as large" if first != 1.0 else ""
+    asked = f" --first {first:g}" if first != 1.0 else ""
+    return f"in bursts, one every {every} values{more} (--every {every}{asked})"
 
 
 class Series(Options):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
@@ -15,16 +15,20 @@ from sfumato.core.numerics import shown_up
 if TYPE_CHECKING:
     from sfumato.models.encoding import StreamModel
     from sfumato.stream.batch_widths import WidthForecast
-    from sfumato.stream.forecast import Forecast, PlanReport
+    from sfumato.stream.forecast import Forecast, PlanReport, Way
+    from sfumato.stream.plan import Plan
     from sfumato.stream.release_spec import ReleaseSpec
 
 _LENGTH, _STREAMS, _FEW = 50, 12, 4
+_SEARCHED = 128
+"""Symbols up to which it takes seconds to seek where a total is best spent."""
 
 
 class _PlanOptions(options.Options):
     model: str = options.MODEL
     loss: str | None = options.LOSS
     allowed: options.Budget
+    spread: options.Spread
     length: int | None = option(
         "Values of a stream, as yours have; the horizon, or 50.", "--length", "--steps"
     )
@@ -54,6 +58,11 @@ def plan(given: _PlanOptions) -> None:
     Below the table: what a whole stream may leak, and what all its outputs may tell about one of
     its values, which a budget per step or window does not bound by itself.
 
+    A total is also tried in bursts, with pauses in which the best guess leaves: those that lose
+    least on the model are sought, and compared on the same streams with an even split and with
+    randomised response every N values at equal leakage, guessed or held in between, at its best N.
+    With --every N, bursts of that gap are what is compared.
+
     With --batch, values that leave together are compared with values that leave at once, at equal
     budget: what waiting saves, how long a value waits, and how long a batch takes to compute.
 
@@ -74,6 +83,9 @@ def plan(given: _PlanOptions) -> None:
     check_suffix(given.plot)
     read = options.load_model(given.model)
     spec = ReleaseSpec(**vars(given.allowed), loss=given.loss)
+    searched = _is_sought(given, len(read.alphabet))
+    if not searched:
+        spec = given.spread.applied(spec, read, given.shown)
     each = given.length or given.allowed.horizon or _LENGTH
     if given.batch is not None:
         if given.history is not None:
@@ -85,37 +97,51 @@ def plan(given: _PlanOptions) -> None:
     if given.history is not None:
         paths = read_paths(Table.at(given.history), read, streams=many, length=given.length)
     values = each * many if paths is None else sum(map(len, paths))
-    trial = {"length": each, "seed": given.seed}
-    with progress("simulating", 3 * values, given.shown.no_progress) as show:
-        report = forecast(rule, **trial, streams=many, paths=paths, progress=show)
+    found = _sought(rule, given) if searched else None
+    ways = () if found is None else found.ways
+    with progress("simulating", (3 + len(ways)) * values, given.shown.no_progress) as show:
+        report = forecast(
+            rule,
+            length=each,
+            streams=many,
+            seed=given.seed,
+            paths=paths,
+            ways=ways,
+            progress=show,
+        )
     points = []
     if given.plot or given.shown.as_json:
         few = min(many, _FEW)
         with progress("drawing the curve", 15 * few * each, given.shown.no_progress) as show:
-            points = curve(rule, **trial, streams=few, progress=show)
+            points = curve(rule, length=each, seed=given.seed, streams=few, progress=show)
     name = loss_name(spec, read)
     unit = unit_of(spec.loss_for(read), read)
     if given.plot:
         loss_curve(points, name, given.plot)
     if given.shown.as_json:
         document = asdict(report) | {"loss": name, "unit": unit}
+        if found is None:
+            del document["ways"], document["saved"]
+        else:
+            document |= {"every": found.every, "first": found.first}
         print_json({**document, "curve": [asdict(p) for p in points]})
         return
     where = f"of {given.history}" if given.history else "drawn from the model"
     table(
         f"{name} loss{f' ({unit})' if unit else ''} and leakage per value over {report.streams} "
         f"streams of {report.length:g} values {where}",
-        ["method", "loss", "+-", "guessed", "recovered", "SIP", "LDP", "constant", "better"],
-        [
-            [
-                row.method,
-                *_loss_and_leakage(row, [row.remapped_loss, row.recovered_loss], 4),
-                f"{row.constant:.0%}",
-                f"{row.better:.0%}",
-            ]
-            for row in report.methods
-        ],
+        ["method", *_COLUMNS],
+        [[row.method, *_cells(row)] for row in report.methods],
     )
+    if found is not None:
+        even, silence = report.methods[0], report.methods[-1]
+        rows = [("evenly", even), *((row.method, row) for row in report.ways)]
+        table(
+            "the same total in bursts, on the same streams",
+            ["spent", *_COLUMNS],
+            [[label, *_cells(row)] for label, row in [*rows, (silence.method, silence)]],
+        )
+        print_line(_recommended(found, report))
     for line in _in_words(report, unit):
         print_line(line)
     if not given.shown.quiet:
@@ -135,6 +161,61 @@ def _loss_and_leakage(
         *("" if number is None else f"{number:.{digits}g}" for number in beside),
         *(shown_up(leakage, 4) for leakage in (row.sip, row.ldp)),
     ]
+
+
+_COLUMNS = ["loss", "+-", "guessed", "recovered", "SIP", "LDP", "constant", "better"]
+
+
+def _cells(row: Forecast) -> list[str]:
+    numbers = _loss_and_leakage(row, [row.remapped_loss, row.recovered_loss], 4)
+    return [*numbers, f"{row.constant:.0%}", f"{row.better:.0%}"]
+
+
+class _Sought(NamedTuple):
+    """The bursts that lose least on the model, and what they are compared with."""
+
+    every: int
+    first: float
+    ways: tuple[Way, ...]
+
+
+def _is_sought(given: _PlanOptions, symbols: int) -> bool:
+    """Whether to seek where the total is best spent."""
+    if given.allowed.budget is None or given.batch is not None:
+        return False
+    asked = given.spread.every
+    return asked == "auto" or (asked is None and symbols <= _SEARCHED)
+
+
+def _sought(rule: Plan, given: _PlanOptions) -> _Sought:
+    from sfumato.core.guarantees import SIP
+    from sfumato.solver.design_methods import Method
+    from sfumato.stream.burst_search import best_bursts, rival_bursts
+    from sfumato.stream.forecast import Pause, Way
+
+    cap = None if given.spread.cap is None else SIP(given.spread.cap)
+    with progress("seeking where to spend", None, given.shown.no_progress):
+        best = best_bursts(rule, cap=cap, seed=given.seed).best
+        guessed, held = rival_bursts(rule, seed=given.seed)
+    rivals = [("guessed", guessed, Pause.GUESS), ("held", held, Pause.HOLD)]
+    ways = (
+        Way(f"every {best.every}", rule.method, best.budget),
+        *(
+            Way(f"calibrated every {one.every}, {how}", Method.CALIBRATED, one.budget, pause)
+            for how, one, pause in rivals
+        ),
+    )
+    return _Sought(best.every, best.first, ways)
+
+
+def _recommended(found: _Sought, report: PlanReport) -> str:
+    even, best, saved = report.methods[0], report.ways[0], report.saved
+    if found.every == 1 or saved is None:
+        return "spend the total evenly: no bursts lose less on the model"
+    return (
+        f"spend the total {options.in_words(found.every, found.first)}: {best.loss:.4g} instead of "
+        f"{even.loss:.4g}, a difference of {saved.by:.2g}, give or take {2 * saved.error:.2g}"
+    )
 
 
 def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:

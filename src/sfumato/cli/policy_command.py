@@ -11,6 +11,7 @@ class _CompileOptions(options.Options):
     model: str = options.MODEL
     output: str | None = option("The policy; beside the model if not given.", "--output", "-o")
     allowed: options.Budget
+    spread: options.Spread
     loss: str | None = options.LOSS
     method: str = options.METHOD
     batch: int | None = option("For `release --batch`: values that leave together.")
@@ -48,7 +49,8 @@ def compile_policy(given: _CompileOptions) -> None:
     if same_file(given.model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
         raise InvalidParameter("--output", target, "be a new file in a folder that exists")
     hold(target)
-    spec = options.spec_from(ReleaseSpec, given, model=None)
+    spec = options.spec_from(ReleaseSpec, given, model=None, every=None)
+    spec = given.spread.applied(spec, read, given.shown)
     with progress("compiling, in percent", 100, given.shown.no_progress) as show:
         policy = compile_for(
             read,

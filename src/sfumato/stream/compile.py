@@ -60,6 +60,7 @@ def compile_policy(
     epsilon: float,
     *,
     width: int = 1,
+    every: int = 1,
     ldp: float | None = None,
     method: Method | str = Method.OPTIMAL,
     tolerance: float = 0.005,
@@ -76,6 +77,7 @@ def compile_policy(
         loss: What it costs to release one symbol, or one batch, when another is true.
         epsilon: What a step, or a whole batch, may leak under the model.
         width: Compile for batches of so many values; a loss of values then adds up.
+        every: Steps from one release that tells something to the next: beliefs fade in between.
         ldp: Cap on what it may leak whatever the model.
         method: How channels are found; model-free ones need but one.
         tolerance: A leaf that loses less than this part more than the optimum is not split.
@@ -113,7 +115,7 @@ def compile_policy(
     walked = checks.count("steps", _default_steps(chain.size) if steps is None else steps)
     rounds = -(-walked // _WALKS)
     measured = -(-rounds // _CHECKED_PART)
-    problem = _Problem(chain, loss, chosen, budget, cap)
+    problem = _Problem(chain, loss, chosen, budget, cap, checks.count("every", every))
 
     def told(done: int) -> None:
         if progress:
@@ -155,9 +157,15 @@ class _Problem:
     """What a policy is compiled for."""
 
     def __init__(
-        self, chain: MarkovChain, loss: Loss, method: Method, epsilon: float, ldp: float | None
+        self,
+        chain: MarkovChain,
+        loss: Loss,
+        method: Method,
+        epsilon: float,
+        ldp: float | None,
+        every: int,
     ) -> None:
-        self.chain, self.loss = chain, loss
+        self.chain, self.loss, self._every = chain, loss, every
         self._method, self._epsilon, self._ldp = method, epsilon, ldp
 
     @property
@@ -197,7 +205,9 @@ class _Problem:
                 )
                 output = int(best.channel.outputs[column[0]])
                 informed = belief.update(best.channel.likelihood(output))
-                walks[walk] = self.chain.following(informed)
+                for _ in range(self._every):
+                    informed = self.chain.following(informed)
+                walks[walk] = informed
             told(done + 1)
         return np.array(beliefs), np.array(floors)
 
@@ -237,7 +247,8 @@ class _Problem:
                 output = int(channel.draw(truths[place], words[place : place + 1])[0])
                 informed = arrays.belief(place).update(channel.likelihood(output))
                 arrays.put(place, int(arrays.moments[place]), informed)
-            arrays.advance(everyone)
+            for _ in range(self._every):
+                arrays.advance(everyone)
             told(before + done + 1)
         steps = rounds * _WALKS
         extra = max(0.0, float(lost / floor - 1)) if floor > 0 else 0.0

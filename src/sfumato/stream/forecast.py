@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
@@ -76,6 +77,30 @@ class Forecast:
     recovered_loss: float | None = None
 
 
+class Pause(Enum):
+    """What a receiver takes for the value of a step that tells nothing."""
+
+    GUESS = "the best guess under the belief"
+    HOLD = "what was released last"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to release that is tried.
+
+    Attributes:
+        name: What a table calls it.
+        method: How channels are found.
+        budget: How much each step may leak.
+        pause: What counts as released between bursts.
+    """
+
+    name: str
+    method: Method
+    budget: Budget
+    pause: Pause = Pause.GUESS
+
+
 @dataclass(frozen=True, slots=True)
 class PlanReport:
     """Ways to release side by side, and what a careful user should know.
@@ -89,6 +114,8 @@ class PlanReport:
         one_value: What it may tell about one of its values in all: a proven bound.
         one_value_rule: What that bound rests on.
         remarks: Words of warning.
+        ways: What other ways would do, where some were asked for.
+        saved: How much less the first of them loses than the first method, or more.
     """
 
     methods: tuple[Forecast, ...]
@@ -99,6 +126,8 @@ class PlanReport:
     one_value: float
     one_value_rule: str
     remarks: tuple[str, ...]
+    ways: tuple[Forecast, ...] = ()
+    saved: Difference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +146,7 @@ def forecast(
     streams: int = 20,
     seed: int = 1,
     paths: Sequence[TruePath] | None = None,
+    ways: Sequence[Way] = (),
     progress: Progress | None = None,
 ) -> PlanReport:
     """Compare methods on the same streams: drawn from the model itself, or given.
@@ -127,6 +157,7 @@ def forecast(
         streams: How many are drawn.
         seed: Of the simulation.
         paths: True streams that the model was not fitted to, instead.
+        ways: Other ways to release that are tried on the same streams.
         progress: Called with the number of steps done so far, over all methods.
     """
     from sfumato.stream.remarks import remarks
@@ -137,7 +168,9 @@ def forecast(
     else:
         walks = list(paths)
     trials = _Trials(plan, walks, paths is not None)
-    tried = [trials.of(method, seed, progress, done) for done, method in enumerate(RIVALS)]
+    own = [trials.way(method) for method in RIVALS]
+    tried = [trials.of(way, seed, progress, done) for done, way in enumerate([*own, *ways])]
+    tried, others = tried[: len(own)], tried[len(own) :]
     silence = trials.silence()
     rows = [*(one.forecast(silence) for one in tried), _nothing_hidden(), silence.forecast(silence)]
     values = sum(map(len, walks))
@@ -153,6 +186,8 @@ def forecast(
         one_value=bound.sip.epsilon,
         one_value_rule=bound.rule,
         remarks=(),
+        ways=tuple(one.forecast(silence) for one in others),
+        saved=differences([tried[0], others[0]])[0] if others else None,
     )
     return replace(report, remarks=remarks(report, differences([*tried, silence])))
 
@@ -266,19 +301,24 @@ class _Trials:
         # A tree of the symbols' places is grown once, not at every step.
         self._guesser = Guesser(plan.loss)
 
-    def of(self, method: Method, seed: int, progress: Progress | None, before: int) -> _Trial:
-        """Release every stream in a simulation."""
+    def way(self, method: Method) -> Way:
+        """A method under the plan's own budget; only the best one can honour a cap."""
         budget = self._plan.budget
         budget = budget if method is Method.OPTIMAL else replace(budget, ldp=None)
-        plan = as_simulation(self._plan, method=method, budget=budget)
+        return Way(method.value, method, budget)
+
+    def of(self, way: Way, seed: int, progress: Progress | None, before: int) -> _Trial:
+        """Release every stream in a simulation."""
+        plan = as_simulation(self._plan, method=way.method, budget=way.budget)
         coins, sums, worst = seeded(seed), np.zeros((len(self._walks), 5)), 0.0
         recovered = np.zeros(len(self._walks))
         released = np.zeros(len(self._loss), dtype=np.bool_)
         done = before * int(self._counts.sum())
         for place, walk in enumerate(self._walks):
             likelihoods: list[Floats | None] = []
+            last: int | None = None
             for step in simulated(plan, f"stream {place}", walk, coins):
-                sums[place] += self._costs(step)
+                sums[place] += self._costs(step, last)
                 likelihoods.append(None)
                 if step.found is not None and step.events[0].released is not None:
                     channel = step.found.design.channel
@@ -286,6 +326,7 @@ class _Trials:
                     if not channel.is_constant:
                         output = self._model.alphabet.index(step.events[0].released)
                         likelihoods[-1] = channel.likelihood(output)
+                        last = output if way.pause is Pause.HOLD else None
                 done += 1
                 if progress:
                     progress(done)
@@ -296,14 +337,19 @@ class _Trials:
         never = self._never(released)
         after = None if np.isnan(recovered).any() else recovered
         summed = (loss, guessed, sip, ldp, constant)
-        return _Trial(method.value, self._counts, *summed, known, never, after)
+        return _Trial(way.name, self._counts, *summed, known, never, after)
 
-    def _costs(self, step: SimulatedStep) -> tuple[float, ...]:
+    def _costs(self, step: SimulatedStep, last: int | None) -> tuple[float, ...]:
         """Loss, loss after a best guess, both leakages, and whether the output is constant.
 
-        A moment at which nothing may leave costs what the receiver's guess does.
+        A moment at which nothing may leave costs what the receiver's guess does, or what he takes
+        for it that was released last.
         """
         place, belief = step.places[0], step.state.belief.marginal
+        if last is not None and (step.found is None or step.found.design.channel.is_constant):
+            known = self._given and place >= 0
+            cost = self._cost(last, place) if known else float(self._loss.means(belief)[last])
+            return cost, cost, 0.0, 0.0, 1.0
         if step.found is None:
             guess = self._loss.means(belief)
             cost = float(guess.min()) if place < 0 else self._cost(int(guess.argmin()), place)

@@ -24,7 +24,7 @@ def compile_for(
     steps: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Policy:
-    """Compile a policy for a release: an even share of its budget for every value or batch.
+    """Compile a policy for a release: an even share of its budget for every value, batch or burst.
 
     Args:
         model: The model of the release.
@@ -37,13 +37,16 @@ def compile_for(
     spec.schedule()
     epsilon, ldp = spec.per_step()
     width = 1 if spec.batch is None else checks.count("--batch", spec.batch)
+    # A burst has its own share, whatever leaves in it, unless a batch is longer than its pause.
+    share = max(1.0, width / (spec.every or 1))
     loss = named_loss if spec.batch is None else named_batch_loss
     return compile_policy(
         model.single_values,
         loss(spec.loss_for(model), model.alphabet),
-        epsilon * width,
+        share * epsilon,
         width=width,
-        ldp=None if ldp is None else ldp * width,
+        every=-(-(spec.every or 1) // width),
+        ldp=None if ldp is None else share * ldp,
         method=spec.chosen_method(),
         tolerance=tolerance,
         max_channels=max_channels,

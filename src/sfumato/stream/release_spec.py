@@ -11,6 +11,7 @@ from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.belief import Model
 from sfumato.core.budgets import Budget, Horizon, PerStep, Window
+from sfumato.core.bursts import spread_out
 from sfumato.core.checks import choice
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
@@ -30,6 +31,7 @@ JOB = Job(
     "model, budget, loss, method or length of batch, another --policy, --when-exhausted or "
     "--when-unknown",
 )
+_SPREAD = ("every", "first", "cap")
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +43,9 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         horizon: the number of steps it is for, or
         window: the number of successive steps it is for, wherever they begin.
         ldp: Cap on the model-free leakage, over the same steps as the budget.
+        every: Spend a total in bursts, so many values apart; evenly if not given.
+        first: How many times what the others get is for the first burst.
+        cap: The most that a single value may leak of a total.
         loss: `hamming`, `absolute`, `squared`, `euclidean`, `great-circle` or a file with a matrix;
             for batches `histogram` too. If not given it follows the model: see `default_loss`.
         batch: Release in batches of this many values; one by one if not given.
@@ -58,6 +63,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Examples:
         >>> ReleaseSpec(budget=10.0, horizon=50).schedule()
         Horizon(sip=SIP(epsilon=10.0, delta=0.0), steps=50, ldp=None)
+        >>> ReleaseSpec(budget=5.0, window=10, every=5).schedule()
+        WindowBursts(sip=SIP(epsilon=5.0, delta=0.0), width=10, ldp=None, every=5, cap=None)
     """
 
     epsilon: float | None = None
@@ -77,9 +84,26 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     purpose: str = "release"
     policy: str | None = None
     model: str | None = None
+    every: int | None = None
+    first: float | None = None
+    cap: float | None = None
 
     def schedule(self) -> Budget:
-        """The budget, checked: exactly one of the three forms."""
+        """The budget, checked: exactly one of the three forms, a total perhaps in bursts."""
+        even = self._even()
+        asked = {"every": self.every, "first": self.first, "cap": self.cap}
+        given = [(name, value) for name, value in asked.items() if value is not None]
+        if not given:
+            return even
+        if not isinstance(even, Horizon | Window):
+            name, value = given[0]
+            raise InvalidParameter(f"--{name}", value, "come with --budget: a total can be spread")
+        cap = None if self.cap is None else SIP(self.cap)
+        every = 1 if self.every is None else checks.count("--every", self.every)
+        first = 1.0 if self.first is None else checks.positive("--first", self.first)
+        return spread_out(even, every, first, cap)
+
+    def _even(self) -> Budget:
         cap = None if self.ldp is None else LDP(self.ldp)
         match self.epsilon, self.budget, self.horizon, self.window:
             case float() | int() as epsilon, None, None, None:
@@ -154,8 +178,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return choice("method", Method, self.method)
 
     def per_step(self) -> tuple[float, float | None]:
-        """An even share of the budget for one step, under the model and whatever the model."""
-        parts = self.horizon or self.window or 1
+        """An even share of the budget for one step or burst: under the model, and whatever it."""
+        parts = -(-(self.horizon or self.window or 1) // (self.every or 1))
         total = self.epsilon if self.budget is None else self.budget
         if total is None:
             raise InvalidParameter("budget", None, "be given")
@@ -227,7 +251,10 @@ def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
     if isinstance(loss, str) and loss not in (*NAMED_LOSSES, "histogram"):
         loss = read_matrix(loss)
     whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
-    return msgspec.json.format(msgspec.json.encode(whole), indent=2)
+    rules = msgspec.to_builtins(whole)
+    # An even split is written as it was before there were others.
+    rules = {name: rules[name] for name in rules if name not in _SPREAD or rules[name] is not None}
+    return msgspec.json.format(msgspec.json.encode(rules), indent=2)
 
 
 def read_spec(path: str | Path) -> ReleaseSpec:
