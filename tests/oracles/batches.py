@@ -146,6 +146,20 @@ def furthest(found: Sequence[float], exact: Sequence[Fraction]) -> float:
         return float((max(logs) - min(logs)) / 2)
 
 
+def assert_bayes(
+    after: Belief, process: Process, axis: int, told: Mapping[Symbols, Fraction]
+) -> None:
+    """A belief is that after a batch whose output was told so likely, within its own drift."""
+    width = len(next(iter(told)))
+    exact = belief_after(process, axis, width, told)
+    contexts = every(process.size, process.order)
+    found = [float(after.joint[context]) for context in contexts]
+    assert after.axis == min(axis + width, process.order - 1)
+    # Drifts are bounds to first order in the unit of rounding.
+    assert furthest(found, [exact[context] for context in contexts]) <= after.drift * (1 + 1e-9)
+    assert abs(after.joint.sum() - 1) <= 1e-12
+
+
 # Leakages ----------------------------------------------------------------------------------------
 
 

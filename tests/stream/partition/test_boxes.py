@@ -93,16 +93,7 @@ def test_belief_after_a_box_is_bayes_over_all_sequences(
     told = {
         batch: Fraction(float(likelihood[boxes.cell(batch)])) for batch in oracle.every(4, width)
     }
-    after = boxes.after(likelihood)
-    exact = oracle.belief_after(process, axis, width, told)
-    contexts = oracle.every(4, order)
-    found = [float(after.joint[context]) for context in contexts]
-    assert after.axis == min(axis + width, order - 1)
-    assert (
-        oracle.furthest(found, [exact[context] for context in contexts])
-        <= after.drift * FIRST_ORDER
-    )
-    assert after.joint.sum() == pytest.approx(1.0, abs=1e-12)
+    oracle.assert_bayes(boxes.after(likelihood), process, axis, told)
 
 
 @pytest.mark.parametrize("name", list(EACH))
