@@ -438,6 +438,18 @@ def _recover() -> Iterator[Case]:
     free = f"{again} --counts hours.csv --model-free -q"
     response = f"{RELEASE} --epsilon 1 --method randomized-response {SEED}"
     yield Case("recover-model-free", (response, free), silent=1)
+    counts = f"realtime counts.csv --value cnt --sensitivity 1 --epsilon 2 {SEED} -o private.csv"
+    yield Case(
+        "recover-series",
+        (f"{counts} --method gaussian", "recover private.csv -o smooth.csv"),
+        silent=1,
+    )
+    graded = f"privatize grades.csv -c final --epsilon 2 --mechanism unary-encoding {SEED}"
+    yield Case(
+        "recover-column",
+        (f"{graded} -o private.csv", "recover private.csv", "recover live.csv"),
+        silent=1,
+    )
     yield Case(
         "refused-recover",
         (

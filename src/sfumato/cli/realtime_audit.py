@@ -26,7 +26,7 @@ def is_series(files: list[str], ledger: str | None) -> bool:
     if ledger is not None and Path(ledger).is_file():
         with LedgerReader(ledger) as reader:
             return reader.front.job == JOB.name
-    return len(files) == 1 and _job(_certificate(files[0])) == JOB.name
+    return len(files) == 1 and job_of(certificate_beside(files[0])) == JOB.name
 
 
 def audit_realtime(given: AuditOptions) -> None:
@@ -36,12 +36,12 @@ def audit_realtime(given: AuditOptions) -> None:
     files, ledger = given.released or [], given.ledger
     if len(files) > 1:
         raise InvalidParameter("OUTPUT", len(files), "be one file of `realtime`, or none")
-    certificate = _certificate(files[0]) if files else None
+    certificate = certificate_beside(files[0]) if files else None
     if files and certificate is None:
         raise InvalidParameter("OUTPUT", files[0], "have its certificate beside it")
     values = None
     if files and certificate is not None:
-        values = _values(files[0], given.separator, str(certificate.get("column")))
+        values = released_values(files[0], given.separator, str(certificate.get("column")))
     report = audit_series(certificate, values, ledger, simulation=given.simulation)
     if given.shown.as_json:
         print_json({"passed": report.passed, **asdict(report)})
@@ -65,7 +65,8 @@ def _show(report: SeriesAudit) -> None:
     print_line("the audit found nothing wrong" if report.passed else "the audit FAILED")
 
 
-def _certificate(output: str) -> dict[str, Any] | None:
+def certificate_beside(output: str) -> dict[str, Any] | None:
+    """The certificate of an output; None if there is none beside it."""
     path = Path(f"{output}.certificate.json")
     if not path.is_file():
         return None
@@ -76,12 +77,13 @@ def _certificate(output: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _job(certificate: dict[str, Any] | None) -> str | None:
+def job_of(certificate: dict[str, Any] | None) -> str | None:
+    """The job that a certificate says it is of."""
     rules = None if certificate is None else certificate.get("rules")
     return rules.get("job") if isinstance(rules, dict) else None
 
 
-def _values(path: str, separator: str | None, column: str) -> list[float | None]:
+def released_values(path: str, separator: str | None, column: str) -> list[float | None]:
     """The released values of an output."""
     from sfumato.tables.columns import read_columns
     from sfumato.tables.moments import values_of

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 _SHOWN = 12
 
 
-class _RecoverOptions(options.Options):
-    model: str = options.MODEL
+class RecoverOptions(options.Options):
+    """What `recover` is asked for."""
+
+    model: str | None = option(
+        "The model that `sfumato fit` wrote; none for `realtime` and `privatize`.",
+        "--model",
+        "-m",
+    )
     released: list[str] = argument("What `release` wrote: a file, or several in order.", "RELEASED")
     rules: str | None = options.RULES
     policy: str | None = option(
@@ -48,7 +54,7 @@ class _RecoverOptions(options.Options):
     shown: options.Shown
 
 
-def recover(given: _RecoverOptions) -> None:
+def recover(given: RecoverOptions) -> None:
     """Infer what is behind released values, from them, the public model and the rules alone.
 
     An output also tells about values before and after its own. `recover` computes the distribution
@@ -60,13 +66,18 @@ def recover(given: _RecoverOptions) -> None:
     they may be. They are right on average if values move as the model says; with --model-free
     estimates beside them whatever the model, where the channels allow any.
 
+    Without a model: of an output of `realtime` that are measurements, every value from all of them
+    (a smoother); of one of `privatize` that is made for counting, shares, mean and variance.
+
     \b
     Examples:
       sfumato recover private.csv --model city.model -o guesses.csv
       sfumato recover private.csv -m city.model --lag 2 --loss euclidean -o soon.csv
       sfumato recover private.csv -m city.model --counts hours.csv --every 2 --flows moves.csv
+      sfumato recover counts-private.csv -o smooth.csv    # what `realtime --method gaussian` wrote
     """
     from sfumato.cli.audit_command import release_rules
+    from sfumato.cli.recover_certified import recover_certified
     from sfumato.core import checks
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.policy_files import beside_model, load_policy
@@ -78,6 +89,9 @@ def recover(given: _RecoverOptions) -> None:
     from sfumato.tables.named_loss import named_loss
     from sfumato.tables.readers import Table
 
+    if given.model is None:
+        recover_certified(given)
+        return
     checks.count("--every", given.every)
     checks.proper_fraction("--cover", given.cover)
     if given.lag is not None:

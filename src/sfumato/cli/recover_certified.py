@@ -1,0 +1,136 @@
+"""The part of `sfumato recover` that is for outputs of `realtime` and `privatize`.
+
+Their certificates lie beside them, and say what noise or mechanism they went through.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli.console import print_json, say, table
+from sfumato.cli.realtime_audit import certificate_beside, job_of, released_values
+from sfumato.core.errors import CorruptData, InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.cli.recover_command import RecoverOptions
+    from sfumato.noise.frequency import Reporting
+
+_SERIES = {"released": float, "recovered": float, "error": float, "low": float, "high": float}
+
+
+def recover_certified(given: RecoverOptions) -> None:
+    """Recover a series or a column from its output and the certificate beside it."""
+    from sfumato.series.series_ledger import JOB
+
+    if len(given.released) != 1:
+        raise InvalidParameter("RELEASED", len(given.released), "be one file, without --model")
+    certificate = certificate_beside(given.released[0])
+    if certificate is None:
+        rule = "be the model that `sfumato fit` wrote, or RELEASED have its certificate beside it"
+        raise InvalidParameter("--model", None, rule)
+    if job_of(certificate) == JOB.name:
+        _series(given, certificate)
+    else:
+        _column(given, certificate)
+
+
+def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
+    """Every value of a completed series from all measurements."""
+    import numpy as np
+
+    from sfumato.series.realtime import Realtime
+    from sfumato.series.series_audit import read_rules
+    from sfumato.series.series_smoother import smooth_series
+    from sfumato.tables.readers import Table
+    from sfumato.tables.writers import Output
+
+    path = given.released[0]
+    spec, method, _ = read_rules(certificate["rules"], f"{path}.certificate.json")
+    if not isinstance(method, Realtime) or spec.interval is not None:
+        rule = "leave its measurements as they are: gaussian, laplace and the like, not clamped"
+        raise InvalidParameter("method", spec.method, rule)
+    values = released_values(path, given.separator, str(certificate.get("column")))
+    found = smooth_series(values, method)
+    low, high = found.interval()
+    if given.output is not None:
+        columns = (found.values, found.errors, low, high)
+        rows = zip(values, *(each.tolist() for each in columns), strict=True)
+        with Output(Table.at(given.output), _SERIES) as sink:
+            sink.write(rows)
+    document = {
+        "values": len(values),
+        "noise": float(np.sqrt(method.variances[: len(values)].mean())),
+        "error": float(np.sqrt((found.errors**2).mean())),
+        "assumes": "deviations from a mean fade at some rate",
+    }
+    if given.shown.as_json:
+        print_json(document)
+        return
+    say(
+        f"{len(values):,} values: standard error {document['error']:.4g} after recovery, where "
+        f"measurements have {document['noise']:.4g}; if {document['assumes']}"
+    )
+
+
+def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
+    """What all rows of a column say together."""
+    from sfumato.column.column_recovery import recover_column
+    from sfumato.column.mechanism_registry import mechanism_named
+    from sfumato.tables.columns import read_columns
+    from sfumato.tables.readers import Table
+
+    path, name = given.released[0], str(certificate.get("mechanism"))
+    rule = mechanism_named(name).reports
+    frequencies, level = certificate.get("frequencies"), certificate.get("ldp")
+    if rule is None or not isinstance(frequencies, dict) or not isinstance(level, float | int):
+        said = "be one for counting: the certificate of others does not hold the channel"
+        raise InvalidParameter("mechanism", name, said + " (sf.column.recover_column takes it)")
+    labels, reporting = list(frequencies), rule(len(frequencies), float(level))
+    column = str(certificate.get("column"))
+    cells = read_columns(Table.at(path, separator=given.separator), [column])[column]
+    found = recover_column(_reports(cells, labels, reporting, path), reporting)
+    shares = dict(zip(labels, found.shares(), strict=True))
+    more = {}
+    if all(_is_number(label) for label in labels):
+        numbers = [float(label) for label in labels]
+        more = {"mean": found.mean(numbers), "variance": found.spread(numbers)}
+    if given.shown.as_json:
+        told = {label: [one.value, one.error] for label, one in shares.items()}
+        told_more = {label: [one.value, one.error] for label, one in more.items()}
+        print_json({"rows": len(cells), "shares": told, **told_more, "assumes": found.assumes})
+        return
+    table(
+        f"{len(cells):,} rows; share of each symbol among the true values",
+        ["", "estimate", "+-"],
+        [
+            [label, f"{one.value:.4f}", f"{2 * one.error:.4f}"]
+            for label, one in (shares | more).items()
+        ],
+    )
+    if not given.shown.quiet:
+        say(f"right on average, assuming {found.assumes}")
+
+
+def _reports(cells: list[Any], labels: list[str], reporting: Reporting, path: str) -> Any:
+    """Which symbols each row names."""
+    import numpy as np
+
+    place = {label: number for number, label in enumerate(labels)}
+    shown = np.zeros((len(cells), len(labels)), dtype=np.bool_)
+    for row, cell in enumerate(cells):
+        text = str(cell)
+        try:
+            named = json.loads(text) if text.startswith("[") else [text]
+            shown[row, [place[str(label)] for label in named]] = True
+        except (ValueError, KeyError, TypeError):
+            raise CorruptData(f"{path}, row {row + 1}: a report must name symbols") from None
+    return shown
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
