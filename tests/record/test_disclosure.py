@@ -500,12 +500,12 @@ def test_people_in_clusters_are_found_as_often_as_a_guess_finds_them() -> None:
 
 def test_a_coupling_that_a_constant_guess_beats_is_said_to_be_one() -> None:
     rng = np.random.default_rng(5)
-    a = np.where(rng.random(2_000) < 0.5, rng.normal(0, 1, 2_000), rng.normal(100, 1, 2_000))
-    frame = {"a": a, "b": a + rng.normal(0, 1, 2_000)}
+    a = np.where(rng.random(600) < 0.5, rng.normal(0, 1, 600), rng.normal(100, 1, 600))
+    frame = {"a": a, "b": a + rng.normal(0, 1, 600)}
     options: dict[str, Any] = {"accuracy": 1.0, "sigma": 5.0, "noise": "gaussian"}
     known = [told(["a", "b"], frame, coupling=c, **options) for c in ("gaussian", "mixture")]
     said = [any("a constant guess finds more" in r for r in one.remarks) for one in known]
     assert said == [True, False]
-    alike = {"a": rng.normal(size=2_000), "b": rng.normal(size=2_000)}
+    alike = {"a": rng.normal(size=600), "b": rng.normal(size=600)}
     calm = told(["a", "b"], alike, coupling="gaussian", **(options | {"sigma": 0.5}))
     assert not any("guess" in remark for remark in calm.remarks)

@@ -40,16 +40,15 @@ MOST_AXES = 2
 SHELLS = 48
 _REACH = 2.0
 """Outermost shell, in radii of the ball of the same variance."""
-_CENTRES = {1: 256, 2: 40}
-_ALONG = 256
-_ROUNDS = {1: 120, 2: 80}
-_CLOSE = 5e-3
+_CENTRES, _ALONG = {1: 256, 2: 40}, 256
+"""Centres of boxes of who knows nothing: along each axis, and more along the first alone."""
+_ROUNDS, _CLOSE = {1: 120, 2: 80}, 5e-3
+"""Rounds of the game by the number of axes, at most, and the gap at which it is over."""
 _PULL = 0.5
-_ROOM = 0.02
-"""How far below a bound the lattice must say an attacker is to go on from there at once."""
-_RETREATS = 4
-_SINGLE = 1e-5
-"""What a search in single precision may miss, as a part of the whole."""
+"""How far from the best masses so far towards what the program wants a round goes."""
+# How far below a bound the lattice must say an attacker is to go on from there at once, how often
+# masses retreat towards those, and what a search in single precision may miss; parts of the whole.
+_ROOM, _RETREATS, _SINGLE = 0.02, 4, 1e-5
 _COUNTS = 1e-9
 """Least weight with which an attacker counts in a program."""
 
