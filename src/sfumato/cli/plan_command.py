@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sfumato.stream.release_spec import ReleaseSpec
 
 _LENGTH, _STREAMS, _FEW = 50, 12, 4
-_SEARCHED = 128
-"""Symbols up to which it takes seconds to seek where a total is best spent."""
+# Symbols, and values of a total, up to which it takes seconds to seek where it is best spent.
+_SYMBOLS, _VALUES = 128, 100
 
 
 class _PlanOptions(options.Options):
@@ -61,7 +61,8 @@ def plan(given: _PlanOptions) -> None:
     A total is also tried in bursts, with pauses in which the best guess leaves: those that lose
     least on the model are sought, and compared on the same streams with an even split and with
     randomised response every N values at equal leakage, guessed or held in between, at its best N.
-    With --every N, bursts of that gap are what is compared.
+    With --every N, bursts of that gap are what is compared; for large alphabets and totals over
+    more than 100 values, --every auto asks for the search.
 
     With --batch, values that leave together are compared with values that leave at once, at equal
     budget: what waiting saves, how long a value waits, and how long a batch takes to compute.
@@ -183,8 +184,9 @@ def _is_sought(given: _PlanOptions, symbols: int) -> bool:
     """Whether to seek where the total is best spent."""
     if given.allowed.budget is None or given.batch is not None:
         return False
-    asked = given.spread.every
-    return asked == "auto" or (asked is None and symbols <= _SEARCHED)
+    values = given.allowed.horizon or given.allowed.window or 1
+    quick = symbols <= _SYMBOLS and values <= _VALUES
+    return given.spread.every == "auto" or (given.spread.every is None and quick)
 
 
 def _sought(rule: Plan, given: _PlanOptions) -> _Sought:
