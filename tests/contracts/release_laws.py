@@ -215,7 +215,7 @@ class ReleaseLaws(ABC):
         assert after.sequence == state.sequence + len(told)
         _, passed = plan.skip(state, len(told))
         assert np.array_equal(after.belief.joint, passed.belief.joint)
-        seen, watched = plan.observe(state, [one.released for one in told], outcome)
+        seen, watched = plan.observe(state, [one.released for one in told], outcome, told[0].signal)
         assert (list(seen), to_bytes(watched)) == (list(told), to_bytes(after))
 
     # Values outside the alphabet -------------------------------------------------------------
@@ -265,7 +265,7 @@ class ReleaseLaws(ABC):
         told, after = step(plan, state, self.strange(), coins)
         assert coins.drawn == 2
         assert {one.outcome for one in told} == {Outcome.RELEASED}
-        seen, watched = plan.observe(state, [one.released for one in told])
+        seen, watched = plan.observe(state, [one.released for one in told], signal=told[0].signal)
         assert (seen, to_bytes(watched)) == (tuple(told), to_bytes(after))
 
     # What everybody can compute ---------------------------------------------------------------
@@ -287,7 +287,9 @@ class ReleaseLaws(ABC):
         state = watched = plan.begin("s")
         for turn in range(5):
             told, state = step(plan, state, self.batch(turn), keyed(SECRET))
-            seen, watched = plan.observe(watched, [one.released for one in told], told[0].outcome)
+            seen, watched = plan.observe(
+                watched, [one.released for one in told], told[0].outcome, told[0].signal
+            )
             assert seen == tuple(told)
             assert to_bytes(watched) == to_bytes(state)
             if turn == 2:

@@ -3,8 +3,11 @@
 from functools import cache
 from typing import Any
 
-from sfumato import PatternLibrary, Plan, Policy, compile_policy, loss
+from sfumato import Method, PatternLibrary, Plan, Policy, compile_policy, loss
 from sfumato.core.budgets import Budget
+from sfumato.solver.value_function import ValueFunction
+from sfumato.solver.value_iteration import Effort
+from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.partition.batch_loss import BatchLoss, additive, histogram
 from tests.contracts.release_laws import LETTERS, ReleaseLaws
 
@@ -33,6 +36,20 @@ class TestCompiledValues(ReleaseLaws):
 
     def plan(self, budget: Budget, **options: Any) -> Plan:
         return Plan(LETTERS, budget, HAMMING, policy=policy(1), **options)
+
+
+@cache
+def sight() -> ValueFunction:
+    """What beliefs are worth under an even share of the budgets of the laws."""
+    little = Effort(beliefs=(20,), depths=(12,), walked=120, judged=200)
+    return look_ahead(LETTERS, HAMMING, 0.5, effort=little)
+
+
+class TestFarSighted(ReleaseLaws):
+    """Values that leave with a signal of what will follow them."""
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        return Plan(LETTERS, budget, HAMMING, method=Method.FAR_SIGHTED, sight=sight(), **options)
 
 
 class TestBatchesOfOne(ReleaseLaws):

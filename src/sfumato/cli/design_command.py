@@ -40,13 +40,12 @@ def design(given: _DesignOptions) -> None:
       sfumato design --belief 0.25,0.25,0.25,0.25 --epsilon 1 --loss absolute --method published
     """
     from sfumato.core.alphabet import Alphabet
-    from sfumato.core.checks import choice
-    from sfumato.solver.design_methods import Method
     from sfumato.solver.design_methods import design as design_by
+    from sfumato.solver.design_methods import step_method
     from sfumato.tables.named_loss import named_loss
 
     prior = read_belief("--belief", given.belief)
-    method = choice("--method", Method, given.method)
+    method = step_method("--method", given.method)
     loss = named_loss(given.loss or "hamming", Alphabet.of_size(prior.size))
     found = design_by(method, prior, loss, given.epsilon, ldp=given.ldp)
     outputs = found.channel.outputs.tolist()

@@ -32,6 +32,8 @@ class Event:
         ldp: Exact model-free leakage of this step, rounded up.
         batch: Moment at which its batch began; None if it left alone. The leakage of a batch
             stands at its last value.
+        signal: Which output of a far-sighted channel left, beside its symbol: outputs that release
+            the same symbol lead to different beliefs. None for other channels.
 
     Examples:
         >>> event = Event("u4", 17, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))
@@ -46,6 +48,7 @@ class Event:
     sip: SIP
     ldp: LDP
     batch: int | None = None
+    signal: int | None = None
 
 
 Events = tuple[Event, ...]

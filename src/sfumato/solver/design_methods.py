@@ -32,6 +32,18 @@ class Method(StrEnum):
     CALIBRATED = "calibrated"
     CONTEXT_FREE = "context-free"
     PAPER = "published"
+    FAR_SIGHTED = "far-sighted"
+
+
+STEP_WISE = tuple(method for method in Method if method is not Method.FAR_SIGHTED)
+"""Methods that look at one step alone: for single values, batches and tables."""
+
+
+def step_method(name: str, value: str) -> Method:
+    """A method that looks at one step alone, by its name."""
+    if value not in STEP_WISE:
+        raise InvalidParameter(name, value, f"be one of {', '.join(STEP_WISE)}")
+    return Method(value)
 
 
 def design(
@@ -64,5 +76,7 @@ def design(
             return calibrated_randomized_response(belief, loss, epsilon)
         case Method.PAPER:
             return paper_response(belief, loss, epsilon)
+        case Method.FAR_SIGHTED:
+            raise InvalidParameter("method", method.value, "be one for a single step, not a stream")
         case _:
             assert_never(method)

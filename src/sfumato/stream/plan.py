@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from sfumato.core import checks, limits
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief, Model
-from sfumato.core.budgets import USELESS_BELOW, Allowance, Budget
+from sfumato.core.budgets import USELESS_BELOW, Allowance, Budget, PerStep
 from sfumato.core.digest import digest
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, InvalidParameter, UnknownSymbol
 from sfumato.core.events import Events, Outcome, events_of
@@ -33,7 +33,9 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
+from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.fleet_arrays import compiled_channel
+from sfumato.stream.look_ahead import look_ahead, own_sight
 from sfumato.stream.partition.batch_design import LISTED
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
 from sfumato.stream.partition.belief_spaces import BeliefSpace, NextBatch, NextValue, space_of
@@ -59,6 +61,9 @@ class Plan:
         listed: Batches up to which each is a cell of its own; beyond, boxes of batches are.
         policy: Channels compiled for this chain, loss, method and width; a step then leaks at most
             what the policy was compiled for, and only beliefs it does not cover are solved.
+        sight: What beliefs are worth to a far-sighted stream, for the method of that name; made
+            from chain, loss and a budget per step if not given (`look_ahead` makes others). It is
+            public, and part of the rule.
         space: What the belief of a state is about: the next value; under a library, the pattern of
             the last batch; under a policy for batches, the next whole batch.
         in_batches: Whether values wait for each other; else each leaves alone, and events say so.
@@ -84,6 +89,7 @@ class Plan:
     purpose: Purpose = Purpose.RELEASE
     listed: int = LISTED
     policy: Policy | None = None
+    sight: ValueFunction | None = None
     space: BeliefSpace = field(init=False, repr=False)
     in_batches: bool = field(init=False, repr=False)
     fingerprint: str = field(init=False)
@@ -101,10 +107,18 @@ class Plan:
         object.__setattr__(self, "loss", self._own_loss())
         # Asked at every step: an attribute is found in a quarter of the time of a property.
         object.__setattr__(self, "in_batches", isinstance(self.loss, BatchLoss))
+        object.__setattr__(self, "sight", own_sight(self.method, self.sight, self._seen))
         asked = (self.model, self.loss, self.width, self.memory, self.method, self.listed)
-        object.__setattr__(self, "space", space_of(*asked, self.policy))
+        object.__setattr__(self, "space", space_of(*asked, self.policy, self.sight))
         object.__setattr__(self, "_first", self.space.first())
         object.__setattr__(self, "fingerprint", self._digest())
+
+    def _seen(self) -> ValueFunction:
+        """The value function of a plan that was given none."""
+        if not isinstance(self.budget, PerStep) or not isinstance(self.loss, Loss):
+            rule = "be given, unless single values have a budget per step"
+            raise InvalidParameter("sight", None, rule)
+        return look_ahead(self.model, self.loss, self.budget.sip.epsilon)
 
     @property
     def value_loss(self) -> Loss | None:
@@ -130,7 +144,9 @@ class Plan:
         model, budget = self.model.fingerprint, repr(self.budget)
         if isinstance(self.loss, Loss):
             loss = self.loss.fingerprint
-            return digest("instant plan", 2, model, budget, loss, *common, policy)
+            # Plans without sight keep the digests, and so the coins, that they had.
+            ahead = () if self.sight is None else (self.sight.fingerprint,)
+            return digest("instant plan", 2, model, budget, loss, *common, policy, *ahead)
         loss = self.loss.fingerprint(self.space.batches)
         shape = (self.width, self.memory)
         return digest("batched plan", 2, model, budget, loss, *shape, *common, self.listed, policy)
@@ -220,8 +236,15 @@ class Plan:
         state: StreamState,
         outputs: Sequence[Label | None],
         outcome: Outcome = Outcome.RELEASED,
+        signal: int | None = None,
     ) -> tuple[Events, StreamState]:
         """What anybody can compute who sees a released batch: certificates and the belief after it.
+
+        Args:
+            state: Where the stream stood.
+            outputs: What left.
+            outcome: How.
+            signal: That of the event, for a far-sighted plan.
 
         Raises:
             InvalidParameter: If this plan could not have produced the batch here.
@@ -229,14 +252,22 @@ class Plan:
         self.check_own(state)
         length = self._length(len(outputs))
         if outcome is not Outcome.RELEASED:
+            self._check_signal(signal, due=False)
             return self._observed_silence(state, outputs, outcome)
         ready = self._ready(state, length, self.allowance(state.ledger, length))
         if ready is None or not ready.covered:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
-        output = ready.found.output(self.model.alphabet.indices(outputs))
+        places = self.model.alphabet.indices(outputs)
+        self._check_signal(signal, due=self.sight is not None)
+        output = ready.found.output(places, signal)
         if output is None:
             raise InvalidParameter("output", "another", "be one that the channel can release")
         return self._released(state, length, ready, output)
+
+    def _check_signal(self, signal: int | None, *, due: bool) -> None:
+        if (signal is not None) != due:
+            rule = "stand at each release of a far-sighted plan, and nowhere else"
+            raise InvalidParameter("signal", signal, rule)
 
     def _observed_silence(
         self, state: StreamState, outputs: Sequence[Label | None], outcome: Outcome
@@ -341,10 +372,14 @@ class Plan:
     ) -> tuple[Events, StreamState]:
         places = ready.found.patterns[output].tolist()
         if ready.found.design.channel.is_constant:
-            passed = self.space.passed(state.belief, length)
-            return self._moved(state, Outcome.RELEASED, places, FREE, passed, places[-1])
-        belief = ready.found.after(output)
-        return self._moved(state, Outcome.RELEASED, places, ready.charge, belief, places[-1])
+            charge, belief = FREE, self.space.passed(state.belief, length)
+        else:
+            charge, belief = ready.charge, ready.found.after(output)
+        moved = self._moved(state, Outcome.RELEASED, places, charge, belief, places[-1])
+        if self.sight is None:
+            return moved
+        (event,), following = moved
+        return (replace(event, signal=output),), following
 
     def _moved(
         self,

@@ -29,6 +29,7 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
+from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss
 from sfumato.stream.plan import Plan
 from sfumato.stream.single_stream import SingleStream
@@ -47,6 +48,7 @@ class PlanOptions(TypedDict, total=False):
     purpose: Purpose | str
     listed: int
     policy: Policy | None
+    sight: ValueFunction | None
 
 
 _ENUMS = {"method": Method, "on_exhausted": Fallback, "on_unknown": Fallback, "purpose": Purpose}

@@ -18,7 +18,7 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
-from sfumato.solver.design_methods import Method
+from sfumato.solver.design_methods import Method, step_method
 from sfumato.solver.policy import Policy
 from sfumato.store.protocol import Job
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
@@ -175,7 +175,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def chosen_method(self) -> Method:
         """How channels are found."""
-        return choice("method", Method, self.method)
+        return step_method("method", self.method)
 
     def per_step(self) -> tuple[float, float | None]:
         """An even share of the budget for one step or burst: under the model, and whatever it."""

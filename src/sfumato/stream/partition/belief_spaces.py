@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief, Model
 from sfumato.core.budgets import USELESS_BELOW
@@ -24,7 +25,9 @@ from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design, silent
+from sfumato.solver.far_sighted import FarSight, SightedDesign
 from sfumato.solver.policy import Policy
+from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
 from sfumato.stream.partition.batch_design import check_design, design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
@@ -147,6 +150,36 @@ class NextValue(BeliefSpace):
     def _solve(self, belief: bytes, epsilon: float, ldp: float | None) -> Design:
         marginal = np.frombuffer(belief, dtype=np.float64)
         return design(self._method, marginal, self.loss, epsilon, ldp=ldp)
+
+
+class NextValueAhead(NextValue):
+    """Beliefs about the next value, which leaves alone with a signal of what will follow it.
+
+    Args:
+        chain: How values follow each other.
+        loss: Of single values.
+        sight: What beliefs are worth.
+    """
+
+    def __init__(self, chain: MarkovChain, loss: Loss, sight: ValueFunction) -> None:
+        super().__init__(chain, loss, Method.FAR_SIGHTED)
+        if (sight.chain, sight.loss) != (chain.fingerprint, loss.fingerprint):
+            raise InvalidParameter("sight", "that of others", "be made for this chain and loss")
+        self._cap, self._sight = sight.epsilon, FarSight(sight)
+        kept = max(64, _VALUE_CELLS // len(loss) ** 2)
+        self._steps = lru_cache(maxsize=kept)(self._look)
+
+    def design(
+        self, belief: Belief, length: int, recalled: int, epsilon: float, ldp: float | None
+    ) -> StepDesign:
+        """The channel of a step, from symbols to signals."""
+        partition = self.partition(belief)
+        found = self._steps(partition.masses.tobytes(), min(epsilon, self._cap), ldp)
+        return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
+
+    def _look(self, belief: bytes, epsilon: float, ldp: float | None) -> SightedDesign:
+        marginal = checks.belief("belief", np.frombuffer(belief, dtype=np.float64))
+        return self._sight.design(marginal, epsilon, ldp)
 
 
 class _Batches(BeliefSpace):
@@ -329,8 +362,16 @@ def space_of(
     method: Method,
     most: int,
     policy: Policy | None,
+    sight: ValueFunction | None = None,
 ) -> BeliefSpace:
     """What the beliefs of a plan are about; refuses plans that nothing fits."""
+    if sight is not None:
+        alone = isinstance(loss, Loss) and policy is None
+        if not alone or not isinstance(model, MarkovChain) or model.order != 1:
+            rule = "be for single values of a chain of order 1, without a policy"
+            raise InvalidParameter("sight", "one", rule)
+        assert isinstance(loss, Loss)
+        return NextValueAhead(model, loss, sight)
     special = (memory > 1) + (policy is not None)
     if special > 1 or (special and isinstance(model, PatternLibrary)):
         name = "memory" if memory > 1 else "policy"

@@ -81,11 +81,16 @@ class StepDesign:
         informed = self.partition.after(self.design.channel.likelihood(output))
         return informed if not self.drift else replace(informed, drift=informed.drift + self.drift)
 
-    def output(self, places: Ints) -> int | None:
-        """The output of the channel that releases a batch; None if none does."""
+    def output(self, places: Ints, signal: int | None = None) -> int | None:
+        """The output of the channel that releases a batch; None if none does.
+
+        Where several do, the signal says which; without one it is the first.
+        """
         possible = self.design.channel.outputs
-        same = np.flatnonzero((self.patterns[possible] == places).all(axis=1))
-        return int(possible[same[0]]) if same.size else None
+        same = possible[(self.patterns[possible] == places).all(axis=1)]
+        if signal is not None:
+            return signal if signal in same else None
+        return int(same[0]) if same.size else None
 
 
 def solved(

@@ -1,0 +1,167 @@
+"""Far-sighted streams: certificates over all sequences, signals, and what sight is worth."""
+
+import itertools
+from fractions import Fraction
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.loss import Loss
+from sfumato.solver.value_function import ValueFunction
+from sfumato.solver.value_iteration import Effort
+from sfumato.stream.look_ahead import look_ahead
+from sfumato.stream.plan import Plan
+
+CHAINS = {
+    2: sf.MarkovChain.from_matrix([[0.9, 0.1], [0.3, 0.7]]),
+    3: sf.MarkovChain.from_matrix([[0.9, 0.07, 0.03], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]),
+}
+WHOLE = 2**62
+LITTLE = Effort(beliefs=(20,), depths=(12,), walked=120, judged=200)
+
+
+@cache
+def sight(size: int, epsilon: float, price: float = 0.0) -> ValueFunction:
+    chain = CHAINS[size]
+    losses = sf.loss.hamming(chain.alphabet)
+    return look_ahead(chain, losses, epsilon, price=price, effort=LITTLE)
+
+
+def plan_of(size: int, epsilon: float, price: float = 0.0, **options: object) -> Plan:
+    chain, ahead = CHAINS[size], sight(size, epsilon, price)
+    losses, budget = sf.loss.hamming(chain.alphabet), sf.PerStep(sf.SIP(epsilon))
+    return Plan(chain, budget, losses, method=sf.Method.FAR_SIGHTED, sight=ahead, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "price", "steps"),
+    [
+        (2, 0.7, 0.0, 5),
+        (3, 0.6, 0.0, 3),
+        (3, 0.8, 0.05, 3),
+        pytest.param(3, 0.6, 0.0, 5, marks=pytest.mark.slow),
+    ],
+)
+def test_the_charges_cover_every_sequence(
+    size: int, epsilon: float, price: float, steps: int
+) -> None:
+    """The joint table of all values and all signals, in fractions of integer weights."""
+    plan = plan_of(size, epsilon, price)
+    moves, first = (
+        [[Fraction(float(p)) for p in row] for row in table]
+        for table in (CHAINS[size].transition(), CHAINS[size].initial[None, :])
+    )
+    paths = list(itertools.product(range(size), repeat=steps))
+    chances = {path: first[0][path[0]] for path in paths}
+    for path in paths:
+        for here, after in itertools.pairwise(path):
+            chances[path] *= moves[here][after]
+    total = sum(chances.values())
+    released = 0
+    front = [(plan.begin("s"), dict.fromkeys(paths, Fraction(1)), 0.0, 0.0)]
+    for moment in range(steps):
+        following = []
+        for state, told, sip, ldp in front:
+            ready = plan.prepare(state)
+            assert ready is not None
+            channel = ready.design.channel
+            for signal in channel.outputs.tolist():
+                label = CHAINS[size].alphabet.labels[int(ready.patterns[signal, 0])]
+                (event,), later = plan.observe(state, [label], signal=signal)
+                assert event.signal == signal
+                weights = [int(w) for w in channel.weights[:, channel.column(signal)]]
+                given = {path: told[path] * weights[path[moment]] / WHOLE for path in paths}
+                charged = (sip + event.sip.epsilon, ldp + event.ldp.epsilon)
+                following.append((later, given, *charged))
+                mean = sum(chances[path] * given[path] for path in paths) / total
+                ratios = [given[path] / mean for path in paths]
+                most = mpmath.log(mpmath.mpf(1) * max(max(ratios), 1 / min(ratios)))
+                assert most <= charged[0] + 1e-12
+                assert mpmath.log(mpmath.mpf(1) * (max(ratios) / min(ratios))) <= charged[1] + 1e-12
+                released += len(channel.outputs) > 1
+        front = following
+    assert released > 4  # something was told
+
+
+def test_signals_tell_outputs_of_one_symbol_apart() -> None:
+    plan = plan_of(2, 0.7)
+    coins = sf.keyed(bytes(range(32)))
+    state, twice = plan.begin("s"), 0
+    for _ in range(20):
+        ready = plan.prepare(state)
+        assert ready is not None
+        same = len(ready.patterns) > len(np.unique(ready.patterns))
+        (event,), following = plan.step(state, [0], coins)
+        assert event.signal is not None
+        seen, watched = plan.observe(state, [event.released], signal=event.signal)
+        assert seen == (event,)
+        assert (watched.belief.joint == following.belief.joint).all()
+        twice += same
+        state = following
+    assert twice > 0
+
+
+def test_a_signal_must_fit() -> None:
+    plan, blind = plan_of(2, 0.7), Plan(CHAINS[2], sf.PerStep(sf.SIP(0.7)), hamming(2))
+    (event,), _ = plan.step(plan.begin("s"), [0], sf.secure())
+    for signal in (None, 7):
+        with pytest.raises(InvalidParameter, match=r"signal|output"):
+            plan.observe(plan.begin("s"), [event.released], signal=signal)
+    with pytest.raises(InvalidParameter, match="signal"):
+        blind.observe(blind.begin("s"), [0], signal=0)
+
+
+def hamming(size: int) -> Loss:
+    return sf.loss.hamming(CHAINS[size].alphabet)
+
+
+def test_the_value_function_is_part_of_the_rule() -> None:
+    plans = [plan_of(2, 0.7), plan_of(2, 0.7, price=0.1)]
+    assert plans[0].fingerprint != plans[1].fingerprint
+    assert plans[0].fingerprint == plan_of(2, 0.7).fingerprint
+
+
+def test_a_plan_looks_ahead_by_itself() -> None:
+    budget = sf.PerStep(sf.SIP(0.7))
+    plan = Plan(CHAINS[2], budget, hamming(2), method=sf.Method.FAR_SIGHTED)
+    assert plan.fingerprint == plan_of(2, 0.7).fingerprint
+
+
+def test_what_cannot_look_ahead_is_refused() -> None:
+    far, one = sf.Method.FAR_SIGHTED, sight(2, 0.7)
+    step = sf.PerStep(sf.SIP(0.7))
+    second = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]])
+    with pytest.raises(InvalidParameter, match="sight"):
+        Plan(CHAINS[2], sf.Horizon(sf.SIP(3.0), 10), hamming(2), method=far)
+    with pytest.raises(InvalidParameter, match="sight"):
+        Plan(CHAINS[2], step, hamming(2), 2, method=far)
+    with pytest.raises(InvalidParameter, match="sight"):
+        Plan(CHAINS[2], step, hamming(2), sight=one)
+    with pytest.raises(InvalidParameter, match="sight"):
+        Plan(CHAINS[3], step, hamming(3), method=far, sight=one)
+    with pytest.raises(InvalidParameter, match="order 1"):
+        Plan(second, step, hamming(2), method=far)
+
+
+def test_a_horizon_takes_what_it_is_given() -> None:
+    """With another budget the value function is a guess, and the certificate is what it was."""
+    budget, far = sf.Horizon(sf.SIP(2.0), 6), sf.Method.FAR_SIGHTED
+    plan = Plan(CHAINS[2], budget, hamming(2), method=far, sight=sight(2, 0.7))
+    state, spent = plan.begin("s"), 0.0
+    for _ in range(6):
+        (event,), state = plan.step(state, [1], sf.secure())
+        spent += event.sip.epsilon
+    assert 0 < spent <= 2.0
+
+
+def test_model_free_leakage_is_capped() -> None:
+    budget = sf.PerStep(sf.SIP(0.7), sf.LDP(0.5))
+    for size in (2, 3):
+        far = sf.Method.FAR_SIGHTED
+        plan = Plan(CHAINS[size], budget, hamming(size), method=far, sight=sight(size, 0.7))
+        (event,), _ = plan.step(plan.begin("s"), [1], sf.secure())
+        assert event.ldp.epsilon <= 0.5
