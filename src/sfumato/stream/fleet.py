@@ -171,13 +171,15 @@ class Fleet(Guarded):
         # First what needs no coins; what the loops do not cover is tried by the plan on the side.
         prepared, quick = self._prepared(streams, cells)
         step = self._blank(streams, whole=which is None)
+        paused = self._paused(streams, cells)
+        guesses = self._guesses(streams[paused])
         slow = [
             (row, *self._alone(int(streams[row]), values[row]))
-            for row in np.flatnonzero(~quick).tolist()
+            for row in np.flatnonzero(~quick & ~paused).tolist()
         ]
         # Nothing has changed so far: an error above leaves every stream where it was.
         self._torn = True
-        rows = slice(None) if not slow else quick
+        rows = slice(None) if quick.all() else quick
         some = prepared.of(rows)
         step.charges[rows] = some.charges
         outputs = self._released(streams[rows], some, cells[rows])
@@ -187,11 +189,29 @@ class Fleet(Guarded):
         else:
             step.released[rows] = outputs
             self._last[streams[rows]] = outputs
+        if guesses.size:
+            step.released[paused] = self._last[streams[paused]] = guesses
+            self._ledgers.charge(streams[paused], np.zeros((guesses.size, 2)))
+            self._arrays.advance(streams[paused])
         for row, events, state in slow:
             self._put(int(streams[row]), state)
             self._enter(step, row, events)
         self._torn = False
         return step
+
+    def _paused(self, streams: Ints, cells: Ints) -> Bools:
+        """Which rows only let the best constant leave, between two bursts; batches take turns."""
+        if self.plan.in_batches:
+            return np.zeros(len(streams), dtype=np.bool_)
+        return self.plan.budget.pauses(self._ledgers, streams) & (cells >= 0)
+
+    def _guesses(self, streams: Ints) -> Ints:
+        """The best constants of some streams, as `silent` finds them."""
+        loss = self.plan.value_loss
+        assert loss is not None or not streams.size
+        marginals = [self._arrays.belief(stream).marginal for stream in streams.tolist()]
+        found = [int(np.argmin(loss.means(one))) for one in marginals if loss is not None]
+        return np.array(found, dtype=np.int64)
 
     def _alone(self, stream: int, values: Any) -> tuple[tuple[Event, ...], StreamState]:
         """The step of one stream, by the plan."""
