@@ -219,7 +219,7 @@ def fits(off: Floats) -> bool:
     free = off.size * 2 / 3
     return bool(
         np.abs(off.reshape(-1, 9).mean(axis=0)).max() < 4 / np.sqrt(len(off) / 3)
-        and abs((off**2).mean() - 1) < 5 * np.sqrt(2 / free)
+        and abs((off**2).mean() - 1) < 4 * np.sqrt(2 / free)
     )
 
 
