@@ -305,16 +305,6 @@ def test_features_give_everyone_a_prior_of_his_own(
     assert list(read(tmp_path / "private.csv")[0]) == ["answer"]
 
 
-def test_without_scikit_learn_features_say_what_to_install(people: Path, tmp_path: Path) -> None:
-    missing = mock.patch(
-        "sfumato.column.feature_prior.import_module", side_effect=ImportError("no sklearn")
-    )
-    with missing:
-        result = call(*answer(people, tmp_path / "private.csv", "--prior", "features:age"))
-    refused(result, "scikit-learn must be installed", "pip install 'sfumato[learn]'")
-    assert files(tmp_path) == {"survey.csv"}
-
-
 # Refusals ----------------------------------------------------------------------------------------
 
 

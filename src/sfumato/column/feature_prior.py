@@ -2,8 +2,7 @@ r"""Priors of single persons, predicted from what is publicly known about them.
 
 A classifier that was trained on people whose values are known predicts the values of others from
 their features; its probabilities, calibrated and floored, are their priors. Any classifier with
-`fit` and `predict_proba` will do (the extra `sfumato[learn]` brings scikit-learn). What that means
-for the guarantee:
+`fit` and `predict_proba` will do. What that means for the guarantee:
 
 - Features are taken as public. A channel that was designed for a person's prior tells his features;
   whoever wants those protected must release them through a channel too.
@@ -371,9 +370,5 @@ def _classifier(given: Any) -> Any:
 
 
 def _part(name: str) -> Any:
-    """A module of scikit-learn, which is an optional extra."""
-    try:
-        return import_module(f"sklearn.{name}")
-    except ImportError as problem:
-        rule = "be installed to learn priors from features: pip install 'sfumato[learn]'"
-        raise InvalidParameter("scikit-learn", "no such module", rule) from problem
+    """A module of scikit-learn, which takes a second to load."""
+    return import_module(f"sklearn.{name}")

@@ -171,12 +171,9 @@ class GaussianMixture:
 
 def fitted_mixture(scaled: Floats, components: int) -> Any:
     """A mixture of scikit-learn's, of records that were scaled to unit deviation, one a row."""
-    try:
-        from sklearn import mixture
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        rule = "have scikit-learn installed: pip install 'sfumato[learn]'"
-        raise InvalidParameter("prior", "a mixture to be fitted", rule) from None
+    from sklearn import mixture
+    from threadpoolctl import threadpool_limits
+
     model = mixture.GaussianMixture(
         components, n_init=2, random_state=0, max_iter=1000, reg_covar=_RELATIVE_WIDTH**2
     )
