@@ -237,9 +237,18 @@ def _in_words(report: PlanReport, unit: str) -> list[str]:
     best, silence = report.methods[0], report.methods[-1]
     behind = f" {unit}" if unit else ""
     seen = "" if best.one_value is None else f"; in these streams up to {shown_up(best.one_value)}"
+    least = []
+    if report.floor is not None:
+        nearest = min(row.loss for row in (best, *report.ways[:1]))
+        above = f"{nearest / report.floor - 1:.0%} more" if report.floor > 0 else "more"
+        least = [
+            f"nothing within this budget that leaves value by value can lose less than "
+            f"{report.floor:.4g}{behind} (a proven floor); the best above loses {above}"
+        ]
     return [
         f"a constant would lose {silence.loss:.4g}{behind}; the release saves {best.better:.0%} of "
         f"that, give or take {2 * best.better_error:.0%}",
+        *least,
         f"a whole stream may leak SIP({shown_up(report.total)}): the odds of what is true may "
         f"change by {odds(report.total)}",
         f"about any one value all outputs together may tell SIP({shown_up(report.one_value)}) "

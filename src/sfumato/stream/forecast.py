@@ -24,6 +24,7 @@ from sfumato.solver.design_methods import Method
 from sfumato.solver.design_result import Design
 from sfumato.stream.history_paths import TruePath, draw_paths, mean_and_error
 from sfumato.stream.lifetime import one_value_bound
+from sfumato.stream.loss_floor import has_floor, loss_floor
 from sfumato.stream.one_value import one_value_leakage
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovered_loss import smoothed
@@ -116,6 +117,8 @@ class PlanReport:
         remarks: Words of warning.
         ways: What other ways would do, where some were asked for.
         saved: How much less the first of them loses than the first method, or more.
+        floor: What no release of single values within the budget can lose less than, on streams
+            that move as the model says; None where no such bound is known.
     """
 
     methods: tuple[Forecast, ...]
@@ -128,6 +131,7 @@ class PlanReport:
     remarks: tuple[str, ...]
     ways: tuple[Forecast, ...] = ()
     saved: Difference | None = None
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +192,18 @@ def forecast(
         remarks=(),
         ways=tuple(one.forecast(silence) for one in others),
         saved=differences([tried[0], others[0]])[0] if others else None,
+        floor=_floor(plan, length) if paths is None else None,
     )
     return replace(report, remarks=remarks(report, differences([*tried, silence])))
+
+
+def _floor(plan: Plan, length: int) -> float | None:
+    chain, loss = plan.model, plan.value_loss
+    if loss is None or not isinstance(chain, MarkovChain) or not has_floor(chain):
+        return None
+    # A total that is not spent yet could be: it is for all the steps it was granted for.
+    steps = plan.budget.steps if isinstance(plan.budget, Horizon) else length
+    return loss_floor(chain, loss, plan.budget, steps)
 
 
 def curve(

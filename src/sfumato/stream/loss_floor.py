@@ -96,7 +96,7 @@ def loss_floor(
         >>> round(loss_floor(chain, wrong, sf.Horizon(sf.SIP(3.0), 12), 12), 2)
         0.16
     """
-    if chain.order != 1 or chain.size > _SYMBOLS:
+    if not has_floor(chain):
         rule = f"be of order 1 with at most {_SYMBOLS} symbols for a floor under its loss"
         raise InvalidParameter("model", f"order {chain.order}, {chain.size} symbols", rule)
     spending = allowed(budget, checks.count("steps", steps))
@@ -107,6 +107,11 @@ def loss_floor(
     if total < spending.at_once * steps:  # else the total binds nobody
         floor = max(floor, _freely(moments, grid, total))
     return max(0.0, floor / steps * (1 - _SLACK))
+
+
+def has_floor(chain: MarkovChain) -> bool:
+    """Whether a floor under the loss of this chain is offered."""
+    return chain.order == 1 and chain.size <= _SYMBOLS
 
 
 def allowed(budget: Budget, steps: int) -> Spending:
