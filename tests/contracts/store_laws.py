@@ -14,6 +14,7 @@ import pytest
 from sfumato.core.errors import ForkedUse, SfumatoError
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import (
+    NO_JOB,
     Again,
     Answer,
     Identity,
@@ -211,8 +212,9 @@ class StoreLaws(ABC):
             self.open(tmp_path, plan="another fingerprint")
         with pytest.raises(LedgerMismatch, match="a ledger of `release`, not of `realtime`"):
             self.open(tmp_path, job=Job("realtime"))
-        with self.open(tmp_path) as store:
-            assert answers_of(store) == [answer]
+        for job in (JOB, NO_JOB):  # who names no job opens the ledger of any
+            with self.open(tmp_path, job=job) as store:
+                assert answers_of(store) == [answer]
 
     def test_one_store_holds_a_ledger_at_a_time(self, tmp_path: Path) -> None:
         with self.open(tmp_path), pytest.raises(LedgerMismatch, match="in use"):

@@ -166,6 +166,10 @@ def test_a_budget_is_spread_out_or_left_alone() -> None:
         spread_out(window, 4, 1.3)
 
 
+def test_the_largest_first_burst_leaves_something_for_the_others() -> None:
+    assert len(run(Bursts(SIP(6.0), 40, None, 5, 1_000.0), [1.0] * 40)) == 40
+
+
 # Bad input ---------------------------------------------------------------------------------------
 
 
@@ -179,6 +183,8 @@ def test_pauses_and_caps_must_be_numbers_that_mean_something() -> None:
         WindowBursts(SIP(1.0), 5, None, 100_001)
     with pytest.raises(InvalidParameter, match="first must be finite and greater"):
         Bursts(SIP(1.0), 5, None, 2, 0.0)
+    with pytest.raises(InvalidParameter, match=r"first must be at most 1,000, so that something"):
+        Bursts(SIP(1.0), 5, None, 2, 1e17)
     with pytest.raises(InvalidParameter, match="cap must be finite and greater"):
         Bursts(SIP(1.0), 5, None, 2, 1.0, SIP(0.0))
     with pytest.raises(InvalidParameter, match=r"cap\.delta must be 0"):

@@ -175,7 +175,15 @@ def test_a_chain_that_starts_elsewhere_has_its_own_floor() -> None:
     assert loss_floor(sure, loss, budget, 6) < loss_floor(even, loss, budget, 6) / 1.5
 
 
-def test_chains_of_a_higher_order_or_too_many_symbols_are_refused() -> None:
-    chain = _sticky(0.9).lifted(2)
-    with pytest.raises(InvalidParameter, match="order 1"):
+@pytest.mark.parametrize(
+    "chain",
+    [
+        _sticky(0.9).lifted(2),
+        sf.MarkovChain.from_matrix([[0.5, 0.5], [0.0, 1.0]], initial=[1.0, 0.0]),
+        sf.MarkovChain.from_matrix(np.full((65, 65), 1 / 65)),
+    ],
+    ids=["order 2", "a value that cannot be", "65 symbols"],
+)
+def test_chains_without_a_floor_are_refused(chain: sf.MarkovChain) -> None:
+    with pytest.raises(InvalidParameter, match="order 1 with at most 64 symbols, all possible"):
         loss_floor(chain, sf.loss.hamming(chain.alphabet), sf.PerStep(sf.SIP(1.0)), 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -143,6 +144,8 @@ def plan(given: _PlanOptions) -> None:
             [[label, *_cells(row)] for label, row in [*rows, (silence.method, silence)]],
         )
         print_line(_recommended(found, report))
+        if (beaten := _beaten(report)) is not None:
+            say(f"warning: {beaten}")
     for line in _in_words(report, unit):
         print_line(line)
     if not given.shown.quiet:
@@ -217,6 +220,19 @@ def _recommended(found: _Sought, report: PlanReport) -> str:
     return (
         f"spend the total {options.in_words(found.every, found.first)}: {best.loss:.4g} instead of "
         f"{even.loss:.4g}, a difference of {saved.by:.2g}, give or take {2 * saved.error:.2g}"
+    )
+
+
+def _beaten(report: PlanReport) -> str | None:
+    """A word of warning if a simple rival lost less on these very streams; None if none did."""
+    best, *rivals = report.ways
+    rival = min(rivals, key=lambda row: row.loss)
+    apart = math.hypot(best.loss_error, rival.loss_error)
+    if min(best.loss, report.methods[0].loss) <= rival.loss + 2 * apart:
+        return None
+    return (
+        f"A SIMPLE RIVAL LOSES LESS ON THESE STREAMS: {rival.method} {rival.loss:.4g}; the model "
+        "does not fit them, often not how they begin: fit it to streams cut as these are"
     )
 
 

@@ -23,6 +23,9 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import Ledger, Ledgers
 from sfumato.core.numerics import UNIT
 
+# A burst so many times the others leaves them a part of the budget that is far above rounding.
+_MOST_FIRST = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Bursts(Horizon):
@@ -53,7 +56,9 @@ class Bursts(Horizon):
     def __post_init__(self) -> None:
         Horizon.__post_init__(self)
         _check_every(self.every)
-        checks.positive("first", self.first)
+        if checks.positive("first", self.first) > _MOST_FIRST:
+            rule = f"be at most {_MOST_FIRST:,}, so that something is left for the others"
+            raise InvalidParameter("first", self.first, rule)
         _check_cap(self.cap)
 
     @property

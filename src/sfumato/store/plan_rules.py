@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfumato.store.protocol import Again, Front, Identity, Job, LedgerMismatch
+from sfumato.store.protocol import NO_JOB, Again, Front, Identity, Job, LedgerMismatch
 
 _KNOWN_BY = {
     Identity.EVENT: "the event column (--event)",
@@ -15,7 +15,7 @@ _KNOWN_BY = {
 
 def other_plan(front: Front, plan: str | None, job: Job | None) -> str | None:
     """What is wrong with a ledger for a plan and a job; None for any; None if nothing is."""
-    if job is not None and front.job != job.name:
+    if job not in (None, NO_JOB) and front.job != job.name:
         return f"this is a ledger of `{front.job}`, not of `{job.name}`; use a ledger of its own"
     if plan is not None and front.plan != plan:
         differing = "rules" if job is None else job.rules

@@ -97,7 +97,7 @@ def loss_floor(
         0.16
     """
     if not has_floor(chain):
-        rule = f"be of order 1 with at most {_SYMBOLS} symbols for a floor under its loss"
+        rule = f"be of order 1 with at most {_SYMBOLS} symbols, all possible, for a loss floor"
         raise InvalidParameter("model", f"order {chain.order}, {chain.size} symbols", rule)
     spending = allowed(budget, checks.count("steps", steps))
     total = spending.total if charged is None else min(spending.total, charged)
@@ -111,7 +111,7 @@ def loss_floor(
 
 def has_floor(chain: MarkovChain) -> bool:
     """Whether a floor under the loss of this chain is offered."""
-    return chain.order == 1 and chain.size <= _SYMBOLS
+    return chain.order == 1 and chain.size <= _SYMBOLS and chain.full_support
 
 
 def allowed(budget: Budget, steps: int) -> Spending:

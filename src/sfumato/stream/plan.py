@@ -294,6 +294,13 @@ class Plan:
         if state.plan != self.fingerprint:
             rule = "come from this model, budget, loss, method and length of batch"
             raise InvalidParameter("state", "that of another plan", rule)
+        ledger = state.ledger
+        if ledger.count != state.sequence or len(ledger.recent) != min(
+            ledger.count, self.budget.memory
+        ):
+            # Charges that are missing would be spent again.
+            rule = "have a charge for each value, and the last ones one by one"
+            raise InvalidParameter("ledger", f"{ledger.count} charges", rule)
         joint, drift, first = state.belief.joint, state.belief.drift, self._first.joint
         if joint.shape != first.shape or not 0 <= drift < math.inf:
             raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
