@@ -458,6 +458,7 @@ def _recover() -> Iterator[Case]:
             f"{again} --cover 1.5",
             f"{again} -o private.csv",
             f"{again} --counts a.csv --flows a.csv",
+            f"{again} --counts a.csv --every 2 --model-free",
             "recover live.csv -m city.model",
             "recover live.csv -m city.model --plan private.csv.plan.json",
             "recover private.csv -m order2.model",

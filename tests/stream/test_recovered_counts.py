@@ -250,6 +250,78 @@ def test_channels_without_an_inverse_have_no_unbiased_counts() -> None:
         Population(recover({"ann": [event]}, plan)).unbiased_counts()
 
 
+def every_outcome(plan: sf.Plan, length: int) -> list[tuple[list[Event], list[Floats]]]:
+    """All that can leave of a stream, with the likelihood of each output."""
+    found = [(list[Event](), list[Floats](), plan.begin("ann"))]
+    for _ in range(length):
+        grown = []
+        for events, told, state in found:
+            design = plan.prepare(state)
+            assert design is not None
+            for output in design.design.channel.outputs.tolist():
+                label = plan.model.alphabet.labels[output]
+                left, after = plan.observe(state, [label])
+                likelihood = design.design.channel.likelihood(output)
+                grown.append(([*events, *left], [*told, likelihood], after))
+        found = grown
+    return [(events, told) for events, told, _ in found]
+
+
+def means_of_numbers(
+    plan: sf.Plan, truth: tuple[int, ...], groups: NDArray[np.int64] | None
+) -> tuple[Floats, Floats]:
+    """Exact mean of each unbiased count where it is a number, and how probably it is one."""
+    total, chance = np.zeros(()), np.zeros(())
+    for events, told in every_outcome(plan, len(truth)):
+        own = np.prod([row[value] for row, value in zip(told, truth, strict=True)])
+        counts = Population(recover({"ann": events}, plan, unbiased=True), groups).unbiased_counts()
+        total = total + own * np.nan_to_num(counts.values)
+        chance = chance + own * np.isfinite(counts.values)
+    return total / chance, chance
+
+
+SELECTING = sf.Plan(
+    sf.MarkovChain.from_matrix([[0.95, 0.05], [0.15, 0.85]]),
+    sf.PerStep(sf.SIP(0.8)),
+    [[0.0, 1.0], [1.0, 0.0]],  # type: ignore[arg-type]
+    purpose=sf.Purpose.SIMULATION,
+)
+TRUTHS = [(0, 0, 0), (1, 1, 1), (1, 0, 1)]
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_unbiased_counts_of_single_moments_are_right_where_they_are_numbers(
+    truth: tuple[int, ...],
+) -> None:
+    mean, chance = means_of_numbers(SELECTING, truth, None)
+    np.testing.assert_allclose(mean, np.eye(2)[list(truth)], atol=1e-9)
+    # Some channels have an inverse after some outputs only, or this would show nothing.
+    assert (chance.min(axis=1) < 0.999).any() and chance.min() > 0.1
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_sums_over_moments_would_be_selected_and_are_refused(
+    truth: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = np.zeros(3, dtype=np.int64)
+    with pytest.raises(InvalidParameter, match="groups must hold each stream once"):
+        means_of_numbers(SELECTING, truth, together)
+    monkeypatch.setattr("sfumato.stream.recovered_counts.check_unselected", lambda *_: None)
+    mean, _ = means_of_numbers(SELECTING, truth, together)
+    assert np.abs(mean - np.bincount(truth, minlength=2)).min() > 0.5
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_sums_over_moments_of_one_channel_are_right_on_average(truth: tuple[int, ...]) -> None:
+    plan = replace(SELECTING, method=sf.Method.RANDOMIZED_RESPONSE)
+    mean, chance = means_of_numbers(plan, truth, np.zeros(3, dtype=np.int64))
+    np.testing.assert_allclose(mean, [np.bincount(truth, minlength=2)], atol=1e-9)
+    np.testing.assert_allclose(chance, 1.0, rtol=1e-12)
+    total = replace(plan, budget=sf.Horizon(sf.SIP(3.0), 3))
+    with pytest.raises(InvalidParameter, match="groups must hold each stream once"):
+        means_of_numbers(total, truth, np.zeros(3, dtype=np.int64))
+
+
 def test_groups_must_fit_and_fixed_lags_know_single_moments() -> None:
     plan, lengths = SHAPES["bits"]
     found = scene(plan, chain_prior(plan, 6), lengths, seed=22).recovery

@@ -47,7 +47,8 @@ class RecoverOptions(options.Options):
     every: int = option("For --counts: so many successive moments are one.", default=1)
     model_free: bool = flag(
         "--model-free",
-        "For --counts: also the estimates that need no model, where channels have an inverse.",
+        "For --counts: also the estimates that need no model, where channels have an inverse; of "
+        "single moments, unless every step has the same channel.",
     )
     flows: str | None = option("Table of how many moved from where to where, with errors.")
     separator: str | None = options.SEPARATOR
@@ -63,8 +64,10 @@ def recover(given: RecoverOptions) -> None:
     can do it.
 
     Counts add up probabilities, not guesses, so they have no bias of guesses, and say how far off
-    they may be. They are right on average if values move as the model says; with --model-free
-    estimates beside them whatever the model, where the channels allow any.
+    they may be. They are right on average if values move as the model says. With --model-free
+    there are estimates beside them that are so whatever the model, where the channels allow any;
+    not over several moments (--every), where a selection would bias them, unless all steps have
+    the same channel: randomized-response with --epsilon.
 
     Without a model: of an output of `realtime` that are measurements, every value from all of them
     (a smoother); of one of `privatize` that is made for counting, shares, mean and variance.
@@ -81,7 +84,7 @@ def recover(given: RecoverOptions) -> None:
     from sfumato.core import checks
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.policy_files import beside_model, load_policy
-    from sfumato.stream.recovered_counts import Population
+    from sfumato.stream.recovered_counts import Population, check_unselected
     from sfumato.stream.recovered_rows import summary
     from sfumato.stream.recovery import recover as recovered
     from sfumato.stream.release_spec import unit_of
@@ -107,6 +110,8 @@ def recover(given: RecoverOptions) -> None:
     if spec.policy is not None or given.policy is not None:
         policy = load_policy(given.policy or beside_model(given.model))
     plan = spec.plan(read, policy)
+    if given.model_free and given.every > 1:
+        check_unselected("--every", given.every, plan)
     priced = None if given.loss is None else named_loss(given.loss, read.alphabet)
     sources = [Table.at(file, separator=given.separator) for file in given.released]
     tracks = read_tracks(sources, read)

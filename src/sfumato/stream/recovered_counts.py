@@ -7,8 +7,11 @@ is counted here are probabilities. Two estimators, and what each assumes:
   Right on average, with errors that are those of the truth, *if values move as the model says* and
   streams are independent given it. A wrong model pulls them towards itself.
 - **Without the model** (`unbiased_counts`): each output weighted by the inverse of its channel.
-  Right on average whatever is true; its errors are larger, and there must be an inverse: channels
-  of a response have one, those that tell few outputs have none.
+  Its errors are larger, and there must be an inverse: channels of a response have one, those that
+  tell few outputs have none. It is right on average whatever is true *where no stream is in a group
+  twice*: whether a channel has an inverse follows from the outputs before it, so a group that holds
+  those too would be seen only when they came out in some way. Only if the channel never changes may
+  a group hold several moments of a stream; else that is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +22,18 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.budgets import PerStep
 from sfumato.core.errors import InvalidParameter
+from sfumato.solver.design_methods import Method
+from sfumato.stream.plan import Plan
 from sfumato.stream.recovery import Recovery
 from sfumato.stream.recovery_loops import gather, moved_counts
 
 BY_MODEL = "values move as the model says, and streams are independent of each other"
+_SELECTED = (
+    "hold each stream once, unless every step has the same channel (randomized-response with a "
+    "budget per step): whether a channel has an inverse depends on earlier outputs of the group"
+)
 MODEL_FREE = "nothing about values: the channels alone"
 _FLOWS = 400
 """Symbols up to which all pairs of them are counted."""
@@ -195,12 +205,18 @@ class Population:
         return largest, np.take_along_axis(inside, largest, axis=1)
 
     def unbiased_counts(self) -> Estimate:
-        r"""The same counts without the model: right on average whatever is true.
+        r"""The same counts without the model.
 
         For a value whose output is $y$, $g(y)$ estimates which symbol it had without bias, and
         $g(y)^2 - g(y)$ estimates the variance of that, also without bias: outputs are independent
-        given the truth and the past. Not a number where a channel has no inverse, or nothing left.
-        Errors of values of one batch depend on each other, so no group may hold two of them.
+        given the truth and the past. Not a number where a channel has no inverse, or nothing left;
+        which of the two it is follows from earlier outputs of the stream, not from the group's own.
+        So what is a number is right on average whatever is true. In a group of several moments of a
+        stream it would not be: it is refused unless every step has the same channel. Errors of
+        values of one batch depend on each other, so no group may hold two of them.
+
+        Raises:
+            InvalidParameter: If a group holds a stream several times, and its channels may differ.
         """
         own = self.recovery.evidence.unbiased
         if own is None:
@@ -208,6 +224,8 @@ class Population:
         names, places, single = self._grouped()
         if self.recovery.plan.in_batches and not single.all():
             raise InvalidParameter("groups", "several moments", "be single moments, for batches")
+        if not single.all():
+            check_unselected("groups", "several moments", self.recovery.plan)
         sums = np.zeros((2, names.size, own.shape[1]))
         np.add.at(sums[0], places, own)
         np.add.at(sums[1], places, own * own - own)
@@ -247,6 +265,13 @@ class Population:
                 sums = functions[tracks[:, own == group]].sum(axis=1)
                 variance[group] += sums.var(axis=0, ddof=1)
         return variance
+
+
+def check_unselected(name: str, value: object, plan: Plan) -> None:
+    """Refuse model-free sums over moments of a stream unless all have the same channel."""
+    same = plan.method is Method.RANDOMIZED_RESPONSE and isinstance(plan.budget, PerStep)
+    if plan.in_batches or plan.policy is not None or not same:
+        raise InvalidParameter(name, value, _SELECTED)
 
 
 def _variance(codes: Ints, kinds: int) -> Floats:
