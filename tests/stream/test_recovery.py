@@ -9,10 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 import sfumato as sf
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.models.pair_chain import PairChain
 from sfumato.stream.partition import batch_loss
 from sfumato.stream.partition.cells import StepDesign
+from sfumato.stream.recovered_rows import value_columns
 from sfumato.stream.recovery import Recovery, recover
 from tests.oracles import tracks as oracle
 
@@ -137,6 +139,7 @@ def test_posteriors_are_those_of_all_tracks(told: Scene, lag: int | None) -> Non
 def test_the_likeliest_track_is_the_likeliest_of_all(told: Scene) -> None:
     all_tracks = oracle.weighted(told.prior, told.factors, len(told.ends))
     found = tuple(told.recovery.likeliest().tolist())
+    assert "likeliest" in value_columns(told.recovery)
     assert all_tracks[found] == pytest.approx(max(all_tracks.values()), rel=1e-9)
 
 
@@ -202,10 +205,11 @@ def test_a_policy_for_batches_is_followed() -> None:
         np.testing.assert_allclose(got, found.expected(lag), rtol=1e-9)
 
 
-def test_pairs_that_occur_are_inferred_through_their_states() -> None:
-    rng = np.random.default_rng(5)
-    paths = [rng.integers(3, size=60).tolist() for _ in range(3)]
-    chain = PairChain.fit(paths, smoothing=3.0, floor=1e-3)
+def pair_scene(seed: int, length: int) -> tuple[PairChain, Scene]:
+    """A stream of a chain over the pairs that occur."""
+    rng = np.random.default_rng(seed)
+    paths = [rng.integers(3, size=length).tolist() for _ in range(3)]
+    chain = PairChain.fit(paths, alphabet=sf.Alphabet([0, 1, 2]), smoothing=3.0, floor=1e-3)
     loss = sf.loss.hamming(chain.alphabet)
     plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.9)), loss, purpose=sf.Purpose.SIMULATION)
     prior: dict[oracle.Track, float] = {}
@@ -221,13 +225,37 @@ def test_pairs_that_occur_are_inferred_through_their_states() -> None:
             grow((*track, value), chance * share, after)
 
     grow((), 1.0, chain.first())
-    found = scene(plan, prior, [1] * 4, seed=6)
+    return chain, scene(plan, prior, [1] * 4, seed=6)
+
+
+def test_pairs_that_occur_are_inferred_through_their_states() -> None:
+    _, found = pair_scene(5, 60)
     for lag in (0, 1, None):
         got = found.recovery.posterior("ann", lag)
         np.testing.assert_allclose(got, found.expected(lag), rtol=1e-9)
-    whole = oracle.weighted(prior, found.factors, 4)
-    states = found.recovery.likeliest().tolist()
-    assert tuple(states) in whole
+
+
+def test_the_likeliest_path_of_states_is_that_and_not_called_a_track() -> None:
+    others = 0
+    for seed in range(12):
+        chain, found = pair_scene(seed, 8)
+        known, backoff, background, shown = chain.hidden_moves()
+        moves = (1 - backoff)[:, None] * known.toarray() + backoff[:, None] * background
+        told = [[one.likelihood((value,) * 4) for value in range(3)] for one in found.factors]
+        # Every path of four states, written down.
+        joint = chain.first().joint * np.array(told[0])[shown]
+        for row in told[1:]:
+            joint = joint[..., None] * moves * np.array(row)[shown]
+        track = tuple(found.recovery.likeliest_path().tolist())
+        showing = joint[np.ix_(*(np.flatnonzero(shown == value) for value in track))]
+        assert showing.max() == pytest.approx(joint.max(), rel=1e-9)
+        whole = oracle.weighted(found.prior, found.factors, 4)
+        others += whole[track] < max(whole.values()) * (1 - 1e-9)
+        with pytest.raises(InvalidParameter, match="of one over pairs only likeliest_path"):
+            found.recovery.likeliest()
+        assert "likeliest_path" in value_columns(found.recovery)
+    # It is no idle distinction: another track is likelier in some of these.
+    assert others > 0
 
 
 def test_a_sparse_chain_gives_what_its_matrix_gives(monkeypatch: pytest.MonkeyPatch) -> None:

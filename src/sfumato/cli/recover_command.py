@@ -39,7 +39,10 @@ class RecoverOptions(options.Options):
     loss: str | None = options.LOSS
     cover: float = option("Probability that the credible set of a value has at least.", default=0.9)
     output: str | None = option(
-        "Table of all values: best guess, likeliest track, credible set.", "--output", "-o"
+        "Table of all values: best guess, likeliest track (of a chain over pairs, the likeliest "
+        "path of its states), credible set.",
+        "--output",
+        "-o",
     )
     counts: str | None = option(
         "Table of how many were where at each moment, with standard errors."
@@ -198,7 +201,7 @@ class _Files:
 
         with ExitStack() as files:
             if self.output is not None:
-                columns = {column: str, **rows.VALUE_COLUMNS}
+                columns = {column: str, **rows.value_columns(crowd.recovery)}
                 sink = files.enter_context(Output(Table.at(self.output), columns))
                 for block in rows.value_rows(crowd.recovery, values):
                     sink.write(block)

@@ -54,6 +54,11 @@ class HiddenChain:
         return cls(model.size, span, _arrays(model.lifted(span)))
 
     @property
+    def observable(self) -> bool:
+        """Whether each state shows a symbol of its own, so that a path is its values."""
+        return self.arrays[7].size == self.symbols
+
+    @property
     def contexts(self) -> int:
         """How many contexts there are."""
         return int(self.arrays[0].size)

@@ -13,15 +13,6 @@ from sfumato.stream.recovered_counts import BY_MODEL, Estimate, Population
 from sfumato.stream.recovery import RecoveredValues, Recovery
 from sfumato.tables.writers import Columns, Record
 
-VALUE_COLUMNS: Columns = {
-    "sequence": int,
-    "released": str,
-    "recovered": str,
-    "probability": float,
-    "loss": float,
-    "likeliest": str,
-    "credible": str,
-}
 COUNT_COLUMNS: Columns = {
     "moment": int,
     "symbol": str,
@@ -90,9 +81,19 @@ def summary(
     return RecoverySummary(len(places), streams, float(costs.mean()), after, counts)
 
 
+def value_columns(recovery: Recovery) -> Columns:
+    """The columns of `value_rows` after that of the stream.
+
+    A path of states is called what it is where it need not be the likeliest track.
+    """
+    track = "likeliest" if recovery.chain.observable else "likeliest_path"
+    first = {"sequence": int, "released": str, "recovered": str}
+    return {**first, "probability": float, "loss": float, track: str, "credible": str}
+
+
 def value_rows(recovery: Recovery, values: RecoveredValues) -> Iterator[list[Record]]:
     """A row for every released one, in their order, some at a time."""
-    tracks, moments = recovery.likeliest(), recovery.released.moments
+    tracks, moments = recovery.likeliest_path(), recovery.released.moments
     released, labels = recovery.released, [str(label) for label in recovery.labels]
     owners = np.repeat(np.arange(len(released.streams)), np.diff(released.starts))
     order = np.argsort(released.rows, kind="stable")

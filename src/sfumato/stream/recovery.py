@@ -182,6 +182,22 @@ class Recovery:
         """The most probable sequence of all values of each stream: places of symbols (Viterbi).
 
         It is right as a whole as often as any can be; value by value, best guesses err less.
+
+        Raises:
+            InvalidParameter: If several states of the model show the same symbol, as in a chain
+                over the pairs that occur: a sequence of values then sums over many paths of states,
+                and only the most probable one of these is known (`likeliest_path`).
+        """
+        if not self.chain.observable:
+            rule = "be a chain of values: of one over pairs only likeliest_path is known"
+            raise InvalidParameter("model", type(self.plan.model).__name__, rule)
+        return self.likeliest_path()
+
+    def likeliest_path(self) -> Ints:
+        """The values along the most probable path of the model's states: places of symbols.
+
+        Of a chain of values it is the most probable sequence of values. Of a chain over the pairs
+        that occur it need not be: another sequence may gather more from several paths.
         """
         tracks = np.empty(len(self.evidence), dtype=np.int64)
         for first, stop, part in split(self.evidence, _CELLS, self.chain.contexts):

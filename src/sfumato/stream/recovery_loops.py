@@ -199,7 +199,10 @@ def posteriors(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def likeliest_tracks(chain: ChainArrays, told: Told, starts: Ints, span: int, tracks: Ints) -> None:
-    """The most probable sequence of all values of each stream, given all outputs (Viterbi)."""
+    """The values along the most probable path of states of each stream, given all outputs.
+
+    The most probable values (Viterbi) where each state shows a symbol of its own.
+    """
     initial, moves, values, columns, rows, backoff, background, shown = chain
     contexts, states = initial.size, shown.size
     tails = contexts // states
