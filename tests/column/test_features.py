@@ -1,4 +1,3 @@
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -384,9 +383,3 @@ def test_an_unknown_value_is_refused_and_not_quoted() -> None:
 def test_nobody_is_left_to_learn_from_in_a_table_of_one() -> None:
     with pytest.raises(InvalidParameter, match="values must have at least 2 entries"):
         FeaturePrior.cross_fitted({"age": [1]}, ["a"], alphabet=Alphabet("ab"))
-
-
-def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(InvalidParameter, match=r"pip install 'sfumato\[learn\]'"):
-        FeaturePrior.fit(TABLE, LABELS)

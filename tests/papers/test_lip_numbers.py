@@ -274,6 +274,7 @@ def test_cor_10_is_met_with_equality_and_fails_below(value: float, epsilon: floa
     assert value_delta(value, 0.99 * scale, epsilon) > DELTA
 
 
+@pytest.mark.slow
 def test_by_cor_10_less_density_requires_more_noise(
     gaussian: Curves, scales: dict[float, Floats]
 ) -> None:

@@ -171,6 +171,7 @@ def test_a_table_that_is_none_is_refused_with_its_fault(
 # Panels (a) and (b) ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_equation_raises_the_rate_within_the_bound(curves: Curves) -> None:
     for x in TIED:
         alone, gamma = curves["2a", "γ without correlation"][x], curves["2a", "γ"][x]

@@ -498,6 +498,7 @@ def test_people_in_clusters_are_found_as_often_as_a_guess_finds_them() -> None:
         told(["a", "b"], {"a": a, "b": 2 * a}, coupling="b = 2*a", accuracy=0.4, target_delta=0.3)
 
 
+@pytest.mark.slow
 def test_a_coupling_that_a_constant_guess_beats_is_said_to_be_one() -> None:
     rng = np.random.default_rng(5)
     a = np.where(rng.random(600) < 0.5, rng.normal(0, 1, 600), rng.normal(100, 1, 600))

@@ -427,6 +427,7 @@ def test_a_picture_of_an_unknown_kind_is_refused(model: Path, tmp_path: Path) ->
     clear(call("plan", "-m", model, *rule), "--plot")
 
 
+@pytest.mark.slow
 def test_saying_nothing_never_beats_the_optimum_of_the_same_streams(model: Path) -> None:
     # A stream that begins in one place for sure and wanders off.
     found = done("plan", "-m", model, "--epsilon", 0.3, "--steps", 60, "--json").document
