@@ -200,7 +200,7 @@ class Spread(Options):
 
         every = self.every
         if every is not None and every != "auto" and not (every.isascii() and every.isdecimal()):
-            raise InvalidParameter("--every", every, "be a whole number, or auto")
+            raise InvalidParameter("--every", every, "be a whole number of at least 1, or auto")
         number = None if every is None or every == "auto" else int(every)
         asked = msgspec.structs.replace(spec, every=number, first=self.first, cap=self.cap)
         if every != "auto":

@@ -217,10 +217,14 @@ def _recommended(found: _Sought, report: PlanReport) -> str:
     even, best, saved = report.methods[0], report.ways[0], report.saved
     if found.every == 1 or saved is None:
         return "spend the total evenly: no bursts lose less on the model"
-    return (
-        f"spend the total {options.in_words(found.every, found.first)}: {best.loss:.4g} instead of "
-        f"{even.loss:.4g}, a difference of {saved.by:.2g}, give or take {2 * saved.error:.2g}"
-    )
+    bursts = options.in_words(found.every, found.first)
+    apart = f"a difference of {saved.by:.2g}, give or take {2 * saved.error:.2g}"
+    if saved.by <= 2 * saved.error:
+        return (
+            f"on the model the total is best spent {bursts}; on these streams that cannot be told "
+            f"from an even split: {best.loss:.4g} and {even.loss:.4g}, {apart}"
+        )
+    return f"spend the total {bursts}: {best.loss:.4g} instead of {even.loss:.4g}, {apart}"
 
 
 def _beaten(report: PlanReport) -> str | None:
@@ -253,6 +257,7 @@ def _in_words(report: PlanReport, unit: str) -> list[str]:
     best, silence = report.methods[0], report.methods[-1]
     behind = f" {unit}" if unit else ""
     seen = "" if best.one_value is None else f"; in these streams up to {shown_up(best.one_value)}"
+    spent = " where the total is spent evenly" if report.ways else ""
     least = []
     if report.floor is not None:
         nearest = min(row.loss for row in (best, *report.ways[:1]))
@@ -263,7 +268,7 @@ def _in_words(report: PlanReport, unit: str) -> list[str]:
         ]
     return [
         f"a constant would lose {silence.loss:.4g}{behind}; the release saves {best.better:.0%} of "
-        f"that, give or take {2 * best.better_error:.0%}",
+        f"that{spent}, give or take {2 * best.better_error:.0%}",
         *least,
         f"a whole stream may leak SIP({shown_up(report.total)}): the odds of what is true may "
         f"change by {odds(report.total)}",

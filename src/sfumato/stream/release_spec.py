@@ -28,8 +28,8 @@ from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
 
 JOB = Job(
     "release",
-    "model, budget, loss, method or length of batch, another --policy, --when-exhausted or "
-    "--when-unknown",
+    "model, budget, loss, method or length of batch, another --every, --first, --cap, --policy, "
+    "--when-exhausted or --when-unknown",
 )
 _SPREAD = ("every", "first", "cap")
 

@@ -201,7 +201,11 @@ def _summary(
     claimed = BUDGET / (DAYS * SLOTS_PER_DAY)
     worst = max(entry.sip for entry in report.streams.values())
     truth, *others = counts.values()
-    released, recovered = (float(np.abs(table - truth).mean()) for table in others)
+    # Who is told nothing expects everybody where the model has people in the long run.
+    silent = truth.sum(axis=1, keepdims=True) * model.single_values.stationary()
+    released, recovered, unseen = (
+        float(np.abs(table - truth).mean()) for table in (*others, silent)
+    )
     story = [
         f"fitted {len(model.chain.alphabet)} places from {model.transitions:,} recorded moves",
         f"planned: {ours:.2f} km lost per value at {shown_up(claimed)} nats a step; randomised "
@@ -213,7 +217,8 @@ def _summary(
         f"realised loss {report.mean_loss:.2f} km per value",
         f"recovered what is behind it, also from public things alone: the receiver's best guesses "
         f"lose {report.recovered_loss:.2f} km; counts by hour and place are off by "
-        f"{recovered:.2f} people on average, {released:.2f} if released values are counted",
+        f"{recovered:.2f} people on average, {released:.2f} if released values are counted, "
+        f"{unseen:.2f} by the model alone",
         f"the published rule would have claimed {shown_up(claimed)} nats a step and leaked up to "
         f"{shown_up(max(published_true), 3)}",
     ]
