@@ -58,7 +58,10 @@ def test_a_policy_for_bursts_covers_what_a_burst_may_leak(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*TOTAL, "--every", "often"), "--every must be a whole number of at least 1, or auto; got 'often'"),
+        (
+            (*TOTAL, "--every", "often"),
+            "--every must be a whole number of at least 1, or auto; got 'often'",
+        ),
         ((*TOTAL, "--every", 0), "--every must be a whole number of at least 1; got 0"),
         (("--epsilon", 1, "--every", 3), "--every must come with --budget"),
         (("--epsilon", 1, "--cap", 3), "--cap must come with --budget"),
@@ -80,4 +83,4 @@ def test_a_plan_of_bursts_asked_for_is_not_sought(model: Path) -> None:
     assert "the same total in bursts" not in asked
     sought = call("plan", "-m", model, *shape)
     assert "the same total in bursts" in sought.out
-    assert "spend the total" in sought.out
+    assert "on the model the total is best spent" in sought.out
