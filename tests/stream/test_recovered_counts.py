@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse
 
 import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
+from sfumato.models.pair_chain import PairChain
 from sfumato.stream.evidence import Evidence
 from sfumato.stream.recovered_counts import Population
 from sfumato.stream.recovery import Recovery, recover
@@ -162,6 +164,22 @@ def test_flows_are_those_of_all_tracks(name: str) -> None:
         times = oracle.flows({track: 1.0}, told.size)
         second += chance * (times - found.values) ** 2
     np.testing.assert_allclose(found.errors**2, second, atol=0.15 * second.max())
+
+
+def test_flows_without_a_matrix_are_refused_by_the_rule_that_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    paths = [rng.integers(3, size=60).tolist() for _ in range(3)]
+    pairs, chain = PairChain.fit(paths, smoothing=3.0, floor=1e-3), sf.MarkovChain.fit(paths)
+    thin = replace(chain, known=sparse.csr_array(chain.known))
+    monkeypatch.setattr("sfumato.stream.hidden_chain.DENSE", 0)
+    for said, model in (("over the pairs that occur", pairs), ("of 3 contexts, sparse", thin)):
+        loss = sf.loss.hamming(model.alphabet)
+        plan = sf.Plan(model, sf.PerStep(sf.SIP(1.0)), loss, purpose=sf.Purpose.SIMULATION)
+        left, _ = plan.step(plan.begin("ann"), [1], sf.seeded(1))
+        with pytest.raises(InvalidParameter, match=f"a chain with a matrix.*a chain {said}"):
+            Population(recover({"ann": left}, plan)).flows()
 
 
 def test_the_largest_counts_are_named_with_how_sure_that_is(

@@ -264,7 +264,7 @@ def test_a_sparse_chain_gives_what_its_matrix_gives(monkeypatch: pytest.MonkeyPa
     loss = sf.loss.hamming(chain.alphabet)
     plan = sf.Plan(chain, sf.PerStep(sf.SIP(1.2)), loss, purpose=sf.Purpose.SIMULATION)
     dense = scene(plan, {}, [1] * 6, seed=9).recovery
-    monkeypatch.setattr("sfumato.stream.hidden_chain._DENSE", 0)
+    monkeypatch.setattr("sfumato.stream.hidden_chain.DENSE", 0)
     from scipy import sparse
 
     thin = replace(chain, known=sparse.csr_array(chain.known))

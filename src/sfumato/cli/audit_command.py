@@ -225,7 +225,8 @@ def rule_documents(
     paths = [Path(rules)] if rules else [Path(f"{file}.plan.json") for file in files]
     for path in paths:
         if not path.is_file():
-            raise InvalidParameter("--plan", str(path), f"be the file that `{command}` wrote")
+            rule = f"be the file that `{command}` wrote, and there is no such file"
+            raise InvalidParameter("--plan", str(path), rule)
     if paths:
         return [(read_document("the plan", path), str(path)) for path in paths]
     if ledger is None:

@@ -9,14 +9,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.console import print_json, say, table
-from sfumato.cli.realtime_audit import certificate_beside, job_of, released_values
+from sfumato.cli.realtime_audit import certificate_beside, job_of
 from sfumato.core.errors import CorruptData, InvalidParameter
 
 if TYPE_CHECKING:
     from sfumato.cli.recover_command import RecoverOptions
+    from sfumato.column.column_recovery import Inferred
+    from sfumato.models.encoding import Raw
     from sfumato.noise.frequency import Reporting
+    from sfumato.series.series_smoother import SmoothedSeries
 
-_SERIES = {"released": float, "recovered": float, "error": float, "low": float, "high": float}
+_SHARES = {"symbol": str, "share": float, "error": float}
 
 
 def recover_certified(given: RecoverOptions) -> None:
@@ -42,22 +45,22 @@ def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     from sfumato.series.realtime import Realtime
     from sfumato.series.series_audit import read_rules
     from sfumato.series.series_smoother import smooth_series
+    from sfumato.tables.columns import read_columns
+    from sfumato.tables.moments import values_of
     from sfumato.tables.readers import Table
-    from sfumato.tables.writers import Output
 
     path = given.released[0]
     spec, method, _ = read_rules(certificate["rules"], f"{path}.certificate.json")
     if not isinstance(method, Realtime) or spec.interval is not None:
         rule = "leave its measurements as they are: gaussian, laplace and the like, not clamped"
         raise InvalidParameter("method", spec.method, rule)
-    values = released_values(path, given.separator, str(certificate.get("column")))
+    column, kept = str(certificate.get("column")), certificate.get("kept")
+    beside = [str(name) for name in kept] if isinstance(kept, list) else []
+    frame = read_columns(Table.at(path, separator=given.separator), [*beside, column])
+    values = values_of(frame[column], range(len(frame[column])), path)
     found = smooth_series(values, method)
-    low, high = found.interval()
     if given.output is not None:
-        columns = (found.values, found.errors, low, high)
-        rows = zip(values, *(each.tolist() for each in columns), strict=True)
-        with Output(Table.at(given.output), _SERIES) as sink:
-            sink.write(rows)
+        _write_series(given.output, {name: frame[name] for name in beside}, values, found)
     document = {
         "values": len(values),
         "noise": float(np.sqrt(method.variances[: len(values)].mean())),
@@ -67,10 +70,28 @@ def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     if given.shown.as_json:
         print_json(document)
         return
+    if given.shown.quiet:
+        return
     say(
         f"{len(values):,} values: standard error {document['error']:.4g} after recovery, where "
         f"measurements have {document['noise']:.4g}; if {document['assumes']}"
     )
+
+
+def _write_series(
+    output: str, kept: dict[str, list[Raw]], values: list[float | None], found: SmoothedSeries
+) -> None:
+    """The smoothed values behind the columns that left as they are: the times of rows, say."""
+    from sfumato.tables.columns import write_columns
+    from sfumato.tables.readers import Table
+
+    low, high = found.interval()
+    numbers = {"recovered": found.values, "error": found.errors, "low": low, "high": high}
+    own = {"released": values} | {name: each.tolist() for name, each in numbers.items()}
+    for name in own.keys() & kept.keys():
+        rule = f"keep no column with a name of {', '.join(own)}"
+        raise InvalidParameter("RELEASED", name, rule)
+    write_columns(Table.at(output), kept | own)
 
 
 def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
@@ -95,10 +116,18 @@ def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     if all(_is_number(label) for label in labels):
         numbers = [float(label) for label in labels]
         more = {"mean": found.mean(numbers), "variance": found.spread(numbers)}
+    if given.output is not None:
+        _write_shares(given.output, shares)
     if given.shown.as_json:
         told = {label: [one.value, one.error] for label, one in shares.items()}
         told_more = {label: [one.value, one.error] for label, one in more.items()}
         print_json({"rows": len(cells), "shares": told, **told_more, "assumes": found.assumes})
+        return
+    if given.output == "-":
+        if not given.shown.quiet:
+            for label, one in more.items():
+                say(f"{label} {one.value:.4f} +- {2 * one.error:.4f}")
+            say(f"right on average, assuming {found.assumes}")
         return
     table(
         f"{len(cells):,} rows; share of each symbol among the true values",
@@ -110,6 +139,14 @@ def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     )
     if not given.shown.quiet:
         say(f"right on average, assuming {found.assumes}")
+
+
+def _write_shares(output: str, shares: dict[str, Inferred]) -> None:
+    from sfumato.tables.readers import Table
+    from sfumato.tables.writers import Output
+
+    with Output(Table.at(output), _SHARES) as sink:
+        sink.write((label, one.value, one.error) for label, one in shares.items())
 
 
 def _reports(cells: list[Any], labels: list[str], reporting: Reporting, path: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli import options
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.stream.recovery import RecoveredValues
 
 _SHOWN = 12
+_COVER = 0.9
 
 
 class RecoverOptions(options.Options):
@@ -37,17 +39,17 @@ class RecoverOptions(options.Options):
         "if not given."
     )
     loss: str | None = options.LOSS
-    cover: float = option("Probability that the credible set of a value has at least.", default=0.9)
+    cover: float | None = option("Probability that the credible set of a value has at least [0.9].")
     output: str | None = option(
         "Table of all values: best guess, likeliest track (of a chain over pairs, the likeliest "
-        "path of its states), credible set.",
+        "path of its states), credible set; of shares for a column.",
         "--output",
         "-o",
     )
     counts: str | None = option(
         "Table of how many were where at each moment, with standard errors."
     )
-    every: int = option("For --counts: so many successive moments are one.", default=1)
+    every: int | None = option("For --counts: so many successive moments are one [1].")
     model_free: bool = flag(
         "--model-free",
         "For --counts: also the estimates that need no model, where channels have an inverse; of "
@@ -73,7 +75,8 @@ def recover(given: RecoverOptions) -> None:
     the same channel: randomized-response with --epsilon.
 
     Without a model: of an output of `realtime` that are measurements, every value from all of them
-    (a smoother); of one of `privatize` that is made for counting, shares, mean and variance.
+    (a smoother), beside the columns that were kept; of one of `privatize` that is made for
+    counting, shares, mean and variance.
 
     \b
     Examples:
@@ -84,8 +87,6 @@ def recover(given: RecoverOptions) -> None:
     """
     from sfumato.cli.audit_command import release_rules
     from sfumato.cli.recover_certified import recover_certified
-    from sfumato.core import checks
-    from sfumato.core.errors import InvalidParameter
     from sfumato.stream.policy_files import beside_model, load_policy
     from sfumato.stream.recovered_counts import Population, check_unselected
     from sfumato.stream.recovered_rows import summary
@@ -95,17 +96,13 @@ def recover(given: RecoverOptions) -> None:
     from sfumato.tables.named_loss import named_loss
     from sfumato.tables.readers import Table
 
+    _check_options(given)
+    files = _Files(given.output, given.counts, given.flows)
+    files.check(_inputs(given), given.shown)
     if given.model is None:
         recover_certified(given)
         return
-    checks.count("--every", given.every)
-    checks.proper_fraction("--cover", given.cover)
-    if given.lag is not None:
-        checks.count("--lag", given.lag, at_least=0)
-    files = _Files(given.output, given.counts, given.flows)
-    files.check(given.released)
-    if given.shown.as_json and files.standard:
-        raise InvalidParameter("--json", True, "not come with a table on standard output")
+    every, cover = given.every or 1, _COVER if given.cover is None else given.cover
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
@@ -113,17 +110,16 @@ def recover(given: RecoverOptions) -> None:
     if spec.policy is not None or given.policy is not None:
         policy = load_policy(given.policy or beside_model(given.model))
     plan = spec.plan(read, policy)
-    if given.model_free and given.every > 1:
-        check_unselected("--every", given.every, plan)
+    if given.model_free and every > 1:
+        check_unselected("--every", every, plan)
     priced = None if given.loss is None else named_loss(given.loss, read.alphabet)
     sources = [Table.at(file, separator=given.separator) for file in given.released]
     tracks = read_tracks(sources, read)
     with progress("recovering", len(tracks.places), given.shown.no_progress) as show:
         found = recovered(tracks, plan, unbiased=given.model_free, progress=show)
-    values = found.values(lag=given.lag, loss=priced, cover=given.cover)
+    values = found.values(lag=given.lag, loss=priced, cover=cover)
     told = summary(found, values, priced)
-    lag = None if given.every > 1 else given.lag
-    crowd = Population(found, tracks.moments // given.every, lag)
+    crowd = Population(found, tracks.moments // every, given.lag)
     files.write(crowd, values, read.stream, free=given.model_free)
     name = given.loss or spec.loss_for(read)
     unit = unit_of(name, read)
@@ -142,6 +138,50 @@ def recover(given: RecoverOptions) -> None:
     for file in (given.output, given.counts, given.flows):
         if file not in (None, "-"):
             say(f"{file}: written")
+
+
+def _check_options(given: RecoverOptions) -> None:
+    """Refuse what is out of range, and what would be ignored."""
+    from sfumato.core import checks
+    from sfumato.core.errors import InvalidParameter
+
+    if given.model is None:
+        names = ("policy", "stream", "lag", "loss", "cover", "counts", "every", "flows")
+        typed = {f"--{name}": getattr(given, name) for name in names}
+        typed |= {"--plan": given.rules, "--model-free": given.model_free or None}
+        for name, value in typed.items():
+            if value is not None:
+                rule = "come with --model: it has no meaning for outputs of `realtime`, `privatize`"
+                raise InvalidParameter(name, value, rule)
+    if given.cover is not None:
+        checks.proper_fraction("--cover", given.cover)
+    if given.every is not None:
+        checks.count("--every", given.every)
+    if given.counts is None and given.every is not None:
+        raise InvalidParameter("--every", given.every, "come with --counts")
+    if given.counts is None and given.model_free:
+        raise InvalidParameter("--model-free", True, "come with --counts")
+    if given.lag is None:
+        return
+    checks.count("--lag", given.lag, at_least=0)
+    # Both hold a stream several times, and what its values do together is told by all outputs.
+    for name, joined in (("--every", (given.every or 1) > 1), ("--flows", given.flows is not None)):
+        if joined:
+            rule = f"not come with {name}, which needs all that left"
+            raise InvalidParameter("--lag", given.lag, rule)
+
+
+def _inputs(given: RecoverOptions) -> list[str]:
+    """All files that may be read, and what `release` and others wrote beside them."""
+    from sfumato.stream.policy_files import beside_model
+    from sfumato.tables.named_loss import NAMED_LOSSES
+
+    beside = [f"{file}.{kind}.json" for file in given.released for kind in ("plan", "certificate")]
+    loss = None if given.loss in NAMED_LOSSES else given.loss
+    named = given.model is not None and Path(given.model).name != ""
+    policy = str(beside_model(str(given.model))) if named else None
+    others = (given.model, given.rules, given.policy, policy, loss)
+    return [*given.released, *beside, *(file for file in others if file is not None)]
 
 
 def _show(told: RecoverySummary) -> None:
@@ -182,16 +222,23 @@ class _Files:
         """Whether one of them is standard output."""
         return "-" in (self.output, self.counts, self.flows)
 
-    def check(self, inputs: list[str]) -> None:
-        """Refuse an output that is an input, or another output."""
+    def check(self, inputs: list[str], shown: options.Shown) -> None:
+        """Refuse an output that is an input, another output, or where the summary goes."""
         from sfumato.core.errors import InvalidParameter
         from sfumato.tables.readers import same_file
 
         given = [(f"--{name}", file) for name, file in asdict(self).items() if file is not None]
         for place, (name, file) in enumerate(given):
-            others = [*inputs, *(other for _, other in given[:place])]
-            if any(other == file or (file != "-" and same_file(other, file)) for other in others):
-                raise InvalidParameter(name, file, "be a file of its own")
+            rule = "be a file of its own, not an input nor what lies beside one"
+            if any(other == file or same_file(file, other) for other in inputs):
+                raise InvalidParameter(name, file, rule)
+            for before, other in given[:place]:
+                if other == file or same_file(file, other):
+                    raise InvalidParameter(
+                        name, file, f"be a file of its own, not that of {before}"
+                    )
+        if shown.as_json and self.standard:
+            raise InvalidParameter("--json", True, "not come with a table on standard output")
 
     def write(self, crowd: Population, values: RecoveredValues, column: str, *, free: bool) -> None:
         """All tables that were asked for: all of them, or none."""

@@ -15,7 +15,7 @@ from sfumato.stream.recovery_loops import ChainArrays
 
 _CONTEXTS = 2_000_000
 """Contexts of which the loops hold messages: some 16 MB for each value of a stream."""
-_DENSE = 400
+DENSE = 400
 """States up to which a chain is followed by its matrix; a sparse one of more stays sparse."""
 
 
@@ -72,7 +72,7 @@ class HiddenChain:
 def _arrays(chain: MarkovChain) -> ChainArrays:
     known, shown = chain.known, np.arange(chain.size)
     none, places = np.empty(0), np.empty(0, dtype=np.int32)
-    if isinstance(known, np.ndarray) or chain.size <= _DENSE:
+    if isinstance(known, np.ndarray) or chain.size <= DENSE:
         moves, sparse = np.array(chain.transition()), (none, places, places)
     else:
         moves, sparse = np.empty((0, 0)), (known.data, known.indices, known.indptr)

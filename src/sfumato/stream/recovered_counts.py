@@ -24,7 +24,9 @@ from sfumato.core import checks
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import PerStep
 from sfumato.core.errors import InvalidParameter
+from sfumato.models.pair_chain import PairChain
 from sfumato.solver.design_methods import Method
+from sfumato.stream.hidden_chain import DENSE
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery import Recovery
 from sfumato.stream.recovery_loops import gather, moved_counts
@@ -168,8 +170,14 @@ class Population:
     def flows(self) -> Estimate:
         """Moves from each symbol to each, over all values: a matrix, with its errors."""
         chain, size = self.recovery.chain, self.recovery.chain.symbols
-        if size > _FLOWS or not chain.dense:
+        if size > _FLOWS:
             raise InvalidParameter("flows", f"{size} symbols", f"be of at most {_FLOWS} symbols")
+        if not chain.dense:
+            pairs = isinstance(self.recovery.plan.model, PairChain)
+            over = "over the pairs that occur"
+            what = over if pairs else f"of {chain.contexts:,} contexts, sparse"
+            rule = f"be of a chain with a matrix: dense, or of at most {DENSE} contexts of values"
+            raise InvalidParameter("flows", f"a chain {what}", rule)
         told, flows = self.recovery.evidence, np.zeros((size, size))
         moved_counts(chain.arrays, told.arrays, told.starts, chain.span, size, flows)
         variance, seen, moves = np.zeros(size * size), np.zeros(size * size), 0
