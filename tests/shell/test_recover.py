@@ -239,3 +239,11 @@ def test_shares_of_a_column_are_written_as_they_are_told(survey: Path) -> None:
     assert piped.out == (survey / "shares.csv").read_text()
     assert "mean" in piped.err and "right on average" in piped.err
     assert done("recover", survey / "private.csv", "-o", "-", "-q").err == ""
+
+
+@pytest.mark.parametrize("kind", ["counts", "survey"])
+def test_a_part_of_what_was_certified_is_refused(kind: str, request: pytest.FixtureRequest) -> None:
+    home = request.getfixturevalue(kind)
+    released = home / "private.csv"
+    released.write_bytes(b"".join(released.read_bytes().splitlines(keepends=True)[:-1]))
+    untouched(home, "-o", "some.csv", says="rows that its certificate names")

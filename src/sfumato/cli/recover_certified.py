@@ -58,6 +58,7 @@ def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     beside = [str(name) for name in kept] if isinstance(kept, list) else []
     frame = read_columns(Table.at(path, separator=given.separator), [*beside, column])
     values = values_of(frame[column], range(len(frame[column])), path)
+    _check_whole(len(values), certificate.get("values"), path)
     found = smooth_series(values, method)
     if given.output is not None:
         _write_series(given.output, {name: frame[name] for name in beside}, values, found)
@@ -76,6 +77,13 @@ def _series(given: RecoverOptions, certificate: dict[str, Any]) -> None:
         f"{len(values):,} values: standard error {document['error']:.4g} after recovery, where "
         f"measurements have {document['noise']:.4g}; if {document['assumes']}"
     )
+
+
+def _check_whole(rows: int, certified: object, path: str) -> None:
+    """Refuse a part of what was certified: rows that are missing were perhaps chosen."""
+    if rows != certified:
+        rule = f"have the {certified} rows that its certificate names"
+        raise InvalidParameter("RELEASED", f"{path} with {rows}", rule)
 
 
 def _write_series(
@@ -110,6 +118,7 @@ def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     labels, reporting = list(frequencies), rule(len(frequencies), float(level))
     column = str(certificate.get("column"))
     cells = read_columns(Table.at(path, separator=given.separator), [column])[column]
+    _check_whole(len(cells), certificate.get("rows"), path)
     found = recover_column(_reports(cells, labels, reporting, path), reporting)
     shares = dict(zip(labels, found.shares(), strict=True))
     more = {}
