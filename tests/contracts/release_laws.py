@@ -23,7 +23,6 @@ from sfumato import (
     Fallback,
     Fleet,
     Horizon,
-    Ledger,
     MarkovChain,
     PerStep,
     Plan,
@@ -353,9 +352,9 @@ class ReleaseLaws(ABC):
     def test_a_state_whose_charges_are_missing_is_refused(self) -> None:
         plan = replace(self.ample(), budget=Window(SIP(2.0), 40))
         _, state = plan.step(plan.begin("s"), self.batch(0), secure())
-        for ledger in (replace(state.ledger, recent=()), replace(state.ledger, count=0), Ledger()):
-            with pytest.raises(InvalidParameter, match="ledger must have a charge for each value"):
-                plan.step(replace(state, ledger=ledger), self.batch(0), secure())
+        ledger = replace(state.ledger, recent=())
+        with pytest.raises(InvalidParameter, match="ledger must have the last charges"):
+            plan.step(replace(state, ledger=ledger), self.batch(0), secure())
 
     def test_a_replay_with_keyed_coins_gives_the_same_event_and_no_other_stream_does(
         self, step: Any

@@ -295,12 +295,10 @@ class Plan:
             rule = "come from this model, budget, loss, method and length of batch"
             raise InvalidParameter("state", "that of another plan", rule)
         ledger = state.ledger
-        if ledger.count != state.sequence or len(ledger.recent) != min(
-            ledger.count, self.budget.memory
-        ):
-            # Charges that are missing would be spent again.
-            rule = "have a charge for each value, and the last ones one by one"
-            raise InvalidParameter("ledger", f"{ledger.count} charges", rule)
+        if len(ledger.recent) != min(ledger.count, self.budget.memory):
+            # Charges that are missing from a window would be spent again.
+            rule = "have the last charges of its window one by one"
+            raise InvalidParameter("ledger", f"{len(ledger.recent)} charges", rule)
         joint, drift, first = state.belief.joint, state.belief.drift, self._first.joint
         if joint.shape != first.shape or not 0 <= drift < math.inf:
             raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
