@@ -189,6 +189,15 @@ class Loss:
 
         return mean_losses(np.ascontiguousarray(self.places.T), self.measure.value, belief)
 
+    def best_constant(self, belief: Floats) -> tuple[int, float]:
+        """Where the symbol stands that loses least if it is released whatever is true; its loss.
+
+        The loss is as heavy as the belief is.
+        """
+        means = self.means(belief)
+        place = int(np.argmin(means))
+        return place, float(means[place])
+
     def _pairs(self, trues: Ints, released: Ints) -> Floats:
         assert self.measure is not None
         assert self.places is not None

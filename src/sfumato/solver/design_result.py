@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.guarantees import LDP, SIP
@@ -62,7 +60,6 @@ def measured(
 
 def silent(belief: Floats, loss: Loss) -> Design:
     """The best constant: it ignores the value, so it tells nothing and costs no privacy."""
-    means = loss.means(belief)
-    output = int(np.argmin(means))
+    output, cost = loss.best_constant(belief)
     channel = Channel.constant(len(loss), output)
-    return Design(channel, float(means[output] / belief.sum()), None, SIP(0.0), LDP(0.0))
+    return Design(channel, float(cost / belief.sum()), None, SIP(0.0), LDP(0.0))

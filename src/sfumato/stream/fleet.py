@@ -207,11 +207,12 @@ class Fleet(Guarded):
 
     def _guesses(self, streams: Ints) -> Ints:
         """The best constants of some streams, as `silent` finds them."""
-        loss = self.plan.value_loss
-        assert loss is not None or not streams.size
-        marginals = [self._arrays.belief(stream).marginal for stream in streams.tolist()]
-        found = [int(np.argmin(loss.means(one))) for one in marginals if loss is not None]
-        return np.array(found, dtype=np.int64)
+        places = []
+        for stream in streams.tolist():
+            assert self.plan.value_loss is not None  # only single values pause
+            belief = self._arrays.belief(stream).marginal
+            places.append(self.plan.value_loss.best_constant(belief)[0])
+        return np.array(places, dtype=np.int64)
 
     def _alone(self, stream: int, values: Any) -> tuple[tuple[Event, ...], StreamState]:
         """The step of one stream, by the plan."""

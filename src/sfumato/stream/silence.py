@@ -38,8 +38,7 @@ class Silence:
         return self._moments[min(moment, len(self._moments) - 1)]
 
     def _add(self, marginal: Floats) -> None:
-        means = self._loss.means(marginal)
-        self._moments.append((int(means.argmin()), float(means.min())))
+        self._moments.append(self._loss.best_constant(marginal))
 
 
 def _values(library: PatternLibrary) -> Floats:
