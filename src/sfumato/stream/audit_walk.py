@@ -1,0 +1,228 @@
+"""A walk along streams, files and the ledger: what the plan must have done, row by row."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
+from sfumato.core.events import Event, Outcome
+from sfumato.core.state import StreamState
+from sfumato.models.encoding import StreamModel, Unreadable
+from sfumato.stream.audit_checks import Check, CheckedBatch
+from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
+from sfumato.stream.audit_report import AuditReport, StreamAudit
+from sfumato.stream.audit_rows import AuditRow, differences, read_event, stands_in_its_cell
+from sfumato.stream.plan import Plan
+from sfumato.stream.true_values import Truth, Truths
+
+_OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
+"""What does not look like a value outside the alphabet."""
+_BROKEN = (InvalidParameter, UnknownSymbol, Unreadable)
+
+
+class Walk:
+    """A walk along streams, files and the ledger, batch by batch; a value is a batch of one.
+
+    Rows of a stream are held until their batch is complete, or the next one begins.
+    """
+
+    def __init__(
+        self,
+        model: StreamModel,
+        plan: Plan,
+        report: AuditReport,
+        checks: Sequence[Check],
+        truths: Truths | None = None,
+        *,
+        skips: bool = False,
+    ) -> None:
+        self._model, self._plan, self._checks = model, plan, checks
+        self._truths, self._skips = truths, skips
+        self.report = report
+        self.ledger: LedgerSide | None = None
+        self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
+        self._states: dict[str, StreamState] = {}
+        self._began: dict[str, int] = {}
+        self._fingerprints: dict[str, array[int]] = {}
+
+    def begin(self) -> None:
+        """Begin a file; what others said before it may be said again in it."""
+        self._began = {stream: state.sequence for stream, state in self._states.items()}
+
+    def row(self, number: int, fields: dict[str, Any]) -> None:
+        """Take a row; check the batch that it completes, and the one that it shows to be over."""
+        self.report.rows += 1
+        stream = str(fields[self._model.stream])
+        self.report.streams.setdefault(stream, StreamAudit())
+        truth = self._true_value(stream, number)
+        try:
+            event = read_event(stream, fields, self._model)
+        except (UnknownSymbol, Unreadable) as problem:
+            self.report.note(number, str(problem))
+            return
+        held = self._held.get(stream, [])
+        if held and event.batch != held[0][0].event.batch:
+            self._check(stream)
+        self._held.setdefault(stream, []).append((AuditRow(number, fields, event), truth))
+        if len(self._held[stream]) == self._plan.width:
+            self._check(stream)
+
+    def _true_value(self, stream: str, number: int) -> Truth | None:
+        if self._truths is None:
+            return None
+        # Batches of several streams leave in another order than their values came in.
+        ask = self._truths.of if self._plan.in_batches else self._truths.at
+        return ask(stream, number)
+
+    def rest(self) -> None:
+        """Check what could not be checked before the end of a file."""
+        for stream in list(self._held):
+            self._check(stream)
+
+    def _check(self, stream: str) -> None:
+        """Check a batch against what the plan must have done, and the ledger says it did."""
+        held = self._held.pop(stream)
+        rows = [row for row, _ in held]
+        events = [row.event for row in rows]
+        try:
+            self._catch_up(stream, events[0].sequence)
+            state = self._state(stream)
+            if all([self._said_before(row, state) for row in rows]):
+                return
+            self._check_turn(rows, state)
+            if events[0].outcome is Outcome.SKIPPED and not self._skips:
+                rule = "a release never skips a row, unless its rules say --missing skip"
+                raise Unreadable(rule)
+            if events[0].outcome not in _OPEN and self._plan.prepare(state, len(rows)):
+                self.report.withheld += len(rows)
+            due, following = self._observed(state, events)
+        except _BROKEN as problem:
+            self.report.note(rows[-1].number, str(problem))
+            return
+        for row, each in zip(rows, due, strict=True):
+            self._compare(row, each)
+        numbers = [row.number for row in rows]
+        self._show(state, due, following, [truth for _, truth in held], numbers)
+        if self.ledger is None:
+            said = self._fingerprints.setdefault(stream, array("q"))
+            said.extend(map(_fingerprint, events))
+
+    def _check_turn(self, rows: Sequence[AuditRow], state: StreamState) -> None:
+        """See whether a batch stands at the moments that are due."""
+        first = state.sequence
+        moments = list(range(first, first + len(rows)))
+        right = [row.event.sequence for row in rows] == moments
+        if self._plan.in_batches:
+            if not right or rows[0].event.batch != first:
+                raise Unreadable(f"the batch must have the sequence numbers from {first} on")
+        elif not right:
+            rule = f"the sequence number must be {first}"
+            if self.ledger is None and first == 0:
+                rule += "; a stream that goes on needs the files before this one, or the ledger"
+            self.report.note(rows[0].number, rule)
+
+    def _observed(
+        self, state: StreamState, events: Sequence[Event]
+    ) -> tuple[Sequence[Event], StreamState]:
+        """What the plan must have done where this was said, and the state after it."""
+        if len({event.outcome for event in events}) > 1:
+            raise Unreadable("the values of a batch must have one outcome")
+        return self._plan.observe(state, [event.released for event in events], events[0].outcome)
+
+    def _said_before(self, row: AuditRow, state: StreamState) -> bool:
+        """Whether a row only says again what was said before; what is wrong with it is noted.
+
+        A retry gets its old answer: in another file than the first or, where an id or the ledger
+        tells that it is one, in the same.
+        """
+        stream, moment = row.event.stream, row.event.sequence
+        if not 0 <= moment < state.sequence:
+            return False
+        if self.ledger is None:
+            may = "event" in row.fields or moment < self._began.get(stream, 0)
+            if not may or self._fingerprints[stream][moment] != _fingerprint(row.event):
+                return False
+            self.report.repeated += 1
+            return True
+        answer = self.ledger.moment(stream, moment)
+        if answer is None:
+            return False
+        self.report.repeated += 1
+        for rule in differences(row.event, event_of(answer), "the table"):
+            self.report.note(row.number, rule)
+        return True
+
+    def _compare(self, row: AuditRow, due: Event) -> None:
+        """Compare a row, and the ledger, with what was due."""
+        note = self.report.note
+        for rule in differences(row.event, due, "the table"):
+            note(row.number, rule)
+        if not stands_in_its_cell(row, self._model):
+            note(row.number, "x and y must be the centre of the released cell")
+        if self.ledger is None:
+            return
+        answer = self.ledger.moment(due.stream, due.sequence)
+        if answer is None:
+            note(row.number, "the ledger must hold this event")
+            return
+        for rule in differences(event_of(answer), due, "the ledger"):
+            note(row.number, rule)
+        id_ = row.fields.get("event")
+        if id_ is not None and str(id_) != answer.id:
+            note(row.number, "the event id must be the one in the ledger")
+
+    def _catch_up(self, stream: str, moment: int) -> None:
+        """Let a stream do what the ledger says it did before a moment."""
+        if self.ledger is None:
+            return
+        self.report.streams.setdefault(stream, StreamAudit())
+        for events in self.ledger.before(stream, self._state(stream).sequence, moment):
+            state = self._state(stream)
+            try:
+                due, following = self._observed(state, events)
+            except _BROKEN as problem:
+                where = f"stream {stream!r}, moment {events[0].sequence}"
+                self.report.note_ledger(f"{where}: {problem}")
+                return
+            for event, each in zip(events, due, strict=True):
+                for rule in differences(event, each, "the ledger"):
+                    self.report.note(self.report.rows, rule)
+            self._show(state, due, following)
+
+    def end(self, coverage: Coverage) -> None:
+        """Check what the ledger holds beyond the files, and itself."""
+        if self.ledger is None:
+            return
+        self.report.ledger_head = self.ledger.head
+        for problem in self.ledger.problems:
+            self.report.note_ledger(problem)
+        for stream, moments in self.ledger.streams():
+            self._catch_up(stream, moments)
+        self.report.only_in_ledger = self.ledger.alone.total()
+        for source, missing in self.ledger.missing(coverage):
+            rows = self.report.rows
+            self.report.note(rows, f"the ledger holds {missing} events more of {source!r}")
+
+    def _show(
+        self,
+        state: StreamState,
+        due: Sequence[Event],
+        following: StreamState,
+        truths: Sequence[Truth | None] | None = None,
+        rows: Sequence[int] = (),
+    ) -> None:
+        """Let every check see a batch, and go on after it."""
+        batch = CheckedBatch.of(self._plan, state, due, following, truths, rows)
+        for check in self._checks:
+            check.see(batch)
+        self._states[state.stream] = following
+
+    def _state(self, stream: str) -> StreamState:
+        return self._states.get(stream) or self._plan.begin(stream)
+
+
+def _fingerprint(event: Event) -> int:
+    """Eight bytes of what a row says."""
+    return hash((event.released, event.outcome, event.sip, event.ldp, event.batch))
