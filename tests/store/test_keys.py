@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.store.keys import read_key
+from sfumato.store.keys import commitment_of, is_committed, key_commitment, new_key, read_key
 
 SECRET = bytes(range(90, 122))
 
@@ -74,3 +75,50 @@ def test_a_weak_key_is_refused(key: Path, content: bytes, rule: str) -> None:
 
 def test_a_device_without_an_end_is_no_key() -> None:
     refused("at most", Path("/dev/urandom"), shared=True)
+
+
+def test_a_commitment_binds_to_key_and_name_and_is_a_plain_hash(key: Path) -> None:
+    """Computed here from the description alone: lengths in front, a word before everything."""
+    secret = bytes(range(200, 232))
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in (b"town", secret))
+    expected = hashlib.sha256(b"sfumato key commitment v1 " + framed).hexdigest()
+    assert key_commitment(secret, "town") == f"town:{expected}"
+    other = {key_commitment(secret), key_commitment(secret, "towns").split(":")[1], expected}
+    assert len(other) == 3
+    assert is_committed(secret, f"town:{expected}")
+    assert not is_committed(secret, expected)
+    assert not is_committed(secret, f"towm:{expected}")
+    assert not is_committed(bytes(range(201, 233)), f"town:{expected}")
+
+
+@pytest.mark.parametrize("content", [b"thirty-two letters of some words", SECRET[:31] + b"\x00"])
+def test_a_key_that_may_be_guessed_has_no_commitment(content: bytes) -> None:
+    told = content if content.startswith(b"thirty") else content[:16]
+    assert commitment_of(told) is None
+    with pytest.raises(InvalidParameter, match="32 random bytes") as refusal:
+        key_commitment(told)
+    assert told.decode() not in str(refusal.value)
+
+
+def test_random_bytes_in_digits_have_a_commitment() -> None:
+    assert commitment_of(os.urandom(32).hex().encode() + b"\n") is not None
+
+
+@pytest.mark.parametrize("text", ["", "5d41", 64 * "g", f":{64 * '0'}", f"a b :{64 * '0'}"])
+def test_what_is_no_commitment_is_refused_not_taken_for_another_key(text: str) -> None:
+    with pytest.raises(InvalidParameter, match="64 hexadecimal digits"):
+        is_committed(bytes(range(32)), text)
+
+
+def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new.key"
+    secret = new_key(path)
+    assert (len(secret), path.stat().st_mode & 0o777) == (32, 0o600)
+    assert path.read_bytes() == secret != new_key(tmp_path / "other.key")
+    with pytest.raises(InvalidParameter, match="not exist"):
+        new_key(path)
+    link = tmp_path / "link.key"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidParameter, match="not exist"):
+        new_key(link)
+    assert path.read_bytes() == secret

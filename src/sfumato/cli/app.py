@@ -24,6 +24,7 @@ from sfumato.cli import design_command as design
 from sfumato.cli import disclosure_command as disclosure
 from sfumato.cli import fit_command as fit
 from sfumato.cli import implied_command as implied
+from sfumato.cli import key_command as key
 from sfumato.cli import ledger_command as ledger
 from sfumato.cli import plan_command as plan
 from sfumato.cli import policy_command as policy
@@ -161,13 +162,17 @@ _LEDGERS: dict[str, Callable[..., None]] = {
     "export": ledger.export,
     "backup": ledger.backup,
 }
+_KEYS: dict[str, Callable[..., None]] = {"new": key.new, "commit": key.commit, "check": key.check}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
-for group, commands in ((app, _COMMANDS), (over_time, _OVER_TIME), (ledgers, _LEDGERS)):
+keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
+_GROUPS = ((app, _COMMANDS), (over_time, _OVER_TIME), (ledgers, _LEDGERS), (keys, _KEYS))
+for group, commands in _GROUPS:
     for name, command in commands.items():
         group.command(name)(guarded(command))
 app.add_typer(over_time, name="temporal")
 app.add_typer(ledgers, name="ledger")
+app.add_typer(keys, name="key")
 
 
 def _print_version(asked: bool) -> None:

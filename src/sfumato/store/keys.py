@@ -4,12 +4,18 @@ The key file of a ledger, `LEDGER.key`, holds the secret of the digests that tel
 data. It is as secret as the input: whoever has it and the ledger can test guesses at the true
 values. The ledger alone tells nothing of them; without the key file retries are answered, but no
 longer compared.
+
+A commitment is a hash of a key that is published before the data are there: whoever gets the key
+later can replay every draw, and see that it is the key that was meant then. Of a key that could be
+guessed a hash would be a way to test guesses: words have none.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +27,9 @@ from sfumato.store.protocol import LedgerMismatch
 _MOST_BYTES = 1 << 20
 """More is no key, but a file that was named by mistake, or a device without an end."""
 _SECRET_BYTES, _NAME_BYTES = 32, 16
+_COMMITMENT = re.compile(r"(?:(?P<name>[^:\s](?:[^:]*[^:\s])?):)?(?P<hash>[0-9a-f]{64})")
+# Random bytes that were written as text: openssl rand -hex 32, for instance.
+_HEX = re.compile(rb"\s*[0-9a-fA-F]{64,}\s*")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -67,6 +76,97 @@ def read_key(
     return secret
 
 
+def new_key(path: str | Path) -> bytes:
+    """Make a key file of 32 random bytes for its owner alone; one that exists is never replaced.
+
+    Examples:
+        >>> file = getfixture("tmp_path") / "new.key"
+        >>> new_key(file) == read_key(file), oct(file.stat().st_mode)[-3:]
+        (True, '600')
+        >>> new_key(file)
+        Traceback (most recent call last):
+        sfumato.core.errors.InvalidParameter: key file must not exist: ...
+    """
+    try:
+        handle = os.open(path, _NEW, 0o600)
+    except FileExistsError:
+        rule = "not exist: with another key in its place no draw could be repeated"
+        raise InvalidParameter("key file", str(path), rule) from None
+    try:
+        secret = os.urandom(_SECRET_BYTES)
+        os.write(handle, secret)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return secret
+
+
+def key_commitment(secret: bytes, name: str | None = None) -> str:
+    """A hash that binds to a key and tells nothing of it, to be published before the data.
+
+    Args:
+        secret: The key; random bytes, 32 or more, as they are or in hexadecimal digits.
+        name: What it is for, if it is to be part of the commitment: `town 2026`.
+
+    Raises:
+        InvalidParameter: If the key may be guessed: a hash of it would show who guessed right.
+
+    Examples:
+        >>> key_commitment(bytes(range(32)), "town 2026")
+        'town 2026:113ff201f871ce88f41c06019bf03fc17847c5f17a96ebf10cae88215ea3aeeb'
+        >>> key_commitment(b"thirty-two letters of some words")
+        Traceback (most recent call last):
+        sfumato.core.errors.InvalidParameter: key must be 32 random bytes to be committed to ...
+    """
+    check_secret(secret, "key")
+    if not _unguessable(secret):
+        rule = "be 32 random bytes to be committed to (sfumato key new): words can be guessed"
+        raise InvalidParameter("key", f"{len(secret)} bytes", rule)
+    if name is not None and _COMMITMENT.fullmatch(f"{name}:{64 * '0'}") is None:
+        raise InvalidParameter("name", name, "have no colon, and no blank at its ends")
+    parts = (b"" if name is None else name.encode(), secret)
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    found = hashlib.sha256(b"sfumato key commitment v1 " + framed).hexdigest()
+    return found if name is None else f"{name}:{found}"
+
+
+def commitment_of(secret: bytes) -> str | None:
+    """The commitment that goes beside a release; None of a key that could be guessed from it."""
+    return key_commitment(secret) if _unguessable(secret) else None
+
+
+def is_committed(secret: bytes, commitment: str) -> bool:
+    """Whether a commitment is to this key, and to the name that it says.
+
+    Raises:
+        InvalidParameter: If it is none.
+
+    Examples:
+        >>> secret = bytes(range(32))
+        >>> is_committed(secret, key_commitment(secret)), is_committed(secret, 64 * "0")
+        (True, False)
+    """
+    read = _COMMITMENT.fullmatch(commitment.strip())
+    if read is None:
+        rule = "be what `sfumato key commit` printed: 64 hexadecimal digits, perhaps after a name"
+        raise InvalidParameter("commitment", commitment, rule)
+    return hmac.compare_digest(
+        key_commitment(secret, read["name"]).encode(), commitment.strip().encode()
+    )
+
+
+def _unguessable(secret: bytes) -> bool:
+    """Whether a key looks like random bytes: 32 of them are a text once in 10**13 keys."""
+    if len(secret) < _SECRET_BYTES:
+        return False
+    if _HEX.fullmatch(secret) is not None:
+        return True
+    try:
+        return not all(c.isprintable() or c.isspace() for c in secret.decode())
+    except UnicodeDecodeError:
+        return True
+
+
 def _holds(path: Path, secret: bytes) -> bool:
     """Whether a file has just this content."""
     try:
@@ -88,16 +188,9 @@ def secret_of(ledger: Path | None) -> bytes:
         return os.urandom(_SECRET_BYTES)
     path = key_file(ledger)
     try:
-        handle = os.open(path, _NEW, 0o600)
-    except FileExistsError:
+        return new_key(path)
+    except InvalidParameter:
         return _read_secret(path)
-    try:
-        secret = os.urandom(_SECRET_BYTES)
-        os.write(handle, secret)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    return secret
 
 
 def _read_secret(path: Path) -> bytes:

@@ -1,0 +1,102 @@
+"""`sfumato key`: keys for coins that can be replayed, and commitments to them."""
+
+from __future__ import annotations
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, say
+from sfumato.cli.options import argument, flag, option
+
+HELP = """Keys for coins, and commitments that are published before the data.
+
+    \b
+    1. sfumato key new year.key                 before there are data
+    2. sfumato key commit year.key              publish what it prints: a paper, a log, a regulator
+    3. sfumato release ... --key-file year.key  its commitment goes into OUTPUT.plan.json
+    4. sfumato audit ... --key-file year.key --against live.csv --commitment 5d41...
+
+    With the key and the true values an auditor replays every draw: a single coin that was turned
+    round shows. What it does not show: that the key was drawn at random. Who can try many
+    keys on the data may choose one that he likes, so a commitment counts from the day on which
+    it was published, and only before the data were there. A key and the released values tell the
+    true ones: keep it as you keep them. Keys are never printed.
+    """
+_KEY = argument("The key file.", "FILE")
+_SHARED = flag("--shared-key", "The key file may be readable by group or others.")
+
+
+class _NewOptions(options.Options):
+    path: str = argument("A file that does not exist.", "FILE")
+    shown: options.Shown
+
+
+def new(given: _NewOptions) -> None:
+    """Make a key of 32 random bytes, for its owner alone (mode 600), and print its commitment.
+
+    A file that exists is never overwritten: what was drawn with its key could not be replayed.
+
+    \b
+    Example:
+      sfumato key new year.key
+    """
+    from sfumato.store.keys import key_commitment, new_key
+
+    commitment = key_commitment(new_key(given.path))
+    _print(given.shown, {"key_file": given.path, "commitment": commitment}, commitment)
+    if not given.shown.no_progress:
+        say(f"{given.path}: 32 random bytes; publish the commitment before there are data")
+
+
+class _CommitOptions(options.Options):
+    path: str = _KEY
+    name: str | None = option("Bind it to a name too: what the key is for.")
+    shared_key: bool = _SHARED
+    shown: options.Shown
+
+
+def commit(given: _CommitOptions) -> None:
+    """Print the commitment to a key: a hash to be published before the data are there.
+
+    It is a SHA-256 of the key, and of the name if one is given; it tells nothing of a random key.
+    A key of words is refused, for a hash would show who guesses it.
+
+    \b
+    Examples:
+      sfumato key commit year.key
+      sfumato key commit year.key --name "town, counts of 2026"
+    """
+    from sfumato.store.keys import key_commitment, read_key
+
+    commitment = key_commitment(read_key(given.path, shared=given.shared_key), given.name)
+    _print(given.shown, {"commitment": commitment, "name": given.name}, commitment)
+
+
+class _CheckOptions(options.Options):
+    path: str = _KEY
+    commitment: str = argument("What `key commit` printed.", "COMMITMENT")
+    shared_key: bool = _SHARED
+    shown: options.Shown
+
+
+def check(given: _CheckOptions) -> None:
+    """Whether a commitment is to this key. Exit code 1 if it is not.
+
+    \b
+    Example:
+      sfumato key check year.key 5d41402abc4b2a76b9719d911017c592...
+    """
+    from sfumato.store.keys import is_committed, read_key
+
+    fits = is_committed(read_key(given.path, shared=given.shared_key), given.commitment)
+    told = "the commitment is to this key" if fits else "the commitment is NOT to this key"
+    _print(given.shown, {"passed": fits}, told)
+    if not fits:
+        raise typer.Exit(FAILED_AUDIT)
+
+
+def _print(shown: options.Shown, document: dict[str, object], line: str) -> None:
+    if shown.as_json:
+        print_json(document)
+    else:
+        print_line(line)
