@@ -44,6 +44,7 @@ def moments(stream: str, count: int, source: str = "live.csv") -> list[tuple[Ans
             0.5,
             0.25,
             tag=bytes([place % 256] * 16),
+            signal=place % 3 or None,
         )
         after = Position(stream, place + 1, 0.5 * (place + 1), 0.25 * (place + 1), b"s%d" % place)
         history.append((answer, after))

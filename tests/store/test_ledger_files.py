@@ -67,6 +67,9 @@ def forgotten_end(database: sqlite3.Connection) -> None:
 TAMPERINGS: dict[str, Tamper] = {
     "an edited answer": lambda d: d.execute("UPDATE events SET released = 7 WHERE entry = 4"),
     "an edited price": lambda d: d.execute("UPDATE events SET leakage = .2 WHERE entry = 4"),
+    "an edited signal": lambda d: d.execute("UPDATE events SET signal = 2 WHERE entry = 4"),
+    "a lost signal": lambda d: d.execute("UPDATE events SET signal = NULL WHERE entry = 4"),
+    "an added signal": lambda d: d.execute("UPDATE events SET signal = 0 WHERE entry = 1"),
     "an edited first row": lambda d: d.execute("UPDATE events SET model_free = 9 WHERE entry = 1"),
     "an edited last row": lambda d: d.execute("UPDATE events SET leakage = 0 WHERE entry = 12"),
     "another id": lambda d: d.execute("UPDATE events SET id = 'new' WHERE entry = 4"),
@@ -156,14 +159,16 @@ def by_hand(path: Path) -> tuple[int, bytes]:
     database = sqlite3.connect(path)
     id_, plan = database.execute("SELECT id, plan FROM ledger").fetchone()
     rows = database.execute("SELECT * FROM events ORDER BY entry").fetchall()
+    assert {row[-1] for row in rows} == {None, 1, 2}
     database.close()
     head = hashed(b"sfumato ledger 4 ledger\0" + msgspec.msgpack.encode([id_, plan])).digest()
     last: dict[str, bytes] = {}
-    for row in rows:
+    for *row, signal in rows:
         stream = row[4]
         begun = b"sfumato ledger 4 stream\0" + msgspec.msgpack.encode([id_, plan, stream])
         before = last.get(stream) or hashed(begun).digest()
-        content = msgspec.msgpack.encode(list(row[:-2]))
+        told = [] if signal is None else [signal]
+        content = msgspec.msgpack.encode([*row[:-3], *told, row[-3]])
         last[stream] = hashed(b"sfumato ledger 4 row\0" + before + content).digest()
         assert row[-2] == last[stream]
         head = hashed(b"sfumato ledger 4 head\0" + head + last[stream]).digest()

@@ -1,11 +1,14 @@
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.store.ledger_check import check_ledger
+from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Job, LedgerMismatch, Store
 from sfumato.store.sqlite import SqliteStore
 from tests.contracts.store_laws import JOB, PLAN, StoreLaws, answers_of, moments
@@ -79,10 +82,38 @@ def test_a_ledger_whose_first_page_is_damaged_is_refused(path: Path) -> None:
 def test_a_ledger_of_another_version_is_refused(path: Path) -> None:
     SqliteStore(path, PLAN).close()
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE ledger SET version = 5")
+        database.execute("UPDATE ledger SET version = 6")
     database.close()
-    with pytest.raises(CorruptData, match="must have version 4; it has 5"):
+    with pytest.raises(CorruptData, match="must have version 5; it has 6"):
         SqliteStore(path, PLAN)
+
+
+def test_a_ledger_from_before_signals_is_read_and_goes_on(path: Path) -> None:
+    history = [(replace(answer, signal=None), state) for answer, state in moments("u1", 9)]
+    with SqliteStore(path, PLAN) as store:
+        store.commit([answer for answer, _ in history[:6]], [history[5][1]])
+    with sqlite3.connect(path) as database:
+        database.execute("ALTER TABLE events DROP COLUMN signal")
+        database.execute("UPDATE ledger SET version = 4")
+    database.close()
+    before = path.read_bytes()
+    with LedgerReader(path) as reader:
+        assert answers_of(reader) == [answer for answer, _ in history[:6]]
+        assert not reader.signalled()
+    assert not check_ledger(path).problems and path.read_bytes() == before
+    with pytest.raises(LedgerMismatch, match="another"):
+        SqliteStore(path, "another plan")
+    assert path.read_bytes() == before
+    last, state = moments("u1", 9)[8]
+    for _ in range(2):  # the second time there is nothing to add
+        with SqliteStore(path, PLAN) as store:
+            if not store.moment("u1", 6):
+                rest = [*(answer for answer, _ in history[6:8]), last]
+                store.commit(rest, [state])
+    with LedgerReader(path) as reader:
+        assert answers_of(reader) == [*(answer for answer, _ in history[:8]), last]
+        assert reader.signalled() and last.signal == 2
+    assert not check_ledger(path).problems
 
 
 @pytest.mark.parametrize("version", [1, 3])

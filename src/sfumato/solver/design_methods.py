@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import assert_never
 
@@ -39,11 +40,27 @@ STEP_WISE = tuple(method for method in Method if method is not Method.FAR_SIGHTE
 """Methods that look at one step alone: for single values, batches and tables."""
 
 
+STEP_WISE_OPTIMUM = "step-wise"
+"""What users call `Method.OPTIMAL`, which is the best channel of a step and not of a stream."""
+
+
+def method_named(name: str, value: str, among: Sequence[Method] = tuple(Method)) -> Method:
+    """A method by its name, or by the one that is taught.
+
+    Examples:
+        >>> method_named("--method", "step-wise")
+        <Method.OPTIMAL: 'optimal'>
+    """
+    stored = Method.OPTIMAL.value if value == STEP_WISE_OPTIMUM else value
+    if stored not in among:
+        names = (method.value for method in among if method is not Method.OPTIMAL)
+        raise InvalidParameter(name, value, f"be one of {', '.join((STEP_WISE_OPTIMUM, *names))}")
+    return Method(stored)
+
+
 def step_method(name: str, value: str) -> Method:
     """A method that looks at one step alone, by its name."""
-    if value not in STEP_WISE:
-        raise InvalidParameter(name, value, f"be one of {', '.join(STEP_WISE)}")
-    return Method(value)
+    return method_named(name, value, STEP_WISE)
 
 
 def design(

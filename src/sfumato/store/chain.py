@@ -123,7 +123,9 @@ def check_moments(answers: Sequence[Answer], after: Position, due: int) -> None:
 
 def row_hash(before: bytes, content: Row) -> bytes:
     """Hash of a row, without its own hash and head, and of the one before it in its stream."""
-    return _hash(b"row", before + _encode(content))
+    *answer, signal, digest = content
+    # Rows without a signal are hashed as they were before there were any: old ledgers go on.
+    return _hash(b"row", before + _encode((*answer, digest) if signal is None else content))
 
 
 def next_head(head: bytes, own: bytes) -> bytes:

@@ -40,7 +40,9 @@ from sfumato.store.protocol import (
     Position,
 )
 
-VERSION = 4
+VERSION = 5
+UNSIGNALLED = 4
+"""The version before: its events have no signals, and are read as such."""
 _QUESTION_MARKS = 500  # SQLite allows 999 in a statement, in its oldest builds
 _PAGE = 4096
 Item = TypeVar("Item")
@@ -52,6 +54,9 @@ _BEFORE = """SELECT before.hash FROM events AS before
     WHERE before.stream = events.stream AND before.sequence = events.sequence - 1"""
 _CHECKED = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events"
 """Rows, each with the hash that it must continue."""
+_UNSIGNALLED_EVENTS = """CREATE TEMP VIEW IF NOT EXISTS events AS
+    SELECT *, NULL AS signal FROM main.events"""
+"""A view of this connection alone, which stands before the table of that name."""
 
 
 class LedgerReader:
@@ -137,6 +142,10 @@ class LedgerReader:
     def count(self) -> int:
         """How many answers there are."""
         return int(self._one("SELECT count(*) FROM events")[0])
+
+    def signalled(self) -> bool:
+        """Whether any answer names the output of its channel."""
+        return self._one("SELECT 1 FROM events WHERE signal IS NOT NULL LIMIT 1") is not None
 
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy all of it, the log included, through SQLite."""
@@ -288,7 +297,9 @@ class LedgerReader:
         if self._database.execute(there).fetchone() is None:
             raise CorruptData(f"{self.path}: not a readable ledger (nothing was begun in it)")
         (version,) = self._database.execute("SELECT version FROM ledger").fetchone() or (None,)
-        if version != VERSION:
+        if version == UNSIGNALLED:
+            self._database.execute(_UNSIGNALLED_EVENTS)
+        elif version != VERSION:
             raise CorruptData(
                 f"{self.path}: a ledger must have version {VERSION}; it has {version}. Those of "
                 "other versions are not continued: begin a new ledger"

@@ -111,6 +111,7 @@ class Answer:
         batch: Moment at which its batch began; None if it left alone.
         time: When the value was measured, if a time column was named.
         tag: Keyed digest of the true value: tells a retry from other data under an old id.
+        signal: Which output of its channel left, where several release the same.
     """
 
     id: str
@@ -125,6 +126,7 @@ class Answer:
     batch: int | None = None
     time: str | None = None
     tag: bytes = b""
+    signal: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

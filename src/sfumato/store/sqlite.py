@@ -29,7 +29,7 @@ from sfumato.store.chain import (
     written_head,
 )
 from sfumato.store.keys import key_file, secret_name, secret_of
-from sfumato.store.ledger_reader import COLUMNS, VERSION, LedgerReader
+from sfumato.store.ledger_reader import COLUMNS, UNSIGNALLED, VERSION, LedgerReader
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.protocol import (
     NO_JOB,
@@ -60,7 +60,7 @@ CREATE TABLE events (
     entry INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL,
     place INTEGER NOT NULL, stream TEXT NOT NULL, sequence INTEGER NOT NULL, outcome TEXT NOT NULL,
     released ANY, leakage REAL NOT NULL, model_free REAL NOT NULL, batch INTEGER, time TEXT,
-    tag BLOB NOT NULL, digest BLOB, hash BLOB NOT NULL, head BLOB NOT NULL
+    tag BLOB NOT NULL, digest BLOB, hash BLOB NOT NULL, head BLOB NOT NULL, signal INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX moments ON events (stream, sequence);
 """
@@ -135,6 +135,7 @@ class SqliteStore(Guarded, LedgerReader):
             self._create(plan, job, rules)
         self.front = self._read_front(plan, job)
         self.check_head()
+        self._add_signals()
         if self.path is not None:
             # Marked as open in the file itself, not in its log alone: a copy without the log shows.
             self._database.execute("PRAGMA journal_mode=WAL")
@@ -155,6 +156,14 @@ class SqliteStore(Guarded, LedgerReader):
                 self._database.execute(statement)
             row = (VERSION, id_, job.name, plan, None, rules, 0, first_head(id_, plan), 1)
             self._database.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def _add_signals(self) -> None:
+        """Let a ledger of the version before hold signals; its rows have none, and stay."""
+        with self._transaction():
+            if self._database.execute("SELECT version FROM ledger").fetchone() == (UNSIGNALLED,):
+                self._database.execute("DROP VIEW temp.events")
+                self._database.execute("ALTER TABLE events ADD COLUMN signal INTEGER")
+                self._database.execute("UPDATE ledger SET version = ?", (VERSION,))
 
     def close(self) -> None:
         """Close the file; everything committed stays, and is in the file itself."""

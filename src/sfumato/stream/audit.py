@@ -56,6 +56,7 @@ def audit_table(
     columns = [model.stream, "sequence", "released", "outcome", "sip", "ldp"]
     columns += ["x", "y"] if isinstance(model.encoding, Grid) else []
     columns += ["batch"] if plan.in_batches else []
+    columns += ["signal"] if plan.sight is not None else []
     tables = [released] if isinstance(released, Table) else list(released)
     true = [against] if isinstance(against, Table) else against
     truths = None if true is None else Truths(true, model, missing)

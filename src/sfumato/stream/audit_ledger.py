@@ -104,6 +104,7 @@ def event_of(answer: Answer) -> Event:
         SIP(answer.leakage),
         LDP(answer.model_free),
         answer.batch,
+        answer.signal,
     )
 
 

@@ -52,9 +52,31 @@ def read_event(stream: str, fields: dict[str, Any], model: StreamModel) -> Event
         batch = int(fields["batch"]) if "batch" in fields else None
     except (ValueError, TypeError):
         raise Unreadable("batch must be the sequence number at which the batch began") from None
-    return Event(
-        stream, sequence, outcome, released_symbol(fields["released"], model), sip, ldp, batch
-    )
+    signal = read_signal(fields.get("signal"))
+    released = released_symbol(fields["released"], model)
+    return Event(stream, sequence, outcome, released, sip, ldp, batch, signal)
+
+
+def read_signal(cell: Any) -> int | None:
+    """The output of its channel that a row names; None if it names none.
+
+    Raises:
+        Unreadable: If it is no whole number as a release writes it.
+
+    Examples:
+        >>> read_signal("3")
+        3
+    """
+    if cell in (None, ""):
+        return None
+    try:
+        signal = int(cell)
+    except (ValueError, TypeError):
+        signal = -1
+    # One way to write a number: others would be room for a message.
+    if signal < 0 or str(cell) != str(signal):
+        raise Unreadable("signal must be the number of an output, as the release wrote it")
+    return signal
 
 
 def released_symbol(cell: Any, model: StreamModel) -> Label | None:
@@ -74,6 +96,8 @@ def differences(event: Event, due: Event, who: str) -> Iterator[str]:
     """The rules that an event breaks, given what was due."""
     if event.released != due.released or event.outcome is not due.outcome:
         yield f"{who} must say what was released, and nothing else"
+    if event.signal != due.signal:
+        yield f"{who} must say which output of the channel left, and nothing else (signal)"
     if event.batch != due.batch:
         yield f"{who} must say that the batch began at {due.batch}"
     for name in ("sip", "ldp"):

@@ -129,7 +129,8 @@ class Walk:
         """What the plan must have done where this was said, and the state after it."""
         if len({event.outcome for event in events}) > 1:
             raise Unreadable("the values of a batch must have one outcome")
-        return self._plan.observe(state, [event.released for event in events], events[0].outcome)
+        released, outcome = [event.released for event in events], events[0].outcome
+        return self._plan.observe(state, released, outcome, events[0].signal)
 
     def _said_before(self, row: AuditRow, state: StreamState) -> bool:
         """Whether a row only says again what was said before; what is wrong with it is noted.
@@ -225,4 +226,5 @@ class Walk:
 
 def _fingerprint(event: Event) -> int:
     """Eight bytes of what a row says."""
-    return hash((event.released, event.outcome, event.sip, event.ldp, event.batch))
+    said = (event.released, event.signal, event.outcome, event.sip, event.ldp, event.batch)
+    return hash(said)

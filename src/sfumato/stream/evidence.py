@@ -163,15 +163,16 @@ def _follow(tracks: ReleasedTracks, stream: int, name: str, plan: Plan, found: _
                 if design is not None:
                     output = output_of(design, places, int(tracks.signals[first]))
                     found.add(first, length, design, output)
-            _, state = plan.observe(state, left, outcome)
+            signal = int(tracks.signals[first])
+            _, state = plan.observe(state, left, outcome, None if signal < 0 else signal)
         except InvalidParameter as problem:
             row = tracks.rows[first + length - 1]
             raise tracks.refusal(int(row), f"the {problem.name} must {problem.rule}") from None
 
 
 def output_of(design: StepDesign, places: Ints, signal: int) -> int | None:
-    """The output of a channel that left: the one a row names, or the one that releases it."""
-    return design.output(places) if signal < 0 else signal
+    """The output of a channel that left: the one a row names, if it releases that, or the first."""
+    return design.output(places, None if signal < 0 else signal)
 
 
 def _over_batches(

@@ -81,14 +81,15 @@ class _Replay(Fleet):
         """A moment that the loops do not cover."""
         state, labels = self._state(stream), self.plan.model.alphabet.labels
         place, outcome = int(self._tracks.places[at]), OUTCOMES[int(self._tracks.outcomes[at])]
+        signal = int(self._tracks.signals[at])
         try:
             design = self.plan.prepare(state, 1) if outcome is Outcome.RELEASED else None
             if design is not None and not design.design.channel.is_constant:
-                left = output_of(design, np.array([place]), int(self._tracks.signals[at]))
+                left = output_of(design, np.array([place]), signal)
                 if left is not None:
                     self.told[at], self.tells[at] = design.design.channel.likelihood(left), True
             seen = None if place < 0 else labels[place]
-            _, following = self.plan.observe(state, [seen], outcome)
+            _, following = self.plan.observe(state, [seen], outcome, None if signal < 0 else signal)
         except InvalidParameter as problem:
             rule = f"the {problem.name} must {problem.rule}"
             raise self._tracks.refusal(int(self._tracks.rows[at]), rule) from None

@@ -105,7 +105,7 @@ def release_table(
     coins = secure() if spec.randomness is None else spec.randomness
     if ledger is None and reading.missing is not Missing.DROP:
         _check_horizon(source, model.stream, plan)
-    columns = output_columns(model, reading, in_batches=plan.in_batches)
+    columns = output_columns(model, reading, plan)
     rules = None if document is None else document.decode()
     keeping = SqliteStore(ledger, plan.fingerprint, job=JOB, rules=rules)
     with keeping as store, Interruptible() as stop:
@@ -166,11 +166,12 @@ def _check_horizon(source: Table, stream: str, plan: Plan) -> None:
                 raise BadTable(source.path, chunk.first + offset, rule)
 
 
-def output_columns(model: StreamModel, reading: Reading, *, in_batches: bool = False) -> Columns:
+def output_columns(model: StreamModel, reading: Reading, plan: Plan) -> Columns:
     """Columns of a released table, and what they hold."""
     columns: dict[str, type] = {} if reading.event is None else {"event": str}
-    batch: dict[str, type] = {"batch": int} if in_batches else {}
-    taken = {*columns, *batch, *_RESERVED}
+    batch: dict[str, type] = {"batch": int} if plan.in_batches else {}
+    signal: dict[str, type] = {"signal": int} if plan.sight is not None else {}
+    taken = {*columns, *batch, *signal, *_RESERVED}
     for what, name in (("stream", model.stream), *(("kept", name) for name in reading.keep)):
         if name in taken:
             rule = f"not have the name of an output column ({', '.join(sorted(taken))})"
@@ -181,6 +182,7 @@ def output_columns(model: StreamModel, reading: Reading, *, in_batches: bool = F
         "sequence": int,
         **batch,
         "released": type(model.alphabet.labels[0]),
+        **signal,
     }
     if isinstance(model.encoding, Grid):
         columns |= {"x": float, "y": float}

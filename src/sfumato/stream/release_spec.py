@@ -18,7 +18,7 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
-from sfumato.solver.design_methods import Method, step_method
+from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
 from sfumato.store.protocol import Job
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
@@ -175,7 +175,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def chosen_method(self) -> Method:
         """How channels are found."""
-        return step_method("method", self.method)
+        return method_named("method", self.method)
 
     def per_step(self) -> tuple[float, float | None]:
         """An even share of the budget for one step or burst: under the model, and whatever it."""
@@ -250,7 +250,8 @@ def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
     loss = spec.loss_for(model)
     if isinstance(loss, str) and loss not in (*NAMED_LOSSES, "histogram"):
         loss = read_matrix(loss)
-    whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss)
+    named = spec.chosen_method().value
+    whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss, method=named)
     rules = msgspec.to_builtins(whole)
     # An even split is written as it was before there were others.
     rules = {name: rules[name] for name in rules if name not in _SPREAD or rules[name] is not None}

@@ -15,7 +15,7 @@ from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import Event, Outcome
 from sfumato.models.encoding import StreamModel, Unreadable
-from sfumato.stream.audit_rows import released_symbol
+from sfumato.stream.audit_rows import read_signal, released_symbol
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
 
@@ -139,10 +139,11 @@ def _read(
         try:
             moment, code = int(sequence), _CODES[outcome]
             began = moment if batch in (None, "") else int(batch)
-            column = _NONE if signal in (None, "") else int(signal)
+            named = read_signal(signal)
         except (ValueError, TypeError, KeyError):
             rule = "outcome, sequence, batch and signal must be as the release wrote them"
             raise BadTable(path, row, rule) from None
+        column = _NONE if named is None else named
         place = symbols.get(released)
         if place is None:
             try:

@@ -152,6 +152,7 @@ class RowRun:
         """Answers as rows of the output: public things only."""
         self.rows += len(answers)
         alphabet, in_batches = self._plan.model.alphabet, self._plan.in_batches
+        signalled = self._plan.sight is not None
         gridded = isinstance(self._reader.model.encoding, Grid)
         centres = alphabet.coordinates if gridded else None
         records: list[Record] = []
@@ -159,6 +160,7 @@ class RowRun:
             record: list[Label | float | None] = [answer.id] if self._reader.shows_ids else []
             record += [answer.stream, *self._beside.pop(answer.id, ()), answer.sequence]
             record += [answer.batch, answer.released] if in_batches else [answer.released]
+            record += [answer.signal] if signalled else []
             if centres is not None and answer.released is not None:
                 record += centres[alphabet.index(answer.released)].tolist()
             elif centres is not None:
@@ -339,6 +341,7 @@ class RowRun:
                 event.batch,
                 None if row.time is None else row.time.text,
                 row.tag,
+                event.signal,
             )
             for row, event in zip(rows, events, strict=True)
         ]

@@ -12,8 +12,9 @@ from sfumato.tables.readers import CHUNK_ROWS, Table
 from sfumato.tables.writers import Columns, Output, Record
 
 
-def _columns(job: str) -> Columns:
+def _columns(job: str, *, signalled: bool) -> Columns:
     """The columns; what an answer cost has the names that the job gives it."""
+    signal: Columns = {"signal": int} if signalled else {}
     costs = ("sip", "ldp") if job == "release" else ("leakage", "model_free")
     return {
         "row": int,
@@ -24,6 +25,7 @@ def _columns(job: str) -> Columns:
         "sequence": int,
         "batch": int,
         "released": str,
+        **signal,
         "outcome": str,
         **dict.fromkeys(costs, float),
         "time": str,
@@ -46,8 +48,9 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
     """
     with LedgerReader(path) as ledger:
         ledger.check_head()
-        with Output(output, _columns(ledger.front.job)) as sink:
-            done, records = 0, _records(ledger)
+        signalled = ledger.signalled()
+        with Output(output, _columns(ledger.front.job, signalled=signalled)) as sink:
+            done, records = 0, _records(ledger, signalled=signalled)
             while part := list(islice(records, CHUNK_ROWS)):
                 sink.write(part)
                 done += len(part)
@@ -56,7 +59,7 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
     return done
 
 
-def _records(ledger: LedgerReader) -> Iterator[Record]:
+def _records(ledger: LedgerReader, *, signalled: bool) -> Iterator[Record]:
     for entry in ledger.intact_entries():
         answer = entry.answer
         released = None if answer.released is None else str(answer.released)
@@ -69,6 +72,7 @@ def _records(ledger: LedgerReader) -> Iterator[Record]:
             answer.sequence,
             answer.batch,
             released,
+            *([answer.signal] if signalled else ()),
             answer.outcome,
             answer.leakage,
             answer.model_free,
