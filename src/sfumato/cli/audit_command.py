@@ -14,7 +14,7 @@ from sfumato.cli.options import argument, flag, option
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
-    from sfumato.stream.audit_report import AuditReport
+    from sfumato.stream.audit_report import AuditReport, CoinReport
     from sfumato.stream.release_spec import ReleaseSpec
 
 _SHOWN, _NAMED = 10, 5
@@ -49,6 +49,10 @@ class AuditOptions(options.Options):
     against: list[str] | None = option(
         "The true values: adds realised error and gain, locally. Once for each file."
     )
+    level: float | None = option(
+        "With --against: accuse an honest release of unfair coins with this probability at most "
+        "[0.0001]."
+    )
     window: int | None = option("Also the worst window of this many steps.")
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
@@ -80,6 +84,7 @@ def audit(given: AuditOptions) -> None:
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
+    from sfumato.stream.coin_bets import LEVEL
     from sfumato.stream.policy_files import beside_model, load_policy
     from sfumato.stream.release_spec import unit_of
     from sfumato.tables.cells import Missing
@@ -111,6 +116,7 @@ def audit(given: AuditOptions) -> None:
             against=against or None,
             missing=choice("missing", Missing, spec.missing),
             window=spec.window if given.window is None else given.window,
+            level=LEVEL if given.level is None else given.level,
             progress=show,
         )
     undeclared = spec.purpose != "release" and not given.simulation
@@ -147,7 +153,10 @@ def audit(given: AuditOptions) -> None:
             print_line(f"head of the ledger: {report.ledger_head}")
         where = f"{files[0]}, " if len(files) == 1 else ""
         for problem in report.problems:
-            print_line(f"PROBLEM {'' if problem.startswith('the ledger') else where}{problem}")
+            print_line(f"PROBLEM {where if problem.startswith('row ') else ''}{problem}")
+        if report.problem_count > len(report.problems):
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.problem_kinds.items())
+            print_line(f"{report.problem_count:,} problems in all: {kinds}")
         if spec.purpose != "release":
             meant = "" if given.simulation else " (add --simulation if it is meant to be one)"
             print_line(
@@ -188,11 +197,41 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
         )
         if better <= 0:
             said.append("NO BETTER THAN SILENCE: saying nothing would have cost no more")
+    if report.coins is not None:
+        said += coin_lines(report.coins)
     if report.never:
         some = ", ".join(str(label) for label in report.never[:_NAMED])
         more = ", ..." if len(report.never) > _NAMED else ""
         said.append(f"{len(report.never):,} symbols were never released: {some}{more}")
     return said
+
+
+def coin_lines(coins: CoinReport) -> list[str]:
+    """Whether outputs are fair draws, and what would have been found if they were not."""
+    import math
+
+    if not coins.tested:
+        return ["no row with a true value tosses coins: nothing to test"]
+    value, alarm = math.exp(min(coins.log_e_value, 700)), 1 / coins.level
+    said = [
+        f"coins: {coins.tested:,} outputs beside their true values "
+        f"{'are NO fair draws' if coins.alarm else 'look like fair draws'} (e-value {value:.3g}, "
+        f"alarm at {alarm:,.0f}; an honest release is accused with probability at most "
+        f"{coins.level:g})"
+    ]
+    for power in coins.power:
+        if math.isfinite(power.rows):
+            said.append(
+                f"  a releaser that gives the nearest possible output in {power.share:.0%} of the "
+                f"rows would be found after about {_rounded(power.rows)} rows "
+                f"({_rounded(power.low)} to {_rounded(power.high)} in four of five cases)"
+            )
+    return said
+
+
+def _rounded(rows: float) -> str:
+    """A number of rows with two digits."""
+    return f"{float(f'{rows:.2g}'):,.0f}"
 
 
 def release_rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:

@@ -14,6 +14,8 @@ from sfumato.stream.audit_checks import Check, Exposure, Losses, Totals
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
 from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.audit_walk import Walk
+from sfumato.stream.coin_bets import LEVEL
+from sfumato.stream.coin_test import FairCoins
 from sfumato.stream.plan import Plan
 from sfumato.stream.true_values import RealisedLoss, Truths
 from sfumato.tables.cells import Missing
@@ -30,6 +32,7 @@ def audit_table(
     against: Table | Sequence[Table] | None = None,
     missing: Missing = Missing.REFUSE,
     window: int | None = None,
+    level: float = LEVEL,
     also: Sequence[Check] = (),
     progress: Progress | None = None,
 ) -> AuditReport:
@@ -48,6 +51,8 @@ def audit_table(
         missing: What the release did with missing values.
         window: Also report the worst window of this many steps; a batch counts in every window
             that has one of its values.
+        level: How often an honest release may be said to have tossed unfair coins, when true
+            values are given.
         also: Further checks, which see every batch after the audit's own.
         progress: Called with the number of rows checked so far.
     """
@@ -67,18 +72,17 @@ def audit_table(
         Exposure(model, plan, losses),
         Losses(plan, report, losses),
         Totals(plan, report, window),
-        *also,
     ]
+    if truths is not None:
+        seeing.append(FairCoins(plan, report, level))
+    seeing += also
     walk = Walk(model, plan, report, seeing, truths, skips=missing is Missing.SKIP)
     with contextlib.ExitStack() as stack:
         if ledger is not None:
             walk.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint))
         for table in tables:
-            noted = len(report.problems)
+            report.file = f"{table.path}, " if len(tables) > 1 else ""
             _audit_file(walk, table, columns, progress)
-            if len(tables) > 1:
-                named = [f"{table.path}, {rule}" for rule in report.problems[noted:]]
-                report.problems[noted:] = named
         walk.end(coverage)
     if truths is not None:
         truths.check_used_up()

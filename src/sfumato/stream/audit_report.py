@@ -3,10 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from sfumato.core.alphabet import Label
+from sfumato.stream.coin_bets import Power
 
-_SHOWN = 20
+_SHOWN, _SHOWN_OF_A_KIND = 24, 8
+
+
+class Kind(StrEnum):
+    """What a problem is about.
+
+    Attributes:
+        FORMAT: The file is not as a release writes one.
+        ROWS: A row is not what the plan does here, or says another price than it has.
+        UNVERIFIABLE: Rows after a bad one: where their stream stood is not known.
+        FILE: The file is not the one that the release wrote, or not all of it.
+        LEDGER: The ledger, or what it holds beside the file.
+        PROMISE: The rules allow more than they should, or are not those of a release.
+        VALUES: Values were withheld, skipped or answered that must not be (true values needed).
+        COINS: The outputs are no fair draws (true values, or a key, needed).
+    """
+
+    FORMAT = "format"
+    ROWS = "rows"
+    UNVERIFIABLE = "unverifiable"
+    FILE = "file"
+    LEDGER = "ledger"
+    PROMISE = "promise"
+    VALUES = "values"
+    COINS = "coins"
+
+
+@dataclass(frozen=True, slots=True)
+class CoinReport:
+    """How well outputs fit the channels of their true values.
+
+    Attributes:
+        level: An honest release is accused with at most this probability, whenever one looks.
+        rows: Rows whose true values were given.
+        tested: Those of them whose channel tosses coins.
+        log_e_value: Logarithm of the largest fortune that bets against fair coins ever had; an
+            honest release reaches the logarithm of K with probability at most 1/K.
+        alarm: Whether it reached 1/level.
+        suspicion: What the outputs look like then.
+        power: After how many such rows releasers would be found that cheat in some of them.
+    """
+
+    level: float
+    rows: int
+    tested: int
+    log_e_value: float
+    alarm: bool
+    suspicion: str | None
+    power: list[Power]
 
 
 @dataclass(slots=True)
@@ -47,8 +97,10 @@ class AuditReport:
     Attributes:
         rows: Rows checked.
         streams: What each stream leaked.
-        problems: What does not fit, the first few, each with its row.
+        problems: What does not fit, the first few of each kind, with their rows.
         problem_count: How many there are in all.
+        problem_kinds: How many of each kind.
+        unverifiable: Rows that nothing can be said of, since they follow a bad one.
         withheld: Rows that released nothing although the budget was not gone: a value
             outside the alphabet, which everybody can see.
         mean_loss: Realised loss per value, against the true values as they were: repeated values
@@ -61,12 +113,16 @@ class AuditReport:
         repeated: Rows that say again what an earlier file, or the ledger, says: retries.
         only_in_ledger: Events of the ledger that are in none of the files; they are checked too.
         ledger_head: Stands for all rows of the ledger; compare it with one written down before.
+        coins: Whether outputs are fair draws; None without true values.
+        file: What messages call the current file, where there are several.
     """
 
     rows: int = 0
     streams: dict[str, StreamAudit] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
+    problem_kinds: dict[str, int] = field(default_factory=dict)
+    unverifiable: int = 0
     withheld: int = 0
     mean_loss: float | None = None
     recovered_loss: float | None = None
@@ -76,20 +132,26 @@ class AuditReport:
     repeated: int = 0
     only_in_ledger: int = 0
     ledger_head: str | None = None
+    coins: CoinReport | None = None
+    file: str = field(default="", repr=False)
 
     @property
     def passed(self) -> bool:
         """Whether everything fits."""
         return self.problem_count == 0
 
-    def note(self, row: int, rule: str) -> None:
-        """Remember a problem."""
-        self.problem_count += 1
-        if len(self.problems) < _SHOWN:
-            self.problems.append(f"row {row}: {rule}")
+    def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:
+        """Remember a problem of a row."""
+        self.note_all(f"{self.file}row {row}: {rule}", kind)
 
     def note_ledger(self, rule: str) -> None:
         """Remember a problem of the ledger."""
+        self.note_all(f"the ledger: {rule}", Kind.LEDGER)
+
+    def note_all(self, rule: str, kind: Kind) -> None:
+        """Remember a problem of the whole."""
         self.problem_count += 1
-        if len(self.problems) < _SHOWN:
-            self.problems.append(f"the ledger: {rule}")
+        found = self.problem_kinds.get(kind.value, 0)
+        self.problem_kinds[kind.value] = found + 1
+        if len(self.problems) < _SHOWN and found < _SHOWN_OF_A_KIND:
+            self.problems.append(rule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.audit_checks import Check, CheckedBatch
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
-from sfumato.stream.audit_report import AuditReport, StreamAudit
+from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
 from sfumato.stream.audit_rows import AuditRow, differences, read_event, stands_in_its_cell
 from sfumato.stream.plan import Plan
 from sfumato.stream.true_values import Truth, Truths
@@ -46,6 +47,8 @@ class Walk:
         self._states: dict[str, StreamState] = {}
         self._began: dict[str, int] = {}
         self._fingerprints: dict[str, array[int]] = {}
+        self._lost: dict[str, str] = {}
+        self._unverifiable: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Begin a file; what others said before it may be said again in it."""
@@ -57,10 +60,13 @@ class Walk:
         stream = str(fields[self._model.stream])
         self.report.streams.setdefault(stream, StreamAudit())
         truth = self._true_value(stream, number)
+        if stream in self._lost:
+            self._unverifiable[stream] += 1
+            return
         try:
             event = read_event(stream, fields, self._model)
         except (UnknownSymbol, Unreadable) as problem:
-            self.report.note(number, str(problem))
+            self._lose(stream, number, str(problem))
             return
         held = self._held.get(stream, [])
         if held and event.batch != held[0][0].event.batch:
@@ -68,6 +74,24 @@ class Walk:
         self._held.setdefault(stream, []).append((AuditRow(number, fields, event), truth))
         if len(self._held[stream]) == self._plan.width:
             self._check(stream)
+
+    def _lose(self, stream: str, number: int, rule: str) -> None:
+        """Note a row after which nobody can say where its stream stands.
+
+        A sound ledger can: what it says of the moment is taken instead.
+        """
+        self.report.note(number, rule)
+        if self.ledger is None or self.ledger.problems:
+            self._lost[stream] = f"{self.report.file}row {number}"
+            self._unverifiable[stream] += len(self._held.pop(stream, ()))
+
+    def _tell_lost(self) -> None:
+        """Say once of each stream what nothing can be said of."""
+        for stream, count in self._unverifiable.items():
+            if count:
+                self.report.unverifiable += count
+                rule = f"{count:,} rows of stream {stream!r} cannot be verified"
+                self.report.note_all(f"{rule} after {self._lost[stream]}", Kind.UNVERIFIABLE)
 
     def _true_value(self, stream: str, number: int) -> Truth | None:
         if self._truths is None:
@@ -99,7 +123,7 @@ class Walk:
                 self.report.withheld += len(rows)
             due, following = self._observed(state, events)
         except _BROKEN as problem:
-            self.report.note(rows[-1].number, str(problem))
+            self._lose(stream, rows[-1].number, str(problem))
             return
         for row, each in zip(rows, due, strict=True):
             self._compare(row, each)
@@ -121,7 +145,7 @@ class Walk:
             rule = f"the sequence number must be {first}"
             if self.ledger is None and first == 0:
                 rule += "; a stream that goes on needs the files before this one, or the ledger"
-            self.report.note(rows[0].number, rule)
+            raise Unreadable(rule)
 
     def _observed(
         self, state: StreamState, events: Sequence[Event]
@@ -194,6 +218,7 @@ class Walk:
 
     def end(self, coverage: Coverage) -> None:
         """Check what the ledger holds beyond the files, and itself."""
+        self._tell_lost()
         if self.ledger is None:
             return
         self.report.ledger_head = self.ledger.head
