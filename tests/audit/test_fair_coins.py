@@ -177,6 +177,15 @@ def test_the_power_that_is_printed_is_the_power_there_is(share: float) -> None:
     assert abs(np.mean(crossed) / (1.4 * power.rows) - 1) > 0.15
 
 
+def test_bets_begin_with_one_and_never_have_more_by_themselves() -> None:
+    """Outputs that every releaser gives alike move no money, in whatever stream they are."""
+    bets = Bets()
+    for row in range(600):
+        bets.add(row + 1, np.ones(len(WAYS)), 1.0, row, row % 7)
+    bets.settle()
+    assert bets.best == pytest.approx(0.0, abs=1e-9)
+
+
 def test_a_share_that_is_printed_is_one_that_is_bet_upon() -> None:
     assert set(SHARES) >= {power.share for power in Bets().power()}
     assert sum(WAYS.values()) == pytest.approx(1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +121,7 @@ def audit(given: AuditOptions) -> None:
     undeclared = spec.purpose != "release" and not given.simulation
     passed = report.passed and not undeclared
     if given.shown.as_json:
-        print_json({"passed": passed, "purpose": spec.purpose, **asdict(report)})
+        print_json({"passed": passed, "purpose": spec.purpose, **report.document()})
     else:
         worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
         table(

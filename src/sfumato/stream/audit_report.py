@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from sfumato.core.alphabet import Label
 from sfumato.stream.coin_bets import Power
@@ -139,6 +140,12 @@ class AuditReport:
     def passed(self) -> bool:
         """Whether everything fits."""
         return self.problem_count == 0
+
+    def document(self) -> dict[str, Any]:
+        """What was found, as a document."""
+        found = asdict(self)
+        del found["file"]
+        return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:
         """Remember a problem of a row."""
