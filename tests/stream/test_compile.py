@@ -7,7 +7,8 @@ import pytest
 from sfumato import SIP, Alphabet, MarkovChain, PerStep, Plan, Policy, compile_policy, loss
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.state import StreamState
-from sfumato.stream.compile import _CHECKED_PART, _WALKS, _default_steps
+from sfumato.stream.compile import _CHECKED_PART, _default_steps
+from sfumato.stream.compile_problem import WALKS as _WALKS
 from tests.compiled import CHAINS
 from tests.oracles.textbook_lp import textbook_optimum
 
@@ -48,7 +49,7 @@ def test_a_method_that_ignores_the_belief_keeps_one_channel(method: str, ldp: fl
 
 @pytest.mark.parametrize("method", ["calibrated", "published"])
 def test_a_method_that_depends_on_each_belief_is_refused(method: str) -> None:
-    with pytest.raises(InvalidParameter, match="method must be optimal, randomized-response or"):
+    with pytest.raises(InvalidParameter, match="method must be far-sighted, optimal, rand"):
         compiled(method=method)
 
 

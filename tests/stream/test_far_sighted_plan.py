@@ -1,10 +1,7 @@
 """Far-sighted streams: certificates over all sequences, signals, and what sight is worth."""
 
-import itertools
-from fractions import Fraction
 from functools import cache
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -15,12 +12,12 @@ from sfumato.solver.value_function import ValueFunction
 from sfumato.solver.value_iteration import Effort
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.plan import Plan
+from tests.oracles.far_sighted_sequences import assert_charges_cover_every_sequence
 
 CHAINS = {
     2: sf.MarkovChain.from_matrix([[0.9, 0.1], [0.3, 0.7]]),
     3: sf.MarkovChain.from_matrix([[0.9, 0.07, 0.03], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]),
 }
-WHOLE = 2**62
 LITTLE = Effort(beliefs=(20,), depths=(12,), walked=120, judged=200)
 
 
@@ -49,42 +46,7 @@ def plan_of(size: int, epsilon: float, price: float = 0.0, **options: object) ->
 def test_the_charges_cover_every_sequence(
     size: int, epsilon: float, price: float, steps: int
 ) -> None:
-    """The joint table of all values and all signals, in fractions of integer weights."""
-    plan = plan_of(size, epsilon, price)
-    moves, first = (
-        [[Fraction(float(p)) for p in row] for row in table]
-        for table in (CHAINS[size].transition(), CHAINS[size].initial[None, :])
-    )
-    paths = list(itertools.product(range(size), repeat=steps))
-    chances = {path: first[0][path[0]] for path in paths}
-    for path in paths:
-        for here, after in itertools.pairwise(path):
-            chances[path] *= moves[here][after]
-    total = sum(chances.values())
-    released = 0
-    front = [(plan.begin("s"), dict.fromkeys(paths, Fraction(1)), 0.0, 0.0)]
-    for moment in range(steps):
-        following = []
-        for state, told, sip, ldp in front:
-            ready = plan.prepare(state)
-            assert ready is not None
-            channel = ready.design.channel
-            for signal in channel.outputs.tolist():
-                label = CHAINS[size].alphabet.labels[int(ready.patterns[signal, 0])]
-                (event,), later = plan.observe(state, [label], signal=signal)
-                assert event.signal == signal
-                weights = [int(w) for w in channel.weights[:, channel.column(signal)]]
-                given = {path: told[path] * weights[path[moment]] / WHOLE for path in paths}
-                charged = (sip + event.sip.epsilon, ldp + event.ldp.epsilon)
-                following.append((later, given, *charged))
-                mean = sum(chances[path] * given[path] for path in paths) / total
-                ratios = [given[path] / mean for path in paths]
-                most = mpmath.log(mpmath.mpf(1) * max(max(ratios), 1 / min(ratios)))
-                assert most <= charged[0] + 1e-12
-                assert mpmath.log(mpmath.mpf(1) * (max(ratios) / min(ratios))) <= charged[1] + 1e-12
-                released += len(channel.outputs) > 1
-        front = following
-    assert released > 4  # something was told
+    assert_charges_cover_every_sequence(plan_of(size, epsilon, price), steps)
 
 
 def test_signals_tell_outputs_of_one_symbol_apart() -> None:

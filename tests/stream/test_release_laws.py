@@ -52,6 +52,23 @@ class TestFarSighted(ReleaseLaws):
         return Plan(LETTERS, budget, HAMMING, method=Method.FAR_SIGHTED, sight=sight(), **options)
 
 
+@cache
+def sighted_policy() -> Policy:
+    """Far-sighted channels for an even share of the budgets of the laws."""
+    method = Method.FAR_SIGHTED
+    return compile_policy(LETTERS, HAMMING, 0.5, method=method, sight=sight(), steps=100)
+
+
+class TestCompiledFarSighted(ReleaseLaws):
+    """The same with a policy, alone and in a fleet."""
+
+    drivers = ("rule", "fleet")
+
+    def plan(self, budget: Budget, **options: Any) -> Plan:
+        far = Method.FAR_SIGHTED
+        return Plan(LETTERS, budget, HAMMING, method=far, policy=sighted_policy(), **options)
+
+
 class TestBatchesOfOne(ReleaseLaws):
     """A batch of one value, which is charged as a batch."""
 

@@ -64,10 +64,15 @@ def events_of(
     ldp: float,
     *,
     in_batches: bool,
+    signal: int | None = None,
 ) -> Events:
-    """What left together, from moment `first` on; a batch is charged at its last value."""
+    """What left together, from moment `first` on; a batch is charged at its last value.
+
+    Its signal stands at each of its values.
+    """
     if not in_batches:
-        return (Event(stream, first, outcome, labels[0], SIP(sip), LDP(ldp)),)
+        alone = Event(stream, first, outcome, labels[0], SIP(sip), LDP(ldp), None, signal)
+        return (alone,)
     final = len(labels) - 1
     return tuple(
         Event(
@@ -78,6 +83,7 @@ def events_of(
             sip=SIP(sip if offset == final else 0.0),
             ldp=LDP(ldp if offset == final else 0.0),
             batch=first,
+            signal=signal,
         )
         for offset, label in enumerate(labels)
     )

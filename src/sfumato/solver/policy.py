@@ -22,12 +22,16 @@ from sfumato.core.channel import Channel
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.local_leakage import local_leakage
+from sfumato.solver.design_methods import Method
+from sfumato.solver.value_function import ValueFunction
 
 # Weights of a kept channel sum to `2**PART_BITS`; mixing weights are parts of `WHOLE`; columns
 # are padded to a multiple of `LANES`.
 PART_BITS, WHOLE, LANES = 40, 2**22, 4
 
 Tables = tuple[Ints, Floats, NDArray[np.uint16], Floats, Floats, Ints, Floats, Ints, Floats, Ints]
+_LEAST_SCALE = 1e-3
+"""Part of the largest loss that a step costs at least, where repairs are judged by that."""
 # Type and number of axes of each table.
 _LAYOUT = ("i8 2", "f8 1", "u2 2", "f8 3", "f8 2", "i8 1", "f8 2", "i8 2", "f8 1", "i8 1")
 
@@ -39,7 +43,9 @@ class PolicyReport:
     Attributes:
         steps: Simulated steps.
         extra_loss: How much more it lost than a proven floor under the loss of every channel, as
-            a part of that floor: rounded up, the gap of the solver included.
+            a part of that floor: rounded up, the gap of the solver included. Of a far-sighted
+            policy: how much more its channels cost, with all that follows them, than those that
+            sight finds on the spot at the same beliefs, as a part of the mean cost of a step.
         missed: Part of the steps at which no kept channel would do.
         repair: Mean mixing weight.
     """
@@ -61,9 +67,13 @@ class Policy:
         epsilon: What a step may leak under the model.
         ldp: What a step may leak whatever the model; None for no cap.
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
-            candidates get dearer than that is solved on the spot.
+            candidates get dearer than that is solved on the spot. Far-sighted costs are known but
+            for a constant: there it is a part of the mean cost of a step.
         tables: The channels as arrays; `sfumato.stream.stepping` says what they hold.
         report: How good it was when compiled.
+        sight: What beliefs are worth, for far-sighted channels: beliefs that are not covered are
+            solved by it, and columns of one channel may then release the same symbol. The column
+            is the `signal` of an event.
         fingerprint: Identifies the policy.
     """
 
@@ -75,6 +85,7 @@ class Policy:
     repair_limit: float
     tables: Tables = field(repr=False)
     report: PolicyReport
+    sight: ValueFunction | None = field(default=None, repr=False, metadata={"later": True})
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,10 +97,27 @@ class Policy:
         checks.positive("repair_limit", self.repair_limit)
         pairs: Any = zip(self.tables, _LAYOUT, strict=True)
         tables: Any = tuple(_frozen(table, layout.split()[0]) for table, layout in pairs)
-        _check(tables)
+        _check(tables, signals=self.sight is not None)
         object.__setattr__(self, "tables", tables)
         parts = (self.chain, self.loss, self.method, self.epsilon, self.ldp, self.repair_limit)
-        object.__setattr__(self, "fingerprint", digest("policy", 1, *parts, *tables))
+        self._check_sight()
+        # Policies without sight keep the digests, and so the coins, that they had.
+        ahead = () if self.sight is None else (self.sight.fingerprint, self.scale)
+        object.__setattr__(self, "fingerprint", digest("policy", 1, *parts, *tables, *ahead))
+
+    def _check_sight(self) -> None:
+        sight = self.sight
+        if (sight is not None) != (self.method == Method.FAR_SIGHTED.value):
+            rule = "stand at a policy of far-sighted channels, and at no other"
+            raise InvalidParameter("sight", None if sight is None else "one", rule)
+        own = (self.chain, self.loss, self.size)
+        if sight is not None and (sight.chain, sight.loss, sight.size) != own:
+            raise InvalidParameter("sight", "that of others", "be made for this chain and loss")
+
+    @property
+    def scale(self) -> float:
+        """What `repair_limit` is a part of; 0 where that is the cost of the channel itself."""
+        return 0.0 if self.sight is None else step_cost(self.sight)
 
     @property
     def allowed(self) -> tuple[float, float]:
@@ -122,13 +150,16 @@ class Policy:
         return self.tables[5][column : column + width]
 
     def channel(self, node: int, parts: int = 0, blend: Ints | None = None) -> Channel:
-        """A kept channel as it is sampled: mixed with `blend` at a weight of `parts / WHOLE`."""
+        """A kept channel as it is sampled: mixed with `blend` at a weight of `parts / WHOLE`.
+
+        Its outputs are symbols; of a far-sighted channel they are its columns, or signals.
+        """
         nodes, _, row_of, _, weights, *_ = self.tables
-        rows = _rows(weights, nodes[node])[:, : nodes[node, 4]]
+        rows = kept_rows(weights, nodes[node])[:, : nodes[node, 4]]
         mixed = (WHOLE - parts) * rows.astype(np.int64)
         if blend is not None and parts:
             mixed = mixed + parts * blend[None, : rows.shape[1]]
-        return Channel(mixed[row_of[node]], self.outputs(node))
+        return Channel(mixed[row_of[node]], None if self.sight else self.outputs(node))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,13 +173,16 @@ class PolicyChannel:
     ldp: float
 
     @classmethod
-    def of(cls, channel: Channel, belief: Floats, loss: Floats) -> PolicyChannel:
+    def of(
+        cls, channel: Channel, belief: Floats, loss: Floats, symbols: Ints | None = None
+    ) -> PolicyChannel:
         """Round a channel to weights that sum to `2**PART_BITS`.
 
         Args:
             channel: A channel designed for the belief.
             belief: The belief.
-            loss: Row = true symbol, column = output of the channel.
+            loss: Row = true symbol, column = column of the channel.
+            symbols: What its columns release, where its outputs are signals.
         """
         rows = part_weights(channel.probabilities)
         weights, row_of = np.unique(rows, axis=0, return_inverse=True)
@@ -157,10 +191,15 @@ class PolicyChannel:
         return cls(
             weights,
             row_of.ravel().astype(np.uint16),
-            channel.outputs,
+            channel.outputs if symbols is None else symbols,
             np.stack([(share * loss).sum(axis=1), loss @ (belief @ share)]),
             local_leakage(exact).epsilon,
         )
+
+
+def step_cost(sight: ValueFunction) -> float:
+    """The mean cost of a far-sighted step, which extra costs are a part of."""
+    return max(sight.promised, _LEAST_SCALE * float(np.ptp(sight.losses)))
 
 
 def part_weights(rows: Floats) -> Ints:
@@ -215,7 +254,7 @@ def _blocks(weights: Ints) -> Ints:
     return np.ascontiguousarray(parts).reshape(-1, LANES)
 
 
-def _rows(weights: Floats, node: Ints) -> Floats:
+def kept_rows(weights: Floats, node: Ints) -> Floats:
     """The rows of one channel, empty columns included: `_blocks` undone."""
     first, rows, _, padded, _ = node
     parts = weights[first : first + rows * padded // LANES].reshape(-1, rows, LANES)
@@ -228,8 +267,11 @@ def _frozen(table: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
     return array
 
 
-def _check(tables: Tables) -> None:
-    """Refuse tables that the loops could not trust, so that damage never becomes a release."""
+def _check(tables: Tables, *, signals: bool) -> None:
+    """Refuse tables that the loops could not trust, so that damage never becomes a release.
+
+    With signals, several columns of a channel may release one symbol.
+    """
     nodes, local, row_of, costs, weights, outputs, extremes, *tree = tables
     axes = [int(layout.split()[1]) for layout in _LAYOUT]
     if [array.ndim for array in tables] != axes or nodes.shape[1:] != (5,):
@@ -256,7 +298,7 @@ def _check(tables: Tables) -> None:
     if not laid_out or not _is_tree(*tree, channels=count, size=row_of.shape[1]):  # type: ignore[arg-type]
         raise InvalidParameter("policy.tables", "another layout", "be those of a compiled policy")
     for node, (_, _, column, _, width) in enumerate(nodes):
-        padded = _rows(weights, nodes[node])
+        padded = kept_rows(weights, nodes[node])
         table = padded[:, :width]
         symbols = outputs[column : column + width]
         exact = (
@@ -266,14 +308,14 @@ def _check(tables: Tables) -> None:
             and bool((table.sum(axis=1) == 2.0**PART_BITS).all())
             and np.array_equal(extremes[column : column + width, 0], table.max(axis=0))
             and np.array_equal(extremes[column : column + width, 1], table.min(axis=0))
-            and len(set(symbols.tolist())) == width
+            and (signals or len(set(symbols.tolist())) == width)
             and len(np.unique(table, axis=0)) == len(table) == len(np.unique(row_of[node]))
         )
         if not exact:
             raise InvalidParameter(
                 f"policy channel {node}", "other weights", "have different rows that sum to 2**40"
             )
-        own = Channel((table * WHOLE).astype(np.int64), symbols)
+        own = Channel((table * WHOLE).astype(np.int64))
         if local[node] != local_leakage(own).epsilon:
             raise InvalidParameter(f"policy channel {node}", "another leakage", "be its own")
 

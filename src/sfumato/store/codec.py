@@ -8,6 +8,9 @@ dictionaries and other such classes.
 For each class a reader and a writer are compiled once: msgspec reads the bytes into records of the
 declared types, and checks them, in one pass of its own; the constructors then get their arguments.
 
+A field that a class has got since files of it were written says so in its metadata (`later`). While
+it is None it is not stored, so that such files stay what they were, and are read as before.
+
 An envelope names the kind, the version and the layout of what is inside and carries a checksum.
 Anything damaged, of another kind, version or layout is refused: no guessing, no pickle, no code in
 data, and no class that the reader did not ask for.
@@ -19,7 +22,7 @@ import hashlib
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
@@ -115,27 +118,36 @@ def to_bytes(thing: object) -> bytes:
         array([0.7, 0.3])
     """
     kind: Any = type(thing)
-    codec = _codec(kind)
+    later = _later(kind)
+    unused = all(getattr(thing, name) is None for name in later)
+    codec = _codec(kind, later if unused else ())
     body = _encode(codec.write(thing))
     checksum = _checksum(codec.name, VERSION, codec.layout, body)
     return MAGIC + _encode(_Envelope(codec.name, VERSION, body, checksum, codec.layout))
 
 
 @lru_cache
-def _codec(kind: type) -> _Codec:
+def _later(kind: Any) -> tuple[str, ...]:
+    """Fields that files of a class may lack."""
     if not is_dataclass(kind):
         raise InvalidParameter("thing", kind.__name__, "be a dataclass of plain fields")
-    form = _record(kind)
+    return tuple(field.name for field in fields(kind) if field.metadata.get("later"))
+
+
+@lru_cache
+def _codec(kind: type, without: tuple[str, ...] = ()) -> _Codec:
+    form = _record(kind, without)
     layout = hashlib.sha256(form.layout.encode()).digest()[:_LAYOUT_BYTES]
     decode = msgspec.msgpack.Decoder(form.wire).decode
     return _Codec(kind.__name__, form.write, decode, form.read, layout)
 
 
 @lru_cache
-def _codecs(kind: Any) -> dict[str, _Codec]:
-    """Those of a kind, or of the kinds of a union, by name."""
+def _codecs(kind: Any) -> dict[str, dict[bytes, _Codec]]:
+    """Those of a kind, or of the kinds of a union, by name and layout."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return {one.__name__: _codec(one) for one in kinds}
+    pairs = {one.__name__: (_codec(one, ()), _codec(one, _later(one))) for one in kinds}
+    return {name: {codec.layout: codec for codec in pair} for name, pair in pairs.items()}
 
 
 def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
@@ -146,10 +158,11 @@ def from_bytes(data: bytes, kind: type[Kind]) -> Kind:
     """
     kinds = _codecs(kind)  # type: ignore[arg-type]
     envelope = _opened(data)
-    codec = kinds.get(envelope.kind)
-    if codec is None:
+    layouts = kinds.get(envelope.kind)
+    if layouts is None:
         raise CorruptData(f"stored data must be of kind {' or '.join(kinds)}; got {envelope.kind}")
-    if envelope.layout != codec.layout:
+    codec = layouts.get(envelope.layout)
+    if codec is None:
         raise CorruptData(
             f"stored data of kind {envelope.kind!r} has other fields than in this version"
         )
@@ -278,11 +291,11 @@ def _dictionary(form: _Form) -> _Form:
     )
 
 
-def _record(kind: Any) -> _Form:
+def _record(kind: Any, without: tuple[str, ...] = ()) -> _Form:
     """A dataclass: the arguments of its constructor by name; a row of them if all are plain."""
     parameters = inspect.signature(kind).parameters
     hints = get_type_hints(kind)
-    forms = {name: _form(hints[name]) for name in parameters}
+    forms = {name: _form(hints[name]) for name in parameters if name not in without}
     plain = all(form.plain for form in forms.values())
     wire = msgspec.defstruct(
         kind.__name__,
@@ -298,7 +311,7 @@ def _record(kind: Any) -> _Form:
         known |= {f"write_{name}": form.write, f"read_{name}": form.read}
         parts.append(f"one.{name}" if form.write is _same else f"write_{name}(one.{name})")
         value = f"one.{name}" if form.read is _same else f"read_{name}(one.{name})"
-        named = parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        named = without or parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
         arguments.append(f"{name}={value}" if named else value)
     pairs = (f"{name!r}: {part}" for name, part in zip(forms, parts, strict=True))
     written = f"({', '.join(parts)},)" if plain else f"{{{', '.join(pairs)}}}"

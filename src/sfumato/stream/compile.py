@@ -10,7 +10,6 @@ and a second simulation, under the policy itself, measures that.
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,35 +18,21 @@ from sfumato.core import checks, limits
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
-from sfumato.core.randomness import Randomness, categorical, integer_weights, seeded
+from sfumato.core.randomness import seeded
 from sfumato.models.markov import MarkovChain
-from sfumato.solver.design_methods import Method, design
-from sfumato.solver.design_result import Design
-from sfumato.solver.policy import (
-    PART_BITS,
-    WHOLE,
-    Policy,
-    PolicyChannel,
-    PolicyReport,
-    Tables,
-    Tree,
-    tabulated,
-)
-from sfumato.stream.fleet_arrays import MISSED, Prepared, StreamArrays
-from sfumato.stream.kept_channel_loops import price_all
+from sfumato.solver.design_methods import Method
+from sfumato.solver.policy import Policy, PolicyChannel, Tables, Tree, tabulated
+from sfumato.solver.value_function import ValueFunction
+from sfumato.stream.compile_problem import WALKS, Problem, Sighted, StepWise
+from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 
 Progress = Callable[[int, int], None]
 _MAX_EPSILON = 20.0
 """Beyond this the least probabilities of a channel are below weights of 2**-40."""
-_WALKS = 32
-"""Streams that are simulated side by side: enough for beliefs of every age to occur."""
 _SMALLEST_LEAF = 4
 """Beliefs of a leaf; a channel for fewer would fit their noise."""
-_CANDIDATES, _CANDIDATES_LARGE, _LARGE = 1, 2, 64
-"""Channels that a leaf tries: a second one costs a fifth of the time and saves a fifth of the extra
-loss, which is worth it where mixing loses more, on large alphabets."""
 _CHECKED_PART = 8
 """A second simulation, of this part of the first, measures the policy on other beliefs."""
 _MOST_BATCHES = 512
@@ -68,6 +53,8 @@ def compile_policy(
     max_channels: int = 2_000,
     steps: int | None = None,
     seed: int = 0,
+    sight: ValueFunction | None = None,
+    price: float = 0.0,
     progress: Progress | None = None,
 ) -> Policy:
     """Compile a chain, a loss and a budget into channels for the beliefs that occur.
@@ -79,13 +66,20 @@ def compile_policy(
         width: Compile for batches of so many values; a loss of values then adds up.
         every: Steps from one release that tells something to the next: beliefs fade in between.
         ldp: Cap on what it may leak whatever the model.
-        method: How channels are found; model-free ones need but one.
+        method: How channels are found; model-free ones need but one. `far-sighted` ones see what
+            follows a step: the policy then holds its value function, so that
+            `Plan(..., method=Method.FAR_SIGHTED, policy=policy)` needs nothing else, and events
+            carry a `signal`.
         tolerance: A leaf that loses less than this part more than the optimum is not split.
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
             candidates get dearer than that is solved on the spot.
         max_channels: Keep no more than this.
-        steps: Simulated steps; 16,000 for up to 24 symbols and 4,000 beyond, if not given.
+        steps: Simulated steps; if not given, 16,000 for up to 24 symbols and 4,000 beyond, or
+            3,200 far-sighted ones.
         seed: Of the simulation.
+        sight: What beliefs are worth, for far-sighted channels: from `look_ahead`, which is asked
+            if none is given.
+        price: What `look_ahead` is told that a nat costs, in units of the loss.
         progress: Told how many steps of how many are done.
 
     Examples:
@@ -93,6 +87,11 @@ def compile_policy(
         >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
         >>> policy = compile_policy(chain, hamming(chain.alphabet), 1.0, steps=500)
         >>> policy.report.extra_loss < 0.02
+        True
+        >>> ahead = compile_policy(
+        ...     chain, hamming(chain.alphabet), 1.0, method="far-sighted", steps=500
+        ... )
+        >>> ahead.sight.promised < 0.14  # each step at its own best: .142
         True
     """
     chosen = Method(method)
@@ -112,20 +111,32 @@ def compile_policy(
         raise InvalidParameter("epsilon", budget, rule)
     cap = None if ldp is None else checks.epsilon("ldp", ldp)
     count = checks.count("max_channels", max_channels)
-    walked = checks.count("steps", _default_steps(chain.size) if steps is None else steps)
-    rounds = -(-walked // _WALKS)
+    due = _default_steps(chain.size, chosen) if steps is None else steps
+    rounds = -(-checks.count("steps", due) // WALKS)
     measured = -(-rounds // _CHECKED_PART)
-    problem = _Problem(chain, loss, chosen, budget, cap, checks.count("every", every))
+    asked = (chain, loss, budget, cap)
+    pause = checks.count("every", every)
+    problem: Problem
+    if chosen is Method.FAR_SIGHTED:
+        if pause > 1:
+            raise InvalidParameter("every", every, "be 1 for far-sighted channels")
+        sight = look_ahead(chain, loss, budget, price=price) if sight is None else sight
+        _check_sight(sight, chain, loss)
+        problem = Sighted(*asked, sight)
+    elif sight is not None or price:
+        raise InvalidParameter("method", chosen.value, "be far-sighted for a sight or a price")
+    else:
+        problem = StepWise(*asked, pause, chosen)
 
     def told(done: int) -> None:
         if progress:
             progress(done, rounds + measured)
 
-    if chosen is Method.OPTIMAL:
+    if chosen in (Method.OPTIMAL, Method.FAR_SIGHTED):
         beliefs, floors = problem.collected(rounds, seeded(seed), told)
         tables = _TreeBuilder(problem, beliefs, floors, tolerance, count).tables()
     else:
-        tables = problem.single()
+        tables = _single(problem)
     report = problem.measured(tables, repair_limit, measured, seeded(seed + 1), rounds, told)
     return Policy(
         chain=chain.fingerprint,
@@ -136,6 +147,7 @@ def compile_policy(
         repair_limit=repair_limit,
         tables=tables,
         report=report,
+        sight=sight,
     )
 
 
@@ -145,132 +157,33 @@ def _check(chain: MarkovChain, loss: Loss, method: Method) -> None:
     if len(loss) != chain.size:
         raise InvalidParameter("loss", len(loss), f"be one for {chain.size} symbols")
     if method in (Method.CALIBRATED, Method.PAPER):
-        rule = "be optimal, randomized-response or context-free: others depend on each belief"
+        rule = "be far-sighted, optimal, randomized-response or context-free: "
+        rule += "others depend on each belief"
         raise InvalidParameter("method", method.value, rule)
 
 
-def _default_steps(size: int) -> int:
+def _check_sight(sight: ValueFunction, chain: MarkovChain, loss: Loss) -> None:
+    if (sight.chain, sight.loss) != (chain.fingerprint, loss.fingerprint):
+        raise InvalidParameter("sight", "that of others", "be made for this chain and loss")
+
+
+def _default_steps(size: int, method: Method = Method.OPTIMAL) -> int:
+    if method is Method.FAR_SIGHTED:
+        return 3_200  # each takes half a millisecond or more
     return 16_000 if size <= 24 else 4_000
 
 
-class _Problem:
-    """What a policy is compiled for."""
-
-    def __init__(
-        self,
-        chain: MarkovChain,
-        loss: Loss,
-        method: Method,
-        epsilon: float,
-        ldp: float | None,
-        every: int,
-    ) -> None:
-        self.chain, self.loss, self._every = chain, loss, every
-        self._method, self._epsilon, self._ldp = method, epsilon, ldp
-
-    @property
-    def allowed(self) -> tuple[float, float]:
-        """What a step may leak: under the model, and whatever the model."""
-        return self._epsilon, math.inf if self._ldp is None else self._ldp
-
-    def solved(self, belief: Floats) -> Design:
-        """The best channel at a belief."""
-        return design(self._method, belief, self.loss, self._epsilon, ldp=self._ldp)
-
-    def kept(self, belief: Floats) -> PolicyChannel:
-        """The best channel at a belief, ready to be kept."""
-        channel = self.solved(belief).channel
-        return PolicyChannel.of(channel, belief, self.loss.columns(channel.outputs))
-
-    def single(self) -> Tables:
-        """The one channel of a method that does not look at the belief."""
-        kept = self.kept(self.chain.first().marginal)
-        return tabulated([kept], Tree(np.array([[-1, 0, 1]]), np.zeros(1), np.zeros(1, np.int64)))
-
-    def collected(
-        self, rounds: int, coins: Randomness, told: Callable[[int], None]
-    ) -> tuple[Floats, Floats]:
-        """Beliefs met when every step is released through its best channel; floors of its cost."""
-        walks = [self.chain.first() for _ in range(_WALKS)]
-        beliefs, floors = [], []
-        for done in range(rounds):
-            words = coins.words(_WALKS)
-            for walk, belief in enumerate(walks):
-                best = self.solved(belief.marginal)
-                beliefs.append(belief.marginal)
-                floors.append(best.lower_bound or 0.0)
-                told_by = integer_weights(best.channel.marginal(belief.marginal)[None, :])
-                column = categorical(
-                    told_by.cumsum(axis=1), np.zeros(1, np.int64), words[walk : walk + 1]
-                )
-                output = int(best.channel.outputs[column[0]])
-                informed = belief.update(best.channel.likelihood(output))
-                for _ in range(self._every):
-                    informed = self.chain.following(informed)
-                walks[walk] = informed
-            told(done + 1)
-        return np.array(beliefs), np.array(floors)
-
-    def measured(
-        self,
-        tables: Tables,
-        repair_limit: float,
-        rounds: int,
-        coins: Randomness,
-        before: int,
-        told: Callable[[int], None],
-    ) -> PolicyReport:
-        """What a policy loses in a simulation of its own."""
-        arrays = StreamArrays(self.chain, tables, repair_limit, _WALKS)
-        everyone, allowed = np.arange(_WALKS), np.tile(self.allowed, (_WALKS, 1))
-        lost = floor = missed = repair = 0.0
-        for done in range(rounds):
-            beliefs = arrays.marginals()
-            prepared = arrays.prepare(everyone, allowed)
-            optima = [self.solved(belief) for belief in beliefs]
-            for place, (belief, best) in enumerate(zip(beliefs, optima, strict=True)):
-                floor += best.lower_bound if best.lower_bound is not None else best.cost
-                if prepared.status[place] == MISSED:
-                    missed += 1
-                    lost += best.cost
-                else:
-                    repair += prepared.parts[place] / WHOLE
-                    lost += self._cost(tables, prepared, place, belief)
-            # True values follow the belief itself: that is what the model says they do.
-            truths = categorical(
-                integer_weights(beliefs).cumsum(axis=1), everyone, coins.words(_WALKS)
-            )
-            words, kept = coins.words(_WALKS), prepared.status != MISSED
-            arrays.release(prepared.of(kept), truths[kept], words[kept])
-            for place in np.flatnonzero(~kept).tolist():
-                channel = optima[place].channel
-                output = int(channel.draw(truths[place], words[place : place + 1])[0])
-                informed = arrays.belief(place).update(channel.likelihood(output))
-                arrays.put(place, int(arrays.moments[place]), informed)
-            for _ in range(self._every):
-                arrays.advance(everyone)
-            told(before + done + 1)
-        steps = rounds * _WALKS
-        extra = max(0.0, float(lost / floor - 1)) if floor > 0 else 0.0
-        return PolicyReport(steps, extra, missed / steps, float(repair / steps))
-
-    def _cost(self, tables: Tables, prepared: Prepared, place: int, belief: Floats) -> float:
-        nodes, _, _, costs, _, outputs, *_ = tables
-        node, part = prepared.chosen[place], prepared.parts[place] / WHOLE
-        plain = float((1 - part) * (belief @ costs[node, 0]))
-        if part == 0.0:
-            return plain
-        _, _, column, _, width = nodes[node]
-        blend = np.ldexp(prepared.blends[place, :width].astype(np.float64), -PART_BITS)
-        mean = belief @ self.loss.columns(outputs[column : column + width])
-        return plain + float(part * (blend @ mean))
+def _single(problem: Problem) -> Tables:
+    """The one channel of a method that does not look at the belief."""
+    kept = problem.kept(problem.chain.first().marginal)
+    return tabulated([kept], Tree(np.array([[-1, 0, 1]]), np.zeros(1), np.zeros(1, np.int64)))
 
 
 class _TreeBuilder:
     """Grow the tree: split the leaf whose beliefs lose most, until all lose little."""
 
     def __init__(
-        self, problem: _Problem, beliefs: Floats, floors: Floats, tolerance: float, most: int
+        self, problem: Problem, beliefs: Floats, floors: Floats, tolerance: float, most: int
     ) -> None:
         self._problem, self._beliefs, self._floors = problem, beliefs, floors
         self._reached = beliefs.cumsum(axis=1)
@@ -288,10 +201,10 @@ class _TreeBuilder:
         mean = self._beliefs[members].mean(axis=0)
         kept = self._problem.kept(mean / mean.sum())
         self._leaves[place] = members, kept
-        lost = float(
-            self._prices(tabulated([kept], _NO_TREE), members).sum() - self._floors[members].sum()
-        )
-        much = lost > self._tolerance * float(self._floors[members].sum())
+        floors = self._floors[members]
+        prices = self._problem.prices(tabulated([kept], _NO_TREE), self._beliefs[members])
+        lost = float(prices.sum() - floors.sum())
+        much = lost > self._tolerance * self._problem.whole(floors)
         if much and len(members) >= 2 * _SMALLEST_LEAF:
             heapq.heappush(self._waiting, (-lost, place))
 
@@ -313,20 +226,12 @@ class _TreeBuilder:
         self._settle(first, members[low])
         self._settle(first + 1, members[~low])
 
-    def _prices(self, channels: Tables, members: Ints) -> Floats:
-        """Cost of each channel at each belief, as the release will reckon it."""
-        prices = np.empty((len(members), len(channels[0])))
-        k, h = (math.exp(amount) for amount in self._problem.allowed)
-        price_all(channels, self._beliefs[members], k, h, prices)
-        return prices
-
     def tables(self) -> Tables:
         """The channels of all leaves, and for each leaf those that suit its beliefs best."""
         kept = [one for _, one in self._leaves.values()]
-        count = _CANDIDATES if self._problem.chain.size <= _LARGE else _CANDIDATES_LARGE
         channels, candidates = tabulated(kept, _NO_TREE), list[int]()
-        for place, (members, _) in self._leaves.items():
-            chosen = _greedy(self._prices(channels, members), count)
+        for own, (place, (members, _)) in enumerate(self._leaves.items()):
+            chosen = self._problem.candidates(channels, own, self._beliefs[members])
             self._splits[place] = [-1, len(candidates), len(candidates) + len(chosen)]
             candidates += chosen
         splits, thresholds = np.array(self._splits), np.array(self._thresholds)
@@ -334,17 +239,3 @@ class _TreeBuilder:
 
 
 _NO_TREE = Tree(np.zeros((0, 3), np.int64), np.zeros(0), np.zeros(0, np.int64))
-
-
-def _greedy(prices: Floats, count: int) -> list[int]:
-    """A few channels, each lowering most the cost of the best so far."""
-    best = np.full(len(prices), np.inf)
-    chosen: list[int] = []
-    for _ in range(count):
-        sums = np.minimum(best[:, None], prices).sum(axis=0)
-        nearest = int(sums.argmin())
-        if sums[nearest] >= best.sum() * (1 - 1e-4):
-            break
-        chosen.append(nearest)
-        best = np.minimum(best, prices[:, nearest])
-    return chosen

@@ -44,6 +44,8 @@ class Step:
         outcomes: What left.
         charges: Both certificates of each: under the model, and whatever the model.
         alphabet: The symbols.
+        signals: Which output of its channel left, -1 where none did; None unless the plan is
+            far-sighted.
     """
 
     streams: Sequence[str]
@@ -52,6 +54,7 @@ class Step:
     outcomes: Sequence[Outcome]
     charges: Floats
     alphabet: Alphabet
+    signals: Ints | None = None
 
     def labels(self) -> list[Any]:
         """The symbols that left, a list per stream in batches; None where none did."""
@@ -74,11 +77,13 @@ class Step:
             self.labels(),
             self.outcomes,
             self.charges.tolist(),
+            [-1] * len(self) if self.signals is None else self.signals.tolist(),
             strict=True,
         )
-        for stream, began, left, outcome, charge in rows:
-            labels = left if in_batches else [left]
-            yield events_of(stream, began, outcome, labels, *charge, in_batches=in_batches)
+        for stream, began, left, outcome, charge, sent in rows:
+            labels, signal = left if in_batches else [left], None if sent < 0 else sent
+            began_at = (stream, began, outcome, labels, *charge)
+            yield events_of(*began_at, in_batches=in_batches, signal=signal)
 
 
 class Fleet(Guarded):
@@ -135,8 +140,7 @@ class Fleet(Guarded):
             raise InvalidParameter("streams", "a name twice", "be different")
         self.plan, self._policy = plan, plan.policy
         workers = checks.count("threads", threads)
-        tables, limit = self._policy.tables, self._policy.repair_limit
-        self._arrays = StreamArrays(chain, tables, limit, count, workers)
+        self._arrays = StreamArrays.under(plan.policy, chain, count, workers)
         self._arrays.drifts[:] = plan.begin("").belief.drift
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
@@ -183,6 +187,9 @@ class Fleet(Guarded):
         some = prepared.of(rows)
         step.charges[rows] = some.charges
         outputs = self._released(streams[rows], some, cells[rows])
+        if step.signals is not None:
+            step.signals[rows] = some.columns
+            step.signals[paused] = 0  # the one output of a constant
         if self.plan.in_batches:
             step.released[rows] = outputs[:, None] // self._powers % len(step.alphabet)
             self._last[streams[rows]] = step.released[rows, -1]
@@ -372,6 +379,7 @@ class Fleet(Guarded):
             outcomes=[Outcome.RELEASED] * count,
             charges=np.zeros((count, 2)),
             alphabet=self.plan.model.alphabet,
+            signals=None if self.plan.sight is None else np.full(count, -1),
         )
 
     def _enter(self, step: Step, row: int, events: Sequence[Event]) -> None:
@@ -380,6 +388,8 @@ class Fleet(Guarded):
         step.released[row] = places if self.plan.in_batches else places[0]
         step.outcomes[row] = events[-1].outcome  # type: ignore[index]
         step.charges[row] = events[-1].sip.epsilon, events[-1].ldp.epsilon
+        if step.signals is not None and events[-1].signal is not None:
+            step.signals[row] = events[-1].signal
 
 
 def _rows(values: Sequence[Any], width: int) -> NDArray[Any]:

@@ -74,6 +74,7 @@ class StreamArrays:
         repair_limit: By what part mixing may make a kept channel dearer.
         count: Number of streams.
         threads: How many threads share the work of a step.
+        scale: What that is a part of; 0 for the cost of the channel itself.
     """
 
     def __init__(
@@ -83,9 +84,11 @@ class StreamArrays:
         repair_limit: float,
         count: int,
         threads: int = 1,
+        *,
+        scale: float = 0.0,
     ) -> None:
         self.chain = chain
-        self.repair_limit = repair_limit
+        self.repair_limit, self.scale = repair_limit, scale
         self.joints = np.tile(chain.initial.reshape(1, -1), (count, 1))
         self.moments = np.zeros(count, dtype=np.int64)
         self.drifts = np.zeros(count)
@@ -113,6 +116,19 @@ class StreamArrays:
         ]
         self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
         self.allowed, self.charged = np.empty((1, 2)), self._room.charges[:1]
+
+    @classmethod
+    def under(
+        cls, policy: Policy, chain: MarkovChain, count: int, threads: int = 1
+    ) -> StreamArrays:
+        """Streams under a policy."""
+        limit = policy.repair_limit
+        return cls(chain, policy.tables, limit, count, threads, scale=policy.scale)
+
+    @property
+    def column(self) -> int:
+        """The column that was drawn for the first stream."""
+        return int(self._room.columns[0])
 
     @property
     def _contexts(self) -> int:
@@ -197,6 +213,7 @@ class StreamArrays:
         return (
             *self.tables,
             self.repair_limit,
+            self.scale,
             self.chain.order,
             self.joints,
             self.moments,
@@ -265,20 +282,33 @@ class StreamArrays:
         return self._pool
 
 
+class Compiled(NamedTuple):
+    """A policy's channel for a belief: its price, and what its outputs release, if not symbols."""
+
+    design: Design
+    charge: Charge
+    symbols: Ints | None
+
+
 def compiled_channel(
     chain: MarkovChain, loss: Loss, policy: Policy, state: StreamState, allowance: Allowance
-) -> tuple[Design, Charge] | None:
+) -> Compiled | None:
     """A policy's channel for a belief, repaired and certified; None where none will do.
 
     By the same loops as a fleet's, so that a stream gets the same answers alone.
     """
-    alone = StreamArrays(chain, policy.tables, policy.repair_limit, 1)
+    alone = StreamArrays.under(policy, chain, 1)
     alone.put(0, state.sequence, state.belief)
     ldp = math.inf if allowance.ldp is None else allowance.ldp
     step = alone.prepare(np.zeros(1, dtype=np.int64), np.array([[allowance.sip, ldp]]))
     if step.status[0] in (MISSED, EXHAUSTED):
         return None
-    channel = policy.channel(int(step.chosen[0]), int(step.parts[0]), step.blends[0])
+    node = int(step.chosen[0])
+    channel = policy.channel(node, int(step.parts[0]), step.blends[0])
     charge = FREE if channel.is_constant else Charge(*step.charges[0].tolist())
-    cost = channel.expected_loss(alone.marginals()[0], loss)
-    return Design(channel, cost, None, SIP(charge.sip), LDP(charge.ldp)), charge
+    symbols = None if policy.sight is None else policy.outputs(node)
+    names = channel.outputs if symbols is None else symbols[channel.outputs]
+    marginal = alone.marginals()[0]
+    per_row = (channel.probabilities * loss.columns(names)).sum(axis=1)
+    cost = float(marginal @ per_row / marginal.sum())
+    return Compiled(Design(channel, cost, None, SIP(charge.sip), LDP(charge.ldp)), charge, symbols)

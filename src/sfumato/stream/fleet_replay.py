@@ -62,7 +62,12 @@ class _Replay(Fleet):
         slow = np.flatnonzero(~quick)
         some, here = (prepared, at) if not slow.size else (prepared.of(quick), at[quick])
         kept, places = self._policy.tables, self._tracks.places[here]
-        find_columns(kept, some.chosen, places, self._tracks.signals[here], some.columns)
+        signals = self._tracks.signals[here]
+        wrong = (signals >= 0) != (self.plan.sight is not None)
+        if wrong.any():
+            rule = "the signal must stand at each release of a far-sighted plan, and nowhere else"
+            raise self._tracks.refusal(int(self._tracks.rows[here[wrong][0]]), rule)
+        find_columns(kept, some.chosen, places, signals, some.columns)
         if some.columns.size and some.columns.min() < 0:
             row = int(self._tracks.rows[here[some.columns < 0][0]])
             raise self._tracks.refusal(row, "the output must be one that the channel can release")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -62,8 +62,8 @@ class Plan:
         policy: Channels compiled for this chain, loss, method and width; a step then leaks at most
             what the policy was compiled for, and only beliefs it does not cover are solved.
         sight: What beliefs are worth to a far-sighted stream, for the method of that name; made
-            from chain, loss and a budget per step if not given (`look_ahead` makes others). It is
-            public, and part of the rule.
+            from chain, loss and a budget per step if not given (`look_ahead` makes others), or that
+            of a far-sighted policy. It is public, and part of the rule.
         space: What the belief of a state is about: the next value; under a library, the pattern of
             the last batch; under a policy for batches, the next whole batch.
         in_batches: Whether values wait for each other; else each leaves alone, and events say so.
@@ -107,11 +107,20 @@ class Plan:
         object.__setattr__(self, "loss", self._own_loss())
         # Asked at every step: an attribute is found in a quarter of the time of a property.
         object.__setattr__(self, "in_batches", isinstance(self.loss, BatchLoss))
-        object.__setattr__(self, "sight", own_sight(self.method, self.sight, self._seen))
+        object.__setattr__(self, "sight", own_sight(self.method, self._given(), self._seen))
         asked = (self.model, self.loss, self.width, self.memory, self.method, self.listed)
         object.__setattr__(self, "space", space_of(*asked, self.policy, self.sight))
         object.__setattr__(self, "_first", self.space.first())
         object.__setattr__(self, "fingerprint", self._digest())
+
+    def _given(self) -> ValueFunction | None:
+        """The value function of the policy, or of the plan itself."""
+        kept = None if self.policy is None else self.policy.sight
+        if kept is None or self.sight is None:
+            return kept or self.sight
+        if kept.fingerprint != self.sight.fingerprint:
+            raise InvalidParameter("sight", "another", "be that of the policy")
+        return kept
 
     def _seen(self) -> ValueFunction:
         """The value function of a plan that was given none."""
@@ -327,9 +336,11 @@ class Plan:
             chain, loss = self.space.chain, self.space.loss
             compiled = compiled_channel(chain, loss, self.policy, state, allowance)
             if compiled is not None:
-                partition = self.space.partition(state.belief)
-                found = StepDesign(partition, compiled[0], self.space.patterns, exact=True)
-                return _Ready(found, compiled[1], covered=True)
+                partition, patterns = self.space.partition(state.belief), self.space.patterns
+                patterns = patterns if compiled.symbols is None else patterns[compiled.symbols]
+                exact = compiled.symbols is None
+                found = StepDesign(partition, compiled.design, patterns, exact=exact)
+                return _Ready(found, compiled.charge, covered=True)
         found = self._design(state, length, allowance)
         charge = found.charge
         return _Ready(found, charge, allowance.covers(charge.sip, charge.ldp))
@@ -380,11 +391,8 @@ class Plan:
             charge, belief = FREE, self.space.passed(state.belief, length)
         else:
             charge, belief = ready.charge, ready.found.after(output)
-        moved = self._moved(state, Outcome.RELEASED, places, charge, belief, places[-1])
-        if self.sight is None:
-            return moved
-        (event,), following = moved
-        return (replace(event, signal=output),), following
+        signal = None if self.sight is None else output
+        return self._moved(state, Outcome.RELEASED, places, charge, belief, places[-1], signal)
 
     def _moved(
         self,
@@ -394,10 +402,13 @@ class Plan:
         charge: Charge,
         belief: Belief,
         last: int | None,
+        signal: int | None = None,
     ) -> tuple[Events, StreamState]:
         labels = [None if place is None else self.model.alphabet.labels[place] for place in outputs]
         began = (state.stream, state.sequence, outcome)
-        events = events_of(*began, labels, charge.sip, charge.ldp, in_batches=self.in_batches)
+        events = events_of(
+            *began, labels, charge.sip, charge.ldp, in_batches=self.in_batches, signal=signal
+        )
         # Made anew, not by `replace`, which takes as long as all the rest of a move.
         following = StreamState(
             plan=self.fingerprint,

@@ -31,9 +31,7 @@ class SingleStream:
         assert plan.policy is not None and isinstance(plan.space.chain, MarkovChain)
         self._plan = plan
         self._stream = state.stream
-        self._arrays = StreamArrays(
-            plan.space.chain, plan.policy.tables, plan.policy.repair_limit, 1
-        )
+        self._arrays = StreamArrays.under(plan.policy, plan.space.chain, 1)
         self._release = self._arrays.alone()
         # A budget per step never looks at the ledger: three numbers are enough, and quicker.
         self._fixed = isinstance(plan.budget, PerStep)
@@ -97,7 +95,9 @@ class SingleStream:
         sip, ldp = self.charges
         label = self._plan.model.alphabet.labels[output]
         moment = int(self._arrays.moments[0]) - 1
-        return Event(self._stream, moment, Outcome.RELEASED, label, SIP(sip), LDP(ldp))
+        signal = None if self._plan.sight is None else self._arrays.column
+        began = (self._stream, moment, Outcome.RELEASED, label)
+        return Event(*began, SIP(sip), LDP(ldp), None, signal)
 
     def state(self) -> StreamState:
         """Where the stream stands, as a value."""

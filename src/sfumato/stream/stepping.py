@@ -70,6 +70,7 @@ def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: 
 def _prepare(
     tables: Tables,
     repair_limit: float,
+    scale: float,
     streams: Streams,
     allowed: Floats,
     ready: Ready,
@@ -115,7 +116,8 @@ def _prepare(
             plain, rise = repaired_costs(costs, tried, belief, weight)
             if plain + rise < cheapest:
                 c, mixed, cheapest = tried, weight, plain + rise
-                added = rise / plain if rise > 0.0 else 0.0
+                part_of = scale * total if scale > 0.0 else plain
+                added = rise / part_of if rise > 0.0 else 0.0
         if c != tried:
             output_marginal(nodes, row_of, weights, c, belief, mass, out)
         chosen[place] = c
@@ -214,6 +216,7 @@ def advance(
     thresholds: Floats,
     candidates: Ints,
     repair_limit: float,
+    scale: float,
     order: int,
     joints: Floats,
     moments: Ints,
@@ -243,7 +246,8 @@ def advance(
 
     Beyond `Tables`, `Streams`, `Ready` and `Work`:
         stages: Which of `PREPARE`, `DRAW` and `INFORM` to take, added up; or `ALONE`.
-        repair_limit: By what part of its cost mixing may make a kept channel dearer.
+        repair_limit: By what part of its cost mixing may make a kept channel dearer; or, if
+        scale: is not 0, by what part of that.
         allowed: What the step of each may leak: under the model, and whatever the model.
         symbols: The true symbols.
         words: Coins.
@@ -255,7 +259,7 @@ def advance(
     alone = stages == ALONE
     if alone or stages & PREPARE:
         work = (belief, mass, marginals, reached)
-        _prepare(tables, repair_limit, streams, allowed, ready, work)
+        _prepare(tables, repair_limit, scale, streams, allowed, ready, work)
     if alone:
         if status[0] != PREPARED:
             return -1

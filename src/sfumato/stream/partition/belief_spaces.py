@@ -18,6 +18,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief, Model
 from sfumato.core.budgets import USELESS_BELOW
+from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
 from sfumato.core.numerics import UNIT
@@ -176,6 +177,14 @@ class NextValueAhead(NextValue):
         partition = self.partition(belief)
         found = self._steps(partition.masses.tobytes(), min(epsilon, self._cap), ldp)
         return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
+
+    def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
+        """A constant, of one signal."""
+        found = silent(belief.marginal, self.loss)
+        constant = Channel(found.channel.weights, [0])
+        patterns = found.channel.outputs[:, None]
+        told = replace(found, channel=constant)
+        return StepDesign(self.partition(belief), told, patterns, exact=False)
 
     def _look(self, belief: bytes, epsilon: float, ldp: float | None) -> SightedDesign:
         marginal = checks.belief("belief", np.frombuffer(belief, dtype=np.float64))
@@ -366,12 +375,13 @@ def space_of(
 ) -> BeliefSpace:
     """What the beliefs of a plan are about; refuses plans that nothing fits."""
     if sight is not None:
-        alone = isinstance(loss, Loss) and policy is None
-        if not alone or not isinstance(model, MarkovChain) or model.order != 1:
-            rule = "be for single values of a chain of order 1, without a policy"
+        if not isinstance(loss, Loss) or not isinstance(model, MarkovChain) or model.order != 1:
+            rule = "be for single values of a chain of order 1"
             raise InvalidParameter("sight", "one", rule)
-        assert isinstance(loss, Loss)
-        return NextValueAhead(model, loss, sight)
+        ahead = NextValueAhead(model, loss, sight)
+        if policy is not None:
+            _check_policy(policy, model, loss, method)
+        return ahead
     special = (memory > 1) + (policy is not None)
     if special > 1 or (special and isinstance(model, PatternLibrary)):
         name = "memory" if memory > 1 else "policy"
