@@ -130,6 +130,38 @@ def test_without_smoothing_a_fit_is_the_share_of_each_move() -> None:
     assert chain.initial == pytest.approx(np.array([0.5, 0.5]), abs=1e-11)
 
 
+# How streams begin --------------------------------------------------------------------------------
+
+
+@given(histories())
+def test_beginnings_are_starts_and_as_many_of_the_long_run_as_a_stream_has_values(
+    case: tuple[list[list[int]], int, int],
+) -> None:
+    paths, size, _ = case
+    values = [value for path in paths for value in path]
+    if not values:
+        return
+    starts = Counter(path[0] for path in paths if path)
+    seen, length = Counter(values), len(values) / len(paths)
+    counted = [starts[x] + length * seen[x] / len(values) for x in range(size)]
+    chain = MarkovChain.fit(
+        paths, alphabet=Alphabet(range(size)), smoothing=0.0, floor=1e-12 / size
+    )
+    assert chain.initial == pytest.approx(np.array(counted) / sum(counted), abs=1e-9)
+
+
+def test_a_few_long_streams_do_not_say_how_streams_begin_and_many_short_ones_do() -> None:
+    one, many = [["a"] + ["b", "a"] * 500] * 3, [["a", "b", "a", "b"]] * 500
+    assert MarkovChain.fit(one).initial == pytest.approx([0.5, 0.5], abs=0.01)
+    assert MarkovChain.fit(many).initial == pytest.approx([1.0, 0.0], abs=0.01)
+
+
+def test_longer_contexts_begin_towards_the_contexts_of_the_long_run() -> None:
+    chain = MarkovChain.fit([list("aab" * 400)], order=2, smoothing=0.0, floor=1e-12)
+    # Of the pairs that are followed by anything, ab and ba are a third each (less one).
+    assert chain.initial.ravel() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0], abs=2e-3)
+
+
 def test_much_smoothing_forgets_the_moves() -> None:
     chain = MarkovChain.fit([list("aaab"), list("bb")], smoothing=1e12)
     # Half the share of the symbols, half even: the symbols are even here.

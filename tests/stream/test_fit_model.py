@@ -180,3 +180,22 @@ def test_a_release_counts_what_it_clips(tmp_path: Path) -> None:
     # However it was released, 99 is at least 90 from the middle of any bin.
     assert report["passed"]
     assert report["mean_loss"] >= (4 + 90) / 3
+
+
+# How streams begin --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("streams", "length", "said"), [(3, 200, True), (300, 30, False), (2, 6, False)]
+)
+def test_a_fit_says_when_beginnings_rest_on_few_streams(
+    tmp_path: Path, streams: int, length: int, said: bool
+) -> None:
+    rows = [(f"s{n}", "ab"[(n + t) % 2]) for n in range(streams) for t in range(length)]
+    history = table(tmp_path / "history.csv", ["stream", "value"], rows)
+    _, report = fit_table(history)
+    few = [warning for warning in report.warnings if warning.startswith("how streams begin")]
+    assert bool(few) == said
+    if said:
+        assert f"{streams} streams only, of {length}" in few[0]
+        assert f"begins {length / (streams + length):.0%} as" in few[0]

@@ -38,6 +38,11 @@ class Counts:
     symbols: Floats
     sequences: int
 
+    @property
+    def mean_length(self) -> float:
+        """Values of a sequence, on average."""
+        return float(self.symbols.sum()) / max(self.sequences, 1)
+
 
 def context_count(size: int, order: int) -> int:
     """Number of contexts, if a belief over them fits into memory."""
@@ -84,6 +89,9 @@ def smoothed_parts(
     with `s = smoothing * d`, as if it had been seen `s` times more with typical followers, and
     at least as much as lifts every transition to `floor`. (Counting the followers that occur,
     not all symbols, keeps a large alphabet from drowning what a context is known to do.)
+
+    How streams begin is smoothed likewise, and before that drawn towards the long run
+    (`start_weight`).
     """
     size = counts.symbols.size
     checks.finite("smoothing", smoothing)
@@ -96,11 +104,38 @@ def smoothed_parts(
     seen = np.asarray(counts.moves.sum(axis=1)).ravel()
     followers = np.diff(counts.moves.indptr)
     backoff = np.maximum(pulled(seen, smoothing * followers), least)
-    first = np.array(counts.starts.sum())
-    start = np.maximum(pulled(first, smoothing * np.count_nonzero(counts.starts)), least)
-    observed = counts.starts / max(counts.starts.sum(), 1.0)
-    initial = (1 - start) * observed + start * _product(background, order)
+    # Where no stream is as long as the order, nothing is known of how one begins.
+    begun = float(counts.starts.sum())
+    weight = np.array(begun + counts.mean_length if begun else 0.0)
+    start = np.maximum(pulled(weight, smoothing * np.count_nonzero(counts.starts)), least)
+    initial = (1 - start) * _beginnings(counts, seen) + start * _product(background, order)
     return initial.reshape((size,) * order), _rows(counts.moves, seen), backoff, background
+
+
+def start_weight(streams: float, length: float) -> float:
+    r"""How much of the first belief is how streams began; the rest is the long run.
+
+    $$m / (m + L)$$
+
+    where $m$ is the number of `streams` and $L$ their mean `length`: the long run counts as many
+    starts as a stream has values. Many short streams know how streams begin. A few long ones do
+    not, since each began once: what is released may well begin where they went on, and if it is as
+    long as they are, its beginning matters little.
+
+    Examples:
+        >>> start_weight(27, 3), start_weight(1, 99)
+        (0.9, 0.01)
+    """
+    return streams / (streams + length) if streams else 0.0
+
+
+def _beginnings(counts: Counts, seen: Floats) -> Floats:
+    """Contexts that streams began with, drawn towards those that occur at large."""
+    streams = float(counts.starts.sum())
+    weight, begun = start_weight(streams, counts.mean_length), counts.starts / max(streams, 1.0)
+    # Contexts of one value are the values themselves; longer ones are counted where they end.
+    often = counts.symbols if seen.size == counts.symbols.size else seen
+    return weight * begun + (1 - weight) * often / often.sum() if often.sum() else begun
 
 
 def pulled(seen: Floats, pseudo: ArrayLike) -> Floats:

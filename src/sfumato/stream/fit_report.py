@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
+from sfumato.models.fitting import start_weight
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
@@ -18,6 +19,8 @@ from sfumato.models.pair_chain import PairChain
 _RARE = 0.01
 """Share of the history under which a symbol is called rare, in small alphabets."""
 _CONFIDENCE = 0.95
+_KNOWN_STARTS, _LONG = 0.5, 20
+"""Share of the first belief that must rest on starts, and lengths from which it is looked at."""
 _FEW_KEPT = 0.5
 """Share of the batches under which a library is said to keep few."""
 
@@ -79,6 +82,7 @@ def chain_report(chain: MarkovChain | PairChain, paths: Sequence[Ints], seen: Fl
             f"the history is small for order {chain.order}: in a typical context the leakage may "
             f"be misjudged by {error:.2g} (LIP Cor. 7); a lower order or more history would help"
         )
+    warnings += _few_starts(paths, chain.order)
     if isinstance(chain, PairChain):
         strength = 1 - float(seen @ chain.entropies()) / max(seen.sum(), 1) / _entropy(share)
     else:
@@ -93,6 +97,22 @@ def chain_report(chain: MarkovChain | PairChain, paths: Sequence[Ints], seen: Fl
         estimation_error=error,
         warnings=tuple(warnings),
     )
+
+
+def _few_starts(paths: Sequence[Ints], order: int) -> list[str]:
+    """A remark where the model begins more as streams go on than as they began."""
+    streams = sum(len(path) >= order for path in paths)
+    length = sum(map(len, paths)) / max(len(paths), 1)
+    known = start_weight(streams, length)
+    # A few values give no long run to speak of, and a warning for every toy table helps nobody.
+    if known >= _KNOWN_STARTS or length < _LONG:
+        return []
+    return [
+        f"how streams begin was seen in {streams} {'stream' if streams == 1 else 'streams'} only, "
+        f"of {length:,.0f} values on average: the model begins {1 - known:.0%} as streams are in "
+        "the long run; if those to be released begin as recorded ones do, fit it to streams cut "
+        "as they are"
+    ]
 
 
 def library_report(library: PatternLibrary, paths: Sequence[Ints]) -> FitReport:
