@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sfumato import LDP, SIP, Horizon, MarkovChain, Method, PerStep, Plan, Purpose, Window, loss
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import seeded
+from sfumato.core.state import StreamState
 from sfumato.stream import Bursts, WindowBursts
 from sfumato.stream.burst_search import best_bursts, expected_loss, rival_bursts
 from sfumato.stream.history_paths import draw_paths
@@ -58,6 +60,52 @@ def test_few_histories_stand_for_all_of_them() -> None:
     some = [expected_loss(plan, 12, paths=8, seed=seed)[0] for seed in range(40)]
     assert np.std(some) > 0
     assert abs(np.mean(some) - whole) < 4 * np.std(some) / np.sqrt(len(some))
+
+
+def stepped_loss(plan: Plan, length: int) -> tuple[float, float]:
+    """Every output of every step, by `prepare`, `observe` and `skip` alone."""
+    assert plan.value_loss is not None
+    matrix, labels = plan.value_loss.matrix, plan.model.alphabet.labels
+
+    def below(state: StreamState, weight: float, left: int) -> NDArray[np.float64]:
+        if not left:
+            return np.zeros(2)
+        belief = state.belief.marginal
+        found = None if plan.allowance(state.ledger, 1).pause else plan.prepare(state)
+        if found is None or found.design.channel.is_constant:
+            means = belief @ matrix
+            held = means.min() if state.last is None else means[state.last]
+            silent = below(plan.skip(state)[1], weight, left - 1)
+            return np.asarray(weight * np.array([means.min(), held]) + silent)
+        total = np.zeros(2)
+        for output in found.design.channel.outputs.tolist():
+            joint = belief * found.design.channel.likelihood(output)
+            total += weight * float(joint @ matrix[:, output])
+            after = plan.observe(state, [labels[output]])[1]
+            total += below(after, weight * float(joint.sum()), left - 1)
+        return total
+
+    guessed, held = (below(as_simulation(plan).begin("x"), 1.0, length) / length).tolist()
+    return guessed, held
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    "budget", [Bursts(SIP(3.0), 7, None, 3, 1.3), WindowBursts(SIP(2.0), 4, None, 2)]
+)
+def test_a_pause_is_followed_as_the_plan_itself_does(budget: Horizon, order: int) -> None:
+    rows = [[0.9, 0.05, 0.05], [0.1, 0.7, 0.2], [0.3, 0.1, 0.6]]
+    chain = MarkovChain.from_matrix(rows).lifted(order)
+    plan = as_simulation(plan_of(chain, budget))
+    assert expected_loss(plan, 7, paths=10**6) == pytest.approx(stepped_loss(plan, 7), rel=1e-9)
+
+
+@pytest.mark.parametrize("budget", [Horizon(SIP(30.0), 300), Window(SIP(6.0), 200)])
+def test_hundreds_of_values_take_few_trials(budget: Horizon) -> None:
+    said: list[str] = []
+    found = best_bursts(plan_of(sticky(0.98), budget), paths=2, told=said.append)
+    assert len(said) <= 20
+    assert found.best.loss < 0.8 * found.even.loss
 
 
 def test_one_burst_is_a_channel_and_then_guesses() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.core import checks, limits
 from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.budgets import Allowance, Horizon, Part, Window, all_left, what_is_left
+from sfumato.core.budgets import Allowance, Budget, Horizon, Part, Window, all_left, what_is_left
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.ledger import Ledger, Ledgers
@@ -224,9 +224,37 @@ def _capped(due: Allowance, cap: SIP | None, values: int) -> Allowance:
     return due if cap is None else Allowance(min(due.sip, _most(cap, values)), due.ldp)
 
 
+def pause_left(budget: Budget, ledger: Ledger) -> int:
+    """How many of the coming steps belong to a pause, if values leave one by one.
+
+    Examples:
+        >>> from sfumato.core.ledger import Charge
+        >>> budget = Bursts(SIP(3.0), steps=12, every=6)
+        >>> pause_left(budget, Ledger().charged(Charge(1.5, 2.0), budget.memory))
+        5
+    """
+    match budget:
+        case Bursts():
+            left = budget.steps - ledger.count
+            return min(_pause(ledger, budget.every - 1), left) if left > 0 else 0
+        case WindowBursts():
+            return _pause(ledger, budget.every - 1)
+        case _:
+            return 0
+
+
+def _pause(ledger: Ledger, back: int) -> int:
+    """How long one of the last `back` steps still is among them that was charged anything."""
+    recent = ledger.recent[-back:] if back > 0 else ()
+    for ago, charge in enumerate(reversed(recent)):
+        if charge.sip > 0 or charge.ldp > 0:
+            return back - ago
+    return 0
+
+
 def _pauses(ledger: Ledger, back: int) -> bool:
     """Whether one of the last steps was charged anything."""
-    return back > 0 and any(charge.sip > 0 or charge.ldp > 0 for charge in ledger.recent[-back:])
+    return _pause(ledger, back) > 0
 
 
 def _all_pause(ledgers: Ledgers, which: Ints, back: int) -> Bools:

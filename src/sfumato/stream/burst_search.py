@@ -1,9 +1,8 @@
 r"""How a total is best spent: every how many values a burst, and how large the first one.
 
-The search tries rules on the model itself. A rule's expected loss is a sum over everything that it
-can release, weighted by how likely that is under the belief; where there is more than can be
-followed, some of it stands for all, chosen evenly (systematic resampling). No true value is looked
-at, and the coins are seeded and public: the same model, budget and loss give the same rule.
+The search tries rules on the model itself, by the histories of what they can release
+(`output_tree`). No true value is looked at, and the coins are seeded and public: the same model,
+budget and loss give the same rule.
 """
 
 from __future__ import annotations
@@ -11,36 +10,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from sfumato.core import checks
-from sfumato.core.arrays import Floats
 from sfumato.core.budgets import Budget, Horizon, Window
 from sfumato.core.bursts import spread_out, total_of
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.loss import Loss
-from sfumato.core.state import StreamState
 from sfumato.models.library import PatternLibrary
 from sfumato.solver.design_methods import Method
+from sfumato.stream.output_tree import OutputTree
 from sfumato.stream.plan import Plan
 from sfumato.stream.simulated_stream import as_simulation
 
 Told = Callable[[str], None]
 """Told what is tried now."""
-Ways = list[tuple[float, int | None]]
-"""How likely each output is, and its place; None where a step tells nothing."""
+Rivals = tuple["BurstTrial", "BurstTrial"]
 
 # Multiples of what the others get that the first burst may get: on sticky bits the best one is
 # between 1.1 and 1.5, and saves up to 4 % of the loss.
-_FIRSTS = (1.0, 1.25, 1.5)
-# The loss falls and rises with the gap, but for small waves: after three gaps in a row that are
-# worse than the best by a twentieth, narrower ones are given up.
-_PATIENCE, _WORSE = 3, 1.05
+_FIRSTS = (1.25, 1.5)
+# The loss falls and rises with the gap, but for small waves: the number of bursts is doubled until
+# it loses a twentieth more than the best twice in a row, then gaps around the best are tried.
+_PATIENCE, _WORSE, _REFINED = 2, 1.05, 5
 # The best gaps of the rough trials are tried once more, on more histories.
 _FINALISTS, _MORE = 2, 4
 # A window goes on for ever: so many of them are tried, since the first begins without charges.
 _WINDOWS = 3
+# Channels that a rough trial finds, so that bursts of any number take the same time; histories.
+_CHANNELS, _FEWEST, _MOST = 300, 4, 32
+_SMALL, _MEDIUM = 32, 128
+"""Symbols up to which channels are found in a tenth of a millisecond, and in some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,57 +95,8 @@ def expected_loss(plan: Plan, length: int, paths: int = 64, seed: int = 1) -> tu
     """
     if not isinstance(plan.loss, Loss) or isinstance(plan.model, PatternLibrary):
         raise InvalidParameter("plan", "one in batches", "release value by value")
-    paths = checks.count("paths", paths)
-    rule, draw = as_simulation(plan), np.random.default_rng(seed)
-    tracks, sums = [(1.0, rule.begin("plan"))], np.zeros(2)
-    for _ in range(checks.count("length", length)):
-        branches: list[tuple[float, StreamState, int | None]] = []
-        for weight, state in tracks:
-            costs, outputs = _ways(rule, plan.loss, state)
-            sums += weight * costs
-            branches += [(weight * share, state, output) for share, output in outputs]
-        tracks = [
-            (weight, _after(rule, state, output))
-            for weight, state, output in _thinned(branches, paths, draw)
-        ]
-    best, held = (sums / length).tolist()
-    return best, held
-
-
-def _ways(plan: Plan, loss: Loss, state: StreamState) -> tuple[Floats, Ways]:
-    """What a step costs on average, and what it may release; None where it tells nothing."""
-    belief = state.belief.marginal
-    found = None if plan.allowance(state.ledger, 1).pause else plan.prepare(state)
-    if found is None:
-        means = loss.means(belief) / belief.sum()
-        last = means.min() if state.last is None else means[state.last]
-        return np.array([means.min(), last]), [(1.0, None)]
-    channel, cost = found.design.channel, found.design.cost
-    shares = channel.marginal(belief / belief.sum())
-    ways: Ways = list(zip(shares.tolist(), channel.outputs.tolist(), strict=True))
-    return np.array([cost, cost]), ways
-
-
-def _after(plan: Plan, state: StreamState, output: int | None) -> StreamState:
-    if output is None:
-        return plan.skip(state)[1]
-    return plan.observe(state, [plan.model.alphabet.labels[output]])[1]
-
-
-def _thinned(
-    branches: list[tuple[float, StreamState, int | None]], most: int, draw: np.random.Generator
-) -> list[tuple[float, StreamState, int | None]]:
-    """At most so many branches, each as likely as its weight; all of them if they are few."""
-    if len(branches) <= most:
-        return branches
-    reached = np.cumsum([weight for weight, _, _ in branches])
-    points = (np.arange(most) + draw.random()) / most * reached[-1]
-    places, times = np.unique(np.searchsorted(reached, points), return_counts=True)
-    each = float(reached[-1]) / most
-    return [
-        (count * each, *branches[place][1:])
-        for place, count in zip(places.tolist(), times.tolist(), strict=True)
-    ]
+    tree = OutputTree(as_simulation(plan), plan.loss, checks.count("paths", paths), seed)
+    return tree.mean_loss(checks.count("length", length))
 
 
 def best_bursts(
@@ -176,17 +126,18 @@ def best_bursts(
         >>> found.best.every, round(found.even.loss, 2), round(found.best.loss, 2)
         (6, 0.33, 0.19)
     """
-    tries = _Tries(plan, length, cap, seed, told)
-    many = paths or _paths(len(plan.model.alphabet))
-    even, rough = tries.of(1, 1.0, many), tries.gaps(many)
-    firsts = _FIRSTS if isinstance(plan.budget, Horizon) else _FIRSTS[:1]
-    finals = [
-        tries.of(one.every, first, _MORE * many)
-        for one in sorted(rough, key=lambda one: one.loss)[:_FINALISTS]
-        for first in firsts
-        if first == 1.0 or one.every < tries.steps
-    ]
-    return BurstSearch(even, min([*finals, even], key=lambda one: one.loss), (*rough, *finals))
+    tries = _Tries(plan, length, cap, (paths, seed), told)
+    even, rough = tries.of(1, 1.0), tries.gaps()
+    ranked = sorted(rough, key=lambda one: (one.loss, -one.every))[:_FINALISTS]
+    finals = [tries.of(one.every, 1.0, _MORE) for one in ranked]
+    best = min(finals, key=lambda one: one.loss)
+    if isinstance(plan.budget, Horizon) and best.every < tries.steps:
+        for first in _FIRSTS:
+            finals.append(tries.of(best.every, first, _MORE))
+            if finals[-1].loss > best.loss:
+                break
+            best = finals[-1]
+    return BurstSearch(even, min([best, even], key=lambda one: one.loss), (*rough, *finals))
 
 
 def rival_bursts(
@@ -196,7 +147,7 @@ def rival_bursts(
     paths: int | None = None,
     seed: int = 1,
     told: Told | None = None,
-) -> tuple[BurstTrial, BurstTrial]:
+) -> Rivals:
     """Randomised response that leaks as much at its best: with best guesses, and held in pauses.
 
     Examples:
@@ -209,8 +160,7 @@ def rival_bursts(
     """
     budget = plan.budget if plan.budget.ldp is None else replace(plan.budget, ldp=None)
     rival = replace(plan, method=Method.CALIBRATED, budget=budget, policy=None)
-    tries = _Tries(rival, length, None, seed, told)
-    tried = tries.gaps(paths or _paths(len(plan.model.alphabet)) // 2)
+    tried = _Tries(rival, length, None, (paths, seed), told).gaps()
     return min(tried, key=lambda one: one.loss), min(tried, key=lambda one: one.held)
 
 
@@ -218,7 +168,12 @@ class _Tries:
     """Trials of one plan with its total spread in several ways."""
 
     def __init__(
-        self, plan: Plan, length: int | None, cap: SIP | None, seed: int, told: Told | None
+        self,
+        plan: Plan,
+        length: int | None,
+        cap: SIP | None,
+        histories: tuple[int | None, int],
+        told: Told | None,
     ) -> None:
         if not isinstance(plan.budget, Horizon | Window) or plan.width > 1:
             rule = "be for a horizon or a window, value by value: else there is nothing to spread"
@@ -227,28 +182,59 @@ class _Tries:
         horizon = isinstance(self._budget, Horizon)
         self.steps = self._budget.steps if isinstance(self._budget, Horizon) else self._budget.width
         self._length = length or (self.steps if horizon else _WINDOWS * self.steps)
-        self._plan, self._cap, self._seed, self._told = plan, cap, seed, told
+        self._plan, self._cap, self._told = plan, cap, told
+        self._paths, self._seed = histories
+        self._tried: dict[int, BurstTrial] = {}
 
-    def gaps(self, paths: int) -> list[BurstTrial]:
-        """Bursts of one size, the widest gap first, as long as narrower ones may be better."""
-        tried: list[BurstTrial] = []
-        for every in sorted({-(-self.steps // n) for n in range(1, self.steps)}, reverse=True):
-            tried.append(self.of(every, 1.0, paths))
-            least = min(one.loss for one in tried)
-            if all(one.loss > _WORSE * least for one in tried[-_PATIENCE:]):
+    def gaps(self) -> list[BurstTrial]:
+        """Bursts of one size, the widest gap first: twice as many each time, then near the best."""
+        bursts = 1
+        while bursts < self.steps or not self._tried:
+            self._rough(-(-self.steps // bursts))
+            bursts *= 2
+            least, last = self._least().loss, list(self._tried.values())[-_PATIENCE:]
+            if len(last) == _PATIENCE and all(one.loss > _WORSE * least for one in last):
                 break
-        return tried or [self.of(1, 1.0, paths)]
+        gaps = sorted({-(-self.steps // n) for n in range(1, self.steps)}, reverse=True)
+        for _ in range(_REFINED):
+            untried = self._around(gaps)
+            if untried is None:
+                break
+            self._rough(untried)
+        return sorted(self._tried.values(), key=lambda one: -one.every)
 
-    def of(self, every: int, first: float, paths: int) -> BurstTrial:
-        """The expected loss of one rule."""
+    def _least(self) -> BurstTrial:
+        return min(self._tried.values(), key=lambda one: one.loss)
+
+    def _around(self, gaps: list[int]) -> int | None:
+        """A gap in the middle of the wider side of the best one; None if both were tried."""
+        best, tried = gaps.index(self._least().every) if gaps else 0, set(self._tried)
+        sides = []
+        for step in (-1, 1):
+            place, free = best + step, []
+            while 0 <= place < len(gaps) and gaps[place] not in tried:
+                free.append(gaps[place])
+                place += step
+            sides.append(free)
+        wider = max(sides, key=len)
+        return wider[len(wider) // 2] if wider else None
+
+    def _rough(self, every: int) -> None:
+        if every not in self._tried:
+            self._tried[every] = self.of(every, 1.0)
+
+    def of(self, every: int, first: float, times: int = 1) -> BurstTrial:
+        """The expected loss of one rule, on so many times the histories of a rough trial."""
         if self._told:
             self._told("evenly" if every == 1 else f"every {every} values")
         budget = spread_out(self._budget, every, first, self._cap)
         plan = replace(self._plan, budget=budget, policy=None)
+        paths = times * (self._paths or self._histories(-(-self._length // every)))
         loss, held = expected_loss(plan, self._length, paths, self._seed)
         return BurstTrial(every, first, loss, held, budget)
 
-
-def _paths(symbols: int) -> int:
-    """Histories to follow: a step takes longer on large alphabets."""
-    return 32 if symbols <= 32 else 16 if symbols <= 128 else 6
+    def _histories(self, bursts: int) -> int:
+        """How many to follow: a channel takes longer on large alphabets."""
+        symbols = len(self._plan.model.alphabet)
+        share = 1 if symbols <= _SMALL else 2 if symbols <= _MEDIUM else 6
+        return max(_FEWEST, min(_MOST, _CHANNELS // bursts) // share)
