@@ -10,18 +10,20 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.randomness import BITS
+from sfumato.solver.binary_sight import best_split, continued, told
 from sfumato.solver.certify import certified
-from sfumato.solver.design_loops import from_columns
 from sfumato.solver.design_result import Design, measured
-from sfumato.solver.optimal_channel import cheapest_outputs
+from sfumato.solver.group_loops import spread_centres
+from sfumato.solver.optimal_channel import cheapest_outputs, optimal
+from sfumato.solver.outlook import Outlook
 from sfumato.solver.sight_loops import (
-    best_split,
-    compact,
-    continued,
-    output_costs,
-    reduced,
-    repriced,
-    told,
+    believed_worth,
+    best_outputs,
+    best_symbols,
+    followed,
+    grouped_costs,
+    product,
+    raised,
 )
 from sfumato.solver.value_function import ValueFunction
 
@@ -31,6 +33,11 @@ _NEAR = 1e-6
 """Part of the cost that the program may leave open, and that a promise may be off."""
 PARTS = (0.25, 0.5, 0.75, 1.0)
 """Parts of the cap that are tried where a nat has a price."""
+_GROUPS = 24
+"""Rows of a channel, and symbols that it may release: beyond this the time of a step is felt.
+Symbols that share a row share what is told of them, so nothing is lost but accuracy."""
+_VECTORS = 48
+"""Vectors that a step chooses from where symbols are grouped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +77,8 @@ class FarSight:
 
     Args:
         value: The value function.
+        outlook: What a step looks at; that of the value function if not given.
+        near: Part of the cost that the program of a step may leave open.
 
     Examples:
         >>> from sfumato.solver.value_iteration import value_function
@@ -79,51 +88,73 @@ class FarSight:
         (array([0, 0]), 0.5000000)
     """
 
-    def __init__(self, value: ValueFunction) -> None:
-        self.value = value
-        self._grid, self._costs = np.empty(0), np.empty((0, 0))
-        if value.size == 2:
-            self._grid = value.grid
-        else:
-            self._costs = output_costs(value.transition, value.losses, value.vectors)
+    def __init__(
+        self, value: ValueFunction, outlook: Outlook | None = None, near: float = _NEAR
+    ) -> None:
+        self.value, self._near = value, near
+        self.outlook = outlook or value.outlook()
+        self._grid = value.grid if value.is_grid else np.empty(0)
+        self.likelihoods, self.extremes = channels_of(value)
+        self.ahead = product(self.outlook.moves, np.ascontiguousarray(value.vectors.T))
+        self._acts = len(self.outlook.losses)
 
     def design(self, belief: Floats, epsilon: float, ldp: float | None = None) -> SightedDesign:
-        """The channel for a belief that spends at most `epsilon`.
+        """The channel for a belief about states that spends at most `epsilon`.
 
         Guarantee:
             That of `optimal`: the leakage of the integers that are sampled.
         """
-        step = self.step(belief / belief.sum(), epsilon, ldp)
-        weights = np.full((self.value.size, 1), 2**BITS, dtype=np.int64)
-        channel, symbols = Channel(weights, [0]), step.symbols
-        if len(symbols) > 1:
-            channel = certified(step.rows, belief, epsilon, ldp=ldp)
-            # An output that rounding has emptied leaves no gap in the numbers of signals.
-            symbols = symbols[channel.outputs]
-            channel = Channel(channel.weights, np.arange(len(symbols)))
-        return SightedDesign(measured(channel, belief, self.value.losses[:, symbols]), symbols)
+        masses = self.masses(belief)
+        if self.value.is_step_wise and not self.value.price:
+            near = optimal(masses, self.outlook.losses, epsilon, ldp=ldp)
+            channel, symbols = near.channel, near.channel.outputs
+        else:
+            step = self.step(belief / belief.sum(), epsilon, ldp)
+            weights = np.full((self._acts, 1), 2**BITS, dtype=np.int64)
+            channel, symbols = Channel(weights, [0]), step.symbols
+            if len(symbols) > 1:
+                channel = certified(step.rows, masses, epsilon, ldp=ldp)
+                # An output that rounding has emptied leaves no gap in the numbers of signals.
+                symbols = symbols[channel.outputs]
+        channel = Channel(channel.weights, np.arange(len(symbols)))
+        return SightedDesign(measured(channel, masses, self.outlook.losses[:, symbols]), symbols)
+
+    def masses(self, belief: Floats) -> Floats:
+        """The belief about symbols, from that about states."""
+        if belief.size == self._acts:
+            return belief
+        return np.bincount(self.outlook.symbols, belief, self._acts)
 
     def step(self, share: Floats, epsilon: float, ldp: float | None = None) -> SightedStep:
         """The best step from a belief that sums to 1, silence included."""
         best = self._silent(share)
         for part in PARTS if self.value.price else (1.0,):
-            if self.value.size == 2:
-                found = self._split(share, epsilon * part)
-            else:
-                found = self._searched(share, epsilon * part, ldp)
+            found = self._spending(share, epsilon * part, ldp)
             if found is not None and found.value < best.value:
                 best = found
         return best
 
+    def _spending(self, share: Floats, epsilon: float, ldp: float | None) -> SightedStep | None:
+        if self.value.is_step_wise:
+            near = optimal(self.masses(share), self.outlook.losses, epsilon, ldp=ldp)
+            rows, symbols = near.channel.probabilities, near.channel.outputs
+            nothing = np.zeros(len(symbols), dtype=np.int64)
+            return SightedStep(
+                rows, symbols, nothing, epsilon, near.cost + self.value.price * epsilon
+            )
+        if self.value.is_grid:
+            return self._split(share, epsilon)
+        return self._searched(share, epsilon, ldp)
+
     def _silent(self, share: Floats) -> SightedStep:
         """The best constant."""
         value, nothing = self.value, np.zeros(1, dtype=np.int64)
-        rows = np.ones((value.size, 1))
-        if value.size == 2:
+        rows = np.ones((self._acts, 1))
+        if value.is_grid:
             worth = continued(float(share[1]), value.transition, value.losses, self._grid)
             return SightedStep(rows, self._best_symbols(share[:, None]), nothing, 0.0, worth)
-        worth, symbols, ahead, _ = self._repriced(share, rows, nothing, self._costs.copy())
-        return SightedStep(rows, symbols, ahead, 0.0, worth)
+        symbols, now, ahead, worths, chances, _ = self.priced(share, np.ones((1, 1)), None)
+        return SightedStep(rows, symbols, ahead, 0.0, now + float((chances * worths).sum()))
 
     def _best_symbols(self, masses: Floats) -> Ints:
         return np.asarray([int((self.value.losses.T * m).sum(axis=1).argmin()) for m in masses.T])
@@ -147,46 +178,113 @@ class FarSight:
 
     def _searched(self, share: Floats, epsilon: float, ldp: float | None) -> SightedStep:
         """The best of some programs, each of which knows better what outputs are worth."""
-        value, costs = self.value, self._costs.copy()
+        value, outlook = self.value, self.outlook
+        groups, chosen, vectors = self._candidates(share)
+        mass, costs = grouped_costs(
+            share,
+            outlook.symbols,
+            groups,
+            int(groups.max()) + 1,
+            outlook.losses,
+            chosen,
+            self.ahead,
+            vectors,
+        )
         best: SightedStep | None = None
         for _ in range(_ROUNDS):
-            rows, columns = self._program(share, costs, epsilon, ldp)
-            worth, symbols, ahead, off = self._repriced(share, rows, columns, costs)
-            worth += value.price * epsilon
+            rows, columns = self._program(mass, costs, epsilon, ldp)
+            symbols, now, ahead, worths, chances, beliefs = self.priced(share, rows, groups)
+            worth = now + float((chances * worths).sum()) + value.price * epsilon
             if best is None or worth < best.value:
-                best = SightedStep(rows, symbols, ahead, epsilon, worth)
-            if off <= _NEAR * value.losses.max():
+                best = SightedStep(rows[groups], symbols, ahead, epsilon, worth)
+            off = raised(costs, columns, vectors, value.vectors, beliefs, worths)
+            if off <= self._near * value.losses.max():
                 break
         assert best is not None
         return best
 
+    def _candidates(self, share: Floats) -> tuple[Ints, Ints, Ints]:
+        """Groups of symbols that share a row, and the symbols and vectors outputs are made of."""
+        groups, everything = self.groups(share), np.arange(self.outlook.losses.shape[1])
+        count = len(self.value.vectors)
+        if self._acts > _GROUPS:
+            everything = self._centres(share)[0]
+        if count * everything.size <= 40 * _VECTORS:
+            return groups, everything, np.arange(count)
+        # What would be best if a group were known, and what is best if nothing is told.
+        means = (share[:, None] * self.ahead).sum(axis=0)
+        known = np.zeros((int(groups.max()) + 1, count))
+        np.add.at(known, groups[self.outlook.symbols], share[:, None] * self.ahead)
+        several = np.union1d(known.argmin(axis=1), np.argsort(means, kind="stable")[:_VECTORS // 2])
+        return groups, everything, several
+
+    def groups(self, share: Floats) -> Ints:
+        """The row of the channel that each symbol has."""
+        if self._acts <= _GROUPS:
+            return np.arange(self._acts)
+        return self._centres(share)[1]
+
+    def _centres(self, share: Floats) -> tuple[Ints, Ints]:
+        """Symbols spread by belief and loss, and the group around each."""
+        masses, losses = self.masses(share), self.outlook.losses
+        first = int((masses[:, None] * losses).sum(axis=0).argmin())
+        centres, nearest = spread_centres(masses, losses, first, _GROUPS)
+        return np.unique(centres), np.unique(nearest, return_inverse=True)[1]
+
     def _program(
-        self, share: Floats, costs: Floats, epsilon: float, ldp: float | None
+        self, mass: Floats, costs: Floats, epsilon: float, ldp: float | None
     ) -> tuple[Floats, Ints]:
         """Float rows and the outputs they use; a cap that binds goes to the capped program."""
         if ldp is None or ldp >= 2 * epsilon:
-            size, none = self.value.size, np.empty(0, dtype=np.int64)
-            table = reduced(costs)
-            good, rows, _ = from_columns(
-                share, table, epsilon, _NEAR, 60 * size + 200, np.empty((size, 0)), none
-            )
+            good, rows, columns = best_outputs(mass, costs, epsilon, self._near)
             if good:
-                return compact(share, rows)
-        channel = cheapest_outputs(share, costs, epsilon, ldp=ldp, tolerance=_NEAR).channel
+                return rows, columns
+        share = mass / mass.sum()
+        channel = cheapest_outputs(share, costs, epsilon, ldp=ldp, tolerance=self._near).channel
         return channel.probabilities, channel.outputs
 
-    def _repriced(
-        self, share: Floats, rows: Floats, columns: Ints, costs: Floats
-    ) -> tuple[float, Ints, Ints, float]:
+    def priced(
+        self, share: Floats, rows: Floats, groups: Ints | None
+    ) -> tuple[Ints, float, Ints, Floats, Floats, Floats]:
+        """What a channel costs by the vectors that can be believed where it leads to.
+
+        Args:
+            share: The belief about states.
+            rows: The channel, a row for each group of symbols.
+            groups: The group of each symbol; one for all if not given.
+
+        Returns:
+            The best symbol of each output and the cost of these; the vector that each goes on with
+            and what it promises; chances of outputs and beliefs after them.
+        """
+        outlook = self.outlook
+        place = np.zeros(self._acts, dtype=np.int64) if groups is None else groups
+        symbols, now = best_symbols(share, rows, outlook.symbols, place, outlook.losses)
+        chances, beliefs = followed(share, rows, outlook.symbols, place, outlook.moves)
+        ahead, worths = self._believed(chances, beliefs)
+        return symbols, now, ahead, worths, chances, beliefs
+
+    def _believed(self, chances: Floats, beliefs: Floats) -> tuple[Ints, Floats]:
         value = self.value
-        return repriced(
-            share,
-            rows,
-            columns,
-            value.transition,
-            value.losses,
-            value.vectors,
-            value.channels,
-            value.trust * value.epsilon,
-            costs,
+        limit = value.trust * value.epsilon
+        return believed_worth(
+            chances, beliefs, value.vectors, self.likelihoods, self.extremes, limit
         )
+
+    def worth_of(self, chances: Floats, beliefs: Floats) -> Floats:
+        """What beliefs after outputs are worth."""
+        return self._believed(chances, beliefs)[1]
+
+
+def channels_of(value: ValueFunction) -> tuple[Floats, Floats]:
+    """Vector, output: the probability in each state of the stream, and the largest and the least."""
+    channels = np.ascontiguousarray(value.channels.transpose(0, 2, 1))
+    if not channels.size:
+        return channels, np.empty((*channels.shape[:2], 2))
+    extremes = np.stack([channels.max(axis=2), channels.min(axis=2)], axis=2)
+    outlook = value.outlook()
+    if outlook.opens is not None:
+        flat = channels.reshape(-1, channels.shape[2])
+        told_first = product(flat, np.ascontiguousarray(outlook.opens.T))
+        return told_first.reshape(*channels.shape[:2], -1), extremes
+    return np.ascontiguousarray(channels[:, :, outlook.symbols]), extremes

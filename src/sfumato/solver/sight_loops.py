@@ -1,8 +1,9 @@
 r"""Loops of far-sighted steps: what outputs cost with all that follows, and what that is worth.
 
 A value function is a set of vectors: the stream costs $\alpha_i \cdot b$ from a belief $b$ on, if
-it is released as the $i$-th vector says. For two symbols the vectors are the pieces of a line over
-an even grid.
+it is released as the $i$-th vector says. What a step looks at is told in four tables (`Outlook`):
+the symbol of each state, how states move on, what outputs cost; and groups of symbols that share
+a row of the channel. Sums are never regrouped: vectors are the same on every machine.
 """
 
 from __future__ import annotations
@@ -11,35 +12,141 @@ import math
 
 import numpy as np
 
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.solver.column_loops import column_generation, gathered_at
 
 _DUST = 1e-9
 """Outputs rarer than this are the solver's, not part of an optimum."""
+_MAJOR, _WORTHWHILE = 30, 0.2
+"""How often outputs are priced, and the part of the best one's worth from which others join it."""
 
 
 @njit(cache=True, error_model="numpy")
-def output_costs(transition: Floats, loss: Floats, vectors: Floats) -> Floats:
-    """What an output costs when each symbol is true: column `z * G + j` is symbol and vector."""
-    size, outputs, count = len(loss), loss.shape[1], len(vectors)
-    costs = np.empty((size, outputs * count))
+def product(left: Floats, right: Floats) -> Floats:
+    """The product of two tables, added up in the order of their entries."""
+    total = np.zeros((len(left), right.shape[1]))
+    for i in range(len(left)):
+        for k in range(left.shape[1]):
+            part = left[i, k]
+            if part != 0.0:
+                for j in range(right.shape[1]):
+                    total[i, j] += part * right[k, j]
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def grouped_costs(
+    share: Floats,
+    symbols: Ints,
+    groups: Ints,
+    count: int,
+    losses: Floats,
+    chosen: Ints,
+    ahead: Floats,
+    vectors: Ints,
+) -> tuple[Floats, Floats]:
+    """Mass of each group of symbols, and what outputs cost it: symbol and vector.
+
+    Args:
+        share: The belief about states.
+        symbols: The symbol of each state.
+        groups: The group of each symbol.
+        count: How many groups there are.
+        losses: Row = true symbol, column = released one.
+        chosen: The symbols that may leave.
+        ahead: Row = state, column = vector: the cost of all that follows.
+        vectors: The vectors that may follow.
+
+    Returns:
+        The masses, and a table of costs above the cheapest output for each group, which decides
+        nothing; column `z * len(vectors) + j`.
+    """
+    mass, worth = np.zeros(count), np.zeros((count, vectors.size))
+    now = np.zeros((count, chosen.size))
+    for f in range(share.size):
+        x = symbols[f]
+        g = groups[x]
+        mass[g] += share[f]
+        for j in range(vectors.size):
+            worth[g, j] += share[f] * ahead[f, vectors[j]]
+        for z in range(chosen.size):
+            now[g, z] += share[f] * losses[x, chosen[z]]
+    costs = np.empty((count, chosen.size * vectors.size))
+    for g in range(count):
+        worth[g] /= mass[g]
+        now[g] /= mass[g]
+        least = now[g].min() + worth[g].min()
+        for z in range(chosen.size):
+            for j in range(vectors.size):
+                costs[g, z * vectors.size + j] = now[g, z] + worth[g, j] - least
+    return mass, costs
+
+
+@njit(cache=True, error_model="numpy")
+def best_outputs(
+    mass: Floats, costs: Floats, epsilon: float, settled: float
+) -> tuple[bool, Floats, Ints]:
+    """The cheapest channel to some outputs of many: outputs that would help join those in use.
+
+    Args:
+        mass: The belief, summing to 1.
+        costs: Row = true symbol, column = output; none below 0.
+        epsilon: Budget for the leakage under the belief.
+        settled: Part of the cost that may be left open.
+
+    Returns:
+        Whether it ended, rows of the channel, and the outputs that it uses.
+    """
+    size, outputs = costs.shape
+    k = math.exp(epsilon)
+    share, tiny = 1 / (k + 1), 1e-11 * costs.max()
+    used, means = np.zeros(outputs, dtype=np.bool_), np.zeros(outputs)
     for x in range(size):
-        for j in range(count):
-            ahead = 0.0
-            for u in range(size):
-                ahead += transition[x, u] * vectors[j, u]
-            for z in range(outputs):
-                costs[x, z * count + j] = loss[x, z] + ahead
-    return costs
-
-
-@njit(cache=True, error_model="numpy")
-def reduced(costs: Floats) -> Floats:
-    """Costs above that of the cheapest output for each symbol, which decides nothing."""
-    rest = np.empty_like(costs)
-    for x in range(len(costs)):
-        rest[x] = costs[x] - costs[x].min()
-    return rest
+        used[np.argmin(costs[x])] = True
+        for y in range(outputs):
+            means[y] += mass[x] * costs[x, y]
+    used[np.argmin(means)] = True
+    starts, begun = np.empty((size, 0)), np.empty(0, dtype=np.int64)
+    place = np.zeros(outputs, dtype=np.int64)
+    for _ in range(_MAJOR):
+        active = np.flatnonzero(used)
+        table = np.empty((size, active.size))
+        for y in range(active.size):
+            place[active[y]] = y
+            for x in range(size):
+                table[x, y] = costs[x, active[y]]
+        # The columns of the last basis come first: few exchanges lead on from there.
+        columns, released, weights, prices, done = column_generation(
+            mass, table, share, tiny, 60 * size + 200, 0.3 * settled, starts, place[begun]
+        )
+        if done < 0:
+            return False, table, active
+        means, parts = gathered_at(mass, costs, prices, share)
+        worth = means / k + (k - 1 / k) * parts
+        paid = 0.0
+        for x in range(size):
+            paid += mass[x] * prices[x]
+        least = worth.min()
+        if -least <= max(settled * paid, tiny):
+            table[:] = 0.0
+            for j in range(size):
+                if weights[j] > 0.0 and released[j] >= 0:
+                    for x in range(size):
+                        table[x, released[j]] += weights[j] * columns[j, x]
+            kept, chosen = compact(mass, table)
+            return True, kept, active[chosen]
+        basis = np.flatnonzero(released >= 0)
+        starts, begun = np.empty((size, basis.size)), np.empty(basis.size, dtype=np.int64)
+        for i in range(basis.size):
+            starts[:, i], begun[i] = columns[basis[i]], active[released[basis[i]]]
+        joined = 0
+        for y in np.argsort(worth):
+            if worth[y] > _WORTHWHILE * least or joined > 3 * size:
+                break
+            used[y] = True
+            joined += 1
+    return False, table, active
 
 
 @njit(cache=True, error_model="numpy")
@@ -60,251 +167,190 @@ def compact(share: Floats, rows: Floats) -> tuple[Floats, Ints]:
 
 
 @njit(cache=True, error_model="numpy")
-def leakage_at(channel: Floats, belief: Floats) -> float:
-    """The leakage of a channel under another belief than the one it was made for."""
-    size, outputs = channel.shape
+def leakage_at(likelihoods: Floats, extremes: Floats, belief: Floats) -> float:
+    """The leakage of a channel under another belief than the one it was made for.
+
+    Args:
+        likelihoods: Row = output, column = state of the stream.
+        extremes: Row = output: its largest and its least probability; none have 0.
+        belief: About the state.
+    """
     ratio = 1.0
-    for y in range(outputs):
-        chance, high, low = 0.0, 0.0, np.inf
-        for x in range(size):
-            chance += belief[x] * channel[x, y]
-            high, low = max(high, channel[x, y]), min(low, channel[x, y])
-        if high > 0.0:  # columns beyond the last output are empty
-            ratio = max(ratio, max(high / chance, chance / low))
+    for y in range(len(likelihoods)):
+        if extremes[y, 0] > 0.0:  # those beyond the last output are empty
+            chance = 0.0
+            for s in range(belief.size):
+                chance += belief[s] * likelihoods[y, s]
+            ratio = max(ratio, max(extremes[y, 0] / chance, chance / extremes[y, 1]))
     return math.log(ratio)
 
 
 @njit(cache=True, error_model="numpy")
 def best_vector(
-    belief: Floats, vectors: Floats, channels: Floats, limit: float
+    belief: Floats, vectors: Floats, likelihoods: Floats, extremes: Floats, limit: float
 ) -> tuple[int, float]:
     """The cheapest vector that can be believed here, and its promise.
 
     A vector is the cost of a channel that was made for another belief. Where that would leak more
     than `limit`, the promise cannot be kept; if all would, the one that leaks least is taken.
     """
-    size = belief.size
     best, worth, least = 0, np.inf, np.inf
     for j in range(len(vectors)):
         promise = 0.0
-        for u in range(size):
-            promise += vectors[j, u] * belief[u]
+        for s in range(belief.size):
+            promise += vectors[j, s] * belief[s]
         if least <= limit and promise >= worth:
             continue
-        leaks = leakage_at(channels[j], belief)
+        leaks = leakage_at(likelihoods[j], extremes[j], belief)
         if leaks <= limit or leaks < least:
             best, worth, least = j, promise, leaks
     return best, worth
 
 
 @njit(cache=True, error_model="numpy")
-def repriced(
-    share: Floats,
-    rows: Floats,
-    columns: Ints,
-    transition: Floats,
-    loss: Floats,
+def followed(
+    share: Floats, rows: Floats, symbols: Ints, groups: Ints, moves: Floats
+) -> tuple[Floats, Floats]:
+    """Probability of each output, and the belief about the state after it."""
+    outputs = rows.shape[1]
+    chances, beliefs = np.zeros(outputs), np.zeros((outputs, moves.shape[1]))
+    for f in range(share.size):
+        g = groups[symbols[f]]
+        for y in range(outputs):
+            mass = share[f] * rows[g, y]
+            chances[y] += mass
+            for s in range(moves.shape[1]):
+                beliefs[y, s] += mass * moves[f, s]
+    for y in range(outputs):
+        beliefs[y] /= beliefs[y].sum()
+    return chances, beliefs
+
+
+@njit(cache=True, error_model="numpy")
+def best_symbols(
+    share: Floats, rows: Floats, symbols: Ints, groups: Ints, losses: Floats
+) -> tuple[Ints, float]:
+    """The symbol that is best after each output, and what that costs in all."""
+    size, released = losses.shape
+    mass, best, total = np.zeros(size), np.zeros(rows.shape[1], np.int64), 0.0
+    for f in range(share.size):
+        mass[symbols[f]] += share[f]
+    for y in range(rows.shape[1]):
+        spent = np.zeros(released)
+        for x in range(size):
+            part = mass[x] * rows[groups[x], y]
+            for z in range(released):
+                spent[z] += part * losses[x, z]
+        best[y] = np.argmin(spent)
+        total += spent[best[y]]
+    return best, total
+
+
+@njit(cache=True, error_model="numpy")
+def believed_worth(
+    chances: Floats,
+    beliefs: Floats,
     vectors: Floats,
-    channels: Floats,
+    likelihoods: Floats,
+    extremes: Floats,
     limit: float,
-    costs: Floats,
-) -> tuple[float, Ints, Ints, float]:
-    """What a channel costs by the vectors that can be believed where it leads to.
+) -> tuple[Ints, Floats]:
+    """The vector that each output goes on with, and what it promises there."""
+    ahead, worth = np.zeros(chances.size, np.int64), np.zeros(chances.size)
+    for y in range(chances.size):
+        ahead[y], worth[y] = best_vector(beliefs[y], vectors, likelihoods, extremes, limit)
+    return ahead, worth
 
-    Where the program was promised less, that vector is made dearer, for this belief alone.
 
-    Args:
-        share: The belief, summing to 1.
-        rows: The channel, one column per output that is used.
-        columns: Their places in `costs`.
-        transition: Row = current symbol, column = next one.
-        loss: Row = true symbol, column = released one.
-        vectors: Of the value function.
-        channels: Of the vectors, with empty columns at the end.
-        limit: Leakage up to which a vector is believed.
-        costs: The table of the program; raised in place.
+@njit(cache=True, error_model="numpy")
+def raised(
+    costs: Floats, columns: Ints, chosen: Ints, vectors: Floats, beliefs: Floats, worth: Floats
+) -> float:
+    """Make vectors dearer that promised too little, for this belief alone, in place.
 
     Returns:
-        The cost, the symbol and the vector of each output, and by how much a promise was off.
+        By how much a promise was off.
     """
-    size, outputs, count = len(loss), loss.shape[1], len(vectors)
-    symbols, ahead = np.zeros(columns.size, np.int64), np.zeros(columns.size, np.int64)
-    mass, following = np.empty(size), np.empty(size)
-    total, off = 0.0, 0.0
+    off, count = 0.0, chosen.size
     for y in range(columns.size):
-        chance = 0.0
-        for x in range(size):
-            mass[x] = share[x] * rows[x, y]
-            chance += mass[x]
-        following[:] = 0.0
-        for x in range(size):
-            for u in range(size):
-                following[u] += mass[x] / chance * transition[x, u]
-        least = np.inf
-        for z in range(outputs):
-            spent = 0.0
-            for x in range(size):
-                spent += mass[x] * loss[x, z]
-            if spent < least:
-                symbols[y], least = z, spent
-        ahead[y], worth = best_vector(following, vectors, channels, limit)
-        total += least + chance * worth
-        vector, claim = columns[y] % count, 0.0
-        for u in range(size):
-            claim += vectors[vector, u] * following[u]
-        if worth > claim:
-            off = max(off, worth - claim)
-            for x in range(size):
-                for z in range(outputs):
-                    costs[x, z * count + vector] += worth - claim
-    return total, symbols, ahead, off
+        place, claim = columns[y] % count, 0.0
+        for s in range(vectors.shape[1]):
+            claim += vectors[chosen[place], s] * beliefs[y, s]
+        if worth[y] > claim:
+            off = max(off, worth[y] - claim)
+            for g in range(len(costs)):
+                for z in range(costs.shape[1] // count):
+                    costs[g, z * count + place] += worth[y] - claim
+    return off
 
 
 @njit(cache=True, error_model="numpy")
-def vector_of(
-    rows: Floats, symbols: Ints, ahead: Ints, transition: Floats, loss: Floats, vectors: Floats
+def which_believed(
+    beliefs: Floats, likelihoods: Floats, extremes: Floats, limit: float
+) -> Bools:
+    """Place, output, vector: whether a vector can be believed after an output at a place."""
+    places, outputs, _ = beliefs.shape
+    count = len(likelihoods)
+    fine = np.zeros((places, outputs, count), dtype=np.bool_)
+    for p in range(places):
+        for y in range(outputs):
+            if beliefs[p, y, 0] < 0.0:
+                continue
+            least, nearest = np.inf, 0
+            for j in range(count):
+                leaks = leakage_at(likelihoods[j], extremes[j], beliefs[p, y])
+                fine[p, y, j] = leaks <= limit
+                if leaks < least:
+                    least, nearest = leaks, j
+            fine[p, y, nearest] = True
+    return fine
+
+
+@njit(cache=True, error_model="numpy")
+def evaluated(
+    channels: Floats,
+    released: Ints,
+    beliefs: Floats,
+    fine: Bools,
+    spent: Floats,
+    symbols: Ints,
+    losses: Floats,
+    ahead: Floats,
+    vectors: Floats,
 ) -> Floats:
-    """What a step costs when each symbol is true, with all that follows it."""
-    size = len(loss)
-    vector = np.zeros(size)
-    for y in range(symbols.size):
-        for x in range(size):
-            after = loss[x, symbols[y]]
-            for u in range(size):
-                after += transition[x, u] * vectors[ahead[y], u]
-            vector[x] += rows[x, y] * after
-    return vector
-
-
-@njit(cache=True, error_model="numpy")
-def best_split(
-    chance: float, k: float, transition: Floats, loss: Floats, values: Floats
-) -> tuple[float, float, float]:
-    r"""The best posteriors of two symbols: where the lower hull over those in reach passes.
-
-    In reach are $q$ with $b/k \le q \le kb$ and $(1-b)/k \le 1-q \le k(1-b)$. The cost of going on
-    from $q$ is straight between points at which $qM$ meets the grid or the best symbol changes, so
-    the hull of these points is that of all.
+    """The vectors of channels that stay, when what follows them is worth what vectors say now.
 
     Args:
-        chance: Probability of the second symbol.
-        k: The exponential of the spend.
-        transition: Two rows.
-        loss: Row = true symbol, column = released one.
-        values: The value at each point of an even grid from 0 to 1.
+        channels: Place, symbol, output.
+        released: Place, output: the symbol that leaves.
+        beliefs: Place, output: the belief after it; -1 where there is no output.
+        fine: Place, output, vector: whether it can be believed.
+        spent: What the leakage of each place costs.
+        symbols: The symbol of each state.
+        losses: Row = true symbol, column = released one.
+        ahead: Row = state, column = vector: the cost of all that follows.
+        vectors: Row = vector, column = state.
 
     Returns:
-        The cost, and the probability of the second symbol after either output; both are `chance`
-        where telling nothing is best.
+        Row = place, column = state.
     """
-    low = max(chance / k, 1 - k * (1 - chance))
-    high = min(k * chance, 1 - (1 - chance) / k)
-    cells, base = values.size - 1, transition[0, 1]
-    slope = transition[1, 1] - base
-    # Points in reach, from left to right: the ends, the grid seen through the chain, corners.
-    points = np.empty(values.size + loss.shape[1] ** 2 + 3)
-    points[0], points[1], points[2] = low, chance, high
-    count = 3
-    if abs(slope) > 1e-12:
-        for i in range(values.size):
-            at = (i / cells - base) / slope
-            if low < at < high:
-                points[count] = at
-                count += 1
-    for z in range(loss.shape[1]):
-        for other in range(z):
-            gain, steep = loss[0, z] - loss[0, other], 0.0
-            steep = gain - (loss[1, z] - loss[1, other])
-            if steep != 0.0 and low < gain / steep < high:
-                points[count] = gain / steep
-                count += 1
-    ordered = np.sort(points[:count])
-    hull, worth = np.empty(count), np.empty(count)
-    top = 0
-    for i in range(count):
-        at = ordered[i]
-        cost = continued(at, transition, loss, values)
-        while top >= 2 and (worth[top - 1] - worth[top - 2]) * (at - hull[top - 2]) >= (
-            cost - worth[top - 2]
-        ) * (hull[top - 1] - hull[top - 2]):
-            top -= 1
-        if top > 0 and at <= hull[top - 1]:
-            worth[top - 1] = min(worth[top - 1], cost)
-            continue
-        hull[top], worth[top] = at, cost
-        top += 1
-    alone = continued(chance, transition, loss, values)
-    for i in range(1, top):
-        if hull[i - 1] <= chance <= hull[i]:
-            part = (chance - hull[i - 1]) / (hull[i] - hull[i - 1])
-            cost = (1 - part) * worth[i - 1] + part * worth[i]
-            if cost < alone - 1e-13 * abs(alone):
-                return cost, hull[i - 1], hull[i]
-    return alone, chance, chance
-
-
-@njit(cache=True, error_model="numpy")
-def continued(chance: float, transition: Floats, loss: Floats, values: Floats) -> float:
-    """The best symbol at a posterior of two symbols, and what the next belief is worth."""
-    least = np.inf
-    for z in range(loss.shape[1]):
-        least = min(least, (1 - chance) * loss[0, z] + chance * loss[1, z])
-    at = ((1 - chance) * transition[0, 1] + chance * transition[1, 1]) * (values.size - 1)
-    cell = min(max(int(at), 0), values.size - 2)
-    return float(least + values[cell] + (at - cell) * (values[cell + 1] - values[cell]))
-
-
-@njit(cache=True, error_model="numpy")
-def swept(
-    transition: Floats,
-    loss: Floats,
-    spends: Floats,
-    price: float,
-    values: Floats,
-    tolerance: float,
-    most: int,
-) -> tuple[float, int]:
-    """Value iteration on the grid of two symbols until every belief gains the same; in place.
-
-    Args:
-        transition: Two rows.
-        loss: Row = true symbol, column = released one.
-        spends: What a step may spend; nothing is always allowed.
-        price: Of a nat.
-        values: One per point of an even grid; overwritten.
-        tolerance: How far gains may still differ.
-        most: Sweeps at most.
-
-    Returns:
-        The mean cost of a step, and the sweeps.
-    """
-    cells = values.size - 1
-    fresh = np.empty(values.size)
-    low, high = 0.0, 0.0
-    for sweep in range(most):
-        low, high = np.inf, -np.inf
-        for i in range(values.size):
-            # The ends cannot be left, and stand for beliefs next to them.
-            chance = min(max(i / cells, 1e-9), 1 - 1e-9)
-            best = continued(chance, transition, loss, values)
-            for spend in spends:
-                cost, left, right = best_split(chance, math.exp(spend), transition, loss, values)
-                best = min(best, cost + price * told(chance, left, right))
-            fresh[i] = best
-            low, high = min(low, best - values[i]), max(high, best - values[i])
-        if high - low <= tolerance:
-            return (low + high) / 2, sweep
-        # Bursts come back at a fixed distance: half a move at a time, or nothing settles.
-        first = fresh[0] - values[0]
-        for i in range(values.size):
-            values[i] += (fresh[i] - values[i] - first) / 2
-    return (low + high) / 2, most
-
-
-@njit(cache=True, error_model="numpy")
-def told(chance: float, left: float, right: float) -> float:
-    """The leakage of a split of two symbols."""
-    most = 0.0
-    for at in (left, right):
-        most = max(most, abs(math.log(at / chance)), abs(math.log((1 - at) / (1 - chance))))
-    return most
+    places, outputs, states = beliefs.shape
+    after = np.empty((places, symbols.size))
+    for p in range(places):
+        after[p] = spent[p]
+        for y in range(outputs):
+            if beliefs[p, y, 0] < 0.0:
+                continue
+            best, least = 0, np.inf
+            for j in range(len(vectors)):
+                if fine[p, y, j]:
+                    promise = 0.0
+                    for s in range(states):
+                        promise += vectors[j, s] * beliefs[p, y, s]
+                    if promise < least:
+                        best, least = j, promise
+            z = released[p, y]
+            for f in range(symbols.size):
+                x = symbols[f]
+                after[p, f] += channels[p, x, y] * (losses[x, z] + ahead[f, best])
+    return after

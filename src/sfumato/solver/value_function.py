@@ -21,6 +21,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
+from sfumato.solver.outlook import Outlook, of_batches, of_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,14 +33,16 @@ class ValueFunction:
         loss: Fingerprint of the loss.
         epsilon: What a step may leak.
         price: What a nat costs, in units of the loss.
-        transition: The chain: row = current symbol, column = next one.
-        losses: Row = true symbol, column = released one.
-        vectors: What the stream costs from here on when each symbol is next, but for a constant;
-            for two symbols, the pieces of a line over the cells of an even grid.
+        transition: The chain: row = context, column = next symbol.
+        losses: Row = true symbol, or batch, column = released one.
+        vectors: What the stream costs from here on when each symbol is next, or each context the
+            next one, but for a constant; for two symbols one by one, the pieces of a line over the
+            cells of an even grid.
         channels: Vector, symbol, output: the channels that vectors begin with; none for two
             symbols, where each piece holds on its own cell.
         trust: A vector is believed where its channel leaks at most this times the cap.
         promised: Mean cost of a step that it promises.
+        width: Values of a batch; a step is one batch.
         fingerprint: Identifies the value function.
     """
 
@@ -53,33 +56,56 @@ class ValueFunction:
     channels: Floats = field(repr=False)
     trust: float
     promised: float
+    width: int = 1
     fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
         checks.epsilon("epsilon", self.epsilon)
         checks.finite("price", self.price)
         checks.positive("trust", self.trust)
+        checks.count("width", self.width)
         arrays = ("transition", "losses", "vectors", "channels")
         for name in arrays:
             table = np.array(getattr(self, name), dtype=np.float64, order="C")
             if table.ndim != (3 if name == "channels" else 2) or not np.isfinite(table).all():
                 raise InvalidParameter(name, table.shape, "be a table of finite numbers")
             object.__setattr__(self, name, checks.read_only(table))
-        size, count = len(self.transition), len(self.vectors)
-        if self.transition.shape != (size, size) or len(self.losses) != size:
-            raise InvalidParameter("losses", self.losses.shape, f"have {size} rows, as the chain")
-        if self.vectors.shape != (count, size) or not count:
-            raise InvalidParameter("vectors", self.vectors.shape, f"have {size} entries each")
-        if self.channels.shape[:2] != (count, size) or (self.channels < 0).any():
+        contexts, count = len(self.transition), len(self.vectors)
+        if self.size**self.order != contexts or (self.width > 1 and self.order > 1):
+            rule = "have a row for each context, of one value for batches"
+            raise InvalidParameter("transition", self.transition.shape, rule)
+        acts = self.size**self.width
+        if len(self.losses) != acts:
+            raise InvalidParameter("losses", self.losses.shape, f"have {acts} rows, as the chain")
+        if self.vectors.shape != (count, contexts) or not count:
+            raise InvalidParameter("vectors", self.vectors.shape, f"have {contexts} entries each")
+        if self.channels.shape[:2] != (count, acts) or (self.channels < 0).any():
             raise InvalidParameter("channels", self.channels.shape, "be one for each vector")
-        parts = (self.chain, self.loss, self.epsilon, self.price, self.trust)
+        parts = (self.chain, self.loss, self.epsilon, self.price, self.trust, self.width)
         tables = tuple(getattr(self, name) for name in arrays)
-        object.__setattr__(self, "fingerprint", digest("value function", 1, *parts, *tables))
+        object.__setattr__(self, "fingerprint", digest("value function", 2, *parts, *tables))
 
     @property
     def size(self) -> int:
-        """Number of symbols."""
-        return len(self.transition)
+        """Number of symbols of a value."""
+        return self.transition.shape[1]
+
+    @property
+    def order(self) -> int:
+        """How many values the next one depends on."""
+        return max(1, round(np.log(len(self.transition)) / np.log(self.size)))
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether the value stands on a grid: two symbols, one by one."""
+        return self.size == 2 and self.order == 1 and self.width == 1
+
+    def outlook(self, axis: int | None = None) -> Outlook:
+        """The tables of a step: of a batch, or of the value of a context that is current."""
+        if self.width > 1:
+            return of_batches(self.transition, self.losses, self.width)
+        last = self.order - 1
+        return of_values(self.transition, self.losses, self.order, last if axis is None else axis)
 
     @property
     def is_step_wise(self) -> bool:

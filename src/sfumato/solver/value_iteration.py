@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.solver.far_sighted import PARTS, FarSight, SightedStep
+from sfumato.solver.binary_sight import swept
+from sfumato.solver.far_sighted import PARTS, FarSight, channels_of
 from sfumato.solver.optimal_channel import cheapest_outputs
-from sfumato.solver.sight_loops import best_vector, swept, vector_of
+from sfumato.solver.sight_loops import evaluated, followed, product, which_believed
 from sfumato.solver.value_function import ValueFunction, from_grid
 
 _CELLS, _SWEEPS = 500, 1500
@@ -27,10 +28,16 @@ _SETTLED = 1e-6
 _TRUSTS = (1.3, 2.0)
 """How far over the cap a vector's channel may leak and be believed; both are tried. Twice the cap
 leaks no channel, whatever the belief: all vectors are believed, which few dimensions punish."""
-_HELD = 0.95
-"""Discount of the first vectors: the cost of one symbol, released for ever."""
-_SYMBOLS = 24
-"""Beyond this a step takes too long: vectors of groups are not made yet."""
+_HELD, _AGES = 0.95, 60
+"""Discount of the first vectors, the cost of one symbol released for ever, and their terms."""
+_NEAR = 1e-4
+"""Part of the cost that programs leave open while vectors are made."""
+_LONG = 500
+"""Moves after which nothing is remembered, or little."""
+_BLOCK = 25
+"""Steps of a block of a simulation: those in one depend on each other most."""
+_ASKED = 24
+"""Symbols, or groups of them, that the first questions tell apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +46,17 @@ class Effort:
 
     Attributes:
         beliefs: Beliefs of each round of sweeps: few at first, since what matters is the scale.
-        depths: Sweeps of each round: steps that are seen ahead.
+        depths: Sweeps of each round, in which every belief is given its best channel.
+        turns: Sweeps after each of those in which channels stay: steps that are seen ahead.
         walked: Steps of the simulations that beliefs come from.
         judged: Steps of those that decide whether it is better than seeing nothing.
     """
 
     beliefs: tuple[int, ...] = (40, 80, 80)
-    depths: tuple[int, ...] = (30, 15, 15)
-    walked: int = 500
-    judged: int = 2500
+    depths: tuple[int, ...] = (4, 4, 4)
+    turns: int = 8
+    walked: int = 200
+    judged: int = 500
 
 
 def value_function(
@@ -81,8 +90,6 @@ def value_function(
     table = np.asarray(losses, dtype=np.float64)
     if moves.shape[0] != moves.shape[1] or moves.min() <= 0:
         raise InvalidParameter("transition", moves.shape, "be square and without zeros")
-    if len(moves) > _SYMBOLS:
-        raise InvalidParameter("transition", len(moves), f"have at most {_SYMBOLS} symbols")
     blind = ValueFunction(
         *names,
         epsilon,
@@ -116,96 +123,159 @@ def _on_grid(blind: ValueFunction) -> ValueFunction:
 def _on_beliefs(blind: ValueFunction, effort: Effort) -> ValueFunction:
     rng = np.random.default_rng(0)
     pool = _explored(blind, effort.walked, rng)
-    trained = (_trained(replace(blind, trust=trust), pool, effort, rng) for trust in _TRUSTS)
-    found = [blind, *trained]
+    found = [_trained(replace(blind, trust=trust), pool, effort, rng) for trust in _TRUSTS]
     # The same coins for all: where they release alike, they differ by nothing.
-    costs = [walked(one, effort.judged, np.random.default_rng(1))[0] for one in found]
+    guide = FarSight(found[0])
+    costs = [
+        walked(one, effort.judged, np.random.default_rng(1), guide)[0] for one in (blind, *found)
+    ]
     best = int(np.argmin(costs))
-    return replace(found[best], promised=costs[best]) if best == 0 else found[best]
+    return replace([blind, *found][best], promised=costs[best])
 
 
 def _trained(
     blind: ValueFunction, pool: Floats, effort: Effort, rng: np.random.Generator
 ) -> ValueFunction:
-    held = np.linalg.solve(np.eye(blind.size) - _HELD * blind.transition, blind.losses).T
-    channels = np.ones((len(held), blind.size, 1))
-    value = replace(blind, vectors=held - held.min(), channels=channels)
-    for count, depth in zip(effort.beliefs, effort.depths, strict=True):
+    value = _held(blind)
+    for turn, (count, depth) in enumerate(zip(effort.beliefs, effort.depths, strict=True)):
+        if turn:  # where its own release has led to by now
+            pool = np.concatenate([walked(value, effort.walked, rng)[1], pool])
         places = _spread(pool, count)
         for _ in range(depth):
-            value = _backed_up(value, places)
-        pool = np.concatenate([walked(value, effort.walked, rng)[1], pool])
+            value = _backed_up(value, places, effort.turns)
     return value
 
 
-def _backed_up(value: ValueFunction, places: Floats) -> ValueFunction:
-    """One sweep: at each place the vector of the best step."""
-    sight = FarSight(value)
+def _held(blind: ValueFunction) -> ValueFunction:
+    """The vectors to begin with: what it costs to release one symbol for ever."""
+    outlook = blind.outlook()
+    later = outlook.losses[outlook.symbols]
+    if outlook.opens is not None:
+        later = product(outlook.opens, later)
+    moves = outlook.moves if outlook.opens is None else product(outlook.opens, outlook.moves)
+    total = later = np.ascontiguousarray(later)
+    for _ in range(_AGES):
+        later = _HELD * product(moves, later)
+        total = total + later
+    channels = np.ones((total.shape[1], len(blind.losses), 1))
+    return replace(blind, vectors=total.T - total.min(), channels=channels)
+
+
+def _backed_up(value: ValueFunction, places: Floats, turns: int) -> ValueFunction:
+    """At each place the vector of the best step, and what it comes to if channels stay."""
+    sight = FarSight(value, near=_NEAR)
     steps = [sight.step(place, value.epsilon) for place in places]
-    vectors = np.stack([_vector(value, step) for step in steps])
-    limit = value.trust * value.epsilon
-    before = [best_vector(place, value.vectors, value.channels, limit)[1] for place in places]
-    channels = np.zeros((*vectors.shape, max(len(step.symbols) for step in steps)))
-    for channel, step in zip(channels, steps, strict=True):
-        channel[:, : len(step.symbols)] = step.rows
-    gain = float(np.mean([step.value for step in steps]) - np.mean(before))
-    return replace(value, vectors=vectors - vectors.min(), channels=channels, promised=gain)
+    most = max(len(step.symbols) for step in steps)
+    channels = np.zeros((len(places), len(value.losses), most))
+    released = np.zeros((len(places), most), dtype=np.int64)
+    beliefs = np.full((len(places), most, value.vectors.shape[1]), -1.0)
+    outlook, groups = sight.outlook, np.arange(len(value.losses))
+    for p, (place, step) in enumerate(zip(places, steps, strict=True)):
+        used = len(step.symbols)
+        channels[p, :, :used], released[p, :used] = step.rows, step.symbols
+        beliefs[p, :used] = followed(place, step.rows, outlook.symbols, groups, outlook.moves)[1]
+    spent = value.price * np.array([step.spent for step in steps])
+    limit, vectors, ahead = value.trust * value.epsilon, value.vectors, sight.ahead
+    likelihoods, extremes = sight.likelihoods, sight.extremes
+    for turn in range(turns + 1):
+        if turn < 2:  # the first vectors have other channels
+            fine = which_believed(beliefs, likelihoods, extremes, limit)
+        after = evaluated(
+            channels,
+            released,
+            beliefs,
+            fine,
+            spent,
+            outlook.symbols,
+            outlook.losses,
+            ahead,
+            vectors,
+        )
+        if outlook.opens is not None:
+            after = product(after, np.ascontiguousarray(outlook.opens.T))
+        vectors = after - after.min()
+        ahead = product(outlook.moves, np.ascontiguousarray(vectors.T))
+        if turn == 0:
+            value = replace(value, vectors=vectors, channels=channels)
+            likelihoods, extremes = channels_of(value)
+    return replace(value, vectors=vectors)
 
 
-def _vector(value: ValueFunction, step: SightedStep) -> Floats:
-    parts = (step.symbols, step.ahead, value.transition, value.losses, value.vectors)
-    return np.asarray(vector_of(step.rows, *parts) + value.price * step.spent)
-
-
-def walked(value: ValueFunction, steps: int, rng: np.random.Generator) -> tuple[float, Floats]:
+def walked(
+    value: ValueFunction, steps: int, rng: np.random.Generator, guide: FarSight | None = None
+) -> tuple[float, Floats]:
     """Mean cost of a step in a simulation, price included, and the beliefs that it met.
 
     The cost of each step is the expected one under its belief, which varies less than that of a
-    drawn symbol.
+    drawn symbol. A guide takes luck off: what outputs were worth more, or less, than expected.
     """
-    sight, belief = FarSight(value), _stationary(value.transition)
-    total, met = 0.0, np.empty((steps, value.size))
+    sight = FarSight(value, near=_NEAR)
+    outlook, everything = sight.outlook, np.arange(len(value.losses))
+    belief = _long_run(value)
+    costs, luck, met = np.empty(steps), np.zeros(steps), np.empty((steps, belief.size))
     coins = rng.random(steps)
     for t in range(steps):
         met[t] = belief
         step = sight.step(belief, value.epsilon)
-        rows, masses = step.rows, belief[:, None] * step.rows
-        total += (masses * value.losses[:, step.symbols]).sum() + value.price * step.spent
-        chances = masses.sum(axis=0)
+        rows, masses = step.rows, sight.masses(belief)
+        now = (masses[:, None] * rows * value.losses[:, step.symbols]).sum()
+        costs[t] = now + value.price * step.spent
+        chances, beliefs = followed(belief, rows, outlook.symbols, everything, outlook.moves)
         drawn = min(int((chances.cumsum() <= coins[t] * chances.sum()).sum()), chances.size - 1)
-        belief = _followed(belief * rows[:, drawn], value.transition)
-    return total / steps, met
+        if guide is not None and chances.size > 1:
+            worths = guide.worth_of(chances, beliefs)
+            luck[t] = worths[drawn] - (chances * worths).sum() / chances.sum()
+        belief = beliefs[drawn]
+        if outlook.opens is not None:
+            belief = product(belief[None, :], outlook.opens)[0]
+    return float(costs.mean() - _explained(costs, luck) * luck.mean()), met
+
+
+def _explained(costs: Floats, luck: Floats) -> float:
+    """The part of luck that shows in the costs, from blocks of steps: none for a bad guide."""
+    blocks = np.array_split(np.arange(costs.size), max(2, costs.size // _BLOCK))
+    means = np.array([[costs[block].mean(), luck[block].mean()] for block in blocks])
+    (_, both), (_, spread) = np.cov(means.T)
+    return float(np.clip(both / spread, 0.0, 1.0)) if spread > 0 else 0.0
 
 
 def _explored(value: ValueFunction, steps: int, rng: np.random.Generator) -> Floats:
     """Beliefs after random questions, asked from each symbol on."""
-    met: list[Floats] = [_stationary(value.transition)]
-    each = -(-steps // value.size)
-    for start in value.transition:
-        belief = start
+    sight, outlook = FarSight(value), value.outlook()
+    belief = _long_run(value)
+    met: list[Floats] = [belief]
+    starts = outlook.moves
+    if outlook.opens is not None:
+        starts = product(value.transition, outlook.opens)
+    if len(starts) > _ASKED:
+        starts = starts[rng.choice(len(starts), _ASKED, replace=False)]
+    each = -(-steps // len(starts))
+    for start in starts:
+        belief = start / start.sum()
         for _ in range(each):
             met.append(belief)
-            costs = rng.random((value.size, value.size)) * (1 - np.eye(value.size))
-            found = cheapest_outputs(belief, costs / belief[:, None], value.epsilon, tolerance=1e-3)
+            groups = sight.groups(belief)
+            count = int(groups.max()) + 1
+            mass = np.bincount(groups, sight.masses(belief), count)
+            costs = rng.random((count, count)) * (1 - np.eye(count))
+            found = cheapest_outputs(mass, costs / mass[:, None], value.epsilon, tolerance=1e-3)
             rows = found.channel.probabilities
-            chances = (belief[:, None] * rows).sum(axis=0)
-            drawn = rng.choice(chances.size, p=chances / chances.sum())
-            belief = _followed(belief * rows[:, drawn], value.transition)
+            chances, beliefs = followed(belief, rows, outlook.symbols, groups, outlook.moves)
+            belief = beliefs[rng.choice(chances.size, p=chances / chances.sum())]
+            if outlook.opens is not None:
+                belief = product(belief[None, :], outlook.opens)[0]
     return np.stack(met)
 
 
-def _followed(masses: Floats, transition: Floats) -> Floats:
-    after = (masses[:, None] * transition).sum(axis=0)
-    return np.asarray(after / after.sum())
-
-
-def _stationary(transition: Floats) -> Floats:
-    belief = np.full(len(transition), 1 / len(transition))
-    power = transition
-    for _ in range(40):  # 2^40 moves
-        power = power @ power
-        power /= power.sum(axis=1, keepdims=True)
-    return _followed(belief, power)
+def _long_run(value: ValueFunction) -> Floats:
+    """The belief of somebody who was told nothing for long."""
+    outlook = value.outlook()
+    belief = np.full(len(outlook.symbols), 1 / len(outlook.symbols))
+    for _ in range(_LONG):
+        moved = product(belief[None, :], outlook.moves)
+        belief = (moved if outlook.opens is None else product(moved, outlook.opens))[0]
+        belief /= belief.sum()
+    return belief
 
 
 def _spread(pool: Floats, count: int) -> Floats:
