@@ -139,6 +139,8 @@ def test_equal_arguments_give_equal_functions() -> None:
         {"vectors": np.zeros((1, 3))},
         {"channels": np.ones((2, 2, 0))},
         {"channels": -np.ones((500, 2, 1))},
+        {"width": 2},
+        {"transition": np.full((3, 2), 0.5)},
         {"losses": np.zeros((3, 2))},
         {"vectors": np.full((500, 2), math.nan)},
         {"trust": 0.0},
@@ -153,5 +155,9 @@ def test_damaged_functions_are_refused(changes: dict[str, object]) -> None:
 def test_impossible_moves_and_many_symbols_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="zeros"):
         value_function([[1.0, 0.0], [0.5, 0.5]], WRONG, 0.5)
-    with pytest.raises(InvalidParameter, match="24"):
-        value_function(np.full((25, 25), 1 / 25), 1 - np.eye(25), 0.5)
+    with pytest.raises(InvalidParameter, match="64 contexts"):
+        value_function(np.full((81, 3), 1 / 3), 1 - np.eye(3), 0.5)
+    with pytest.raises(InvalidParameter, match="4096 batches"):
+        value_function(np.full((3, 3), 1 / 3), np.zeros((3**8, 1)), 0.5, width=8)
+    with pytest.raises(InvalidParameter, match="2048 symbols"):
+        value_function(np.full((2049, 2049), 1 / 2049), np.zeros((2049, 1)), 0.5)

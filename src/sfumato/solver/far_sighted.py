@@ -33,6 +33,8 @@ _NEAR = 1e-6
 """Part of the cost that the program may leave open, and that a promise may be off."""
 PARTS = (0.25, 0.5, 0.75, 1.0)
 """Parts of the cap that are tried where a nat has a price."""
+_NOTHING = 1e-9
+"""What is too little to tell anything with."""
 _GROUPS = 24
 """Rows of a channel, and symbols that it may release: beyond this the time of a step is felt.
 Symbols that share a row share what is told of them, so nothing is lost but accuracy."""
@@ -98,14 +100,27 @@ class FarSight:
         self.ahead = product(self.outlook.moves, np.ascontiguousarray(value.vectors.T))
         self._acts = len(self.outlook.losses)
 
-    def design(self, belief: Floats, epsilon: float, ldp: float | None = None) -> SightedDesign:
+    def design(
+        self,
+        belief: Floats,
+        epsilon: float,
+        ldp: float | None = None,
+        masses: Floats | None = None,
+    ) -> SightedDesign:
         """The channel for a belief about states that spends at most `epsilon`.
+
+        Args:
+            belief: About states.
+            epsilon: Budget for the leakage under the belief.
+            ldp: Cap on the model-free leakage.
+            masses: The belief about symbols that it is certified under; that of `belief`, added up,
+                if not given.
 
         Guarantee:
             That of `optimal`: the leakage of the integers that are sampled.
         """
-        masses = self.masses(belief)
-        if self.value.is_step_wise and not self.value.price:
+        masses = self.masses(belief) if masses is None else masses
+        if self.value.is_step_wise and not self.value.price and epsilon > _NOTHING:
             near = optimal(masses, self.outlook.losses, epsilon, ldp=ldp)
             channel, symbols = near.channel, near.channel.outputs
         else:
@@ -123,11 +138,13 @@ class FarSight:
         """The belief about symbols, from that about states."""
         if belief.size == self._acts:
             return belief
-        return np.bincount(self.outlook.symbols, belief, self._acts)
+        return np.bincount(self.outlook.symbols, belief, self._acts).astype(np.float64)
 
     def step(self, share: Floats, epsilon: float, ldp: float | None = None) -> SightedStep:
         """The best step from a belief that sums to 1, silence included."""
         best = self._silent(share)
+        if epsilon <= _NOTHING:
+            return best
         for part in PARTS if self.value.price else (1.0,):
             found = self._spending(share, epsilon * part, ldp)
             if found is not None and found.value < best.value:
@@ -215,7 +232,9 @@ class FarSight:
         means = (share[:, None] * self.ahead).sum(axis=0)
         known = np.zeros((int(groups.max()) + 1, count))
         np.add.at(known, groups[self.outlook.symbols], share[:, None] * self.ahead)
-        several = np.union1d(known.argmin(axis=1), np.argsort(means, kind="stable")[:_VECTORS // 2])
+        several = np.union1d(
+            known.argmin(axis=1), np.argsort(means, kind="stable")[: _VECTORS // 2]
+        )
         return groups, everything, several
 
     def groups(self, share: Floats) -> Ints:
@@ -277,7 +296,7 @@ class FarSight:
 
 
 def channels_of(value: ValueFunction) -> tuple[Floats, Floats]:
-    """Vector, output: the probability in each state of the stream, and the largest and the least."""
+    """Vector, output: its probability in each state of the stream, the largest and the least."""
     channels = np.ascontiguousarray(value.channels.transpose(0, 2, 1))
     if not channels.size:
         return channels, np.empty((*channels.shape[:2], 2))

@@ -140,12 +140,9 @@ def best_outputs(
         starts, begun = np.empty((size, basis.size)), np.empty(basis.size, dtype=np.int64)
         for i in range(basis.size):
             starts[:, i], begun[i] = columns[basis[i]], active[released[basis[i]]]
-        joined = 0
-        for y in np.argsort(worth):
-            if worth[y] > _WORTHWHILE * least or joined > 3 * size:
-                break
-            used[y] = True
-            joined += 1
+        for y in np.argsort(worth)[: 3 * size]:
+            if worth[y] <= _WORTHWHILE * least:
+                used[y] = True
     return False, table, active
 
 
@@ -182,6 +179,20 @@ def leakage_at(likelihoods: Floats, extremes: Floats, belief: Floats) -> float:
             for s in range(belief.size):
                 chance += belief[s] * likelihoods[y, s]
             ratio = max(ratio, max(extremes[y, 0] / chance, chance / extremes[y, 1]))
+    return math.log(ratio)
+
+
+@njit(cache=True, error_model="numpy")
+def channel_leakage(rows: Floats, belief: Floats) -> float:
+    """The leakage of a channel, row = symbol, under a belief about symbols."""
+    ratio = 1.0
+    for y in range(rows.shape[1]):
+        chance, high, low = 0.0, 0.0, np.inf
+        for x in range(belief.size):
+            chance += belief[x] * rows[x, y]
+            high, low = max(high, rows[x, y]), min(low, rows[x, y])
+        if high > 0.0:
+            ratio = max(ratio, max(high / chance, chance / low))
     return math.log(ratio)
 
 
@@ -285,9 +296,7 @@ def raised(
 
 
 @njit(cache=True, error_model="numpy")
-def which_believed(
-    beliefs: Floats, likelihoods: Floats, extremes: Floats, limit: float
-) -> Bools:
+def which_believed(beliefs: Floats, likelihoods: Floats, extremes: Floats, limit: float) -> Bools:
     """Place, output, vector: whether a vector can be believed after an output at a place."""
     places, outputs, _ = beliefs.shape
     count = len(likelihoods)

@@ -13,6 +13,7 @@ made it look good.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +23,10 @@ from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.outlook import Outlook, of_batches, of_values
+
+SYMBOLS, CONTEXTS, BATCHES = 2048, 64, 4096
+"""Most symbols of a chain of order 1, contexts of one of higher order, and batches: beyond these a
+value function would take minutes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,12 +93,12 @@ class ValueFunction:
     @property
     def size(self) -> int:
         """Number of symbols of a value."""
-        return self.transition.shape[1]
+        return int(self.transition.shape[1])
 
     @property
     def order(self) -> int:
         """How many values the next one depends on."""
-        return max(1, round(np.log(len(self.transition)) / np.log(self.size)))
+        return max(1, round(math.log(len(self.transition)) / math.log(self.size)))
 
     @property
     def is_grid(self) -> bool:

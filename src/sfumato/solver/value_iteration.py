@@ -19,7 +19,7 @@ from sfumato.solver.binary_sight import swept
 from sfumato.solver.far_sighted import PARTS, FarSight, channels_of
 from sfumato.solver.optimal_channel import cheapest_outputs
 from sfumato.solver.sight_loops import evaluated, followed, product, which_believed
-from sfumato.solver.value_function import ValueFunction, from_grid
+from sfumato.solver.value_function import BATCHES, CONTEXTS, SYMBOLS, ValueFunction, from_grid
 
 _CELLS, _SWEEPS = 500, 1500
 """Cells of the grid of two symbols, and sweeps at most."""
@@ -65,16 +65,18 @@ def value_function(
     epsilon: float,
     *,
     price: float = 0.0,
+    width: int = 1,
     names: tuple[str, str] = ("", ""),
     effort: Effort = Effort(),  # noqa: B008 - frozen
 ) -> ValueFunction:
     """The value of beliefs under a cap per step, for ever, by mean cost.
 
     Args:
-        transition: Row = current symbol, column = next one; no zeros.
-        losses: Row = true symbol, column = released one.
-        epsilon: What a step may leak.
+        transition: Row = context, column = next symbol; no zeros.
+        losses: Row = true symbol, or batch, column = released one.
+        epsilon: What a step may leak: a batch, where values leave in batches.
         price: What a nat costs, in units of the loss.
+        width: Values of a batch, for a chain of order 1.
         names: Fingerprints of the chain and the loss.
         effort: How much is done.
 
@@ -88,20 +90,38 @@ def value_function(
     """
     moves = checks.row_stochastic("transition", transition)
     table = np.asarray(losses, dtype=np.float64)
-    if moves.shape[0] != moves.shape[1] or moves.min() <= 0:
-        raise InvalidParameter("transition", moves.shape, "be square and without zeros")
+    contexts, size = moves.shape
+    if moves.min() <= 0 or size < 2:
+        raise InvalidParameter(
+            "transition", moves.shape, "be without zeros, for two symbols or more"
+        )
+    _check_sizes(contexts, size, checks.count("width", width))
+    acts = size**width
     blind = ValueFunction(
         *names,
         epsilon,
         price,
         moves,
         table,
-        np.zeros((1, len(moves))),
-        np.ones((1, len(moves), 1)),
+        np.zeros((1, contexts)),
+        np.ones((1, acts, 1)),
         _TRUSTS[0],
         0.0,
+        width,
     )
-    return _on_grid(blind) if len(moves) == 2 else _on_beliefs(blind, effort)
+    return _on_grid(blind) if blind.is_grid else _on_beliefs(blind, effort)
+
+
+def _check_sizes(contexts: int, size: int, width: int) -> None:
+    if contexts == size:
+        if size > SYMBOLS:
+            raise InvalidParameter("transition", size, f"have at most {SYMBOLS} symbols")
+        if size**width > BATCHES:
+            rule = f"leave at most {BATCHES} batches of {size} symbols, to look ahead"
+            raise InvalidParameter("width", width, rule)
+    elif contexts > CONTEXTS or width > 1:
+        rule = f"have at most {CONTEXTS} contexts, and order 1 for batches, to look ahead"
+        raise InvalidParameter("transition", (contexts, size), rule)
 
 
 def _on_grid(blind: ValueFunction) -> ValueFunction:
@@ -245,6 +265,8 @@ def _explored(value: ValueFunction, steps: int, rng: np.random.Generator) -> Flo
     belief = _long_run(value)
     met: list[Floats] = [belief]
     starts = outlook.moves
+    for _ in range(value.order - 1):  # until every context is possible
+        starts = product(starts, outlook.moves)
     if outlook.opens is not None:
         starts = product(value.transition, outlook.opens)
     if len(starts) > _ASKED:

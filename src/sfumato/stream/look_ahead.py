@@ -12,7 +12,8 @@ from sfumato.core.loss import Loss
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
-from sfumato.solver.value_function import ValueFunction
+from sfumato.solver.value_function import BATCHES, ValueFunction
+from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 
 if TYPE_CHECKING:
     from sfumato.solver.value_iteration import Effort
@@ -20,21 +21,25 @@ if TYPE_CHECKING:
 
 def look_ahead(
     model: Model | PatternLibrary,
-    loss: Loss,
+    loss: Loss | BatchLoss,
     epsilon: float,
     *,
     price: float = 0.0,
+    width: int = 1,
     effort: Effort | None = None,
 ) -> ValueFunction:
-    """What beliefs are worth to a stream that is released value by value, for ever.
+    """What beliefs are worth to a stream that is released for ever, by value or in batches.
 
     Args:
-        model: A chain of order 1 and full support, with at most 24 symbols.
-        loss: Of single values.
-        epsilon: What a step may leak.
+        model: A chain of full support: of order 1 with at most 2,048 symbols (4,096 batches), or of
+            a higher order with at most 64 contexts, value by value.
+        loss: Of single values, which adds up in batches, or of batches.
+        epsilon: What a step may leak: a value, or a whole batch.
         price: What a nat of leakage costs, in units of the loss: with one, a step spends less of
             the cap where the rest would not help enough.
-        effort: How much is done for more than two symbols; the default takes seconds.
+        width: Values of a batch.
+        effort: How much is done for more than two symbols; the default takes a second or two for
+            ten symbols, ten for a hundred.
 
     Examples:
         >>> import sfumato as sf
@@ -45,13 +50,28 @@ def look_ahead(
     """
     from sfumato.solver.value_iteration import Effort, value_function
 
-    if not isinstance(model, MarkovChain) or model.order != 1:
-        raise InvalidParameter("model", "another", "be a chain of order 1, to look ahead")
-    names = (model.fingerprint, loss.fingerprint)
+    if not isinstance(model, MarkovChain):
+        raise InvalidParameter("model", "another", "be a chain, to look ahead")
     cap = checks.epsilon("epsilon", epsilon)
+    seen = step_loss(loss, model.size, width)
     return value_function(
-        model.transition(), loss.matrix, cap, price=price, names=names, effort=effort or Effort()
+        model.transition(),
+        seen.matrix,
+        cap,
+        price=price,
+        width=width,
+        names=(model.fingerprint, seen.fingerprint),
+        effort=effort or Effort(),
     )
+
+
+def step_loss(loss: Loss | BatchLoss, size: int, width: int) -> Loss:
+    """The loss of what leaves in a step, a value or one of all batches."""
+    if width == 1 and isinstance(loss, Loss):
+        return loss
+    if size**width > BATCHES:
+        raise InvalidParameter("width", width, f"leave at most {BATCHES} batches, to look ahead")
+    return as_batch_loss(loss, size).between(listed(size, width))
 
 
 def own_sight(

@@ -124,10 +124,11 @@ class Plan:
 
     def _seen(self) -> ValueFunction:
         """The value function of a plan that was given none."""
-        if not isinstance(self.budget, PerStep) or not isinstance(self.loss, Loss):
-            rule = "be given, unless single values have a budget per step"
-            raise InvalidParameter("sight", None, rule)
-        return look_ahead(self.model, self.loss, self.budget.sip.epsilon)
+        if not isinstance(self.budget, PerStep):
+            raise InvalidParameter("sight", None, "be given, unless there is a budget per step")
+        # A batch may leak what its values may.
+        cap = self.budget.sip.epsilon * self.width
+        return look_ahead(self.model, self.loss, cap, width=self.width)
 
     @property
     def value_loss(self) -> Loss | None:
@@ -151,14 +152,15 @@ class Plan:
         )
         policy = None if self.policy is None else self.policy.fingerprint
         model, budget = self.model.fingerprint, repr(self.budget)
+        # Plans without sight keep the digests, and so the coins, that they had.
+        ahead = () if self.sight is None else (self.sight.fingerprint,)
         if isinstance(self.loss, Loss):
             loss = self.loss.fingerprint
-            # Plans without sight keep the digests, and so the coins, that they had.
-            ahead = () if self.sight is None else (self.sight.fingerprint,)
             return digest("instant plan", 2, model, budget, loss, *common, policy, *ahead)
         loss = self.loss.fingerprint(self.space.batches)
         shape = (self.width, self.memory)
-        return digest("batched plan", 2, model, budget, loss, *shape, *common, self.listed, policy)
+        rest = (*common, self.listed, policy, *ahead)
+        return digest("batched plan", 2, model, budget, loss, *shape, *rest)
 
     def address(self, stream: str, sequence: int) -> Address:
         """Where the coins of a step are; another plan has others."""

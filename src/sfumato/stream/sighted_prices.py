@@ -9,19 +9,21 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.solver.far_sighted import channels_of
 from sfumato.solver.policy import LANES, PART_BITS, Tables
-from sfumato.solver.sight_loops import best_vector, leakage_at
+from sfumato.solver.sight_loops import best_vector, channel_leakage
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.kept_channel_loops import least_repair, output_marginal
 
-Sight = tuple[Floats, Floats, Floats, Floats, float, float]
-"""Chain, loss, vectors, their channels, the leakage up to which those count, the price of a nat."""
+Sight = tuple[Floats, Floats, Floats, Floats, Floats, float, float]
+"""Chain, loss, vectors, their channels and the extremes of those, the leakage up to which they
+count, the price of a nat."""
 
 
 def sight_arrays(value: ValueFunction) -> Sight:
     """What the loops read of a value function."""
     limit = value.trust * value.epsilon
-    tables = (value.transition, value.losses, value.vectors, value.channels)
+    tables = (value.transition, value.losses, value.vectors, *channels_of(value))
     return (*tables, limit, value.price)
 
 
@@ -38,7 +40,7 @@ def column_costs(belief: Floats, rows: Floats, symbols: Ints, sight: Sight) -> F
     Returns:
         A table in the shape of the channel.
     """
-    transition, losses, vectors, channels, limit, _ = sight
+    transition, losses, vectors, likelihoods, extremes, limit, _ = sight
     size = belief.size
     costs, following = np.empty(rows.shape), np.empty(size)
     for y in range(symbols.size):
@@ -47,11 +49,11 @@ def column_costs(belief: Floats, rows: Floats, symbols: Ints, sight: Sight) -> F
             for u in range(size):
                 following[u] += belief[x] * rows[x, y] * transition[x, u]
         following /= following.sum()
-        if channels.shape[2] == 0:
+        if likelihoods.shape[1] == 0:
             # Two symbols: the piece of the line over the cell of an even grid.
             ahead = min(int(following[1] * len(vectors)), len(vectors) - 1)
         else:
-            ahead = best_vector(following, vectors, channels, limit)[0]
+            ahead = best_vector(following, vectors, likelihoods, extremes, limit)[0]
         for x in range(size):
             after = losses[x, symbols[y]]
             for u in range(size):
@@ -69,8 +71,8 @@ def channel_cost(belief: Floats, rows: Floats, symbols: Ints, sight: Sight) -> f
         whole += belief[x]
         for y in range(symbols.size):
             total += belief[x] * rows[x, y] * costs[x, y]
-    if sight[5] > 0.0:
-        total += whole * sight[5] * leakage_at(rows, belief / whole)
+    if sight[6] > 0.0:
+        total += whole * sight[6] * channel_leakage(rows, belief / whole)
     return float(total / whole)
 
 

@@ -27,6 +27,7 @@ from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design, silent
 from sfumato.solver.far_sighted import FarSight, SightedDesign
+from sfumato.solver.outlook import of_batches
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
@@ -34,7 +35,7 @@ from sfumato.stream.partition.batch_design import check_design, design_batch
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.stream.partition.cells import Partition, StepDesign, muted, solved
 from sfumato.stream.partition.library_patterns import LibraryPatterns
-from sfumato.stream.partition.patterns import ShortBatches, WholeBatches
+from sfumato.stream.partition.patterns import Patterns, ShortBatches, WholeBatches
 
 _VALUE_CELLS, _BATCH_CELLS = 4_000_000, 8_000_000
 """How many numbers the designs may hold that are shared by streams that stand alike: some 32 and 64
@@ -164,9 +165,10 @@ class NextValueAhead(NextValue):
 
     def __init__(self, chain: MarkovChain, loss: Loss, sight: ValueFunction) -> None:
         super().__init__(chain, loss, Method.FAR_SIGHTED)
-        if (sight.chain, sight.loss) != (chain.fingerprint, loss.fingerprint):
-            raise InvalidParameter("sight", "that of others", "be made for this chain and loss")
-        self._cap, self._sight = sight.epsilon, FarSight(sight)
+        check_sight(sight, chain, loss, 1)
+        self._cap = sight.epsilon
+        # Until a chain of higher order has its first context, an earlier value is current.
+        self._sights = [FarSight(sight, sight.outlook(axis)) for axis in range(chain.order)]
         kept = max(64, _VALUE_CELLS // len(loss) ** 2)
         self._steps = lru_cache(maxsize=kept)(self._look)
 
@@ -175,7 +177,8 @@ class NextValueAhead(NextValue):
     ) -> StepDesign:
         """The channel of a step, from symbols to signals."""
         partition = self.partition(belief)
-        found = self._steps(partition.masses.tobytes(), min(epsilon, self._cap), ldp)
+        key = belief.joint.tobytes(), belief.axis, min(epsilon, self._cap), ldp
+        found = self._steps(*key, partition.masses.tobytes())
         return StepDesign(partition, found.design, found.symbols[:, None], exact=False)
 
     def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
@@ -186,9 +189,12 @@ class NextValueAhead(NextValue):
         told = replace(found, channel=constant)
         return StepDesign(self.partition(belief), told, patterns, exact=False)
 
-    def _look(self, belief: bytes, epsilon: float, ldp: float | None) -> SightedDesign:
-        marginal = checks.belief("belief", np.frombuffer(belief, dtype=np.float64))
-        return self._sight.design(marginal, epsilon, ldp)
+    def _look(
+        self, joint: bytes, axis: int, epsilon: float, ldp: float | None, masses: bytes
+    ) -> SightedDesign:
+        marginal = checks.belief("belief", np.frombuffer(masses, dtype=np.float64))
+        states = np.frombuffer(joint, dtype=np.float64)
+        return self._sights[axis].design(states, epsilon, ldp, marginal)
 
 
 class _Batches(BeliefSpace):
@@ -286,6 +292,45 @@ class NextValues(_Batches):
         )
 
 
+class NextValuesAhead(NextValues):
+    """Beliefs about the next value, first of a batch that leaves with a signal.
+
+    Args:
+        model: How values follow each other.
+        loss: Of batches.
+        width: Most values of a batch.
+        most: Batches up to which they are listed.
+        sight: What beliefs about the value after a batch are worth.
+    """
+
+    def __init__(
+        self, model: MarkovChain, loss: BatchLoss, width: int, most: int, sight: ValueFunction
+    ) -> None:
+        if model.size**width > most:
+            rule = f"leave at most {most} batches, to look ahead: boxes of batches cannot"
+            raise InvalidParameter("width", width, rule)
+        super().__init__(model, loss, width, 1, Method.OPTIMAL, most)
+        check_sight(sight, model, loss.between(listed(model.size, width)), width)
+        self._sight = sight
+        self._sights = lru_cache(maxsize=None)(self._of_length)
+
+    def _of_length(self, length: int) -> tuple[Ints, FarSight]:
+        """Batches of a length, and sight for them: what follows is worth the same."""
+        patterns = listed(self.chain.size, length)
+        if length == self._width:
+            return patterns, FarSight(self._sight)
+        losses = self._loss.between(patterns).matrix
+        return patterns, FarSight(self._sight, of_batches(self._sight.transition, losses, length))
+
+    def _solve(self, task: Task) -> StepDesign:
+        partition = Patterns(self.chain, Belief(task.numbers, task.axis), task.length)
+        patterns, sight = self._sights(task.length)
+        masses = checks.belief("belief", partition.masses)
+        cap = self._sight.epsilon * task.length / self._width
+        found = sight.design(masses, min(task.epsilon, cap), task.ldp)
+        return StepDesign(partition, found.design, patterns[found.symbols], exact=False)
+
+
 class LastPattern(_Batches):
     """Beliefs about the library's pattern of the last batch."""
 
@@ -375,9 +420,13 @@ def space_of(
 ) -> BeliefSpace:
     """What the beliefs of a plan are about; refuses plans that nothing fits."""
     if sight is not None:
-        if not isinstance(loss, Loss) or not isinstance(model, MarkovChain) or model.order != 1:
-            rule = "be for single values of a chain of order 1"
+        if not isinstance(model, MarkovChain) or memory > 1:
+            raise InvalidParameter("sight", "one", "be for a chain, without a memory")
+        if policy is not None and (model.order > 1 or not isinstance(loss, Loss)):
+            rule = "be for single values of a chain of order 1, with a policy"
             raise InvalidParameter("sight", "one", rule)
+        if not isinstance(loss, Loss):
+            return NextValuesAhead(model, loss, width, most, sight)
         ahead = NextValueAhead(model, loss, sight)
         if policy is not None:
             _check_policy(policy, model, loss, method)
@@ -401,6 +450,14 @@ def space_of(
     batch = NextBatch(model, loss, width, method, most)
     _check_policy(policy, batch.chain, batch.loss, method)
     return batch
+
+
+def check_sight(sight: ValueFunction, chain: MarkovChain, loss: Loss, width: int) -> None:
+    """Refuse a value function that was made for something else."""
+    asked = (chain.fingerprint, loss.fingerprint, width)
+    if (sight.chain, sight.loss, sight.width) != asked:
+        rule = "be made for this chain, loss and length of batch"
+        raise InvalidParameter("sight", "that of others", rule)
 
 
 def _check_policy(policy: Policy, model: Model, loss: Loss, method: Method) -> None:
