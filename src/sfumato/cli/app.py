@@ -35,6 +35,7 @@ from sfumato.cli import release_command as release
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
 from sfumato.cli import temporal_release_command as temporal_release
+from sfumato.cli import verify_command as verify
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
@@ -146,6 +147,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "publish": disclosure.publish,
     "compare": compare.compare,
     "realtime": realtime.realtime,
+    "verify": verify.verify,
     "demo": demo.demo,
     "study": study.study,
 }

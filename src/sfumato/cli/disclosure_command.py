@@ -12,7 +12,7 @@ from sfumato.cli.disclosure_text import tell, tell_published
 from sfumato.cli.options import option, required
 
 if TYPE_CHECKING:
-    from sfumato.record.publish import PublishCertificate, Published
+    from sfumato.record.publish import Published
     from sfumato.record.record_spec import RecordSpec
 
 _COLUMNS = required("The columns to publish: a,b,c.", "--columns", "-c")
@@ -168,6 +168,7 @@ def publish(given: _PublishOptions) -> None:
           --keep id,town --independent id --missing drop -o noisy.csv
     """
     from sfumato.record.publish import publish as publish_columns
+    from sfumato.record.record_attest import publish_document
     from sfumato.tables.readers import Table
 
     source, output, history = given.source, given.output, given.noise.history
@@ -180,10 +181,11 @@ def publish(given: _PublishOptions) -> None:
     options.warn_of_seed(given.seed)
     with _named(given), progress("publishing", None, given.shown.no_progress) as show:
         done = publish_columns(rows, spec, history=past, progress=show)
-    document = _document(done.certificate)
+    document = publish_document(done, given.secret.commitment())
     table_output.write_released(sink, done.frame, document, {}, keyed=key_file is not None)
     if given.shown.as_json and not sink.is_standard:
-        print_json({"output": output, **document, "operator": _for_operator(done)})
+        figures = table_output.told(document)
+        print_json({"output": output, **figures, "operator": _for_operator(done)})
     elif not given.shown.quiet:
         tell_published(done, to_error=sink.is_standard)
 
@@ -244,16 +246,6 @@ def _domains(given: list[str] | None) -> dict[str, tuple[float, float]]:
             raise InvalidParameter("--domain", text, "be COLUMN=LOW:HIGH")
         found[name] = table_output.read_interval(interval, "--domain")
     return found
-
-
-def _document(certificate: PublishCertificate) -> dict[str, Any]:
-    from sfumato.core.certificate import certificate_document
-
-    return {
-        "delta": certificate.guarantee.delta,
-        "delta_without_correlation": certificate.guarantee_without_correlation.delta,
-        **certificate_document(certificate),
-    }
 
 
 def _for_operator(done: Published) -> dict[str, Any]:

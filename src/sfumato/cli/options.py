@@ -268,7 +268,6 @@ class Secret(Options):
         """
         from sfumato.core.errors import InvalidParameter
         from sfumato.core.randomness import keyed, seeded
-        from sfumato.store.keys import read_key
 
         if self.key_file is not None and seed is not None:
             raise InvalidParameter("--seed", seed, "not come with --key-file")
@@ -276,8 +275,24 @@ class Secret(Options):
             raise InvalidParameter("--shared-key", True, "come with --key-file")
         if self.key_file is None:
             return None if seed is None else seeded(seed)
+        return keyed(self._read(public))
+
+    def commitment(self) -> str | None:
+        """The commitment to the key, to leave with what it is used for; None without a key.
+
+        A key of words has none either: a hash of it would show who guesses it.
+        """
+        from sfumato.store.keys import commitment_of
+
+        return None if self.key_file is None else commitment_of(self._read([]))
+
+    def _read(self, public: list[str | None]) -> bytes:
+        from sfumato.core.errors import InvalidParameter
+        from sfumato.store.keys import read_key
+
+        assert self.key_file is not None  # whoever asks has one
         try:
-            return keyed(read_key(self.key_file, public=public, shared=self.shared_key))
+            return read_key(self.key_file, public=public, shared=self.shared_key)
         except InvalidParameter as problem:
             rule = problem.rule.replace("be declared shared", "come with --shared-key")
             raise InvalidParameter("--key-file", problem.value, rule) from None

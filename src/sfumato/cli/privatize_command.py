@@ -110,6 +110,7 @@ def privatize(given: _PrivatizeOptions) -> None:
       sfumato privatize salaries.csv -c gross --epsilon 2 --delta 1e-4 --mechanism gaussian-each \\
           --range 0:200000 -o private.csv
     """
+    from sfumato.column.column_attest import column_document
     from sfumato.column.column_rivals import rivals
     from sfumato.column.column_spec import ColumnSpec
     from sfumato.column.privatize import privatize as release_column
@@ -145,12 +146,13 @@ def privatize(given: _PrivatizeOptions) -> None:
     with table_output.named_options(files, _OPTIONS), designing as show:
         done = release_column(rows, spec, history=records, progress=show)
     others = rivals(spec, done.knowledge) if given.compare else ()
-    document = _document(done.certificate)
+    document = column_document(done, given.secret.commitment())
     pictures = {} if given.plot is None else {given.plot: partial(_draw, done)}
     table_output.write_released(sink, done.frame, document, pictures, keyed=keyed)
     if given.shown.as_json and not sink.is_standard:
         beside = {} if not given.compare else {"rivals": [asdict(rival) for rival in others]}
-        print_json({"output": output, **document, **beside, "operator": _for_operator(done)})
+        figures = table_output.told(document)
+        print_json({"output": output, **figures, **beside, "operator": _for_operator(done)})
     elif not given.shown.quiet:
         _tell(done, others, to_error=sink.is_standard)
 
@@ -179,14 +181,6 @@ def _for_operator(done: Privatized) -> dict[str, Any]:
         "constant": done.constant,
         "notes": list(done.notes),
     }
-
-
-def _document(certificate: ColumnCertificate) -> dict[str, Any]:
-    from sfumato.core.certificate import certificate_document
-
-    lip, ldp = certificate.lip, certificate.ldp
-    levels = {"lip": lip.epsilon, "ldp": ldp.epsilon, "delta": lip.delta}
-    return certificate_document(certificate) | levels
 
 
 def _tell(done: Privatized, others: tuple[Rival, ...], *, to_error: bool) -> None:

@@ -12,6 +12,7 @@ from sfumato.cli.options import argument, option, required
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
+    from sfumato.core.randomness import Randomness
     from sfumato.models.encoding import Raw
     from sfumato.series.filters import Estimate
     from sfumato.series.realtime_run import ReleasedSeries
@@ -137,11 +138,11 @@ def realtime(given: _RealtimeOptions) -> None:
             purpose=options.purpose_of(given.seed),
         )
     columns = {name: frame[name][-len(done.values) :] for name in beside} | {value: done.values}
-    document = _document(done, value, beside, notes)
+    document = _document(done, given, notes, coins)
     pictures = {} if given.plot is None else {given.plot: partial(_draw, done, value)}
     table_output.write_released(sink, columns, document, pictures, keyed=False)
     if given.shown.as_json and not sink.is_standard:
-        print_json({"output": output, **document})
+        print_json({"output": output, **table_output.told(document)})
     elif not given.shown.quiet:
         _tell(done, notes)
     if not given.shown.quiet:
@@ -243,13 +244,26 @@ def _ledger(given: _RealtimeOptions, frame: dict[str, list[Raw]]) -> SeriesLedge
 
 
 def _document(
-    done: ReleasedSeries, value: str, beside: list[str], notes: list[str]
+    done: ReleasedSeries, given: _RealtimeOptions, notes: list[str], coins: Randomness
 ) -> dict[str, Any]:
-    from sfumato.core.certificate import certificate_document
+    from sfumato.series.series_verify import series_document
 
-    document = certificate_document(done.certificate)
-    public = {"column": value, "kept": beside}
-    return document | public | {"remarks": [*notes, *done.certificate.remarks]}
+    asked = {
+        "period": given.calendar.period,
+        "time": given.calendar.time,
+        "missing": given.missing,
+        "history": given.history is not None,
+        "parts": given.state is not None or given.ledger is not None,
+    }
+    return series_document(
+        done.certificate,
+        column=given.value,
+        kept=table_output.split_names(given.keep),
+        notes=notes,
+        asked=asked,
+        coins=coins,
+        commitment=given.secret.commitment(),
+    )
 
 
 def _draw(done: ReleasedSeries, value: str, path: str) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,17 +93,22 @@ def write_released(
     keyed: bool,
 ) -> None:
     """Pictures, certificate and table, together: if anything fails, nothing was released."""
+    from sfumato.store.files import together
     from sfumato.tables.columns import write_columns
 
-    files = dict(pictures)
-    if not sink.is_standard:
-        if keyed and Path(sink.path).exists():
-            _check_same(sink.path, document["fingerprint"])
-        files[beside(sink.path)] = partial(_write_document, document)
-        files[sink.path] = lambda path: write_columns(replace(sink, path=path), frame)
-    with written_together(files):
-        if sink.is_standard:
+    if sink.is_standard:
+        with written_together(pictures):
             write_columns(sink, frame)
+        return
+    if keyed and Path(sink.path).exists():
+        _check_same(sink.path, document["fingerprint"])
+    with together([*pictures, beside(sink.path), sink.path]) as asides:
+        for aside, draw in zip(asides, pictures.values(), strict=False):
+            draw(str(aside))
+        *_, certificate, table = asides
+        # The certificate holds the digest of the table, which is written before it.
+        write_columns(replace(sink, path=str(table)), frame)
+        _write_document(document, str(certificate), str(table))
 
 
 @contextmanager
@@ -135,14 +139,23 @@ def written_together(files: Mapping[str, Callable[[str], None]]) -> Iterator[Non
         yield
 
 
-def _write_document(document: dict[str, Any], path: str) -> None:
-    import json
-
+def _write_document(document: dict[str, Any], path: str, table: str) -> None:
     from sfumato.cli.console import finite
+    from sfumato.store.attestation import canonical, sealed
     from sfumato.store.files import write_whole
 
-    text = json.dumps(finite(document), indent=2, ensure_ascii=False)
-    write_whole(path, f"{text}\n".encode())
+    write_whole(path, canonical(sealed(finite(document), table)).encode())
+
+
+def write_certificate(document: dict[str, Any], output: str) -> None:
+    """The certificate of a table that is there already, beside it."""
+    _write_document(document, beside(output), output)
+
+
+def told(document: dict[str, Any]) -> dict[str, Any]:
+    """A certificate without what it follows from: for a person, or a script that prints it."""
+    own = ("format", "program", "job", "coins", "commitment", "asked", "evidence")
+    return {name: value for name, value in document.items() if name not in own}
 
 
 def _check_same(output: str, fingerprint: str) -> None:

@@ -85,12 +85,14 @@ def release(given: _TemporalReleaseOptions) -> None:
       sfumato temporal release counts.csv ... --ledger t.ledger --resume -o private.csv
     """
     from sfumato.cli.release_command import end_interrupted
+    from sfumato.cli.table_output import write_certificate
     from sfumato.core.certificate import certificate_document, certificate_lines
     from sfumato.tables.input_groups import EventColumns
     from sfumato.tables.readers import Table
     from sfumato.temporal.temporal_run import release_streams
     from sfumato.temporal.temporal_spec import TemporalSpec, beside
     from sfumato.temporal.temporal_tables import matrices_of, read_own, symbols_of
+    from sfumato.temporal.temporal_verify import streams_document
 
     again = given.repetition.checked(given.ledger)
     backward, forward = given.backward or [], given.forward or []
@@ -109,17 +111,22 @@ def release(given: _TemporalReleaseOptions) -> None:
     source, sink = Table.at(given.source, separator=given.separator), Table.at(given.output)
     options.warn_of_seed(given.seed)
     public = [given.source, given.own, given.ledger, given.output, str(beside(given.output))]
+    coins = given.secret.coins(given.seed, [*public, *files])
+    columns = EventColumns(given.event, given.time)
     with progress("releasing", source.count(), given.shown.no_progress) as show:
         report = release_streams(
             source,
             sink,
             spec,
             ledger=given.ledger,
-            columns=EventColumns(given.event, given.time),
+            columns=columns,
             again=again,
-            randomness=given.secret.coins(given.seed, [*public, *files]),
+            randomness=coins,
             progress=show,
         )
+    if not sink.is_standard:
+        held = streams_document(report, spec, columns, coins, given.secret.commitment())
+        write_certificate(held, given.output)
     certificate = report.certificate
     if given.shown.as_json and not sink.is_standard:
         names = ("rows", "repeated", "skipped", "streams", "interrupted")

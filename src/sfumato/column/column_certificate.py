@@ -107,6 +107,8 @@ class Privatized:
         constant: What the best constant would have lost on them.
         notes: What was seen in the private values. These five are for whoever holds the data, not
             for the receiver.
+        spec: What was asked for.
+        sampler: The mechanism, with what its figures follow from: as public as the knowledge.
     """
 
     frame: Any
@@ -118,6 +120,8 @@ class Privatized:
     realised: float | None = field(default=None, repr=False)
     constant: float | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
+    spec: ColumnSpec = field(kw_only=True, repr=False)
+    sampler: ColumnSampler = field(kw_only=True, repr=False)
 
 
 def column_certificate(

@@ -131,7 +131,7 @@ def _released(
     notes = _private_notes(spec, frame, cells, knowledge, places)
     naming = None if spec.identity is None else cells.columns[spec.identity]
     names = row_addresses(places, naming, spec.identity, _FRAME)
-    plan = _plan(spec, knowledge)
+    plan = release_plan(spec, knowledge)
     drawn = sampler.draw(places, RowCoins(coins, Domain.PRIVATIZE, plan, names))
     truth = _truth(spec, knowledge, values)
     clamped = 0
@@ -139,7 +139,7 @@ def _released(
         clamped = knowledge.where.outside(truth)
     fit = ColumnFit.of(knowledge, places, truth, drawn.values, sampler)
     turn = _turn(spec, RowCoins(coins, Domain.PRIVATIZE, digest("order", plan), names))
-    fingerprint = _fingerprint(spec, coins, plan, knowledge, sampler)
+    fingerprint = release_fingerprint(spec, coins, plan, knowledge, sampler)
     shown = replace(sampler, fingerprint=fingerprint)
     return Privatized(
         frame=_framed(spec, frame, cells, drawn.values, turn),
@@ -151,6 +151,8 @@ def _released(
         realised=fit.realised,
         constant=fit.constant,
         notes=(*fit.notes(sampler), *notes),
+        spec=spec,
+        sampler=sampler,
     )
 
 
@@ -161,7 +163,7 @@ def _truth(spec: ColumnSpec, knowledge: Knowledge, values: Sequence[Raw]) -> Los
     return named_loss(spec.loss or "hamming", knowledge.alphabet)
 
 
-def _plan(spec: ColumnSpec, knowledge: Knowledge) -> str:
+def release_plan(spec: ColumnSpec, knowledge: Knowledge) -> str:
     """Fingerprint of what shapes everybody's answers; each row adds its channel and prior."""
     # A prior of one person or group is part of his own address.
     shared = knowledge.priors if knowledge.owner is None else None
@@ -169,7 +171,7 @@ def _plan(spec: ColumnSpec, knowledge: Knowledge) -> str:
     return digest("privatize", spec.purpose.value, spec.column, shared, asked)
 
 
-def _fingerprint(
+def release_fingerprint(
     spec: ColumnSpec, coins: Randomness, plan: str, knowledge: Knowledge, sampler: ColumnSampler
 ) -> str:
     """Tells two releases apart, but lets nobody test guesses at rows that were learnt from."""

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.column.column_evidence import ColumnEvidence, Figures, channels_fingerprint
 from sfumato.column.column_spec import ColumnSpec
 from sfumato.column.knowledge import Knowledge
 from sfumato.column.mechanism_registry import Mechanism, ReportRule, mechanism_named
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.channel import Channel
-from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.guarantees import LDP, LIP
-from sfumato.core.loss import Loss
 from sfumato.core.progress import Progress
-from sfumato.noise.frequency import KaryResponse
+from sfumato.noise.frequency import KaryResponse, Reporting
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.named_loss import named_loss
 from sfumato.tables.row_coins import RowCoins
@@ -46,32 +44,34 @@ class Drawn:
     frequencies: dict[str, tuple[float, float]] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnSampler:
-    """A mechanism for a column, ready to draw.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ColumnSampler(Figures):
+    """A mechanism for a column, ready to draw, with what it promises and costs.
 
     Attributes:
-        lip: Largest exact leakage under the priors.
-        ldp: Largest exact leakage whatever the prior.
-        loss: What errors are measured by.
-        cost: Expected loss of a value, clamping and rounding included; None where a report is no
-            single value.
-        silence: Expected loss of the best fixed answer, for each prior its own.
-        expected: Distribution of the outputs; None for reports of sets.
+        evidence: What its figures follow from.
         fingerprint: Identifies mechanism, loss, priors and labels.
         draw: From places and the coins of the rows to what leaves.
-        rounding: Expected loss of clamping and rounding alone; 0 for symbols.
     """
 
-    lip: LIP
-    ldp: LDP
-    loss: str
-    cost: float | None
-    silence: float
-    expected: Floats | None
+    evidence: ColumnEvidence
     fingerprint: str
     draw: Callable[[Ints, RowCoins], Drawn] = field(repr=False)
-    rounding: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        evidence: ColumnEvidence,
+        groups: Floats,
+        mechanism: str,
+        draw: Callable[[Ints, RowCoins], Drawn],
+    ) -> ColumnSampler:
+        """The sampler of some evidence, where each group has a share of the rows."""
+        figures = evidence.figures(groups)
+        known = {part.name: getattr(figures, part.name) for part in fields(Figures)}
+        return cls(
+            evidence=evidence, fingerprint=evidence.fingerprint(mechanism), draw=draw, **known
+        )
 
 
 def column_sampler(
@@ -104,25 +104,20 @@ def _for_numbers(
     rule = mechanism.numbers
     if rule is None:
         raise InvalidParameter("mechanism", mechanism.name, "be for numbers")
-    priors, shares = knowledge.priors, knowledge.shares
+    priors = knowledge.priors
     designs = [rule(lattice, prior, spec.budget, spec.ldp) for prior in _counted(priors, progress)]
     labels = [float(point) for point in lattice.points]
-    channels = [design.channel for design in designs]
-    true = knowledge.numbers
-    errors = [one.error(channel) for one, channel in zip(true, channels, strict=True)]
-    # Groups that no row belongs to are not released, and promise nothing.
-    used = [design for design, share in zip(designs, shares, strict=True) if share > 0]
-    return ColumnSampler(
-        lip=max((design.lip for design in used), key=lambda lip: lip.epsilon),
-        ldp=max((design.ldp for design in used), key=lambda ldp: ldp.epsilon),
-        loss="absolute",
-        cost=float(shares @ errors),
-        silence=float(shares @ [one.silence for one in true]),
-        expected=_expected(channels, priors, shares),
-        fingerprint=_fingerprint(channels, labels, priors),
-        rounding=float(shares @ [one.rounding for one in true]),
-        draw=_drawing(channels, knowledge.owner, labels, priors),
+    channels = tuple(design.channel for design in designs)
+    evidence = ColumnEvidence(
+        where=lattice,
+        budget=replace(spec.budget, delta=designs[0].lip.delta),
+        priors=priors,
+        of_group=np.arange(len(priors)),
+        channels=channels,
+        numbers=knowledge.numbers,
     )
+    drawing = _drawing(channels, knowledge.owner, labels, priors)
+    return ColumnSampler.of(evidence, knowledge.shares, mechanism.name, drawing)
 
 
 def _for_symbols(
@@ -135,24 +130,23 @@ def _for_symbols(
     # People with equal priors share a channel.
     priors, back = np.unique(knowledge.priors, axis=0, return_inverse=True)
     owner = None if knowledge.owner is None else back.ravel()[knowledge.owner]
-    shares = np.asarray(np.bincount(back.ravel(), knowledge.shares, len(priors)), np.float64)
     designs = [
         rule(prior if set_of_priors is None else set_of_priors, loss, spec.budget, spec.ldp)
         for prior in _counted(priors, progress)
     ]
     labels = list(knowledge.alphabet.labels)
-    channels = [design.channel for design in designs]
-    used = [design for design, share in zip(designs, shares, strict=True) if share > 0]
-    return ColumnSampler(
-        lip=LIP(max(design.sip.epsilon for design in used)),
-        ldp=LDP(max(design.ldp.epsilon for design in used)),
-        loss=loss.name,
-        cost=float(shares @ [design.cost for design in designs]),
-        silence=float(shares @ [loss.means(prior).min() for prior in priors]),
-        expected=_expected(channels, priors, shares),
-        fingerprint=digest(loss.fingerprint, _fingerprint(channels, labels, priors)),
-        draw=_drawing(channels, owner, labels, priors),
+    channels = tuple(design.channel for design in designs)
+    evidence = ColumnEvidence(
+        where=knowledge.where,
+        budget=spec.budget,
+        priors=priors,
+        of_group=back.ravel(),
+        channels=channels,
+        loss=loss,
+        within=set_of_priors,
     )
+    drawing = _drawing(channels, owner, labels, priors)
+    return ColumnSampler.of(evidence, knowledge.shares, mechanism.name, drawing)
 
 
 def _counted(priors: Floats, progress: Progress | None) -> Iterator[Floats]:
@@ -168,11 +162,16 @@ def _for_reports(rule: ReportRule, spec: ColumnSpec, knowledge: Knowledge) -> Co
     labels = list(knowledge.alphabet.labels)
     loss = named_loss(spec.loss or "hamming", knowledge.alphabet)
     reporting = rule(len(labels), spec.epsilon)
-    address = digest("reports", spec.mechanism, repr(reporting), *map(repr, labels))
-    true, other = reporting.shown
-    # Reports of one symbol are values; those of several have no loss.
+    evidence = ColumnEvidence(
+        where=knowledge.where,
+        budget=spec.budget,
+        priors=knowledge.priors,
+        of_group=np.arange(len(knowledge.priors)),
+        reporting=reporting,
+        loss=loss,
+    )
+    address = evidence.fingerprint(spec.mechanism)
     single = isinstance(reporting, KaryResponse)
-    mean = knowledge.mean
 
     def reports(places: Ints, coins: RowCoins, first: int) -> Bools:
         report = reporting.report  # whether coins may be guessed was settled by the caller
@@ -190,50 +189,23 @@ def _for_reports(rule: ReportRule, spec: ColumnSpec, knowledge: Knowledge) -> Co
             counts += shown.sum(axis=0)
             chosen = ([labels[place] for place in np.flatnonzero(row)] for row in shown)
             values += [row[0] if single else _listed(row) for row in chosen]
-        estimates = reporting.estimate_counts(counts, places.size).tolist()
-        errors = [
-            reporting.variance(min(1.0, max(0.0, share)), places.size) ** 0.5 for share in estimates
-        ]
-        frequencies = dict(zip(map(str, labels), zip(estimates, errors, strict=True), strict=True))
-        return Drawn(values, np.asarray(counts / max(1, counts.sum())), frequencies)
+        return reported(reporting, labels, values, counts)
 
-    return ColumnSampler(
-        lip=LIP(max(reporting.leakage(prior).epsilon for prior in _different(knowledge))),
-        ldp=reporting.local,
-        loss=spec.loss or "hamming",
-        cost=_response_cost(loss, mean, true, other) if single else None,
-        silence=float(knowledge.shares @ [loss.means(prior).min() for prior in knowledge.priors]),
-        expected=(true - other) * mean + other * mean.sum() if single else None,
-        fingerprint=address,
-        draw=draw,
-    )
+    return ColumnSampler.of(evidence, knowledge.shares, spec.mechanism, draw)
 
 
-def _response_cost(loss: Loss, mean: Floats, true: float, other: float) -> float:
-    """Expected loss where the truth is told with one probability and any other with another."""
-    right = mean @ loss.paired(np.arange(mean.size))
-    return float((true - other) * right + other * loss.means(mean).sum())
+def reported(reporting: Reporting, labels: Sequence[Any], values: list[Any], counts: Ints) -> Drawn:
+    """Reports with the shares of the symbols that they let one estimate."""
+    people = len(values)
+    estimates = reporting.estimate_counts(counts, people).tolist()
+    errors = [reporting.variance(min(1.0, max(0.0, share)), people) ** 0.5 for share in estimates]
+    frequencies = dict(zip(map(str, labels), zip(estimates, errors, strict=True), strict=True))
+    return Drawn(values, np.asarray(counts / max(1, counts.sum())), frequencies)
 
 
 def _listed(row: list[Any]) -> str:
     """A set of symbols as one cell: a list in JSON, so that no symbol can be taken for two."""
     return msgspec.json.encode(row).decode()
-
-
-def _different(knowledge: Knowledge) -> Floats:
-    return np.asarray(np.unique(knowledge.priors[knowledge.shares > 0], axis=0))
-
-
-def _expected(channels: Sequence[Channel], priors: Floats, shares: Floats) -> Floats:
-    total = np.zeros(priors.shape[1])
-    for channel, prior, share in zip(channels, priors, shares, strict=True):
-        total[channel.outputs] += share * channel.mean_weights(prior)
-    return np.asarray(total / total.sum())
-
-
-def _fingerprint(channels: Sequence[Channel], labels: Sequence[Any], priors: Floats) -> str:
-    parts = [channel.fingerprint for channel in channels]
-    return digest("channels", priors, *parts, *map(repr, labels))
 
 
 def _drawing(
@@ -243,7 +215,9 @@ def _drawing(
 
     def draw(places: Ints, coins: RowCoins) -> Drawn:
         of_row = np.zeros(places.size, dtype=np.int64) if owner is None else owner
-        prints = [_fingerprint([c], labels, p) for c, p in zip(channels, priors, strict=True)]
+        prints = [
+            channels_fingerprint([c], labels, p) for c, p in zip(channels, priors, strict=True)
+        ]
         words = _words(prints, of_row, coins)
         outputs = np.empty_like(places)
         in_turn = np.argsort(of_row, kind="stable")

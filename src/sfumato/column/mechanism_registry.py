@@ -41,6 +41,8 @@ class Mechanism:
         numbers: The same for the points of a lattice and their prior.
         reports: Makes reports of sets of symbols, for a number of symbols and a level.
         robust: Whether it honours a cap on the model-free leakage, and sets of priors.
+        prior_free: Whether what is sampled depends on nothing but the possible values, so that it
+            may be told however the prior was learnt.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Mechanism:
     numbers: NumberRule | None = None
     reports: ReportRule | None = None
     robust: bool = False
+    prior_free: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -110,15 +113,23 @@ _ALL = (
     Mechanism("calibrated", _symbols(calibrated_randomized_response)),
     Mechanism("context-free", _symbols(context_free)),
     Mechanism("published", _symbols(paper_response)),
-    Mechanism("randomized-response", reports=KaryResponse.at),
-    Mechanism("unary-encoding", reports=UnaryEncoding.at),
-    Mechanism("subset-selection", reports=SubsetSelection.at),
+    Mechanism("randomized-response", reports=KaryResponse.at, prior_free=True),
+    Mechanism("unary-encoding", reports=UnaryEncoding.at, prior_free=True),
+    Mechanism("subset-selection", reports=SubsetSelection.at, prior_free=True),
     Mechanism("gaussian", numbers=_numbers(scaled_noise.least_noise, Noise.GAUSSIAN)),
     Mechanism("gaussian-each", numbers=_numbers(scaled_noise.least_noise_each, Noise.GAUSSIAN)),
-    Mechanism("gaussian-local", numbers=_numbers(scaled_noise.local_noise, Noise.GAUSSIAN)),
+    Mechanism(
+        "gaussian-local",
+        numbers=_numbers(scaled_noise.local_noise, Noise.GAUSSIAN),
+        prior_free=True,
+    ),
     Mechanism("laplace", numbers=_numbers(scaled_noise.least_noise, Noise.LAPLACE)),
     Mechanism("laplace-each", numbers=_numbers(scaled_noise.least_noise_each, Noise.LAPLACE)),
-    Mechanism("laplace-local", numbers=_numbers(scaled_noise.local_noise, Noise.LAPLACE)),
+    Mechanism(
+        "laplace-local",
+        numbers=_numbers(scaled_noise.local_noise, Noise.LAPLACE),
+        prior_free=True,
+    ),
     Mechanism("sampling", numbers=_numbers(numbers.sampling)),
     Mechanism("quantile-response", numbers=_quantiles),
 )

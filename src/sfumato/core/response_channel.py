@@ -92,6 +92,11 @@ class ResponseChannel(Channel):
         return cls(shared, np.arange(size))
 
     @property
+    def integers(self) -> tuple[Ints, Ints]:
+        """What it is made of: the shared weights, and the column that stands for each symbol."""
+        return self._shared, self._target
+
+    @property
     def fingerprint(self) -> str:
         """Identifies the channel by what is sampled."""
         return digest("response", self._shared, self._target, self.outputs)

@@ -36,7 +36,7 @@ from sfumato.tables.row_order import ORDER_TESTED, Order, order_tells
 
 _WIDEST = 2.0**24
 """Deviation of the noise in accuracies: 64 of such deviations are fewer than 2^52 steps."""
-_SCOPES = ("against who knows the coupling", "against who sees the published values alone")
+SCOPES = ("against who knows the coupling", "against who sees the published values alone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,8 @@ class Published:
         certificate: What they promise.
         silence: How much better than a constant they are: for you alone, as it tells of the table.
         dropped: How many rows were left out because a value was missing; for you alone.
+        spec: What was asked for.
+        noise: What was added: as public as what it was made against.
     """
 
     frame: Any
@@ -86,6 +88,8 @@ class Published:
     values: Floats = field(repr=False)
     silence: Silence
     dropped: int
+    spec: RecordSpec = field(repr=False)
+    noise: VectorNoise = field(repr=False)
 
 
 def publish(
@@ -141,10 +145,12 @@ def publish(
     certificate = _certificate(people, noise, best, spec, steps)
     return Published(
         framed_columns(frame, people.beside.columns, released, people.rows[turn].tolist()),
-        replace(certificate, fingerprint=_fingerprint(certificate, spec, plan, coins)),
+        replace(certificate, fingerprint=publish_fingerprint(certificate, spec, plan, coins)),
         values,
         Silence.of(people, noise, steps),
         people.dropped,
+        spec,
+        noise,
     )
 
 
@@ -211,7 +217,7 @@ def _certificate(
             Disclosure(least, delta),
             Disclosure(least, published_box(noise, half, steps)),
         ),
-        scopes=_SCOPES,
+        scopes=SCOPES,
         purpose=spec.purpose,
         delta_model=min(_shortened(people, model), delta),
         delta_held_out=(
@@ -252,7 +258,7 @@ def _mean_up(people: People, values: Sequence[float]) -> float:
     return min(up(total * (1 + expected_error(len(values)))), 1.0)
 
 
-def _fingerprint(
+def publish_fingerprint(
     certificate: PublishCertificate, spec: RecordSpec, plan: str, coins: Randomness
 ) -> str:
     """Of all that shapes answers and promise; without a key, of nothing that is not said anyway.

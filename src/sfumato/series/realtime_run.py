@@ -139,7 +139,7 @@ def release_series(
     shown = [spec.within(value) for value in released]
     pairs = zip(values[len(values) - len(shown) :], shown, strict=True)
     errors, truths = _errors([(t, x) for t, x in pairs if t is not None and x is not None])
-    certificate = _certificate(method, spec, shown, risk, purpose)
+    certificate = series_certificate(method, spec, shown, risk, purpose)
     return ReleasedSeries(shown, certificate, clamped, errors, truths)
 
 
@@ -189,9 +189,10 @@ def _errors(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return math.sqrt(float(np.square(released - truth).mean())), float(truth.std())
 
 
-def _certificate(
+def series_certificate(
     method: AnyMethod, spec: SeriesSpec, released: Values, risk: Risk | None, purpose: Purpose
 ) -> SeriesCertificate:
+    """What released values promise, and what they are worth: a function of public things."""
     guarantee: PureDP | ApproxDP = method.guarantee
     return SeriesCertificate(
         guarantees=(guarantee,),

@@ -49,6 +49,7 @@ class TemporalReport:
         streams: How many streams the ledger has.
         interrupted: Whether the run was asked to stop before the end of the input.
         certificate: What all that the ledger holds leaks and costs.
+        moments: How many moments that is about: more than rows, if streams began before them.
     """
 
     rows: int
@@ -57,6 +58,7 @@ class TemporalReport:
     streams: int
     interrupted: bool
     certificate: Certificate
+    moments: int
 
 
 def release_streams(
@@ -255,4 +257,4 @@ class _TemporalRun:
             answers = self._store.rest(stream, 0)
             totals.add(stream, [(one.leakage, read_value(one.released, spec)) for one in answers])
         counts = (self.rows, self._ledger.repeated, self.skipped, len(streams))
-        return TemporalReport(*counts, interrupted, totals.certificate())
+        return TemporalReport(*counts, interrupted, totals.certificate(), totals.moments)

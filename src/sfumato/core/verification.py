@@ -1,0 +1,106 @@
+"""What became of checking a certificate: figures computed again, and compared to the last digit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_SHOWN = 20
+# Texts of figures in messages are cut: a channel has thousands of weights.
+_LONGEST = 60
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was found.
+
+    Attributes:
+        job: The command that wrote the certificate.
+        purpose: Whether data left, or coins can be guessed.
+        rows: Released rows.
+        figures: What was computed again, by its name.
+        checked: What was verified, in words.
+        unchecked: What was not, and why, in words.
+        problems: What is wrong: the field, and how.
+
+    Examples:
+        >>> found = Verification("privatize", "release", 100)
+        >>> found.compare({"lip": 0.01, "seen": 1}, {"lip": 1.0, "ldp": 2.0}, "the channel")
+        >>> found.problems[0]
+        'lip: the certificate says 0.01; computed from the channel 1.0'
+        >>> found.problems[1:], found.passed
+        (['ldp: missing', 'seen: an unknown field'], False)
+    """
+
+    job: str
+    purpose: str
+    rows: int
+    figures: dict[str, Any] = field(default_factory=dict)
+    checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that could be checked fits."""
+        return not self.problems
+
+    def note(self, name: str, problem: str) -> None:
+        """Remember what is wrong with a field; the first few."""
+        if len(self.problems) < _SHOWN:
+            self.problems.append(f"{name}: {problem}")
+
+    def compare(self, stated: Mapping[str, Any], due: Mapping[str, Any], origin: str) -> None:
+        """Hold every field of a document against what it must be; others are unknown.
+
+        Args:
+            stated: What the certificate says.
+            due: What follows from what it is held against.
+            origin: What that is, in words.
+        """
+        for name, problem in differences(stated, due, origin):
+            self.note(name, problem)
+
+
+def differences(
+    stated: Mapping[str, Any], due: Mapping[str, Any], origin: str, within: str = ""
+) -> Iterator[tuple[str, str]]:
+    """The fields in which a document is not what it must be, and how."""
+    for name, value in due.items():
+        path = f"{within}{name}"
+        if name not in stated:
+            yield path, "missing"
+        else:
+            yield from _different(stated[name], value, origin, path)
+    for name in stated:
+        if name not in due:
+            yield f"{within}{name}", "an unknown field"
+
+
+def _different(stated: Any, due: Any, origin: str, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(stated, Mapping) and isinstance(due, Mapping):
+        yield from differences(stated, due, origin, f"{path}.")
+    elif isinstance(stated, list) and isinstance(due, list | tuple) and len(stated) == len(due):
+        for place, (one, other) in enumerate(zip(stated, due, strict=True)):
+            yield from _different(one, other, origin, f"{path}[{place}]")
+    elif (said := figure_text(stated)) != (found := figure_text(due)):
+        yield path, f"the certificate says {_cut(said)}; computed from {origin} {_cut(found)}"
+
+
+def figure_text(value: Any) -> str:
+    """The one text of a figure: equal only for equal kinds and all digits equal.
+
+    Examples:
+        >>> figure_text(1.0), figure_text(1), figure_text(0.1 + 0.2), figure_text(math.inf)
+        ('1.0', '1', '0.30000000000000004', '"inf"')
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
