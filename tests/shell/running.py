@@ -183,3 +183,10 @@ def rows(path: Path) -> list[dict[str, str]]:
 def litter(folder: Path) -> list[str]:
     """Files that a command began and did not finish."""
     return sorted(path.name for path in folder.iterdir() if "partial" in path.name)
+
+
+def figures(output: Path | str) -> dict[str, Any]:
+    """The certificate beside an output, without what its figures follow from."""
+    document = json.loads(Path(f"{output}.certificate.json").read_text(encoding="utf-8"))
+    held = ("format", "program", "job", "coins", "commitment", "asked", "evidence", "table")
+    return {name: told for name, told in document.items() if name not in (*held, "written")}

@@ -9,7 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.core.numerics import shown_up
-from tests.shell.running import TOKEN, call, done, files, litter, refused
+from tests.shell.running import TOKEN, call, done, figures, files, litter, refused
 from tests.shell.tables import FORMATS, read, write
 
 NAMES = ["id", "height", "weight", "street"]
@@ -141,7 +141,7 @@ def test_every_format_comes_in_and_goes_out_with_its_certificate(
     found = done(*asked("publish", source, *options)).document
     table = read(output)
     assert [list(row) for row in table] == [["id", "height", "weight"]] * 60
-    document = json.loads(Path(f"{output}.certificate.json").read_text())
+    document = figures(output)
     assert {name: found[name] for name in document} == document
     assert document["delta"] == pytest.approx(16 / (4 * math.pi * 36), rel=1e-4)
     assert document["delta"] >= 16 / (4 * math.pi * 36)

@@ -16,6 +16,7 @@ from tests.shell.running import (
     TOKEN,
     call,
     done,
+    figures,
     files,
     litter,
     refused,
@@ -161,7 +162,7 @@ def test_the_certificate_beside_the_output_is_what_json_says(
     found = done(*answer(people, output, "--mechanism", mechanism, "--json")).document
     written = json.loads(Path(f"{output}.certificate.json").read_text())
     seen = found.pop("operator")
-    assert found == {"output": str(output), **written}
+    assert found == {"output": str(output), **figures(output)}
     assert {"clamped", "missing", "realised", "constant", "notes"} == set(seen)
     assert (seen["realised"] is None) == (mechanism == "unary-encoding")
     assert not {"realised", "constant"} & set(written)

@@ -21,7 +21,7 @@ from sfumato.series.realtime_run import continued
 from sfumato.series.series_compare import compare as python_compare
 from sfumato.store.codec import from_bytes
 from sfumato.store.outputs import locked
-from tests.shell.running import Result, call, done, litter, rows, spawn
+from tests.shell.running import Result, call, done, figures, litter, rows, spawn
 from tests.shell.tables import write
 
 TOKEN = "4711.5x"
@@ -218,7 +218,7 @@ def test_realtime_tells_its_guarantee_as_json(series: Path, tmp_path: Path, meth
     output = tmp_path / "out.csv"
     document = done(*realtime(series, output, "--method", method, "--json")).document
     assert document.pop("output") == str(output)
-    assert document == json.loads(Path(f"{output}.certificate.json").read_text())
+    assert document == figures(output)
     assert document["values"] == 60 and document["method"] == method
     assert 0 < document["epsilon"] <= 2.0 and document["delta"] <= 1e-6
     units = {"bd": "w-event level", "tree": "event level", "pegasus": "event level"}

@@ -57,13 +57,14 @@ def verify(given: _VerifyOptions) -> None:
     if table == path or not Path(table).is_file():
         raise InvalidParameter("--table", table, "be the released table, which must be there")
     found = _verified(document, Table.at(table, separator=given.separator), path)
-    found.problems[:0] = problems
-    if document["output"] != file_digest(table):
-        found.note("output.sha256", "the table is not the one that was certified: it was changed")
+    if document["table"] != file_digest(table):
+        changed = "the table is not the one that was certified: it was changed"
+        problems.append(f"table.sha256: {changed}")
     else:
         found.checked.append("the table is the one that was certified (SHA-256)")
     if found.purpose != "release" and not given.simulation:
-        found.note("purpose", "a simulation: its coins can be guessed (see --simulation)")
+        problems.append("purpose: a simulation: its coins can be guessed (see --simulation)")
+    found.problems[:0] = problems
     if given.shown.as_json:
         print_json({"passed": found.passed, "certificate": path, **asdict(found)})
     else:

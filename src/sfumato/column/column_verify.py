@@ -27,7 +27,7 @@ from sfumato.models.encoding import Symbols
 from sfumato.noise.frequency import KaryResponse
 from sfumato.noise.lattice import Lattice
 from sfumato.store.attestation import ENVELOPE
-from sfumato.tables.canonical import check_file
+from sfumato.tables.closed_file import check_file
 from sfumato.tables.columns import read_columns
 from sfumato.tables.frames import written_columns
 from sfumato.tables.pass_through import Groups
@@ -223,7 +223,7 @@ def _drawn(
         for row, cell in enumerate(values, start=1):
             named = _named(cell, labels, single=isinstance(reporting, KaryResponse))
             if named is None:
-                found.note("output", f"row {row} is no report of the mechanism")
+                found.note("table", f"row {row} is no report of the mechanism")
                 continue
             counts[[place[str(label)] for label in named]] += 1
         return reported(reporting, labels, list(values), counts)
@@ -232,7 +232,7 @@ def _drawn(
     of_row = [0] * len(values) if owner is None else evidence.of_group[owner].tolist()
     for row, (cell, own) in enumerate(zip(values, of_row, strict=True), start=1):
         if cell not in texts[own]:
-            found.note("output", f"row {row} holds nothing that the channel can release")
+            found.note("table", f"row {row} holds nothing that the channel can release")
     return Drawn(list(values), shares)
 
 

@@ -22,7 +22,7 @@ from sfumato.record.published_noise import lattice_steps, published_box
 from sfumato.record.record_attest import ASKED, figures_document, noise_of_certificate
 from sfumato.record.record_spec import RecordSpec
 from sfumato.store.attestation import ENVELOPE
-from sfumato.tables.canonical import check_file
+from sfumato.tables.closed_file import check_file
 from sfumato.tables.columns import read_columns
 from sfumato.tables.readers import Table
 
@@ -151,7 +151,7 @@ def _check_lattice(
         for row, cell in enumerate(cells[name], start=1):
             value = float(cell)
             if not (value / step).is_integer() or (isinstance(cell, str) and repr(value) != cell):
-                found.note("output", f"row {row} of {name!r} is no point of the lattice")
+                found.note("table", f"row {row} of {name!r} is no point of the lattice")
 
 
 def _check_order(found: Verification, document: Mapping[str, Any], spec: RecordSpec) -> None:

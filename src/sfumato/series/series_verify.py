@@ -16,7 +16,7 @@ from sfumato.series.series_audit import audit_series, read_rules
 from sfumato.series.series_methods import AnyMethod
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.store.attestation import ENVELOPE, attested
-from sfumato.tables.canonical import check_file
+from sfumato.tables.closed_file import check_file
 from sfumato.tables.columns import read_columns
 from sfumato.tables.moments import values_of
 from sfumato.tables.readers import Table
@@ -70,7 +70,7 @@ def verify_series(document: Mapping[str, Any], table: Table) -> Verification:
         found = _figures(document, values)
         for row, (cell, value) in enumerate(zip(cells[column], values, strict=True), start=1):
             if isinstance(cell, str) and value is not None and repr(value) != cell:
-                found.note("output", f"row {row} is not written in the one way that it has")
+                found.note("table", f"row {row} is not written in the one way that it has")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
         if isinstance(problem, SfumatoError):
             raise

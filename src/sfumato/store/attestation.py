@@ -22,7 +22,7 @@ from sfumato.core.randomness import Randomness
 
 FORMAT = "sfumato certificate 1"
 _BLOCK = 1 << 20
-ENVELOPE = ("format", "program", "job", "coins", "commitment", "output", "written")
+ENVELOPE = ("format", "program", "job", "coins", "commitment", "table", "written")
 """What every certificate has beside the fields of its job."""
 
 
@@ -61,7 +61,7 @@ def attested(
 
 def sealed(document: Mapping[str, Any], table: str | Path) -> dict[str, Any]:
     """The same with the digest of the table that was released, and of itself."""
-    bound = {**document, "output": file_digest(table)}
+    bound = {**document, "table": file_digest(table)}
     return {**bound, "written": _written(bound)}
 
 

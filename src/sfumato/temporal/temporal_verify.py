@@ -11,7 +11,7 @@ from sfumato.core.errors import CorruptData, SfumatoError
 from sfumato.core.randomness import Randomness
 from sfumato.core.verification import Verification
 from sfumato.store.attestation import ENVELOPE, attested
-from sfumato.tables.canonical import check_file
+from sfumato.tables.closed_file import check_file
 from sfumato.tables.columns import read_columns
 from sfumato.tables.input_groups import EventColumns
 from sfumato.tables.readers import Table
@@ -82,7 +82,7 @@ def _figures(
     if stated["moments"] == found.rows:
         audit = audit_streams([table], spec, simulation=True)
         for problem in audit.problems:
-            found.note("output", problem)
+            found.note("table", problem)
         made = certificate_document(audit.certificate)
         due = made | {name: due[name] for name in due if name not in made}
         due["streams"] = len(audit.leakages)

@@ -53,6 +53,6 @@ def check_file(found: Verification, table: Table, cells: Mapping[str, Sequence[A
         case True:
             found.checked.append(f"{found.rows:,} rows of {', '.join(cells)}, and nothing beside")
         case False:
-            found.note("output", "the file holds more than its columns, or writes them otherwise")
+            found.note("table", "the file holds more than its columns, or writes them otherwise")
         case None:
             found.unchecked.append("that the file holds nothing beside its cells: not in Parquet")

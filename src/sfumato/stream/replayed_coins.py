@@ -1,0 +1,67 @@
+"""Every draw of a keyed release once more, for whoever has the key and the true values.
+
+A key fixes every coin: what left for a true value is a function of key, plan, stream and sequence
+number. So one coin that was turned round shows, with certainty. That the key was drawn at random,
+and not sought among many, nothing shows but a commitment that was published before the data.
+"""
+
+from __future__ import annotations
+
+from sfumato.core.alphabet import MISSING_SYMBOL
+from sfumato.core.errors import SfumatoError
+from sfumato.core.events import Outcome
+from sfumato.core.randomness import Randomness
+from sfumato.stream.audit_checks import CheckedBatch
+from sfumato.stream.audit_report import AuditReport, Kind
+from sfumato.stream.plan import Plan
+
+
+class ReplayedCoins:
+    """Draws every batch again, and notes those that left otherwise: a check of an audit.
+
+    Args:
+        plan: The rule of the release.
+        coins: Those of the key.
+
+    Attributes:
+        rows: Rows that were drawn again.
+    """
+
+    def __init__(self, plan: Plan, coins: Randomness) -> None:
+        self._plan, self._coins = plan, coins
+        self._known: dict[str, list[object]] = {}
+        self._others: list[tuple[int, str]] = []
+        self.rows = 0
+
+    def see(self, batch: CheckedBatch) -> None:
+        """Draw a batch again; one without true values cannot be drawn."""
+        symbols = [None if truth is None else truth.symbol for truth in batch.truths]
+        if not batch.rows or batch.truths[0] is None:
+            return
+        before = self._known.setdefault(batch.stream, [])
+        recalled = before[len(before) - self._plan.recalled(batch.state) :]
+        before += symbols
+        self.rows += len(batch.rows)
+        if batch.due[0].outcome is Outcome.SKIPPED and symbols[0] in (None, MISSING_SYMBOL):
+            return  # a moment without a value: nothing was drawn
+        try:
+            events, _ = self._plan.step(batch.state, symbols, self._coins, recalled)
+        except SfumatoError:
+            self._note(batch, "the plan refuses this value, and something left for it")
+            return
+        for due, drawn in zip(batch.due, events, strict=True):
+            if (due.released, due.outcome, due.signal) != (
+                drawn.released,
+                drawn.outcome,
+                drawn.signal,
+            ):
+                self._note(batch, "what left is not what the key draws for the true value")
+                return
+
+    def _note(self, batch: CheckedBatch, rule: str) -> None:
+        self._others.append((batch.rows[-1], rule))
+
+    def finish(self, report: AuditReport) -> None:
+        """Write down the rows that left otherwise."""
+        for row, rule in self._others:
+            report.note_all(f"row {row}: {rule}", Kind.COINS)
