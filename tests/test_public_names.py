@@ -75,11 +75,12 @@ IN_ROOMS = {
     "solver": """Design calibrated_randomized_response certified context_free least_leakage
         optimal paper_response randomized_response""",
     "store": "from_bytes to_bytes",
-    "stream": """Account Address Belief Bursts Domain Geometric Outcome PairChain Population
+    "stream": """Account Address Belief Bursts Domain Frontier Geometric Outcome PairChain
+        Population
         Recovery ReleaseSpec RunSpec SequenceTable Step StreamModel StreamState WindowBursts
         audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_widths
-        information_leakage instantaneous_leakage local_leakage look_ahead loss_floor read_tracks
-        recover release_table sequence_leakage tabulate""",
+        frontier information_leakage instantaneous_leakage local_leakage look_ahead loss_floor
+        read_tracks recover release_table sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement
         OwnMatrices TemporalPlan TemporalRelease TemporalSpec allocate audit_streams chain_leakage
         least_noise_budgets release_streams temporal_leakage""",

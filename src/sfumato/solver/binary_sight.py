@@ -9,6 +9,9 @@ import numpy as np
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
 
+_TURNS = 12
+"""Sweeps in which splits stay, after each in which they are sought."""
+
 
 @njit(cache=True, error_model="numpy")
 def best_split(
@@ -113,7 +116,7 @@ def swept(
         The mean cost of a step, and the sweeps.
     """
     cells = values.size - 1
-    fresh = np.empty(values.size)
+    fresh, paid, splits = np.empty(values.size), np.empty(values.size), np.empty((values.size, 2))
     low, high = 0.0, 0.0
     for sweep in range(most):
         low, high = np.inf, -np.inf
@@ -121,18 +124,38 @@ def swept(
             # The ends cannot be left, and stand for beliefs next to them.
             chance = min(max(i / cells, 1e-9), 1 - 1e-9)
             best = continued(chance, transition, loss, values)
+            splits[i], paid[i] = chance, 0.0
             for spend in spends:
                 cost, left, right = best_split(chance, math.exp(spend), transition, loss, values)
-                best = min(best, cost + price * told(chance, left, right))
+                spent = price * told(chance, left, right)
+                if cost + spent < best:
+                    best, paid[i] = cost + spent, spent
+                    splits[i, 0], splits[i, 1] = left, right
             fresh[i] = best
             low, high = min(low, best - values[i]), max(high, best - values[i])
         if high - low <= tolerance:
             return (low + high) / 2, sweep
-        # Bursts come back at a fixed distance: half a move at a time, or nothing settles.
-        first = fresh[0] - values[0]
-        for i in range(values.size):
-            values[i] += (fresh[i] - values[i] - first) / 2
+        _moved(values, fresh)
+        # The same splits a few times more: far cheaper than to look for better ones each time.
+        for _ in range(_TURNS):
+            for i in range(values.size):
+                chance = min(max(i / cells, 1e-9), 1 - 1e-9)
+                left, right = splits[i]
+                fresh[i] = paid[i] + continued(left, transition, loss, values)
+                if right > left:
+                    part = (chance - left) / (right - left)
+                    other = continued(right, transition, loss, values)
+                    fresh[i] += part * (other + paid[i] - fresh[i])
+            _moved(values, fresh)
     return (low + high) / 2, most
+
+
+@njit(cache=True, error_model="numpy")
+def _moved(values: Floats, fresh: Floats) -> None:
+    """Half a move towards fresh values, in place: bursts come back at a fixed distance."""
+    first = fresh[0] - values[0]
+    for i in range(values.size):
+        values[i] += (fresh[i] - values[i] - first) / 2
 
 
 @njit(cache=True, error_model="numpy")

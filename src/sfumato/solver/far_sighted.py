@@ -31,8 +31,9 @@ _ROUNDS = 6
 """How often vectors that promised too little are made dearer, for one belief."""
 _NEAR = 1e-6
 """Part of the cost that the program may leave open, and that a promise may be off."""
-PARTS = (0.25, 0.5, 0.75, 1.0)
-"""Parts of the cap that are tried where a nat has a price."""
+PARTS, FINE_PARTS = (0.25, 0.5, 0.75, 1.0), tuple(part / 8 for part in range(1, 9))
+"""Parts of the cap that are tried where a nat has a price; the second on the grid of two symbols,
+where each costs little."""
 _NOTHING = 1e-9
 """What is too little to tell anything with."""
 _GROUPS = 24
@@ -145,7 +146,8 @@ class FarSight:
         best = self._silent(share)
         if epsilon <= _NOTHING:
             return best
-        for part in PARTS if self.value.price else (1.0,):
+        parts = FINE_PARTS if self.value.is_grid else PARTS
+        for part in parts if self.value.price else (1.0,):
             found = self._spending(share, epsilon * part, ldp)
             if found is not None and found.value < best.value:
                 best = found

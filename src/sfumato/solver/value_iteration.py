@@ -16,9 +16,10 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.binary_sight import swept
-from sfumato.solver.far_sighted import PARTS, FarSight, channels_of
+from sfumato.solver.far_sighted import FINE_PARTS, FarSight, channels_of
 from sfumato.solver.optimal_channel import cheapest_outputs
 from sfumato.solver.sight_loops import evaluated, followed, product, which_believed
+from sfumato.solver.sight_walks import NEAR, long_run, walked
 from sfumato.solver.value_function import BATCHES, CONTEXTS, SYMBOLS, ValueFunction, from_grid
 
 _CELLS, _SWEEPS = 500, 1500
@@ -30,12 +31,7 @@ _TRUSTS = (1.3, 2.0)
 leaks no channel, whatever the belief: all vectors are believed, which few dimensions punish."""
 _HELD, _AGES = 0.95, 60
 """Discount of the first vectors, the cost of one symbol released for ever, and their terms."""
-_NEAR = 1e-4
-"""Part of the cost that programs leave open while vectors are made."""
-_LONG = 500
-"""Moves after which nothing is remembered, or little."""
-_BLOCK = 25
-"""Steps of a block of a simulation: those in one depend on each other most."""
+
 _ASKED = 24
 """Symbols, or groups of them, that the first questions tell apart."""
 
@@ -126,7 +122,7 @@ def _check_sizes(contexts: int, size: int, width: int) -> None:
 
 def _on_grid(blind: ValueFunction) -> ValueFunction:
     values, largest = np.zeros(_CELLS + 1), float(np.abs(blind.losses).max()) or 1.0
-    parts = np.array(PARTS) if blind.price else np.ones(1)
+    parts = np.array(FINE_PARTS) if blind.price else np.ones(1)
     mean, _ = swept(
         blind.transition,
         blind.losses,
@@ -183,7 +179,7 @@ def _held(blind: ValueFunction) -> ValueFunction:
 
 def _backed_up(value: ValueFunction, places: Floats, turns: int) -> ValueFunction:
     """At each place the vector of the best step, and what it comes to if channels stay."""
-    sight = FarSight(value, near=_NEAR)
+    sight = FarSight(value, near=NEAR)
     steps = [sight.step(place, value.epsilon) for place in places]
     most = max(len(step.symbols) for step in steps)
     channels = np.zeros((len(places), len(value.losses), most))
@@ -221,48 +217,10 @@ def _backed_up(value: ValueFunction, places: Floats, turns: int) -> ValueFunctio
     return replace(value, vectors=vectors)
 
 
-def walked(
-    value: ValueFunction, steps: int, rng: np.random.Generator, guide: FarSight | None = None
-) -> tuple[float, Floats]:
-    """Mean cost of a step in a simulation, price included, and the beliefs that it met.
-
-    The cost of each step is the expected one under its belief, which varies less than that of a
-    drawn symbol. A guide takes luck off: what outputs were worth more, or less, than expected.
-    """
-    sight = FarSight(value, near=_NEAR)
-    outlook, everything = sight.outlook, np.arange(len(value.losses))
-    belief = _long_run(value)
-    costs, luck, met = np.empty(steps), np.zeros(steps), np.empty((steps, belief.size))
-    coins = rng.random(steps)
-    for t in range(steps):
-        met[t] = belief
-        step = sight.step(belief, value.epsilon)
-        rows, masses = step.rows, sight.masses(belief)
-        now = (masses[:, None] * rows * value.losses[:, step.symbols]).sum()
-        costs[t] = now + value.price * step.spent
-        chances, beliefs = followed(belief, rows, outlook.symbols, everything, outlook.moves)
-        drawn = min(int((chances.cumsum() <= coins[t] * chances.sum()).sum()), chances.size - 1)
-        if guide is not None and chances.size > 1:
-            worths = guide.worth_of(chances, beliefs)
-            luck[t] = worths[drawn] - (chances * worths).sum() / chances.sum()
-        belief = beliefs[drawn]
-        if outlook.opens is not None:
-            belief = product(belief[None, :], outlook.opens)[0]
-    return float(costs.mean() - _explained(costs, luck) * luck.mean()), met
-
-
-def _explained(costs: Floats, luck: Floats) -> float:
-    """The part of luck that shows in the costs, from blocks of steps: none for a bad guide."""
-    blocks = np.array_split(np.arange(costs.size), max(2, costs.size // _BLOCK))
-    means = np.array([[costs[block].mean(), luck[block].mean()] for block in blocks])
-    (_, both), (_, spread) = np.cov(means.T)
-    return float(np.clip(both / spread, 0.0, 1.0)) if spread > 0 else 0.0
-
-
 def _explored(value: ValueFunction, steps: int, rng: np.random.Generator) -> Floats:
     """Beliefs after random questions, asked from each symbol on."""
     sight, outlook = FarSight(value), value.outlook()
-    belief = _long_run(value)
+    belief = long_run(value)
     met: list[Floats] = [belief]
     starts = outlook.moves
     for _ in range(value.order - 1):  # until every context is possible
@@ -287,17 +245,6 @@ def _explored(value: ValueFunction, steps: int, rng: np.random.Generator) -> Flo
             if outlook.opens is not None:
                 belief = product(belief[None, :], outlook.opens)[0]
     return np.stack(met)
-
-
-def _long_run(value: ValueFunction) -> Floats:
-    """The belief of somebody who was told nothing for long."""
-    outlook = value.outlook()
-    belief = np.full(len(outlook.symbols), 1 / len(outlook.symbols))
-    for _ in range(_LONG):
-        moved = product(belief[None, :], outlook.moves)
-        belief = (moved if outlook.opens is None else product(moved, outlook.opens))[0]
-        belief /= belief.sum()
-    return belief
 
 
 def _spread(pool: Floats, count: int) -> Floats:

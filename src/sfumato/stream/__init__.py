@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
     from sfumato.stream.partition import batch_loss as batch_loss
+    from sfumato.stream.price_frontier import Frontier as Frontier
+    from sfumato.stream.price_frontier import frontier as frontier
     from sfumato.stream.recovered_counts import Population as Population
     from sfumato.stream.recovery import Recovery as Recovery
     from sfumato.stream.recovery import recover as recover
