@@ -36,6 +36,7 @@ from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
 from sfumato.cli import temporal_release_command as temporal_release
 from sfumato.cli import verify_command as verify
+from sfumato.cli import verify_report_command as verify_report
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
@@ -148,6 +149,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare.compare,
     "realtime": realtime.realtime,
     "verify": verify.verify,
+    "verify-report": verify_report.verify_report,
     "demo": demo.demo,
     "study": study.study,
 }

@@ -284,7 +284,12 @@ class Secret(Options):
         """
         from sfumato.store.keys import commitment_of
 
-        return None if self.key_file is None else commitment_of(self._read([]))
+        secret = self.read()
+        return None if secret is None else commitment_of(secret)
+
+    def read(self) -> bytes | None:
+        """The key itself; None if there is none."""
+        return None if self.key_file is None else self._read([])
 
     def _read(self, public: list[str | None]) -> bytes:
         from sfumato.core.errors import InvalidParameter

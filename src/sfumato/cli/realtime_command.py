@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.series.filters import Estimate
     from sfumato.series.realtime_run import ReleasedSeries
     from sfumato.series.series_ledger import SeriesLedger
+    from sfumato.tables.readers import Table
 
 
 class _RealtimeOptions(options.Options):
@@ -156,25 +157,33 @@ _OPTIONS = {
 
 
 def _estimate(given: _RealtimeOptions, times: list[Raw] | None) -> Estimate | None:
-    """The filter: one that learns a period, or one that public records have taught."""
+    """The filter that was asked for."""
     from sfumato.core.errors import InvalidParameter
+    from sfumato.tables.readers import Table
+
+    period, history = given.calendar.period, given.history
+    if period is not None and history is not None:
+        raise InvalidParameter("--period", period, "not come with --history")
+    past = None if history is None else Table.at(history, separator=given.separator)
+    return estimate_of(period, past, given.value, times, given.source)
+
+
+def estimate_of(
+    period: str | None, history: Table | None, column: str, times: list[Raw] | None, source: str
+) -> Estimate | None:
+    """The filter: one that learns a period, or one that public records have taught."""
     from sfumato.models.encoding import number
     from sfumato.series.autoregressive import Autoregressive
     from sfumato.series.calendar import Season
     from sfumato.series.filters import kalman
     from sfumato.tables.cells import read_each
     from sfumato.tables.columns import read_columns
-    from sfumato.tables.readers import Table
 
-    period = given.calendar.period
-    if period is not None and given.history is not None:
-        raise InvalidParameter("--period", period, "not come with --history")
     if period is not None:
-        return Season.of(period).estimate(times, given.source)
-    if given.history is None:
+        return Season.of(period).estimate(times, source)
+    if history is None:
         return None
-    history = Table.at(given.history, separator=given.separator)
-    past = read_each(read_columns(history, [given.value])[given.value], number, history.path)
+    past = read_each(read_columns(history, [column])[column], number, history.path)
     return kalman(Autoregressive.fit(past))
 
 

@@ -11,19 +11,33 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
 from sfumato.cli.options import argument, flag, option
+from sfumato.cli.report_page import check_report_path, write_report
 from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.store.reports import Findings, ReadFile, report_document
 
 if TYPE_CHECKING:
     from sfumato.core.verification import Verification
     from sfumato.tables.readers import Table
 
 _SUFFIX = ".certificate.json"
+REPORT = option(
+    "Write what was found to this file, to be cited: .json (verify-report checks it), .html or .md "
+    "(for people); may be given several times. It holds nothing of the true values."
+)
 
 
 class _VerifyOptions(options.Options):
     certificate: str = argument("OUTPUT.certificate.json, beside what was released.", "CERTIFICATE")
     table: str | None = option("What was released [CERTIFICATE without .certificate.json].")
+    against: str | None = option(
+        "The true rows: figures that came from them are computed again, and outputs are tested "
+        "beside them, locally."
+    )
+    history: str | None = option("With --against: the public records of the release.")
+    secret: options.Secret
+    commitment: str | None = option("With --key-file: what was published before the data.")
     simulation: bool = flag("--simulation", "A simulation is what was meant; else it fails.")
+    report: list[str] | None = REPORT
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -39,38 +53,129 @@ def verify(given: _VerifyOptions) -> None:
     that was not certified are problems. Exit code 1 when something does not fit.
 
     What a certificate must not hold cannot be checked from it: a prior that was learnt from the
-    private rows would tell about them. Such figures are named.
+    private rows would tell about them. Such figures are named; with --against RAW they are
+    computed again, and outputs are held against their channels. With --key-file every draw is
+    repeated: a single coin that was turned round shows. Not repeated are series and streams
+    that came in parts (--state, --ledger), and densities that were given in Python.
 
     \b
     Examples:
       sfumato verify private.csv.certificate.json
       sfumato verify noisy.parquet.certificate.json --json
+      sfumato verify private.csv.certificate.json --against survey.csv
+      sfumato verify private.csv.certificate.json --against survey.csv --key-file year.key
+      sfumato verify private.csv.certificate.json --report checked.json --report checked.html
     """
+    for path in given.report or []:
+        check_report_path(path)
+    found = verification(given.certificate, given.table, given.separator, given.simulation)
+    _hold_against(given, found)
+    for path in given.report or []:
+        files = [
+            ReadFile("certificate", given.certificate),
+            ReadFile("table", given.table or table_of(given.certificate)),
+        ]
+        files += [] if given.against is None else [ReadFile("true values", given.against, True)]
+        files += [] if given.history is None else [ReadFile("history", given.history)]
+        key = given.secret.key_file
+        files += [] if key is None else [ReadFile("key", key, secret=True)]
+        write_report(report_document(_findings(found, given), files), path)
+    if given.shown.as_json:
+        print_json({"passed": found.passed, "certificate": given.certificate, **asdict(found)})
+    else:
+        _show(found, given.certificate)
+    if not found.passed:
+        raise typer.Exit(FAILED_AUDIT)
+
+
+def table_of(certificate: str) -> str:
+    """The table that a certificate lies beside."""
+    return certificate.removesuffix(_SUFFIX)
+
+
+def verification(
+    path: str, table: str | None, separator: str | None, simulation: bool
+) -> Verification:
+    """What became of checking a certificate."""
     from sfumato.store.attestation import file_digest, read_certificate
     from sfumato.tables.readers import Table
 
-    path = given.certificate
     if path.endswith(".plan.json"):
         raise InvalidParameter("CERTIFICATE", path, "be a certificate; see `sfumato audit`")
     document, problems = read_certificate(path)
-    table = given.table or path.removesuffix(_SUFFIX)
+    table = table or table_of(path)
     if table == path or not Path(table).is_file():
         raise InvalidParameter("--table", table, "be the released table, which must be there")
-    found = _verified(document, Table.at(table, separator=given.separator), path)
+    found = _verified(document, Table.at(table, separator=separator), path)
     if document["table"] != file_digest(table):
         changed = "the table is not the one that was certified: it was changed"
         problems.append(f"table.sha256: {changed}")
     else:
         found.checked.append("the table is the one that was certified (SHA-256)")
-    if found.purpose != "release" and not given.simulation:
+    if found.purpose != "release" and not simulation:
         problems.append("purpose: a simulation: its coins can be guessed (see --simulation)")
     found.problems[:0] = problems
-    if given.shown.as_json:
-        print_json({"passed": found.passed, "certificate": path, **asdict(found)})
-    else:
-        _show(found, path)
-    if not found.passed:
-        raise typer.Exit(FAILED_AUDIT)
+    return found
+
+
+def verify_findings(asked: dict[str, Any], paths: dict[str, list[str]]) -> Findings:
+    """The findings of `verify` once more, from files at hand."""
+    certificate, table = paths["certificate"][0], paths["table"][0]
+    simulation = bool(asked.get("simulation"))
+    return _findings(verification(certificate, table, None, simulation), None, simulation)
+
+
+def _hold_against(given: _VerifyOptions, found: Verification) -> None:
+    """Compare with true rows, and with the draws of a key."""
+    from sfumato.cli.verify_against import hold_against
+    from sfumato.store.attestation import read_certificate
+    from sfumato.store.keys import is_committed
+    from sfumato.tables.readers import Table
+
+    key = given.secret
+    if given.commitment is not None and key.key_file is None:
+        raise InvalidParameter("--commitment", given.commitment, "come with --key-file")
+    secret = key.read()
+    if secret is not None and given.commitment is not None:
+        if is_committed(secret, given.commitment):
+            found.checked.append("the key is the one that was committed to")
+        else:
+            found.note("commitment", "the key is not the one that was committed to")
+    if given.against is None:
+        for name, value in (("--history", given.history), ("--key-file", key.key_file)):
+            if value is not None:
+                raise InvalidParameter(name, value, "come with --against")
+        return
+    document, _ = read_certificate(given.certificate)
+    paths = (given.table or table_of(given.certificate), given.against, given.history)
+    table, against, history = (
+        None if path is None else Table.at(path, separator=given.separator) for path in paths
+    )
+    assert table is not None and against is not None  # both were named
+    hold_against(found, document, table, against, history, secret)
+
+
+def _findings(
+    found: Verification, given: _VerifyOptions | None, simulation: bool | None = None
+) -> Findings:
+    """What may leave of what was found: beside true rows, how many problems, not which."""
+    meant = given.simulation if given is not None else bool(simulation)
+    level, problems = "anyone: from the certificate and the released table alone", found.problems
+    if given is not None and given.against is not None:
+        who = "true rows" if given.secret.key_file is None else "true rows and the key"
+        level = f"holder of the {who}"
+        problems = [f"{len(problems):,} problems, told to the {level}"] if problems else []
+    return Findings(
+        command="verify",
+        asked={"simulation": True} if meant else {},
+        level=level,
+        passed=found.passed,
+        totals={"job": found.job, "purpose": found.purpose, "rows": found.rows, **found.figures},
+        streams={},
+        problems=problems,
+        checked=found.checked,
+        not_checked=found.unchecked,
+    )
 
 
 def _verified(document: dict[str, Any], table: Table, path: str) -> Verification:

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import stats
 
 from sfumato.column.column_certificate import Privatized, column_certificate, spread_of
+from sfumato.column.column_evidence import ColumnEvidence
 from sfumato.column.column_fit import ColumnFit
 from sfumato.column.column_learning import learn, learn_each, single_occurrences
-from sfumato.column.column_sampler import ColumnSampler, column_sampler
+from sfumato.column.column_sampler import ColumnSampler, certified_sampler, column_sampler
 from sfumato.column.column_spec import ColumnSpec, Kind
 from sfumato.column.knowledge import Knowledge, Records
 from sfumato.column.mechanism_registry import mechanism_named
@@ -107,6 +108,19 @@ def learn_and_release(spec: ColumnSpec, frame: Any, progress: Progress | None = 
     cells = _Cells.of(spec, frame, spec.released_columns, _FRAME)
     knowledge = learn_each(spec, cells.columns)
     sampler = _within_budget(spec, knowledge, progress)
+    return _released(spec, frame, cells, knowledge, sampler)
+
+
+def release_known(
+    spec: ColumnSpec, frame: Any, knowledge: Knowledge, evidence: ColumnEvidence
+) -> Privatized:
+    """Release a column by what a certificate holds: nothing is learnt, and nothing solved."""
+    cells = _Cells.of(spec, frame, spec.released_columns, _FRAME)
+    if isinstance(knowledge.where, Lattice):
+        numerals = Numerals.of(cells.columns[spec.column])
+        knowledge = replace(knowledge, numerals=numerals or knowledge.numerals)
+    knowledge = knowledge.of_people(cells.columns, _FRAME)
+    sampler = certified_sampler(spec, knowledge, evidence)
     return _released(spec, frame, cells, knowledge, sampler)
 
 

@@ -92,6 +92,18 @@ def column_sampler(
     return _for_symbols(mechanism, spec, knowledge, progress)
 
 
+def certified_sampler(
+    spec: ColumnSpec, knowledge: Knowledge, evidence: ColumnEvidence
+) -> ColumnSampler:
+    """The sampler of what a certificate holds; reports are made anew from what was asked."""
+    rule = mechanism_named(spec.mechanism).reports
+    if rule is not None:
+        return _for_reports(rule, spec, knowledge)
+    owner = None if knowledge.owner is None else evidence.of_group[knowledge.owner]
+    drawing = _drawing(evidence.channels, owner, evidence.labels, evidence.priors)
+    return ColumnSampler.of(evidence, knowledge.shares, spec.mechanism, drawing)
+
+
 def _for_numbers(
     mechanism: Mechanism,
     spec: ColumnSpec,

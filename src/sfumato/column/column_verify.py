@@ -89,7 +89,7 @@ def _figures(
     """Every field of the certificate again; what does not follow from public things is named."""
     values = cells[spec.column]
     found = Verification(document["job"], spec.purpose.value, len(values))
-    evidence, knowledge = _known(document, spec, cells, source)
+    evidence, knowledge = known_of(document, spec, cells, source)
     public = evidence is not None and bool(document["evidence"]["priors"])
     drawn = _drawn(found, document, evidence, values, knowledge.owner)
     if evidence is not None and public:
@@ -102,7 +102,7 @@ def _figures(
         if evidence is not None:
             sampler = replace(sampler, ldp=evidence.local)
     due = figures_document(column_certificate(spec, knowledge, sampler, drawn))
-    due["remarks"] = _remarks(document["remarks"], due["remarks"], public=public)
+    due["remarks"] = remarks_due(document["remarks"], due["remarks"], public=public)
     computed = _FIGURES if public else ("ldp",) if evidence is not None else ()
     if not public:
         due |= {name: document[name] for name in ("gain", "never")}
@@ -124,7 +124,7 @@ def _figures(
     return found
 
 
-def _known(
+def known_of(
     document: Mapping[str, Any], spec: ColumnSpec, cells: Mapping[str, list[Any]], source: str
 ) -> tuple[ColumnEvidence | None, Knowledge]:
     """The evidence, and what was known of the column, as far as the certificate says it."""
@@ -157,6 +157,7 @@ def _known(
         where=evidence.where,
         priors=priors,
         within=evidence.within,
+        numbers=evidence.numbers,
     )
     if known.records is not Records.PUBLIC:
         raise CorruptData("evidence.priors: they were learnt from the rows, and must not be told")
@@ -197,8 +198,10 @@ def _undrawn(*_: object) -> NoReturn:
     raise CorruptData("nothing is drawn where a certificate is checked")
 
 
-def _remarks(stated: Sequence[str], made: Sequence[str], *, public: bool) -> list[str]:
+def remarks_due(stated: Sequence[str], made: Sequence[str], *, public: bool = True) -> list[str]:
     """What the remarks must be; words on how values were read stand in their middle."""
+    if _MARK not in made:
+        return list(made)
     mark = list(made).index(_MARK)
     first, last = list(made[:mark]) if public else [], list(made[mark + 1 :])
     between = list(stated)[len(first) : len(stated) - len(last)]

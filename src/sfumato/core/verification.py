@@ -66,7 +66,11 @@ class Verification:
 
 
 def differences(
-    stated: Mapping[str, Any], due: Mapping[str, Any], origin: str, within: str = ""
+    stated: Mapping[str, Any],
+    due: Mapping[str, Any],
+    origin: str,
+    within: str = "",
+    what: str = "certificate",
 ) -> Iterator[tuple[str, str]]:
     """The fields in which a document is not what it must be, and how."""
     for name, value in due.items():
@@ -74,20 +78,22 @@ def differences(
         if name not in stated:
             yield path, "missing"
         else:
-            yield from _different(stated[name], value, origin, path)
+            yield from _different(stated[name], value, origin, path, what)
     for name in stated:
         if name not in due:
             yield f"{within}{name}", "an unknown field"
 
 
-def _different(stated: Any, due: Any, origin: str, path: str) -> Iterator[tuple[str, str]]:
+def _different(
+    stated: Any, due: Any, origin: str, path: str, what: str
+) -> Iterator[tuple[str, str]]:
     if isinstance(stated, Mapping) and isinstance(due, Mapping):
-        yield from differences(stated, due, origin, f"{path}.")
+        yield from differences(stated, due, origin, f"{path}.", what)
     elif isinstance(stated, list) and isinstance(due, list | tuple) and len(stated) == len(due):
         for place, (one, other) in enumerate(zip(stated, due, strict=True)):
-            yield from _different(one, other, origin, f"{path}[{place}]")
+            yield from _different(one, other, origin, f"{path}[{place}]", what)
     elif (said := figure_text(stated)) != (found := figure_text(due)):
-        yield path, f"the certificate says {_cut(said)}; computed from {origin} {_cut(found)}"
+        yield path, f"the {what} says {_cut(said)}; computed from {origin} {_cut(found)}"
 
 
 def figure_text(value: Any) -> str:

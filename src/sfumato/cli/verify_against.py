@@ -1,0 +1,173 @@
+"""The part of `sfumato verify` that is for whoever has the true values, or the key as well."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from sfumato.core.randomness import Randomness
+    from sfumato.core.verification import Verification
+    from sfumato.tables.readers import Table
+
+_ASK = "(--against RAW computes them)"
+_UNPROVEN = "that the key was drawn at random: publish its commitment before there are data"
+
+
+def hold_against(
+    found: Verification,
+    document: dict[str, Any],
+    table: Table,
+    against: Table,
+    history: Table | None,
+    secret: bytes | None,
+) -> None:
+    """Release once more by what the certificate says, and note what comes out otherwise."""
+    from sfumato.core.randomness import keyed
+    from sfumato.store.keys import commitment_of
+
+    if (secret is None) != (document["coins"] != "keyed") and secret is not None:
+        raise InvalidParameter("--key-file", "given", "come with a release whose coins were keyed")
+    if secret is not None:
+        own = commitment_of(secret)
+        if own != document["commitment"]:
+            found.note("commitment", "it is not that of the key that was given")
+        found.unchecked.append(_UNPROVEN)
+    coins = None if secret is None else keyed(secret)
+    match document["job"]:
+        case "privatize":
+            from sfumato.column.column_replay import replay_column
+
+            replay_column(found, document, table, against, history, coins)
+        case "publish":
+            _publish(found, document, table, against, history, coins)
+        case "realtime":
+            _realtime(found, document, table, against, history, coins)
+        case _:
+            _streams(found, document, table, against, coins)
+    answered = [_ASK] if document["job"] in ("privatize", "publish") else []
+    answered += [] if coins is None else ["that the coins were fair, and"]
+    found.unchecked[:] = [
+        each for each in found.unchecked if not any(words in each for words in answered)
+    ]
+
+
+def _publish(
+    found: Verification,
+    document: dict[str, Any],
+    table: Table,
+    against: Table,
+    history: Table | None,
+    coins: Randomness | None,
+) -> None:
+    """Every delta again, from the records; with the key every value."""
+    from dataclasses import replace
+
+    from sfumato.record.publish import publish
+    from sfumato.record.record_attest import figures_document
+    from sfumato.record.record_verify import read_spec
+    from sfumato.tables.columns import read_columns
+
+    spec = replace(read_spec(document), randomness=coins)
+    if document["asked"]["coupling"] == "given":
+        found.unchecked.append("delta: the density was given, and is not in the certificate")
+        return
+    rows = read_columns(against, spec.table_columns)
+    past = None if history is None else read_columns(history, spec.history_columns)
+    done = publish(rows, spec, history=past)
+    due = figures_document(done.certificate)
+    names = [name for name in due if coins is not None or name != "fingerprint"]
+    found.compare({name: document[name] for name in names}, {n: due[n] for n in names}, "the rows")
+    found.figures |= {name: due[name] for name in names if name.startswith("delta")}
+    found.checked.append("every delta: computed again from the rows")
+    if coins is not None:
+        _same_rows(found, done.frame, table, [*spec.beside.columns, *spec.columns])
+
+
+def _realtime(
+    found: Verification,
+    document: dict[str, Any],
+    table: Table,
+    against: Table,
+    history: Table | None,
+    coins: Randomness | None,
+) -> None:
+    """Every value again, with the key; without it true values tell nothing that can be proven."""
+    from dataclasses import replace
+
+    from sfumato.cli.realtime_command import estimate_of
+    from sfumato.core.digest import digest
+    from sfumato.series.realtime_run import release_series
+    from sfumato.series.series_audit import read_rules
+    from sfumato.tables.columns import read_columns
+    from sfumato.tables.moments import kept_rows, values_of
+
+    asked, column = document["asked"], document["column"]
+    if coins is None or asked["parts"]:
+        what = "a key" if coins is None else "a series that was released at once"
+        found.unchecked.append(f"that the coins were fair: it needs {what}")
+        return
+    spec, _, purpose = read_rules(document["rules"], "the certificate")
+    timed = [] if asked["time"] is None else [asked["time"]]
+    cells = read_columns(against, [column, *timed])
+    rows = kept_rows(cells[column], asked["missing"], against.path)
+    times = [cells[timed[0]][row] for row in rows] if timed else None
+    series = values_of(cells[column], rows, against.path)
+    estimate = estimate_of(asked["period"], history, column, times, against.path)
+    again = release_series(
+        series,
+        replace(spec, estimate=estimate),
+        name=digest("realtime", column, repr(series)),
+        randomness=coins,
+        purpose=purpose,
+    )
+    _same_rows(found, {column: again.values}, table, [column])
+
+
+def _streams(
+    found: Verification,
+    document: dict[str, Any],
+    table: Table,
+    against: Table,
+    coins: Randomness | None,
+) -> None:
+    """Every row again, with the key."""
+    import json
+    from dataclasses import replace
+
+    from sfumato.tables.columns import read_columns
+    from sfumato.tables.input_groups import EventColumns
+    from sfumato.temporal.temporal_rows import output_columns
+    from sfumato.temporal.temporal_run import release_streams
+    from sfumato.temporal.temporal_spec import parse_spec
+
+    if coins is None or document["moments"] != found.rows:
+        what = "a key" if coins is None else "all rows of its streams in one file"
+        found.unchecked.append(f"that the coins were fair: it needs {what}")
+        return
+    spec = parse_spec(json.dumps(document["rules"]).encode(), "the certificate")
+    columns = EventColumns(document["event"], document["time"])
+    with tempfile.TemporaryDirectory() as folder:
+        again = replace(table, path=str(Path(folder) / Path(table.path).name))
+        release_streams(against, again, spec, columns=columns, randomness=coins)
+        names = list(output_columns(spec, columns))
+        _same_rows(found, read_columns(again, names), table, names)
+
+
+def _same_rows(found: Verification, due: Any, table: Table, names: list[str]) -> None:
+    from sfumato.tables.columns import read_columns
+
+    cells = read_columns(table, names)
+    drawn = [["" if cell is None else str(cell) for cell in due[name]] for name in names]
+    stated = [["" if cell is None else str(cell) for cell in cells[name]] for name in names]
+    for row, (one, other) in enumerate(
+        zip(zip(*drawn, strict=True), zip(*stated, strict=True), strict=False), start=1
+    ):
+        if one != other:
+            found.note("table", f"row {row} is not what the key draws for the true value")
+    if len(drawn[0]) != len(stated[0]):
+        found.note("table", "it has not as many rows as were released")
+    found.checked.append(f"{found.rows:,} rows: every draw was repeated with the key")
