@@ -1,6 +1,7 @@
 """`sfumato recover`: all of its tables appear, or none; what it infers is in other hands' tests."""
 
 import contextlib
+import random
 import shutil
 from pathlib import Path
 
@@ -247,3 +248,23 @@ def test_a_part_of_what_was_certified_is_refused(kind: str, request: pytest.Fixt
     released = home / "private.csv"
     released.write_bytes(b"".join(released.read_bytes().splitlines(keepends=True)[:-1]))
     untouched(home, "-o", "some.csv", says="rows that its certificate names")
+
+
+@pytest.mark.parametrize("kept", [(), ("--keep", "school")])
+def test_the_channel_of_an_optimal_release_is_read_off_its_certificate(
+    tmp_path: Path, kept: tuple[str, ...]
+) -> None:
+    rng = random.Random(5)
+    for name in ("survey", "public"):
+        rows = [
+            (rng.choices(["a", "b", "c"], [6, 3, 1])[0], rng.choice(["east", "west"]))
+            for _ in range(3000)
+        ]
+        (tmp_path / f"{name}.csv").write_bytes(csv_bytes(["answer", "school"], rows))
+    told = tmp_path / "told.csv"
+    asked = ("-c", "answer", "--epsilon", 2, "--history", tmp_path / "public.csv", *kept)
+    done("privatize", tmp_path / "survey.csv", *asked, "--seed", 3, "-o", told, "--quiet")
+    found = done("recover", told, "--json").document
+    for label, share in (("a", 0.6), ("b", 0.3), ("c", 0.1)):
+        value, error = found["shares"][label]
+        assert abs(value - share) < 5 * error + 0.02 and error < 0.05

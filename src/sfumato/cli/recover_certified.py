@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.console import print_json, say, table
+from sfumato.cli.console import print_json, say
 from sfumato.cli.realtime_audit import certificate_beside, job_of
 from sfumato.core.errors import CorruptData, InvalidParameter
 
 if TYPE_CHECKING:
     from sfumato.cli.recover_command import RecoverOptions
-    from sfumato.column.column_recovery import Inferred
+    from sfumato.column.column_recovery import ColumnRecovery, Inferred
     from sfumato.models.encoding import Raw
     from sfumato.noise.frequency import Reporting
     from sfumato.series.series_smoother import SmoothedSeries
+    from sfumato.tables.readers import Table
 
 _SHARES = {"symbol": str, "share": float, "error": float}
 
@@ -110,16 +111,19 @@ def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     from sfumato.tables.readers import Table
 
     path, name = given.released[0], str(certificate.get("mechanism"))
+    column = str(certificate.get("column"))
+    source = Table.at(path, separator=given.separator)
     rule = mechanism_named(name).reports
     frequencies, level = certificate.get("frequencies"), certificate.get("ldp")
-    if rule is None or not isinstance(frequencies, dict) or not isinstance(level, float | int):
-        said = "be one for counting: the certificate of others does not hold the channel"
-        raise InvalidParameter("mechanism", name, said + " (sf.column.recover_column takes it)")
-    labels, reporting = list(frequencies), rule(len(frequencies), float(level))
-    column = str(certificate.get("column"))
-    cells = read_columns(Table.at(path, separator=given.separator), [column])[column]
+    if rule is None:
+        labels, cells, found = _through_channels(certificate, source, name)
+    elif not isinstance(frequencies, dict) or not isinstance(level, float | int):
+        raise CorruptData(f"{path}: its certificate must hold estimated shares and their level")
+    else:
+        labels, reporting = list(frequencies), rule(len(frequencies), float(level))
+        cells = read_columns(source, [column])[column]
+        found = recover_column(_reports(cells, labels, reporting, path), reporting)
     _check_whole(len(cells), certificate.get("rows"), path)
-    found = recover_column(_reports(cells, labels, reporting, path), reporting)
     shares = dict(zip(labels, found.shares(), strict=True))
     more = {}
     if all(_is_number(label) for label in labels):
@@ -148,6 +152,44 @@ def _column(given: RecoverOptions, certificate: dict[str, Any]) -> None:
     )
     if not given.shown.quiet:
         say(f"right on average, assuming {found.assumes}")
+
+
+def _through_channels(
+    certificate: dict[str, Any], table: Table, mechanism: str
+) -> tuple[list[str], list[Any], ColumnRecovery]:
+    """What the rows say that went through the channels that a certificate holds."""
+    import numpy as np
+
+    from sfumato.column.column_recovery import ColumnRecovery, recover_column
+    from sfumato.column.column_verify import known_of, read_spec
+    from sfumato.tables.columns import read_columns
+
+    held = certificate.get("evidence")
+    if not isinstance(held, dict) or not held.get("channels") or not held.get("priors"):
+        said = "be one for counting, or come from public records: the certificate of others does "
+        said += "not hold the channel (sf.column.recover_column takes it)"
+        raise InvalidParameter("mechanism", mechanism, said)
+    spec = read_spec(certificate)
+    cells = read_columns(table, [*spec.pass_through.columns, spec.column])
+    evidence, knowledge = known_of(certificate, spec, cells, table.path)
+    assert evidence is not None  # it holds channels
+    texts = {str(label): place for place, label in enumerate(evidence.labels)}
+    places = np.array([texts.get(str(cell), -1) for cell in cells[spec.column]])
+    owner = np.zeros(places.size, np.int64)
+    if knowledge.owner is not None:
+        owner = evidence.of_group[knowledge.owner]
+    parts = [
+        (rows := np.flatnonzero(owner == one), recover_column(places[rows], *both))
+        for one, both in enumerate(zip(evidence.channels, evidence.priors, strict=True))
+        if np.any(owner == one)
+    ]
+    weights = np.empty((places.size, len(texts)))
+    for rows, found in parts:
+        weights[rows] = found.weights
+    # One group whose outputs do not tell all symbols apart leaves all to the priors.
+    assumes = next((f.assumes for _, f in parts if f.assumes != parts[0][1].assumes), None)
+    said = parts[0][1].assumes if assumes is None else f"{parts[0][1].assumes}, or {assumes}"
+    return list(texts), list(cells[spec.column]), ColumnRecovery(weights, said)
 
 
 def _write_shares(output: str, shares: dict[str, Inferred]) -> None:
