@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.console import print_json, say
+from sfumato.cli.console import print_json, say, table
 from sfumato.cli.realtime_audit import certificate_beside, job_of
 from sfumato.core.errors import CorruptData, InvalidParameter
 
