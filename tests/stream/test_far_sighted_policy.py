@@ -23,7 +23,15 @@ from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.tables.problems import BadTable
 from tests.grids import covered
 from tests.oracles.far_sighted_sequences import assert_charges_cover_every_sequence
-from tests.stream.fleet_scripts import BUDGETS, NAMES, everything, keyed_coins, moves, same
+from tests.stream.fleet_scripts import (
+    BATCH_BUDGETS,
+    BUDGETS,
+    NAMES,
+    everything,
+    keyed_coins,
+    moves,
+    same,
+)
 
 CHAINS = {
     "bit": sf.MarkovChain.from_matrix([[0.9, 0.1], [0.3, 0.7]]),
@@ -114,6 +122,32 @@ def test_a_step_of_a_fleet_holds_its_signals() -> None:
     assert sf.Fleet(blind, ["ann"]).step([0]).signals is None
 
 
+@cache
+def batch_policy(name: str) -> Policy:
+    chain, far = CHAINS[name], "far-sighted"
+    return sf.compile_policy(chain, hamming(name), 0.8, width=2, method=far, steps=320)
+
+
+@pytest.mark.parametrize("budget", ["per step", "window, capped", "horizon"])
+@pytest.mark.parametrize("name", list(CHAINS))
+def test_batches_leave_with_signals_and_in_a_fleet_as_alone(name: str, budget: str) -> None:
+    policy = batch_policy(name)
+    rule = {"method": sf.Method.FAR_SIGHTED, "on_exhausted": sf.Fallback.SUPPRESS}
+    plan = Plan(CHAINS[name], BATCH_BUDGETS[budget], hamming(name), 2, policy=policy, **rule)  # type: ignore[arg-type]
+    script = moves(plan, 6)
+    for event in same(plan, script, keyed_coins):
+        assert (event.signal is not None) == (event.outcome is Outcome.RELEASED)
+    watched, coins = plan.begin("s"), keyed_coins()
+    state = watched
+    for batch in (move.batches[0] for move in script if move.batches):
+        told, state = plan.step(state, batch, coins)
+        sent = [one.signal for one in told]
+        assert len(set(sent)) == 1
+        left = [one.released for one in told]
+        seen, watched = plan.observe(watched, left, told[0].outcome, sent[0])
+        assert (seen, to_bytes(watched)) == (told, to_bytes(state))
+
+
 # Certificates ------------------------------------------------------------------------------------
 
 
@@ -128,6 +162,75 @@ def test_a_step_of_a_fleet_holds_its_signals() -> None:
 )
 def test_the_charges_cover_every_sequence(name: str, price: float, steps: int) -> None:
     assert_charges_cover_every_sequence(plan_of(name, policy=policy_of(name, price)), steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [("bit", (2, 2, 1)), pytest.param("letters", (2, 2), marks=pytest.mark.slow)],
+)
+def test_the_charges_of_batches_cover_every_sequence(name: str, lengths: tuple[int, ...]) -> None:
+    rule = {"method": sf.Method.FAR_SIGHTED, "policy": batch_policy(name)}
+    plan = Plan(CHAINS[name], sf.PerStep(sf.SIP(0.4)), hamming(name), 2, **rule)  # type: ignore[arg-type]
+    assert_charges_cover_every_sequence(plan, lengths)
+
+
+# What it loses -----------------------------------------------------------------------------------
+
+
+def ring(size: int, stay: float) -> sf.MarkovChain:
+    steps = np.roll(np.eye(size), 1, axis=1) + np.roll(np.eye(size), -1, axis=1)
+    moves = stay * np.eye(size) + (1 - stay) * steps / steps.sum(axis=1, keepdims=True)
+    return sf.MarkovChain.from_matrix(moves, floor=1e-4)
+
+
+def paired_losses(
+    chain: sf.MarkovChain, epsilon: float, streams: int, steps: int
+) -> tuple[float, float, float]:
+    """Expected loss of a step: solved on the spot, compiled, and compiled step-wise."""
+    loss, far = sf.loss.hamming(chain.alphabet), sf.Method.FAR_SIGHTED
+    sight, budget = look_ahead(chain, loss, epsilon), sf.PerStep(sf.SIP(epsilon))
+    kept = sf.compile_policy(chain, loss, epsilon, method=far, sight=sight)
+    plans = [
+        Plan(chain, budget, loss, method=far, sight=sight, purpose=sf.Purpose.SIMULATION),
+        Plan(chain, budget, loss, method=far, policy=kept, purpose=sf.Purpose.SIMULATION),
+        Plan(chain, budget, loss, purpose=sf.Purpose.SIMULATION),
+    ]
+    found = []
+    for plan in plans:
+        rng, total, states = np.random.default_rng(5), 0.0, [plan.begin("s")] * streams
+        coins = rng.random((steps, streams))
+        for moment, row in enumerate(coins):
+            for place, coin in enumerate(row.tolist()):
+                ready = plan.prepare(states[place])
+                assert ready is not None
+                total += ready.design.cost if moment >= 5 else 0.0
+                channel = ready.design.channel
+                reached = channel.marginal(states[place].belief.marginal).cumsum()
+                column = min(int((reached <= coin * reached[-1]).sum()), reached.size - 1)
+                output = int(channel.outputs[column])
+                left = [chain.alphabet.labels[place] for place in ready.patterns[output]]
+                signal = None if plan.sight is None else output
+                states[place] = plan.observe(states[place], left, signal=signal)[1]
+        found.append(total / (streams * (steps - 5)))
+    return found[0], found[1], found[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("chain", "epsilon", "within", "saved"),
+    [
+        (ring(2, 0.95), 0.5, 0.01, 0.18),
+        (ring(2, 0.95), 1.0, 0.01, 0.22),
+        (ring(4, 0.95), 0.5, 0.04, 0.25),
+    ],
+    ids=["bit .5", "bit 1", "ring .5"],
+)
+def test_kept_channels_lose_little_more_than_solved_ones_and_far_less_than_step_wise_ones(
+    chain: sf.MarkovChain, epsilon: float, within: float, saved: float
+) -> None:
+    solved, kept, step_wise = paired_losses(chain, epsilon, 40, 85)
+    assert kept <= (1 + within) * solved
+    assert kept <= (1 - saved) * step_wise
 
 
 # What it is --------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from sfumato.stream.compile_problem import WALKS, Problem, Sighted, StepWise
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.partition.batch_beliefs import chain_of_batches
 from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
+from sfumato.stream.sighted_tree import sighted_tables
 
 Progress = Callable[[int, int], None]
 _MAX_EPSILON = 20.0
@@ -35,6 +36,10 @@ _SMALLEST_LEAF = 4
 """Beliefs of a leaf; a channel for fewer would fit their noise."""
 _CHECKED_PART = 8
 """A second simulation, of this part of the first, measures the policy on other beliefs."""
+_CHECKED_SIGHTED = 16
+"""Rounds of it at most where every step of it is far-sighted."""
+_LIMITS = {False: 0.2, True: 1.0}
+"""By what part mixing may make channels dearer: step-wise ones, and far-sighted ones."""
 _MOST_BATCHES = 512
 """Batches that a policy may be compiled for; the chain of batches is a dense matrix."""
 
@@ -49,7 +54,7 @@ def compile_policy(
     ldp: float | None = None,
     method: Method | str = Method.OPTIMAL,
     tolerance: float = 0.005,
-    repair_limit: float = 0.2,
+    repair_limit: float | None = None,
     max_channels: int = 2_000,
     steps: int | None = None,
     seed: int = 0,
@@ -72,10 +77,12 @@ def compile_policy(
             carry a `signal`.
         tolerance: A leaf that loses less than this part more than the optimum is not split.
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
-            candidates get dearer than that is solved on the spot.
+            candidates get dearer than that is solved on the spot. If not given, a fifth of its
+            cost, or for far-sighted channels, which take a thousand times as long to solve as to
+            mix, the mean cost of a step.
         max_channels: Keep no more than this.
         steps: Simulated steps; if not given, 16,000 for up to 24 symbols and 4,000 beyond, or
-            3,200 far-sighted ones.
+            40,000 far-sighted ones, most of them by kept channels.
         seed: Of the simulation.
         sight: What beliefs are worth, for far-sighted channels: from `look_ahead`, which is asked
             if none is given.
@@ -88,11 +95,10 @@ def compile_policy(
         >>> policy = compile_policy(chain, hamming(chain.alphabet), 1.0, steps=500)
         >>> policy.report.extra_loss < 0.02
         True
-        >>> ahead = compile_policy(
-        ...     chain, hamming(chain.alphabet), 1.0, method="far-sighted", steps=500
-        ... )
-        >>> ahead.sight.promised < 0.14  # each step at its own best: .142
-        True
+        >>> asked = {"method": Method.FAR_SIGHTED, "steps": 500}
+        >>> ahead = compile_policy(chain, hamming(chain.alphabet), 1.0, **asked)
+        >>> ahead.sight.epsilon, ahead.report.extra_loss < 0.02
+        (1.0, True)
     """
     chosen = Method(method)
     if checks.count("width", width, at_most=limits.BATCH) > 1 or isinstance(loss, BatchLoss):
@@ -104,7 +110,8 @@ def compile_policy(
         chain = chain_of_batches(chain, width)
     _check(chain, loss, chosen)
     checks.positive("tolerance", tolerance)
-    checks.positive("repair_limit", repair_limit)
+    limit = _LIMITS[chosen is Method.FAR_SIGHTED] if repair_limit is None else repair_limit
+    checks.positive("repair_limit", limit)
     budget = checks.epsilon("epsilon", epsilon)
     if budget > _MAX_EPSILON:
         rule = f"be at most {_MAX_EPSILON}: finer weights than a policy keeps would be needed"
@@ -114,12 +121,17 @@ def compile_policy(
     due = _default_steps(chain.size, chosen) if steps is None else steps
     rounds = -(-checks.count("steps", due) // WALKS)
     measured = -(-rounds // _CHECKED_PART)
+    if chosen is Method.FAR_SIGHTED:
+        measured = min(measured, _CHECKED_SIGHTED)
     asked = (chain, loss, budget, cap)
     pause = checks.count("every", every)
-    problem: Problem
+    problem: Sighted | StepWise
     if chosen is Method.FAR_SIGHTED:
         if pause > 1:
             raise InvalidParameter("every", every, "be 1 for far-sighted channels")
+        if chain.order > 1:
+            rule = "be of order 1 for far-sighted channels of single values"
+            raise InvalidParameter("chain", f"order {chain.order}", rule)
         sight = look_ahead(chain, loss, budget, price=price) if sight is None else sight
         _check_sight(sight, chain, loss)
         problem = Sighted(*asked, sight)
@@ -132,19 +144,21 @@ def compile_policy(
         if progress:
             progress(done, rounds + measured)
 
-    if chosen in (Method.OPTIMAL, Method.FAR_SIGHTED):
+    if isinstance(problem, Sighted):
+        tables = sighted_tables(problem, rounds, seeded(seed), tolerance, count, told)
+    elif chosen is Method.OPTIMAL:
         beliefs, floors = problem.collected(rounds, seeded(seed), told)
         tables = _TreeBuilder(problem, beliefs, floors, tolerance, count).tables()
     else:
         tables = _single(problem)
-    report = problem.measured(tables, repair_limit, measured, seeded(seed + 1), rounds, told)
+    report = problem.measured(tables, limit, measured, seeded(seed + 1), rounds, told)
     return Policy(
         chain=chain.fingerprint,
         loss=loss.fingerprint,
         method=chosen.value,
         epsilon=budget,
         ldp=cap,
-        repair_limit=repair_limit,
+        repair_limit=limit,
         tables=tables,
         report=report,
         sight=sight,
@@ -169,7 +183,7 @@ def _check_sight(sight: ValueFunction, chain: MarkovChain, loss: Loss) -> None:
 
 def _default_steps(size: int, method: Method = Method.OPTIMAL) -> int:
     if method is Method.FAR_SIGHTED:
-        return 3_200  # each takes half a millisecond or more
+        return 40_000
     return 16_000 if size <= 24 else 4_000
 
 
@@ -183,7 +197,7 @@ class _TreeBuilder:
     """Grow the tree: split the leaf whose beliefs lose most, until all lose little."""
 
     def __init__(
-        self, problem: Problem, beliefs: Floats, floors: Floats, tolerance: float, most: int
+        self, problem: StepWise, beliefs: Floats, floors: Floats, tolerance: float, most: int
     ) -> None:
         self._problem, self._beliefs, self._floors = problem, beliefs, floors
         self._reached = beliefs.cumsum(axis=1)
@@ -201,10 +215,10 @@ class _TreeBuilder:
         mean = self._beliefs[members].mean(axis=0)
         kept = self._problem.kept(mean / mean.sum())
         self._leaves[place] = members, kept
-        floors = self._floors[members]
+        floor = float(self._floors[members].sum())
         prices = self._problem.prices(tabulated([kept], _NO_TREE), self._beliefs[members])
-        lost = float(prices.sum() - floors.sum())
-        much = lost > self._tolerance * self._problem.whole(floors)
+        lost = float(prices.sum() - self._floors[members].sum())
+        much = lost > self._tolerance * floor
         if much and len(members) >= 2 * _SMALLEST_LEAF:
             heapq.heappush(self._waiting, (-lost, place))
 
@@ -230,8 +244,8 @@ class _TreeBuilder:
         """The channels of all leaves, and for each leaf those that suit its beliefs best."""
         kept = [one for _, one in self._leaves.values()]
         channels, candidates = tabulated(kept, _NO_TREE), list[int]()
-        for own, (place, (members, _)) in enumerate(self._leaves.items()):
-            chosen = self._problem.candidates(channels, own, self._beliefs[members])
+        for place, (members, _) in self._leaves.items():
+            chosen = self._problem.candidates(channels, self._beliefs[members])
             self._splits[place] = [-1, len(candidates), len(candidates) + len(chosen)]
             candidates += chosen
         splits, thresholds = np.array(self._splits), np.array(self._thresholds)

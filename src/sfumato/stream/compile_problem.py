@@ -29,7 +29,7 @@ from sfumato.solver.policy import (
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.fleet_arrays import MISSED, Prepared, StreamArrays
 from sfumato.stream.kept_channel_loops import price_all
-from sfumato.stream.sighted_prices import channel_cost, column_costs, sight_arrays, sighted_prices
+from sfumato.stream.sighted_costs import channel_cost, column_costs, sight_arrays
 
 WALKS = 32
 """Streams that are simulated side by side: enough for beliefs of every age to occur."""
@@ -77,18 +77,6 @@ class Problem(ABC):
     @abstractmethod
     def kept(self, belief: Floats) -> PolicyChannel:
         """The best channel at a belief, ready to be kept."""
-
-    @abstractmethod
-    def prices(self, channels: Tables, beliefs: Floats) -> Floats:
-        """What each kept channel costs at each belief, repaired as far as that demands."""
-
-    @abstractmethod
-    def candidates(self, channels: Tables, own: int, beliefs: Floats) -> list[int]:
-        """The channels that a leaf tries, of all that are kept, its own among them."""
-
-    @abstractmethod
-    def whole(self, floors: Floats) -> float:
-        """What extra costs of some beliefs are a part of."""
 
     @abstractmethod
     def cost(self, tables: Tables, prepared: Prepared, place: int, belief: Floats) -> float:
@@ -203,14 +191,10 @@ class StepWise(Problem):
         price_all(channels, beliefs, k, h, prices)
         return prices
 
-    def candidates(self, channels: Tables, own: int, beliefs: Floats) -> list[int]:
-        """Those that suit the beliefs of the leaf best."""
+    def candidates(self, channels: Tables, beliefs: Floats) -> list[int]:
+        """The channels that a leaf tries: those that suit its beliefs best."""
         count = _CANDIDATES if self.chain.size <= _LARGE else _CANDIDATES_LARGE
         return _greedy(self.prices(channels, beliefs), count)
-
-    def whole(self, floors: Floats) -> float:
-        """The floors themselves."""
-        return float(floors.sum())
 
     def cost(self, tables: Tables, prepared: Prepared, place: int, belief: Floats) -> float:
         """The expected loss of this step."""
@@ -262,7 +246,7 @@ class Sighted(Problem):
     ) -> None:
         super().__init__(chain, loss, epsilon, ldp, every=1)
         self._far, self._arrays = FarSight(sight), sight_arrays(sight)
-        self.scale = step_cost(sight)
+        self.scale, self._price = step_cost(sight), sight.price
         # Sight was made for a cap, and a channel that spends more fits nothing that it promises.
         self._cap = min(epsilon, sight.epsilon)
 
@@ -275,25 +259,13 @@ class Sighted(Problem):
 
     def kept(self, belief: Floats) -> PolicyChannel:
         """The channel that sight finds at a belief, ready to be kept."""
-        found = self._far.design(belief, self._cap, self._ldp)
-        channel, symbols = found.design.channel, found.symbols
-        costs = column_costs(belief, channel.probabilities, symbols, self._arrays)
-        kept = PolicyChannel.of(channel, belief, costs, symbols)
-        kept.costs[0] += self._arrays[-1] * found.design.sip.epsilon
+        # It is certified at each use, so that it may be a hair over the cap here.
+        step = self._far.step(belief, self._cap, self._ldp)
+        channel = Channel.from_probabilities(step.rows)
+        costs = column_costs(belief, channel.probabilities, step.symbols, self._arrays)
+        kept = PolicyChannel.of(channel, belief, costs, step.symbols)
+        kept.costs[0] += self._price * step.spent
         return kept
-
-    def prices(self, channels: Tables, beliefs: Floats) -> Floats:
-        """Cost of each channel at each belief, by the vectors that are believed there."""
-        k, h = (math.exp(amount) for amount in self.allowed)
-        return np.asarray(sighted_prices(channels, beliefs, k, h, self._arrays))
-
-    def candidates(self, channels: Tables, own: int, beliefs: Floats) -> list[int]:
-        """Its own: others look cheap where nobody knows what their outputs lead to."""
-        return [own]
-
-    def whole(self, floors: Floats) -> float:
-        """The mean cost of as many steps."""
-        return len(floors) * self.scale
 
     def cost(self, tables: Tables, prepared: Prepared, place: int, belief: Floats) -> float:
         """This step and all that follow it."""

@@ -408,6 +408,35 @@ class NextBatch(_Batches):
         return solved(partition, patterns, loss, self._method, task.epsilon, task.ldp)
 
 
+class NextBatchAhead(NextBatch):
+    """Beliefs about the next whole batch, which leaves with a signal, for a compiled policy.
+
+    A shorter batch, at the end of a stream, is the best one for itself.
+
+    Args:
+        model: How values follow each other.
+        loss: Of batches.
+        width: Values of a batch.
+        most: Batches up to which they are listed.
+        sight: What beliefs are worth where every batch is a symbol.
+    """
+
+    def __init__(
+        self, model: MarkovChain, loss: BatchLoss, width: int, most: int, sight: ValueFunction
+    ) -> None:
+        super().__init__(model, loss, width, Method.OPTIMAL, most)
+        check_sight(sight, self.chain, self.loss, 1)
+        self._cap, self._sight = sight.epsilon, FarSight(sight)
+
+    def _solve(self, task: Task) -> StepDesign:
+        if task.length < self._width:
+            return super()._solve(task)
+        partition = self.partition(Belief(task.numbers))
+        masses = checks.belief("belief", partition.masses)
+        found = self._sight.design(masses, min(task.epsilon, self._cap), task.ldp)
+        return StepDesign(partition, found.design, self.patterns[found.symbols], exact=False)
+
+
 def space_of(
     model: Model | PatternLibrary,
     loss: Loss | BatchLoss,
@@ -422,11 +451,14 @@ def space_of(
     if sight is not None:
         if not isinstance(model, MarkovChain) or memory > 1:
             raise InvalidParameter("sight", "one", "be for a chain, without a memory")
-        if policy is not None and (model.order > 1 or not isinstance(loss, Loss)):
-            rule = "be for single values of a chain of order 1, with a policy"
-            raise InvalidParameter("sight", "one", rule)
+        if policy is not None and isinstance(loss, Loss) and model.order > 1:
+            raise InvalidParameter("policy", "one", "not be given: values depend on several before")
         if not isinstance(loss, Loss):
-            return NextValuesAhead(model, loss, width, most, sight)
+            if policy is None:
+                return NextValuesAhead(model, loss, width, most, sight)
+            batch = NextBatchAhead(model, loss, width, most, sight)
+            _check_policy(policy, batch.chain, batch.loss, method)
+            return batch
         ahead = NextValueAhead(model, loss, sight)
         if policy is not None:
             _check_policy(policy, model, loss, method)
@@ -447,9 +479,9 @@ def space_of(
         raise InvalidParameter("model", "another", "be a chain or a library, for batches")
     if policy is None:
         return NextValues(model, loss, width, memory, method, most)
-    batch = NextBatch(model, loss, width, method, most)
-    _check_policy(policy, batch.chain, batch.loss, method)
-    return batch
+    whole = NextBatch(model, loss, width, method, most)
+    _check_policy(policy, whole.chain, whole.loss, method)
+    return whole
 
 
 def check_sight(sight: ValueFunction, chain: MarkovChain, loss: Loss, width: int) -> None:

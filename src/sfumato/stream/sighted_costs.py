@@ -10,10 +10,8 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.solver.far_sighted import channels_of
-from sfumato.solver.policy import LANES, PART_BITS, Tables
 from sfumato.solver.sight_loops import best_vector, channel_leakage
 from sfumato.solver.value_function import ValueFunction
-from sfumato.stream.kept_channel_loops import least_repair, output_marginal
 
 Sight = tuple[Floats, Floats, Floats, Floats, Floats, float, float]
 """Chain, loss, vectors, their channels and the extremes of those, the leakage up to which they
@@ -74,26 +72,3 @@ def channel_cost(belief: Floats, rows: Floats, symbols: Ints, sight: Sight) -> f
     if sight[6] > 0.0:
         total += whole * sight[6] * channel_leakage(rows, belief / whole)
     return float(total / whole)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sighted_prices(tables: Tables, beliefs: Floats, k: float, h: float, sight: Sight) -> Floats:
-    """What each kept channel costs at each belief, repaired as far as that belief demands."""
-    nodes, _, row_of, _, weights, outputs, extremes, _, _, _ = tables
-    size = beliefs.shape[1]
-    mass, out = np.empty(max(size, nodes[:, 1].max())), np.empty(nodes[:, 3].max())
-    prices = np.empty((len(beliefs), len(nodes)))
-    for c in range(len(nodes)):
-        first, count, column, width = nodes[c, 0], nodes[c, 1], nodes[c, 2], nodes[c, 4]
-        symbols, mixed = outputs[column : column + width], np.empty((size, width))
-        for row in range(len(beliefs)):
-            belief = beliefs[row]
-            output_marginal(nodes, row_of, weights, c, belief, mass, out)
-            part = least_repair(nodes, extremes, c, out, 1.0, k, h)
-            for x in range(size):
-                for y in range(width):
-                    at = first + (y // LANES) * count + row_of[c, x]
-                    whole = (1 - part) * weights[at, y % LANES] + part * out[y]
-                    mixed[x, y] = whole * 2.0**-PART_BITS
-            prices[row, c] = channel_cost(belief, mixed, symbols, sight)
-    return prices
