@@ -1,6 +1,8 @@
 """What the tests of `release` share: a rule, a table, and how a refusal looks."""
 
 import csv
+import hashlib
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +19,7 @@ from sfumato.stream.release_spec import JOB, ReleaseSpec
 from sfumato.tables.readers import Table
 from tests.contracts.store_laws import answers_of
 from tests.shell.running import call, done, litter, rows
-from tests.shell.tables import PLACES, table, walk
+from tests.shell.tables import PLACES, read, table, walk
 
 FAST = ("--method", "randomized-response")
 SPEC = ReleaseSpec(epsilon=1.0, method="randomized-response")
@@ -94,14 +96,29 @@ def is_whole(report: Mapping[str, Any], output: Path, sip: float) -> None:
 
 
 def rewritten(path: Path, records: Rows) -> Path:
-    """A released table with other content and the same rules."""
+    """A released table with other content, the same rules, and a seal that fits it."""
     changed = path.with_name("changed.csv")
     with changed.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows(path)[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
     shutil.copy(f"{path}.plan.json", f"{changed}.plan.json")
-    return changed
+    return resealed(changed)
+
+
+def resealed(path: Path) -> Path:
+    """Let the rules beside a table say that it was written as it is now."""
+    rules = Path(f"{path}.plan.json")
+    document = json.loads(rules.read_text())
+    records = read(path)
+    seal = {
+        "rows": len(records),
+        "streams": len({record["person"] for record in records}),
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+    document["sealed"] |= seal
+    rules.write_text(json.dumps(document))
+    return path
 
 
 def another(value: str) -> str:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
+from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress
 from sfumato.cli.options import argument, flag, option
-from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
-    from sfumato.stream.audit_report import AuditReport, CoinReport
-    from sfumato.stream.release_spec import ReleaseSpec
+    from collections.abc import Sequence
 
-_SHOWN, _NAMED = 10, 5
-_COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
-_COLUMNS += ["loss", "gain"]
+    from sfumato.models.encoding import StreamModel
+    from sfumato.stream.audit_promise import Required
+    from sfumato.stream.audit_report import AuditReport
+    from sfumato.stream.release_spec import ReleaseSpec
 
 
 class AuditOptions(options.Options):
@@ -52,6 +50,19 @@ class AuditOptions(options.Options):
         "With --against: accuse an honest release of unfair coins with this probability at most "
         "[0.0001]."
     )
+    only: list[str] | None = option("Look at this stream alone; may be given several times.")
+    require_budget: str | None = option(
+        "Fail if the plan allows more under the model: 0.3/value, 10/50 (any 50 successive "
+        "values), 10/stream, or a number in the plan's own unit."
+    )
+    require_ldp: str | None = option("The same whatever the model; fails without such a cap.")
+    require_model: str | None = option("Fail unless the model is this file, or fingerprint.")
+    allow: str | None = option(
+        "What need not hold, separated by commas: withheld (rows without a release while there "
+        "was budget), unsealed (a plan without rows and digest of its file: a pipe), any-model (a "
+        "plan that names no model)."
+    )
+    allow_column: list[str] | None = option("A further column that the file may have.")
     window: int | None = option("Also the worst window of this many steps.")
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
@@ -76,87 +87,50 @@ def audit(given: AuditOptions) -> None:
       sfumato audit --ledger city.ledger --model city.model
       sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
     """
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
+    from sfumato.cli.audit_rules import common_rules, rules_of_releases
+    from sfumato.cli.audit_text import print_report, print_together
     from sfumato.cli.realtime_audit import audit_realtime, is_series
-    from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.audit import audit_table
-    from sfumato.stream.audit_ledger import Coverage
-    from sfumato.stream.coin_bets import LEVEL
-    from sfumato.stream.policy_files import beside_model, load_policy
+    from sfumato.stream.audit_total import told_together
     from sfumato.stream.release_spec import unit_of
-    from sfumato.tables.cells import Missing
-    from sfumato.tables.readers import Table
 
-    files, ledger, separator = given.released or [], given.ledger, given.separator
+    files, ledger = given.released or [], given.ledger
     if given.model is None:
         if not is_series(files, ledger):
             raise InvalidParameter("--model", None, "be the model that `sfumato fit` wrote")
         audit_realtime(given)
         return
-    read = options.load_model(given.model)
-    read = replace(read, stream=given.stream or read.stream)
-    spec = release_rules(files, given.rules, ledger)
-    policy = None
-    if spec.policy is not None or given.policy is not None:
-        policy = load_policy(given.policy or beside_model(given.model))
-    sources = [Table.at(file, separator=separator) for file in files]
-    against = [Table.at(file, separator=separator) for file in given.against or []]
-    counts = [source.count() for source in sources]
-    total = None if None in counts else sum(count or 0 for count in counts)
-    with progress("auditing", total, given.shown.no_progress) as show:
-        report = audit_table(
-            sources,
-            read,
-            spec.plan(read, policy),
-            ledger=ledger,
-            coverage=choice("coverage", Coverage, given.coverage),
-            against=against or None,
-            missing=choice("missing", Missing, spec.missing),
-            window=spec.window if given.window is None else given.window,
-            level=LEVEL if given.level is None else given.level,
-            progress=show,
+    model = options.load_model(given.model)
+    model = replace(model, stream=given.stream or model.stream)
+    releases = rules_of_releases(files, given.rules, ledger)
+    if len(releases) > 1 and ledger is not None:
+        raise InvalidParameter(
+            "--ledger", ledger, "be that of one release; these files are of more"
         )
-    undeclared = spec.purpose != "release" and not given.simulation
-    passed = report.passed and not undeclared
-    if given.shown.as_json:
-        print_json({"passed": passed, "purpose": spec.purpose, **report.document()})
+    required = _required(given)
+    reports = [
+        _audited(given, model, places if files else [], specs, required)
+        for places, specs in releases
+    ]
+    rules = [common_rules(specs) for _, specs in releases]
+    passed, told = all(report.passed for report in reports), told_together(reports)
+    if given.shown.as_json and len(reports) == 1:
+        print_json({"passed": passed, "purpose": rules[0].purpose, **reports[0].document()})
+    elif given.shown.as_json:
+        together = {stream: asdict(entry) for stream, entry in told.items()}
+        each = [report.document() for report in reports]
+        print_json({"passed": passed, "releases": each, "together": together})
     else:
-        worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
-        table(
-            f"{report.rows:,} rows, {len(report.streams):,} streams; those that leaked most",
-            _COLUMNS,
-            [
-                [
-                    name,
-                    f"{entry.steps:,}",
-                    *(_bound(value) for value in (entry.sip, entry.composed, entry.ldp)),
-                    *(_bound(value) for value in (entry.worst_step, entry.worst_window)),
-                    _bound(entry.one_value),
-                    _number(None if entry.loss is None else entry.loss / entry.steps),
-                    _number(entry.gain),
-                ]
-                for name, entry in worst
-            ],
-        )
-        for line in _in_words(report, unit_of(spec.loss_for(read), read)):
-            print_line(line)
-        if report.withheld:
-            print_line(f"{report.withheld:,} rows withheld although the budget was not gone")
-        if report.repeated:
-            print_line(f"{report.repeated:,} rows say again what was said before")
-        if ledger is not None:
-            alone = f"{report.only_in_ledger:,} events are in the ledger alone"
-            print_line(f"{alone}; they were checked too")
-            print_line(f"head of the ledger: {report.ledger_head}")
-        where = f"{files[0]}, " if len(files) == 1 else ""
-        for problem in report.problems:
-            print_line(f"PROBLEM {where if problem.startswith('row ') else ''}{problem}")
-        if report.problem_count > len(report.problems):
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.problem_kinds.items())
-            print_line(f"{report.problem_count:,} problems in all: {kinds}")
-        if spec.purpose != "release":
+        for (places, _), spec, report in zip(releases, rules, reports, strict=True):
+            own = [files[place] for place in places] if files else []
+            if len(reports) > 1:
+                print_line(", ".join(own))
+            print_report(report, unit_of(spec.loss_for(model), model), own)
+        if len(reports) > 1:
+            print_together(told)
+        if any(spec.purpose != "release" for spec in rules):
             meant = "" if given.simulation else " (add --simulation if it is meant to be one)"
             print_line(
                 f"A SIMULATION: its coins can be guessed; it protects nobody's values{meant}"
@@ -166,128 +140,68 @@ def audit(given: AuditOptions) -> None:
         raise typer.Exit(FAILED_AUDIT)
 
 
-def _in_words(report: AuditReport, unit: str) -> list[str]:
-    """What the release cost and told, beside what a constant would have."""
-    from sfumato.stream.remarks import large_total, odds
+def _required(given: AuditOptions) -> Required:
+    """What the rules must say."""
+    from pathlib import Path
 
-    behind, said = f" {unit}" if unit else "", []
-    told = max((entry.one_value for entry in report.streams.values()), default=0.0)
-    most = max((entry.sip for entry in report.streams.values()), default=0.0)
-    if (much := large_total(most)) is not None:
-        said.append(much)
-    if told:
-        said.append(
-            f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "
-            f"value: its odds changed by at most {odds(told)}"
+    from sfumato.core.checks import choice
+    from sfumato.stream.audit_promise import Allow, Required
+
+    model = given.require_model
+    if model is not None and Path(model).is_file():
+        model = options.load_model(model).chain.fingerprint
+    allowed = [] if given.allow is None else given.allow.split(",")
+    return Required(
+        budget=given.require_budget,
+        ldp=given.require_ldp,
+        model=model,
+        simulation=given.simulation,
+        allow=frozenset(choice("--allow", Allow, name) for name in allowed),
+    )
+
+
+def _audited(
+    given: AuditOptions,
+    model: StreamModel,
+    places: Sequence[int],
+    specs: Sequence[ReleaseSpec],
+    required: Required,
+) -> AuditReport:
+    """The audit of one release, in one file or several."""
+    from sfumato.cli.audit_rules import common_rules
+    from sfumato.core.checks import choice
+    from sfumato.stream.audit import audit_table
+    from sfumato.stream.audit_ledger import Coverage
+    from sfumato.stream.coin_bets import LEVEL
+    from sfumato.stream.policy_files import beside_model, load_policy
+    from sfumato.tables.cells import Missing
+    from sfumato.tables.readers import Table
+
+    assert given.model is not None  # a series has none, and its own audit
+    spec, policy = common_rules(specs), None
+    if spec.policy is not None or given.policy is not None:
+        policy = load_policy(given.policy or beside_model(given.model))
+    files, true = given.released or [], given.against or []
+    if len(true) == len(files):
+        true = [true[place] for place in places]
+    sources = [Table.at(files[place], separator=given.separator) for place in places]
+    against = [Table.at(file, separator=given.separator) for file in true]
+    counts = [source.count() for source in sources]
+    total = None if None in counts else sum(count or 0 for count in counts)
+    with progress("auditing", total, given.shown.no_progress) as show:
+        return audit_table(
+            sources,
+            model,
+            spec.plan(model, policy),
+            ledger=given.ledger,
+            coverage=choice("coverage", Coverage, given.coverage),
+            against=against or None,
+            missing=choice("missing", Missing, spec.missing),
+            window=spec.window if given.window is None else given.window,
+            level=LEVEL if given.level is None else given.level,
+            rules=specs,
+            required=required,
+            columns=given.allow_column or (),
+            only=given.only,
+            progress=show,
         )
-    if report.mean_loss is not None:
-        what = f"over {report.compared:,} values, repeated and withheld ones included"
-        said.append(f"realised loss per value: {report.mean_loss:.6g}{behind} {what}")
-    if report.recovered_loss is not None:
-        said.append(
-            f"after recovery, by best guesses given all that left: "
-            f"{report.recovered_loss:.6g}{behind} (sfumato recover)"
-        )
-    if report.mean_loss is not None and report.silent_loss is not None:
-        better = 1 - report.mean_loss / report.silent_loss if report.silent_loss else 0.0
-        said.append(
-            f"a constant would have lost {report.silent_loss:.6g}{behind}; the release saved "
-            f"{better:.0%} of that"
-        )
-        if better <= 0:
-            said.append("NO BETTER THAN SILENCE: saying nothing would have cost no more")
-    if report.coins is not None:
-        said += coin_lines(report.coins)
-    if report.never:
-        some = ", ".join(str(label) for label in report.never[:_NAMED])
-        more = ", ..." if len(report.never) > _NAMED else ""
-        said.append(f"{len(report.never):,} symbols were never released: {some}{more}")
-    return said
-
-
-def coin_lines(coins: CoinReport) -> list[str]:
-    """Whether outputs are fair draws, and what would have been found if they were not."""
-    import math
-
-    if not coins.tested:
-        return ["no row with a true value tosses coins: nothing to test"]
-    value, alarm = math.exp(min(coins.log_e_value, 700)), 1 / coins.level
-    said = [
-        f"coins: {coins.tested:,} outputs beside their true values "
-        f"{'are NO fair draws' if coins.alarm else 'look like fair draws'} (e-value {value:.3g}, "
-        f"alarm at {alarm:,.0f}; an honest release is accused with probability at most "
-        f"{coins.level:g})"
-    ]
-    for power in coins.power:
-        if math.isfinite(power.rows):
-            said.append(
-                f"  a releaser that gives the nearest possible output in {power.share:.0%} of the "
-                f"rows would be found after about {_rounded(power.rows)} rows "
-                f"({_rounded(power.low)} to {_rounded(power.high)} in four of five cases)"
-            )
-    return said
-
-
-def _rounded(rows: float) -> str:
-    """A number of rows with two digits."""
-    return f"{float(f'{rows:.2g}'):,.0f}"
-
-
-def release_rules(files: list[str], rules: str | None, ledger: str | None) -> ReleaseSpec:
-    """The rules of a release: as given, beside the files, or in the ledger."""
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.stream.release_spec import parse_spec
-
-    documents = rule_documents(files, rules, ledger, "release")
-    specs = [parse_spec(content, where) for content, where in documents]
-    if any(_bare(spec) != _bare(specs[0]) for spec in specs):
-        raise InvalidParameter("--plan", "several", "be the same for all files")
-    return next((spec for spec in specs if spec.missing != "refuse"), specs[0])
-
-
-def rule_documents(
-    files: list[str], rules: str | None, ledger: str | None, command: str
-) -> list[tuple[bytes, str]]:
-    """The rules of a release, and where they stood: as given, beside the files, or in the ledger.
-
-    Args:
-        files: What the release wrote.
-        rules: The document, if it was given.
-        ledger: The ledger, if it was given.
-        command: What wrote them, for messages.
-    """
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.store.ledger_reader import LedgerReader
-    from sfumato.tables.documents import read_document
-
-    paths = [Path(rules)] if rules else [Path(f"{file}.plan.json") for file in files]
-    for path in paths:
-        if not path.is_file():
-            rule = f"be the file that `{command}` wrote, and there is no such file"
-            raise InvalidParameter("--plan", str(path), rule)
-    if paths:
-        return [(read_document("the plan", path), str(path)) for path in paths]
-    if ledger is None:
-        rule = f"be what `{command}` wrote, or come with --ledger"
-        raise InvalidParameter("OUTPUT", None, rule)
-    with LedgerReader(ledger) as reader:
-        content = reader.front.rules
-    if content is None:
-        raise InvalidParameter("--plan", None, "be given: this ledger does not hold its rules")
-    return [(content.encode(), ledger)]
-
-
-def _bare(spec: ReleaseSpec) -> ReleaseSpec:
-    """The rules without what may change from day to day."""
-    import msgspec
-
-    other = {"missing": "refuse", "late": "refuse", "keep": (), "independent": ()}
-    return msgspec.structs.replace(spec, **other)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _bound(value: float | None) -> str:
-    return "" if value is None else shown_up(value, digits=5)

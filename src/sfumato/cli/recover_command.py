@@ -85,7 +85,7 @@ def recover(given: RecoverOptions) -> None:
       sfumato recover private.csv -m city.model --counts hours.csv --every 2 --flows moves.csv
       sfumato recover counts-private.csv -o smooth.csv    # what `realtime --method gaussian` wrote
     """
-    from sfumato.cli.audit_command import release_rules
+    from sfumato.cli.audit_rules import release_rules
     from sfumato.cli.recover_certified import recover_certified
     from sfumato.stream.policy_files import beside_model, load_policy
     from sfumato.stream.recovered_counts import Population, check_unselected

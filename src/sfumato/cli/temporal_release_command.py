@@ -221,7 +221,7 @@ def _unchecked(ledger: str | None) -> list[str]:
 
 
 def _rules(given: _TemporalAuditOptions) -> TemporalSpec:
-    from sfumato.cli.audit_command import rule_documents
+    from sfumato.cli.audit_rules import rule_documents
     from sfumato.core.errors import InvalidParameter
     from sfumato.temporal.temporal_spec import parse_spec
 

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
-from sfumato.models.encoding import Grid, StreamModel
+from sfumato.models.encoding import StreamModel
 from sfumato.stream.audit_checks import Check, Exposure, Losses, Totals
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
-from sfumato.stream.audit_report import AuditReport
+from sfumato.stream.audit_promise import Allow, Required, broken_promises, promise_of
+from sfumato.stream.audit_report import AuditReport, Kind
 from sfumato.stream.audit_walk import Walk
 from sfumato.stream.coin_bets import LEVEL
 from sfumato.stream.coin_test import FairCoins
+from sfumato.stream.input_rows import Reading
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_run import output_columns
+from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.true_values import RealisedLoss, Truths
+from sfumato.tables.canonical import Finding, column_names, spelled_otherwise, unseen
 from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table
+from sfumato.tables.writers import Columns, file_digest
+
+_MOST = 1000
+"""Misspelled lines after which a file is not looked at further."""
 
 
 def audit_table(
@@ -33,6 +45,10 @@ def audit_table(
     missing: Missing = Missing.REFUSE,
     window: int | None = None,
     level: float = LEVEL,
+    rules: Sequence[ReleaseSpec] = (),
+    required: Required = Required(),  # noqa: B008  frozen
+    columns: Sequence[str] = (),
+    only: Sequence[str] | None = None,
     also: Sequence[Check] = (),
     progress: Progress | None = None,
 ) -> AuditReport:
@@ -53,15 +69,16 @@ def audit_table(
             that has one of its values.
         level: How often an honest release may be said to have tossed unfair coins, when true
             values are given.
+        rules: The documents beside the files, one for each or one for all: what they promise is
+            reported and compared with what is required, and how the files were with how they are.
+        required: What those rules must say.
+        columns: Columns that the files may hold beyond those of the rules; they are not looked at.
+        only: Look at these streams alone.
         also: Further checks, which see every batch after the audit's own.
         progress: Called with the number of rows checked so far.
     """
     if window is not None:
         checks.count("window", window)
-    columns = [model.stream, "sequence", "released", "outcome", "sip", "ldp"]
-    columns += ["x", "y"] if isinstance(model.encoding, Grid) else []
-    columns += ["batch"] if plan.in_batches else []
-    columns += ["signal"] if plan.sight is not None else []
     tables = [released] if isinstance(released, Table) else list(released)
     true = [against] if isinstance(against, Table) else against
     truths = None if true is None else Truths(true, model, missing)
@@ -76,14 +93,26 @@ def audit_table(
     if truths is not None:
         seeing.append(FairCoins(plan, report, level))
     seeing += also
-    walk = Walk(model, plan, report, seeing, truths, skips=missing is Missing.SKIP)
+    chosen = None if only is None else frozenset(only)
+    skips = missing is Missing.SKIP
+    walk = Walk(model, plan, report, seeing, truths, skips=skips, only=chosen)
+    if ledger is not None:  # it tells a part from the whole
+        required = replace(required, allow=required.allow | {Allow.UNSEALED})
+    _check_promises(report, rules, model, required)
     with contextlib.ExitStack() as stack:
         if ledger is not None:
             walk.ledger = stack.enter_context(LedgerSide(ledger, plan.fingerprint))
-        for table in tables:
+        for place, table in enumerate(tables):
             report.file = f"{table.path}, " if len(tables) > 1 else ""
-            _audit_file(walk, table, columns, progress)
-        walk.end(coverage)
+            own = rules[min(place, len(rules) - 1)] if rules else None
+            _audit_file(walk, table, _columns(table, model, plan, own, columns), own, progress)
+        walk.end(Coverage.PART if chosen is not None else coverage)
+    for stream in sorted(chosen or ()):
+        if stream not in report.streams:
+            raise InvalidParameter("only", stream, "be a stream of the files, or of the ledger")
+    if report.withheld and rules and truths is None and Allow.WITHHELD not in required.allow:
+        told = f"{report.withheld:,} rows released nothing although there was budget"
+        report.note_all(f"{told} (or --allow withheld, or give --against)", Kind.VALUES)
     if truths is not None:
         truths.check_used_up()
     for check in seeing:
@@ -91,15 +120,83 @@ def audit_table(
     return report
 
 
-def _audit_file(
-    walk: Walk, table: Table, columns: Sequence[str], progress: Progress | None
+def _check_promises(
+    report: AuditReport, rules: Sequence[ReleaseSpec], model: StreamModel, required: Required
 ) -> None:
-    done = walk.report.rows
-    walk.begin()
-    for chunk in table.chunks(columns, optional=["event"]):
+    """Say what the rules promise, and what of it is not as it must be; the same once only."""
+    if not rules:
+        return
+    report.promise = promise_of(rules[0], model)
+    for rule in dict.fromkeys(
+        rule for own in rules for rule in broken_promises(own, model, required)
+    ):
+        report.note_all(rule, Kind.PROMISE)
+
+
+def _columns(
+    table: Table,
+    model: StreamModel,
+    plan: Plan,
+    rules: ReleaseSpec | None,
+    allowed: Sequence[str],
+) -> _Columns:
+    """What a file holds, and must hold."""
+    there = column_names(table)
+    keep = () if rules is None else rules.keep
+    shows_ids = "event" in there if rules is None else rules.event is not None
+    reading = Reading("event" if shows_ids else None, None, keep, keep)
+    due = output_columns(model, reading, plan)
+    return _Columns(due, there, [name for name in there if name in allowed and name not in due])
+
+
+class _Columns(NamedTuple):
+    """Columns of a file: those due, those there, and those that need not be looked at."""
+
+    due: Columns
+    there: list[str]
+    allowed: list[str]
+
+
+def _audit_file(
+    walk: Walk,
+    table: Table,
+    columns: _Columns,
+    rules: ReleaseSpec | None,
+    progress: Progress | None,
+) -> None:
+    report, done = walk.report, walk.report.rows
+    walk.begin(text=table.format == "csv")
+    for chunk in table.chunks(list(columns.due)):
         for offset in range(len(chunk)):
             fields = {name: column[offset] for name, column in chunk.columns.items()}
             walk.row(chunk.first + offset, fields)
         if progress:
             progress(done + chunk.first + len(chunk) - 1)
     walk.rest()
+    for row, rule in _misshapen(table, columns):
+        if row is None:
+            report.note_all(f"{report.file}the file: {rule}", Kind.FORMAT)
+        else:
+            report.note(row, rule, Kind.FORMAT)
+    for name in (unseen(table), *(f"column {name!r}" for name in columns.allowed)):
+        if name is not None:
+            report.unchecked.append(f"{report.file}{name}")
+    if rules is not None and rules.sealed is not None:
+        digest = None if table.is_standard else file_digest(table.path)
+        for rule in rules.sealed.broken(walk.file_rows, len(walk.file_streams), digest):
+            report.note_all(f"{report.file}{rule}", Kind.FILE)
+
+
+def _misshapen(table: Table, columns: _Columns) -> Iterator[Finding]:
+    """What of a file is not as a release writes it, whatever it says."""
+    if table.is_standard:
+        return
+    extra = [name for name in columns.there if name not in (*columns.due, *columns.allowed)]
+    for name in extra:
+        yield None, f"there must be no column {name!r} (or --allow-column)"
+    own = [name for name in columns.there if name in columns.due]
+    if not extra and own != list(columns.due) and set(own) == set(columns.due):
+        yield None, "the columns must be in the order of the release"
+    if columns.allowed:
+        return  # who adds a column writes the file anew: its spelling is not the release's
+    yield from islice(spelled_otherwise(table, columns.due), _MOST)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from sfumato.core.alphabet import Label
+from sfumato.stream.audit_promise import Promise
 from sfumato.stream.coin_bets import Power
 
 _SHOWN, _SHOWN_OF_A_KIND = 24, 8
@@ -114,6 +115,8 @@ class AuditReport:
         repeated: Rows that say again what an earlier file, or the ledger, says: retries.
         only_in_ledger: Events of the ledger that are in none of the files; they are checked too.
         ledger_head: Stands for all rows of the ledger; compare it with one written down before.
+        promise: What the rules allow; None if they were not given.
+        unchecked: What nobody looked at: bytes of packed files, columns that were allowed.
         coins: Whether outputs are fair draws; None without true values.
         file: What messages call the current file, where there are several.
     """
@@ -133,6 +136,8 @@ class AuditReport:
     repeated: int = 0
     only_in_ledger: int = 0
     ledger_head: str | None = None
+    promise: Promise | None = None
+    unchecked: list[str] = field(default_factory=list)
     coins: CoinReport | None = None
     file: str = field(default="", repr=False)
 
@@ -148,8 +153,11 @@ class AuditReport:
         return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:
-        """Remember a problem of a row."""
-        self.note_all(f"{self.file}row {row}: {rule}", kind)
+        """Remember a problem of a row; of many of one kind a few are told."""
+        few = self.problem_kinds.get(kind.value, 0) < _SHOWN_OF_A_KIND
+        self._count(kind)
+        if few and len(self.problems) < _SHOWN:
+            self.problems.append(f"{self.file}row {row}: {rule}")
 
     def note_ledger(self, rule: str) -> None:
         """Remember a problem of the ledger."""
@@ -157,8 +165,10 @@ class AuditReport:
 
     def note_all(self, rule: str, kind: Kind) -> None:
         """Remember a problem of the whole."""
-        self.problem_count += 1
-        found = self.problem_kinds.get(kind.value, 0)
-        self.problem_kinds[kind.value] = found + 1
-        if len(self.problems) < _SHOWN and found < _SHOWN_OF_A_KIND:
+        self._count(kind)
+        if len(self.problems) < 2 * _SHOWN:
             self.problems.append(rule)
+
+    def _count(self, kind: Kind) -> None:
+        self.problem_count += 1
+        self.problem_kinds[kind.value] = self.problem_kinds.get(kind.value, 0) + 1

@@ -14,7 +14,7 @@ from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.audit_checks import Check, CheckedBatch
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
-from sfumato.stream.audit_rows import AuditRow, differences, read_event, stands_in_its_cell
+from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
 from sfumato.stream.plan import Plan
 from sfumato.stream.true_values import Truth, Truths
 
@@ -27,6 +27,12 @@ class Walk:
     """A walk along streams, files and the ledger, batch by batch; a value is a batch of one.
 
     Rows of a stream are held until their batch is complete, or the next one begins.
+
+    Attributes:
+        report: What was found.
+        ledger: What the files are compared with, if anything.
+        file_rows: Rows of the current file.
+        file_streams: The streams of the current file.
     """
 
     def __init__(
@@ -38,9 +44,12 @@ class Walk:
         truths: Truths | None = None,
         *,
         skips: bool = False,
+        only: frozenset[str] | None = None,
     ) -> None:
         self._model, self._plan, self._checks = model, plan, checks
-        self._truths, self._skips = truths, skips
+        self._truths, self._skips, self._only = truths, skips, only
+        self._text, self.file_rows = True, 0
+        self.file_streams: set[str] = set()
         self.report = report
         self.ledger: LedgerSide | None = None
         self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
@@ -50,14 +59,24 @@ class Walk:
         self._lost: dict[str, str] = {}
         self._unverifiable: Counter[str] = Counter()
 
-    def begin(self) -> None:
-        """Begin a file; what others said before it may be said again in it."""
+    def begin(self, *, text: bool) -> None:
+        """Begin a file; what others said before it may be said again in it.
+
+        Args:
+            text: Whether its cells are texts.
+        """
+        self._text, self.file_rows, self.file_streams = text, 0, set()
         self._began = {stream: state.sequence for stream, state in self._states.items()}
 
     def row(self, number: int, fields: dict[str, Any]) -> None:
         """Take a row; check the batch that it completes, and the one that it shows to be over."""
-        self.report.rows += 1
         stream = str(fields[self._model.stream])
+        self.file_rows += 1
+        self.file_streams.add(stream)
+        if self._only is not None and stream not in self._only:
+            self._true_value(stream, number)
+            return
+        self.report.rows += 1
         self.report.streams.setdefault(stream, StreamAudit())
         truth = self._true_value(stream, number)
         if stream in self._lost:
@@ -68,10 +87,13 @@ class Walk:
         except (UnknownSymbol, Unreadable) as problem:
             self._lose(stream, number, str(problem))
             return
+        read = AuditRow(number, fields, event)
+        for rule in misspelled(read, self._model, text=self._text):
+            self.report.note(number, rule, Kind.FORMAT)
         held = self._held.get(stream, [])
         if held and event.batch != held[0][0].event.batch:
             self._check(stream)
-        self._held.setdefault(stream, []).append((AuditRow(number, fields, event), truth))
+        self._held.setdefault(stream, []).append((read, truth))
         if len(self._held[stream]) == self._plan.width:
             self._check(stream)
 
@@ -184,8 +206,6 @@ class Walk:
         note = self.report.note
         for rule in differences(row.event, due, "the table"):
             note(row.number, rule)
-        if not stands_in_its_cell(row, self._model):
-            note(row.number, "x and y must be the centre of the released cell")
         if self.ledger is None:
             return
         answer = self.ledger.moment(due.stream, due.sequence)
@@ -225,7 +245,8 @@ class Walk:
         for problem in self.ledger.problems:
             self.report.note_ledger(problem)
         for stream, moments in self.ledger.streams():
-            self._catch_up(stream, moments)
+            if self._only is None or stream in self._only:
+                self._catch_up(stream, moments)
         self.report.only_in_ledger = self.ledger.alone.total()
         for source, missing in self.ledger.missing(coverage):
             rows = self.report.rows

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sfumato.core import checks
@@ -22,11 +23,12 @@ from sfumato.stream.input_rows import Reading, RowChecks, RowReader
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import JOB, beside
 from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
+from sfumato.stream.seal import Seal, program, sealed
 from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table, same_file
-from sfumato.tables.writers import Columns, Output
+from sfumato.tables.writers import Columns, Document, Output
 
 _RESERVED = ("sequence", "released", "x", "y", "outcome", "sip", "ldp")
 
@@ -120,7 +122,9 @@ def release_table(
         reader = RowReader(source.path, model, reading, ledgered.source)
         row_checks = RowChecks(source.path, ledgered, reading, remark)
         run = RowRun(reader, row_checks, plan, ledgered, coins)
-        papers = {} if document is None else {str(beside(output.path)): document}
+        papers: dict[str, Document] = {}
+        if document is not None:
+            papers[str(beside(output.path))] = partial(_sealed, document, run, stop)
         with Output(output, columns, papers) as sink:
             if ledger is None:  # now that nobody else can write it
                 _check_first(output, coins)
@@ -134,6 +138,14 @@ def release_table(
             if not stop.requested:
                 run.check_resumed()
         return run.report(interrupted=stop.requested)
+
+
+def _sealed(document: bytes, run: RowRun, stop: Interruptible, digest: str) -> bytes:
+    """The rules of a release, with what they say of the file that it wrote."""
+    rows, streams = run.rows, run.report(interrupted=stop.requested).streams
+    complete = not stop.requested
+    seal = Seal(rows=rows, streams=streams, sha256=digest, complete=complete, program=program())
+    return sealed(document, seal)
 
 
 def _check_first(output: Table, coins: Randomness) -> None:

@@ -23,6 +23,7 @@ from sfumato.solver.policy import Policy
 from sfumato.store.protocol import Job
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.plan import Plan
+from sfumato.stream.seal import Seal
 from sfumato.tables.documents import read_document
 from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
 
@@ -31,7 +32,7 @@ JOB = Job(
     "model, budget, loss, method or length of batch, another --every, --first, --cap, --policy, "
     "--when-exhausted or --when-unknown",
 )
-_SPREAD = ("every", "first", "cap")
+_IF_GIVEN = ("every", "first", "cap", "event", "sealed")
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +60,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         purpose: A release, or a simulation.
         policy: Fingerprint of the compiled policy that was used, if one was.
         model: Fingerprint of the chain it was used with.
+        event: The input column that event ids came from; the output then has a column `event`.
+        sealed: How the file beside the rules was when it was written.
 
     Examples:
         >>> ReleaseSpec(budget=10.0, horizon=50).schedule()
@@ -87,6 +90,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     every: int | None = None
     first: float | None = None
     cap: float | None = None
+    event: str | None = None
+    sealed: Seal | None = None
 
     def schedule(self) -> Budget:
         """The budget, checked: exactly one of the three forms, a total perhaps in bursts."""
@@ -253,8 +258,10 @@ def document(spec: ReleaseSpec, model: StreamModel) -> bytes:
     named = spec.chosen_method().value
     whole = msgspec.structs.replace(spec, model=model.chain.fingerprint, loss=loss, method=named)
     rules = msgspec.to_builtins(whole)
-    # An even split is written as it was before there were others.
-    rules = {name: rules[name] for name in rules if name not in _SPREAD or rules[name] is not None}
+    # What most releases do not have is left out.
+    rules = {
+        name: rules[name] for name in rules if name not in _IF_GIVEN or rules[name] is not None
+    }
     return msgspec.json.format(msgspec.json.encode(rules), indent=2)
 
 

@@ -139,7 +139,7 @@ class Table:
             raise BadTable(self.path, None, rule) from None
 
     def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             decoded = _Lines(file, self.path)
             first = next(decoded, "")
             decoded.hold(first)
@@ -228,7 +228,7 @@ class Table:
         decoder = msgspec.json.Decoder(dict[str, Any])
         columns: dict[str, list[Any]] = {}
         first, number = 1, 0
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             decoded = _Lines(file, self.path)
             for line in decoded:
                 decoded.begin_row(number + 2)
@@ -311,7 +311,7 @@ def same_file(left: str, right: str) -> bool:
     return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)
 
 
-def _opened(path: str) -> IO[bytes]:
+def opened(path: str) -> IO[bytes]:
     """A file, a compressed one, or standard input."""
     if path == STANDARD:
         if sys.stdin is None:

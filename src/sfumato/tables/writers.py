@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -19,6 +20,7 @@ from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 
 Record = Sequence[str | int | float | None]
+Document: TypeAlias = bytes | Callable[[str], bytes]
 Columns = Mapping[str, type]
 """Names of the columns, in order, and what they hold: `str`, `int`, `float` or `bool`."""
 
@@ -32,7 +34,8 @@ class Output:
         table: Where to; `-` is standard output.
         columns: What it holds.
         beside: Documents that appear together with a file, by their paths: if there is a table,
-            there are they.
+            there are they. One that tells of the table is made when that is complete, from its
+            SHA-256.
 
     Raises:
         FileInUse: If somebody else is writing one of the files.
@@ -46,7 +49,7 @@ class Output:
     """
 
     def __init__(
-        self, table: Table, columns: Columns, beside: Mapping[str, bytes] | None = None
+        self, table: Table, columns: Columns, beside: Mapping[str, Document] | None = None
     ) -> None:
         self._table = table
         self._columns = columns
@@ -66,8 +69,8 @@ class Output:
             return self
         with ExitStack() as files:
             *others, aside = files.enter_context(together([*self._beside, self._table.path]))
-            for path, content in zip(others, self._beside.values(), strict=True):
-                path.write_bytes(content)
+            self._asides = list(zip(others, self._beside.values(), strict=True))
+            self._aside = aside
             self._writer = self._open(aside, files)
             self._files = files.pop_all()
         return self
@@ -98,10 +101,23 @@ class Output:
             return
         try:
             self._writer.close()
+            if kind is None:
+                self._write_documents()
         except BaseException as problem:
             self._files.__exit__(type(problem), problem, problem.__traceback__)
             raise
         self._files.__exit__(kind, failure, traceback)
+
+    def _write_documents(self) -> None:
+        for path, content in self._asides:
+            made = content if isinstance(content, bytes) else content(file_digest(self._aside))
+            path.write_bytes(made)
+
+
+def file_digest(path: str | Path) -> str:
+    """The SHA-256 of a file's bytes."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _Writer(Protocol):
@@ -110,7 +126,7 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
-class _ShortEnds:
+class ShortEnds:
     """Ends the rows of a csv writer with a line feed alone.
 
     The writer quotes the characters of its own line end only, so it must believe in both, or a
@@ -121,6 +137,7 @@ class _ShortEnds:
         self._sink = sink
 
     def write(self, row: str) -> None:
+        """One row, as the csv writer ends it."""
         self._sink.write(row.removesuffix("\r\n") + "\n")
 
 
@@ -131,7 +148,7 @@ class _Lines:
         self._names = tuple(columns)
         self._sink = sink
         mark, is_csv = table.separator or ",", table.format == "csv"
-        self._csv = csv.writer(_ShortEnds(sink), delimiter=mark) if is_csv else None
+        self._csv = csv.writer(ShortEnds(sink), delimiter=mark) if is_csv else None
         if self._csv:
             self._csv.writerow(self._names)
 
@@ -147,16 +164,22 @@ class _Lines:
         self._sink.close()
 
 
+def arrow_schema(columns: Columns) -> Any:
+    """The columns of a Parquet or an Arrow file."""
+    import pyarrow as pa
+
+    kinds = {bool: pa.bool_(), str: pa.string(), int: pa.int64(), float: pa.float64()}
+    return pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+
+
 class _Columnar:
     """Records as columns, Parquet or Arrow."""
 
     def __init__(self, format: str, columns: Columns, path: Path) -> None:
-        import pyarrow as pa
         import pyarrow.ipc
         import pyarrow.parquet
 
-        kinds = {bool: pa.bool_(), str: pa.string(), int: pa.int64(), float: pa.float64()}
-        self._schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+        self._schema = arrow_schema(columns)
         if format == "parquet":
             self._writer: Any = pyarrow.parquet.ParquetWriter(path, self._schema)
         else:

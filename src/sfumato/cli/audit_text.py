@@ -1,0 +1,156 @@
+"""What an audit says, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sfumato.cli.console import print_line, table
+from sfumato.core.numerics import shown_up
+
+if TYPE_CHECKING:
+    from sfumato.stream.audit_report import AuditReport, CoinReport
+    from sfumato.stream.audit_total import ToldTogether
+
+_SHOWN, _NAMED = 10, 5
+_COLUMNS = ["stream", "steps", "SIP", "at 1e-6", "LDP", "worst step", "window", "one value"]
+_COLUMNS += ["loss", "gain"]
+
+
+def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
+    """All that an audit found, but whether it passed.
+
+    Args:
+        report: What was found.
+        unit: What losses are in.
+        files: What was looked at.
+    """
+    if report.promise is not None:
+        for line in report.promise.lines():
+            print_line(line)
+    worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
+    table(
+        f"{report.rows:,} rows, {len(report.streams):,} streams; those that leaked most",
+        _COLUMNS,
+        [
+            [
+                name,
+                f"{entry.steps:,}",
+                *(_bound(value) for value in (entry.sip, entry.composed, entry.ldp)),
+                *(_bound(value) for value in (entry.worst_step, entry.worst_window)),
+                _bound(entry.one_value),
+                _number(None if entry.loss is None else entry.loss / entry.steps),
+                _number(entry.gain),
+            ]
+            for name, entry in worst
+        ],
+    )
+    for line in _in_words(report, unit):
+        print_line(line)
+    if report.withheld:
+        print_line(f"{report.withheld:,} rows withheld although the budget was not gone")
+    if report.repeated:
+        print_line(f"{report.repeated:,} rows say again what was said before")
+    if report.ledger_head is not None:
+        alone = f"{report.only_in_ledger:,} events are in the ledger alone"
+        print_line(f"{alone}; they were checked too")
+        print_line(f"head of the ledger: {report.ledger_head}")
+    for line in report.unchecked:
+        print_line(f"not checked: {line}")
+    where = f"{files[0]}, " if len(files) == 1 else ""
+    for problem in report.problems:
+        print_line(f"PROBLEM {where if problem.startswith('row ') else ''}{problem}")
+    if report.problem_count > len(report.problems):
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.problem_kinds.items())
+        print_line(f"{report.problem_count:,} problems in all: {kinds}")
+
+
+def print_together(told: Mapping[str, ToldTogether]) -> None:
+    """What several releases of the same people told together."""
+    worst = sorted(told.items(), key=lambda item: -item[1].sip)[:_SHOWN]
+    table(
+        f"all releases together, {len(told):,} streams; those that leaked most",
+        ["stream", "releases", "SIP", "LDP"],
+        [
+            [name, f"{entry.releases:,}", _bound(entry.sip), _bound(entry.ldp)]
+            for name, entry in worst
+        ],
+    )
+
+
+def _in_words(report: AuditReport, unit: str) -> list[str]:
+    """What the release cost and told, beside what a constant would have."""
+    from sfumato.stream.remarks import large_total, odds
+
+    behind, said = f" {unit}" if unit else "", []
+    told = max((entry.one_value for entry in report.streams.values()), default=0.0)
+    most = max((entry.sip for entry in report.streams.values()), default=0.0)
+    if (much := large_total(most)) is not None:
+        said.append(much)
+    if told:
+        said.append(
+            f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "
+            f"value: its odds changed by at most {odds(told)}"
+        )
+    if report.mean_loss is not None:
+        what = f"over {report.compared:,} values, repeated and withheld ones included"
+        said.append(f"realised loss per value: {report.mean_loss:.6g}{behind} {what}")
+    if report.recovered_loss is not None:
+        said.append(
+            f"after recovery, by best guesses given all that left: "
+            f"{report.recovered_loss:.6g}{behind} (sfumato recover)"
+        )
+    if report.mean_loss is not None and report.silent_loss is not None:
+        better = 1 - report.mean_loss / report.silent_loss if report.silent_loss else 0.0
+        said.append(
+            f"a constant would have lost {report.silent_loss:.6g}{behind}; the release saved "
+            f"{better:.0%} of that"
+        )
+        if better <= 0:
+            said.append("NO BETTER THAN SILENCE: saying nothing would have cost no more")
+    if report.coins is not None:
+        said += coin_lines(report.coins)
+    if report.never:
+        some = ", ".join(str(label) for label in report.never[:_NAMED])
+        more = ", ..." if len(report.never) > _NAMED else ""
+        said.append(f"{len(report.never):,} symbols were never released: {some}{more}")
+    return said
+
+
+def coin_lines(coins: CoinReport) -> list[str]:
+    """Whether outputs are fair draws, and what would have been found if they were not."""
+    if not coins.tested:
+        return ["no row with a true value tosses coins: nothing to test"]
+    value, alarm = math.exp(min(coins.log_e_value, 700)), 1 / coins.level
+    said = [
+        f"coins: {coins.tested:,} outputs beside their true values "
+        f"{'are NO fair draws' if coins.alarm else 'look like fair draws'} (e-value {value:.3g}, "
+        f"alarm at {alarm:,.0f}; an honest release is accused with probability at most "
+        f"{coins.level:g})"
+    ]
+    found = [
+        f"{_rounded(power.rows)} rows ({_rounded(power.low)} to {_rounded(power.high)}) if in "
+        f"{power.share:.0%}"
+        for power in coins.power
+        if math.isfinite(power.rows)
+    ]
+    if found:
+        said.append(
+            "a releaser that gives the nearest possible output in some rows would be found after "
+            f"about {', '.join(found)} of them; intervals hold in four of five cases"
+        )
+    return said
+
+
+def _rounded(rows: float) -> str:
+    """A number of rows with two digits."""
+    return f"{float(f'{rows:.2g}'):,.0f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _bound(value: float | None) -> str:
+    return "" if value is None else shown_up(value, digits=5)

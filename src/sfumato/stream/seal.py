@@ -1,0 +1,55 @@
+"""What the rules beside a released file say of the file itself: all of it, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+import msgspec
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a file was when its release had written it.
+
+    Attributes:
+        rows: Its rows; of a release that went on in several files, those of this one.
+        streams: How many streams they belong to.
+        sha256: Digest of its bytes.
+        complete: Whether the whole input was answered; not so after an interruption.
+        program: What wrote it.
+
+    Examples:
+        >>> whole = Seal(rows=3, streams=1, sha256="ab", program="sfumato 1")
+        >>> list(whole.broken(2, 1, "cd"))
+        ['the file must have the 3 rows that the release wrote; it has 2']
+    """
+
+    rows: int
+    streams: int
+    sha256: str
+    complete: bool = True
+    program: str = ""
+
+    def broken(self, rows: int, streams: int, sha256: str | None) -> Iterator[str]:
+        """What a file that was read is not as it was; without a digest only rows are counted."""
+        if rows != self.rows:
+            rule = f"the file must have the {self.rows:,} rows that the release wrote"
+            yield f"{rule}; it has {rows:,}"
+        elif streams != self.streams:
+            rule = f"the file must have the {self.streams:,} streams that the release wrote"
+            yield f"{rule}; it has {streams:,}"
+        elif sha256 is not None and sha256 != self.sha256:
+            yield "the file must have the bytes that the release wrote; it was changed afterwards"
+
+
+def program() -> str:
+    """The name and version of this program."""
+    return f"sfumato {metadata.version('sfumato')}"
+
+
+def sealed(document: bytes, seal: Seal) -> bytes:
+    """The rules of a release with the seal of its file."""
+    rules: dict[str, Any] = msgspec.json.decode(document)
+    whole = rules | {"sealed": msgspec.to_builtins(seal)}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2)

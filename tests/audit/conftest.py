@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from tests.audit.scene import Scene, live_table
+from tests.shell.running import done
+from tests.shell.tables import table, walk, write
+
+LIVE = walk(3, rows=300)
+RULE = ("--epsilon", 0.8, "--method", "randomized-response")
+PLACES_AT = {"bakery": 1.0, "clinic": 2.0, "market": 3.0, "school": 4.0}
+
+
+def _places(folder: Path) -> Path:
+    folder.mkdir()
+    history = table(folder / "history.csv", walk(1, rows=400))
+    fit = ("--stream", "person", "--value", "place", "--quiet")
+    done("fit", history, *fit, "-o", folder / "city.model")
+    live_table(folder, LIVE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Scene]:
+    """An honest release of each kind."""
+    top = tmp_path_factory.mktemp("scenes")
+    found = {
+        name: Scene(_places(top / name), f"private.{suffix}")
+        for name, suffix in (
+            ("csv", "csv"),
+            ("jsonl", "jsonl"),
+            ("parquet", "parquet"),
+            ("batch", "csv"),
+        )
+    }
+    (top / "grid").mkdir()
+    found["grid"] = Scene(top / "grid")
+    points = [(who, PLACES_AT[where], -PLACES_AT[where]) for who, where in walk(1, rows=200)]
+    history = write(top / "grid" / "history.csv", ["person", "lon", "lat"], points)
+    grid = ("--stream", "person", "--grid", "3x2", "--x", "lon", "--y", "lat", "--quiet")
+    done("fit", history, *grid, "-o", found["grid"].model)
+    write(found["grid"].live, ["person", "lon", "lat"], points[:40])
+    for name, scene in found.items():
+        scene.release(*RULE, *(("--batch", 2) if name == "batch" else ()))
+    return found
