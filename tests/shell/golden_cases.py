@@ -146,7 +146,7 @@ MODELS: dict[str, Step] = {
     "-o grid.model",
     "clicks.model": f"fit clicks.csv {FIT} --batch 3 --patterns 40 -o clicks.model",
     "gaps.model": f"fit gaps.csv {FIT} --missing symbol -o gaps.model",
-    "city.policy": "compile -m city.model --epsilon 0.5 --steps 100",
+    "city.policy": "compile -m city.model --epsilon 0.5 --method step-wise --steps 100",
 }
 """What most cases begin with, and which command makes it."""
 
@@ -244,6 +244,26 @@ SEED = "--seed 5"
 KEY = "--key-file secret.key"
 RELEASE = "release live.csv -m city.model -o private.csv"
 AUDIT = "audit private.csv -m city.model --simulation"
+
+
+def _pinned(case: Case) -> Case:
+    """A case of something else: step by step and evenly, so that no value function is made."""
+    return replace(case, steps=tuple(map(_pin, case.steps)))
+
+
+def _pin(step: Step) -> Step:
+    if not isinstance(step, str) or not step.startswith(("release ", "compile ", "plan ")):
+        return step
+    if any(word in step for word in ("--method", "--every", "--batch", "order2", "clicks")):
+        return step
+    if "--budget" in step:
+        return step if step.startswith("plan ") else _with(step, "--every 1")
+    pinned = "--policy" not in step and "--epsilon" in step
+    return _with(step, "--method step-wise") if pinned else step
+
+
+def _with(step: str, option: str) -> str:
+    return re.sub(r"(-m \S+)", rf"\1 {option}", step, count=1)
 
 
 def _help() -> Iterator[Case]:
@@ -743,6 +763,41 @@ def _long() -> Iterator[Case]:
         yield Case(f"study-{name}", (f"study {name} -o study",), slow=True, unseen=whole)
 
 
+def _defaults() -> Iterator[Case]:
+    """What a release does that was told a budget and nothing else."""
+    yield Case(
+        "release-far-sighted",
+        (
+            f"release levels.csv -m levels.model --epsilon 0.7 {SEED} -o private.csv",
+            "audit private.csv -m levels.model --simulation --against levels.csv",
+            "recover private.csv -m levels.model -o guesses.csv -q",
+        ),
+        silent=1,
+    )
+    yield Case(
+        "release-best-bursts",
+        (f"{RELEASE} --budget 6 --horizon 50 {SEED}", f"{AUDIT} --against live.csv"),
+    )
+    size = "--steps 6 --streams 3"
+    yield Case(
+        "plan-far-sighted",
+        (f"plan -m levels.model --epsilon 0.5 {size}",),
+        unseen=("levels.ddd2488fa8.policy",),
+    )
+    yield Case(
+        "refused-far-sighted",
+        (
+            f"{RELEASE} --budget 6 --horizon 50 --method far-sighted",
+            f"{RELEASE} --epsilon 1 --batch 2 --method far-sighted",
+            f"{RELEASE} --epsilon 1 --method step-wise --thrift 0.1",
+            f"{RELEASE} --epsilon 1 --thrift -1",
+            "release live.csv -m clicks.model --epsilon 1 --method far-sighted -o private.csv",
+            "plan -m city.model --budget 6 --horizon 50 --thrift 0.1",
+            "plan -m city.model --epsilon 1 --method calibrated",
+        ),
+    )
+
+
 def blocks() -> list[tuple[str, str]]:
     """The blocks of code of the README: language, text."""
     text = README.read_text(encoding="utf-8")
@@ -787,8 +842,8 @@ CASES: tuple[Case, ...] = tuple(
     replace(case, slow=True) if case.name in SLOW else case
     for some in (
         *(_help, _fit, _release, _release_otherwise, _audit, _recover, _plan, _design, _privatize),
-        *(_columns, _series, _temporal, _refusals, _long, _readme),
+        *(_columns, _series, _temporal, _refusals, _long, _defaults, _readme),
     )
-    for case in some()
+    for case in (some() if some in (_defaults, _readme) else map(_pinned, some()))
 )
 assert len({case.name for case in CASES}) == len(CASES)

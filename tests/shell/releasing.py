@@ -21,6 +21,9 @@ from tests.contracts.store_laws import answers_of
 from tests.shell.running import call, done, litter, rows
 from tests.shell.tables import PLACES, read, table, walk
 
+STEP = ("--method", "step-wise")
+"""For tests of something else: no value function is made, and nothing is kept."""
+EVEN = ("--every", 1)
 FAST = ("--method", "randomized-response")
 SPEC = ReleaseSpec(epsilon=1.0, method="randomized-response")
 RULE = ("--epsilon", 1, *FAST)

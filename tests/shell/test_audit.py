@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
-from tests.shell.releasing import FAST, Rows, another, audited, rewritten
+from tests.shell.releasing import EVEN, FAST, STEP, Rows, another, audited, rewritten
 from tests.shell.running import call, done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, table, walk, write
 
@@ -47,7 +47,7 @@ def test_what_release_wrote_passes(models: Path, tmp_path: Path, name: str, suff
     live = write(tmp_path / "live.csv", columns, records)
     private, ledger = tmp_path / f"private.{suffix}", tmp_path / "city.ledger"
     common = ("-m", models / f"{name}.model", "--ledger", ledger)
-    done("release", live, *common, "--epsilon", 1, "-o", private)
+    done("release", live, *common, "--epsilon", 1, *STEP, "-o", private)
     report = done("audit", private, *common, "--against", live, "--json").document
     assert (report["passed"], report["rows"], report["problem_count"]) == (True, 12, 0)
     for stream in report["streams"].values():
@@ -57,11 +57,11 @@ def test_what_release_wrote_passes(models: Path, tmp_path: Path, name: str, suff
 @pytest.mark.parametrize(
     "rule",
     [
-        ("--epsilon", 1, "--loss", "hamming"),
-        ("--budget", 9, "--horizon", 30),
-        ("--budget", 2, "--window", 3, "--ldp", 3),
-        ("--budget", 4, "--horizon", 6, "--when-exhausted", "suppress", *FAST),
-        ("--budget", 4, "--horizon", 6, "--when-exhausted", "repeat", *FAST),
+        ("--epsilon", 1, "--loss", "hamming", *STEP),
+        ("--budget", 9, "--horizon", 30, *EVEN),
+        ("--budget", 2, "--window", 3, "--ldp", 3, *EVEN),
+        ("--budget", 4, "--horizon", 6, "--when-exhausted", "suppress", *FAST, *EVEN),
+        ("--budget", 4, "--horizon", 6, "--when-exhausted", "repeat", *FAST, *EVEN),
         ("--epsilon", 1, "--method", "calibrated"),
         ("--epsilon", 1, "--method", "context-free"),
     ],
@@ -105,7 +105,7 @@ def test_the_worst_window_is_the_largest_sum_of_successive_steps(
 
 def test_the_window_of_the_rules_is_reported_unasked(model: Path, tmp_path: Path) -> None:
     live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
-    done("release", live, "-m", model, "--budget", 2, "--window", 4, *FAST, "-o", private)
+    done("release", live, "-m", model, "--budget", 2, "--window", 4, *FAST, *EVEN, "-o", private)
     report = done("audit", private, "-m", model, "--json").document
     worst = [stream["worst_window"] for stream in report["streams"].values()]
     assert all(0 < value <= 2 + 1e-9 for value in worst)
@@ -161,7 +161,7 @@ def test_no_stream_gains_more_than_its_certificate(models: Path, tmp_path: Path)
     live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
     levels = [(person, 1 + PLACES.index(place) % 3) for person, place in LIVE]
     table(live, levels)
-    rule = ("--epsilon", 0.5, "--loss", "absolute")
+    rule = ("--epsilon", 0.5, "--loss", "absolute", *STEP)
     done("release", live, "-m", models / "levels.model", *rule, "-o", private)
     report = done(
         "audit", private, "-m", models / "levels.model", "--against", live, "--json"

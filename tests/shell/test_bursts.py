@@ -78,7 +78,7 @@ def test_what_cannot_be_spread_is_refused(
 
 
 def test_a_plan_of_bursts_asked_for_is_not_sought(model: Path) -> None:
-    shape = ("--budget", 3, "--horizon", 6, "--streams", 2)
+    shape = ("--budget", 3, "--horizon", 6, "--streams", 1)
     asked = done("plan", "-m", model, *shape, "--every", 3).out
     assert "the same total in bursts" not in asked
     sought = call("plan", "-m", model, *shape)

@@ -7,6 +7,7 @@ import pytest
 
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
+from tests.shell.releasing import STEP
 from tests.shell.running import call, done, spawn
 from tests.shell.tables import FORMATS, PLACES, table, walk, write
 
@@ -234,7 +235,7 @@ def test_fit_cuts_finite_numbers_only(tmp_path: Path, value: str) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        ("--epsilon", 0.5),
+        ("--epsilon", 0.5, *STEP),
         ("--budget", 6, "--horizon", 12),
         ("--budget", 2, "--window", 4),
         ("--budget", 1, "--window", 5000),
@@ -243,15 +244,15 @@ def test_fit_cuts_finite_numbers_only(tmp_path: Path, value: str) -> None:
 def test_plan_compares_the_ways_to_release(models: Path, rule: tuple[object, ...]) -> None:
     found = done("plan", "-m", models / "places.model", *rule, "--steps", 8, "--json").document
     assert (found["streams"], found["length"], found["loss"]) == (12, 8, "hamming")
-    names = ["optimal", "calibrated", "randomized-response", "no privacy", "say nothing"]
+    names = ["step-wise", "calibrated", "randomized-response", "no privacy", "say nothing"]
     methods = {row["method"]: row for row in found["methods"]}
     assert list(methods) == names
     for row in found["methods"]:
         assert {"method", "loss", "remapped_loss", "sip", "ldp", "constant"} < set(row)
         assert row["total"] == "inf" or row["total"] <= found["total"] * (1 + 1e-9)
-    assert methods["optimal"]["loss"] <= methods["calibrated"]["loss"]
+    assert methods["step-wise"]["loss"] <= methods["calibrated"]["loss"]
     assert methods["calibrated"]["loss"] <= methods["randomized-response"]["loss"]
-    assert methods["optimal"]["one_value"] <= found["one_value"] <= found["total"]
+    assert methods["step-wise"]["one_value"] <= found["one_value"] <= found["total"]
     assert methods["no privacy"]["sip"] == methods["no privacy"]["ldp"] == "inf"
     assert methods["say nothing"]["sip"] == 0
     for name in names[:3]:
@@ -261,16 +262,16 @@ def test_plan_compares_the_ways_to_release(models: Path, rule: tuple[object, ...
 
 
 def test_more_budget_never_costs_more(models: Path) -> None:
-    rule = ("--epsilon", 0.5, "--steps", 8, "--loss", "absolute")
+    rule = ("--epsilon", 0.5, *STEP, "--steps", 8, "--loss", "absolute")
     curve = done("plan", "-m", models / "levels.model", *rule, "--json").document["curve"]
     assert [point["epsilon"] for point in curve] == [0.125, 0.25, 0.5, 1.0, 2.0]
-    for method in ("optimal", "randomized-response"):
+    for method in ("step-wise", "randomized-response"):
         losses = [point["losses"][method] for point in curve]
         assert losses == sorted(losses, reverse=True)
 
 
 def test_plan_draws_the_same_streams_again(models: Path) -> None:
-    run = ("plan", "-m", models / "places.model", "--epsilon", 1, "--steps", 8)
+    run = ("plan", "-m", models / "places.model", "--epsilon", 1, *STEP, "--steps", 8)
     assert done(*run).out == done(*run).out
     assert done(*run).out != done(*run, "--seed", 2).out
 
@@ -278,7 +279,7 @@ def test_plan_draws_the_same_streams_again(models: Path) -> None:
 @pytest.mark.parametrize(("suffix", "mark"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml")])
 def test_plan_draws_a_picture(models: Path, tmp_path: Path, suffix: str, mark: bytes) -> None:
     picture = tmp_path / f"loss.{suffix}"
-    rule = ("--epsilon", 1, "--steps", 2, "--plot", picture)
+    rule = ("--epsilon", 1, *STEP, "--steps", 2, "--plot", picture)
     done("plan", "-m", models / "places.model", *rule)
     assert picture.read_bytes().startswith(mark)
     assert [path.name for path in tmp_path.iterdir()] == [picture.name]

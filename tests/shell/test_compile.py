@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.releasing import LIVE, grouped
+from tests.shell.releasing import EVEN, LIVE, STEP, grouped
 from tests.shell.running import call, done, rows
 from tests.shell.tables import by_stream, table
 
-RULE = ("--epsilon", "0.5")
+RULE = ("--epsilon", "0.5", *STEP)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_compiling_says_what_it_made(model: Path, tmp_path: Path) -> None:
 
 
 def test_an_even_share_of_a_total_is_compiled_for(model: Path, tmp_path: Path) -> None:
-    total = ("--budget", 10, "--horizon", 40, "--ldp", 20, "-o", tmp_path / "own.policy")
+    total = ("--budget", 10, "--horizon", 40, "--ldp", 20, *EVEN, "-o", tmp_path / "own.policy")
     said = done("compile", "-m", model, *total, "--steps", 64, "--json").document
     assert (said["epsilon"], said["ldp"]) == (0.25, 0.5)
 
@@ -90,7 +90,7 @@ def test_a_budget_that_ends_is_refused_by_row_and_what_was_drawn_is_kept(
     policy, ledger = compiled.with_suffix(".policy"), tmp_path / "city.ledger"
     live = table(tmp_path / "live.csv", LIVE)
     steps = min(len(some) for some in by_stream(_named(LIVE)).values()) - 1
-    rule = ("-m", compiled, "--budget", 0.5 * steps, "--horizon", steps, "--policy", policy)
+    rule = ("-m", compiled, "--budget", 0.5 * steps, "--horizon", steps, *EVEN, "--policy", policy)
     refused = call("release", live, *rule, "--ledger", ledger, "-o", tmp_path / "private.csv")
     assert refused.code == 2 and "live.csv, row " in refused.err and "budget" in refused.err
     assert not (tmp_path / "private.csv").exists()
@@ -131,7 +131,7 @@ def test_an_audit_without_the_policy_says_what_it_needs(
     )
     done("audit", private, "-m", model, "--policy", policy)
     other = tmp_path / "other.policy"
-    done("compile", "-m", model, "--epsilon", 0.4, "--steps", 64, "-o", other)
+    done("compile", "-m", model, "--epsilon", 0.4, *STEP, "--steps", 64, "-o", other)
     swapped = call("audit", private, "-m", model, "--policy", other)
     assert swapped.code == 2 and "be the one the release was made with" in swapped.err
 
@@ -154,7 +154,7 @@ def test_bad_requests_are_refused_before_anything_is_simulated(model: Path, tmp_
     ):
         refused = call("compile", "-m", model, *RULE, *wrong)
         assert refused.code == 2 and rule in refused.err
-    large = call("compile", "-m", model, "--epsilon", 30, "-o", tmp_path / "x.policy")
+    large = call("compile", "-m", model, "--epsilon", 30, *STEP, "-o", tmp_path / "x.policy")
     assert large.code == 2 and "epsilon must be at most 20" in large.err
 
 

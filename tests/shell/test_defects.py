@@ -23,6 +23,7 @@ from sfumato.cli.console import DEFECT, escaped
 from sfumato.core import compiled
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.files import whole
+from tests.shell.releasing import STEP
 from tests.shell.running import COMMAND, TOKEN, call, done, files, refused
 from tests.shell.tables import write
 
@@ -119,7 +120,7 @@ os._exit(0)
 def test_a_closed_input_is_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with mock.patch("sfumato.cli.app.standard_streams"):
-        result = call("release", "-", "-m", model, "--epsilon", 1, "-o", "-")
+        result = call("release", "-", "-m", model, "--epsilon", 1, *STEP, "-o", "-")
     assert result.code == 2
     assert "standard input must be readable; it is closed" in result.err
 
@@ -215,7 +216,7 @@ def test_a_stream_with_a_hostile_name_goes_through_every_step(tmp_path: Path) ->
     history = write(tmp_path / "h.csv", ["stream", "value"], records)
     model, out = tmp_path / "m", tmp_path / "out.csv"
     told = [done("fit", history, "-o", model)]
-    told.append(done("release", history, "-m", model, "--epsilon", 0.5, "-o", out))
+    told.append(done("release", history, "-m", model, "--epsilon", 0.5, *STEP, "-o", out))
     told.append(done("audit", out, "-m", model))
     for result in told:
         assert "\x1b" not in result.out + result.err

@@ -11,6 +11,7 @@ from sfumato.models.encoding import Bins, Grid, StreamModel
 from sfumato.store.codec import MAGIC
 from sfumato.store.files import load, save
 from sfumato.stream.release_spec import ReleaseSpec, read_spec
+from tests.shell.releasing import STEP
 from tests.shell.running import call
 
 CHAIN = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
@@ -46,7 +47,7 @@ def test_a_missing_model_is_named(tmp_path: Path, command: str) -> None:
     path = tmp_path / "city.model"
     more = {
         "plan": ("--epsilon", 1),
-        "release": (tmp_path / "live.csv", "--epsilon", 1, "-o", tmp_path / "private.csv"),
+        "release": (tmp_path / "live.csv", "--epsilon", 1, *STEP, "-o", tmp_path / "private.csv"),
         "audit": (tmp_path / "private.csv",),
     }
     result = call(command, *more[command], "--model", path)
@@ -64,7 +65,15 @@ def test_a_prior_alone_is_no_model_of_a_stream(tmp_path: Path) -> None:
 def test_a_bare_chain_is_read_from_the_columns_stream_and_value(tmp_path: Path) -> None:
     save(CHAIN, tmp_path / "bare.model")
     (tmp_path / "live.csv").write_text("stream,value\na,0\na,1\n")
-    release = ("release", tmp_path / "live.csv", "-m", tmp_path / "bare.model", "--epsilon", 1)
+    release = (
+        "release",
+        tmp_path / "live.csv",
+        "-m",
+        tmp_path / "bare.model",
+        "--epsilon",
+        1,
+        *STEP,
+    )
     assert call(*release, "-o", tmp_path / "private.csv").code == 0
     assert len((tmp_path / "private.csv").read_text().splitlines()) == 3
 

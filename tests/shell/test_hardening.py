@@ -16,6 +16,7 @@ from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.tables.writers import Output
+from tests.shell.releasing import EVEN, STEP
 from tests.shell.running import COMMAND, Result, call, done, litter, rows, spawn
 from tests.shell.tables import PLACES, table, walk, write
 
@@ -315,7 +316,7 @@ def test_a_value_smuggled_into_a_suppressed_row_is_found(model: Path, released: 
 
 def test_a_repeated_value_that_is_another_is_found(model: Path, tmp_path: Path) -> None:
     live, private = table(tmp_path / "live.csv", [("a", p) for p in PLACES * 2]), tmp_path / "p.csv"
-    rule = ("--budget", 4, "--horizon", 4, "--when-exhausted", "repeat", *RULE[2:])
+    rule = ("--budget", 4, "--horizon", 4, *EVEN, "--when-exhausted", "repeat", *RULE[2:])
     done("release", live, "-m", model, *rule, "-o", private)
     records = rows(private)
     records[-1]["released"] = another(records[-1]["released"])
@@ -423,14 +424,14 @@ def test_a_belief_of_many_symbols_may_be_typed() -> None:
 
 def test_a_picture_of_an_unknown_kind_is_refused(model: Path, tmp_path: Path) -> None:
     picture = tmp_path / "loss.xyz"
-    rule = ("--epsilon", 1, "--steps", 2, "--plot", picture)
+    rule = ("--epsilon", 1, *STEP, "--steps", 2, "--plot", picture)
     clear(call("plan", "-m", model, *rule), "--plot")
 
 
 @pytest.mark.slow
 def test_saying_nothing_never_beats_the_optimum_of_the_same_streams(model: Path) -> None:
     # A stream that begins in one place for sure and wanders off.
-    found = done("plan", "-m", model, "--epsilon", 0.3, "--steps", 60, "--json").document
+    found = done("plan", "-m", model, "--epsilon", 0.3, *STEP, "--steps", 60, "--json").document
     methods = {row["method"]: row["loss"] for row in found["methods"]}
     assert methods["optimal"] <= methods["say nothing"]
 

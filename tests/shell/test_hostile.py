@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.core import limits
+from tests.shell.releasing import STEP
 from tests.shell.running import call, files, refused
 from tests.shell.tables import write
 
@@ -32,7 +33,7 @@ TABLES: dict[str, bytes] = {
 }
 COMMANDS: dict[str, list[object]] = {
     "fit": ["IN", "-o", "OUT"],
-    "release": ["IN", "-m", "MODEL", "--epsilon", 0.5, "-o", "OUT"],
+    "release": ["IN", "-m", "MODEL", "--epsilon", 0.5, *STEP, "-o", "OUT"],
     "audit": ["IN", "-m", "MODEL", "--plan", "PLAN"],
     "privatize": ["IN", "-c", "value", "--epsilon", 1, "-o", "OUT"],
     "disclosure": ["-t", "IN", "-c", "x,y", "--accuracy", 2, "--sigma", 6],
@@ -143,6 +144,6 @@ def test_a_ledger_that_cannot_be_opened_is_no_defect(tmp_path: Path, model: Path
     table = write(tmp_path / "t.csv", ["person", "place"], [("p", "market")] * 3)
     ledger = tmp_path / "city.ledger"
     os.symlink(ledger, ledger)
-    run = ("release", table, "-m", model, "--epsilon", 1, "-o", tmp_path / "out.csv")
+    run = ("release", table, "-m", model, "--epsilon", 1, *STEP, "-o", tmp_path / "out.csv")
     refused(call(*run, "--ledger", ledger), ledger)
     assert not (tmp_path / "out.csv").exists()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato
+from tests.shell.releasing import STEP
 from tests.shell.running import done
 from tests.shell.tables import table, walk, write
 
@@ -69,7 +70,7 @@ def test_temporal_leakage_prints_no_less_than_it_computes(tmp_path: Path) -> Non
 
 
 def test_plan_prints_no_less_than_it_computes(model: Path) -> None:
-    asked = ("plan", "--model", model, "--epsilon", 0.3, "--steps", 7)
+    asked = ("plan", "--model", model, "--epsilon", 0.3, *STEP, "--steps", 7)
     exact = done(*asked, "--json").document["methods"]
     for row, one in zip(tabbed(done(*asked).out, "method"), exact, strict=True):
         near_above(float(row["SIP"]), float(one["sip"]), 4)
@@ -141,7 +142,7 @@ def test_design_release_and_audit_print_no_less_than_they_compute(
 
     live = table(tmp_path / "live.csv", walk(4, rows=30))
     output = tmp_path / "private.csv"
-    said = done("release", live, "-m", model, "--epsilon", 0.3, "-o", output).err
+    said = done("release", live, "-m", model, "--epsilon", 0.3, *STEP, "-o", output).err
     audited = done("audit", output, "-m", model, "--json").document
     streams: dict[str, Any] = audited["streams"]
     assert after(said, "SIP(") >= max(one["sip"] for one in streams.values()) * (1 - 1e-9)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sfumato.core.errors import InvalidParameter
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
+from tests.shell.releasing import STEP
 from tests.shell.running import call, done, refused
 from tests.shell.tables import FORMATS, SUFFIXES, arrow_table, write
 
@@ -411,7 +412,7 @@ def test_a_table_of_another_separator_goes_through(tmp_path: Path, mark: str) ->
     path = made(tmp_path / "h.csv", "".join(f"{p}{mark}{q}\n" for p, q in rows).encode())
     model, out = tmp_path / "m", tmp_path / "out.tsv"
     done("fit", path, "--stream", "person", "--value", "place", "-o", model)
-    done("release", path, "-m", model, "--epsilon", 0.5, "-o", out)
+    done("release", path, "-m", model, "--epsilon", 0.5, *STEP, "-o", out)
     assert out.read_text().startswith("person\tsequence\treleased\t")
     done("audit", out, "-m", model)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.releasing import FAST, LIVE, RULE, ledger_of, refused
+from tests.shell.releasing import EVEN, FAST, LIVE, RULE, STEP, ledger_of, refused
 from tests.shell.running import COMMAND, call, done, rows, spawn
 from tests.shell.tables import FORMATS, PLACES, table, write
 
@@ -51,14 +51,34 @@ def test_the_model_of_another_alphabet_is_refused(models: Path, tmp_path: Path) 
 def test_a_budget_already_spent_is_refused(model: Path, tmp_path: Path) -> None:
     live = table(tmp_path / "live.csv", [("a", PLACES[i % 2]) for i in range(6)])
     said = refused(
-        live, "-m", model, "--budget", 3, "--horizon", 4, *FAST, output=tmp_path / "private.csv"
+        live,
+        "-m",
+        model,
+        "--budget",
+        3,
+        "--horizon",
+        4,
+        *EVEN,
+        *FAST,
+        output=tmp_path / "private.csv",
     )
     assert said.startswith(f"sfumato: {live}, row 5: the budget is for 4 values of a stream")
     assert "nothing was released" in said and "--when-exhausted" in said
 
 
 def test_a_budget_spent_in_an_earlier_run_stays_spent(model: Path, tmp_path: Path) -> None:
-    run = ("-m", model, "--budget", 3, "--horizon", 4, *FAST, "--ledger", tmp_path / "a.ledger")
+    run = (
+        "-m",
+        model,
+        "--budget",
+        3,
+        "--horizon",
+        4,
+        *EVEN,
+        *FAST,
+        "--ledger",
+        tmp_path / "a.ledger",
+    )
     monday = table(tmp_path / "monday.csv", [("a", PLACES[0])] * 3)
     tuesday = table(tmp_path / "tuesday.csv", [("a", PLACES[0])] * 3)
     done("release", monday, *run, "-o", tmp_path / "first.csv")
@@ -118,17 +138,17 @@ def test_what_was_drawn_before_a_bad_row_is_charged_and_given_again(
         ("--budget", 1, "--horizon", 0),
         ("--budget", 1, "--window", 0),
         ("--budget", 1, "--window", 2.5),
-        ("--epsilon", 1, "--ldp", 0),
+        ("--epsilon", 1, *STEP, "--ldp", 0),
         ("--epsilon", 1, "--loss", "unheard-of"),
         ("--epsilon", 1, "--loss", "absolute"),
         ("--epsilon", 1, "--method", "magic"),
-        ("--epsilon", 1, "--when-unknown", "guess"),
-        ("--epsilon", 1, "--when-exhausted", "substitute"),
+        ("--epsilon", 1, *STEP, "--when-unknown", "guess"),
+        ("--epsilon", 1, *STEP, "--when-exhausted", "substitute"),
         ("--epsilon", 1, "--resume"),
-        ("--epsilon", 1, "--value", "place,person"),
-        ("--epsilon", 1, "--stream", "nobody"),
-        ("--epsilon", 1, "--event", "nothing"),
-        ("--epsilon", 1, "--key-file", "no-such-file"),
+        ("--epsilon", 1, *STEP, "--value", "place,person"),
+        ("--epsilon", 1, *STEP, "--stream", "nobody"),
+        ("--epsilon", 1, *STEP, "--event", "nothing"),
+        ("--epsilon", 1, *STEP, "--key-file", "no-such-file"),
     ],
 )
 def test_a_wrong_rule_is_refused_before_anything_is_released(

@@ -7,7 +7,17 @@ from sfumato.models.encoding import StreamModel
 from sfumato.store import ledgered_run
 from sfumato.store.files import load
 from sfumato.stream.release_spec import read_spec
-from tests.shell.releasing import COLUMNS, FAST, LIVE, RULE, grouped, is_whole, released_rows
+from tests.shell.releasing import (
+    COLUMNS,
+    EVEN,
+    FAST,
+    LIVE,
+    RULE,
+    STEP,
+    grouped,
+    is_whole,
+    released_rows,
+)
 from tests.shell.running import done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, write
 
@@ -16,7 +26,9 @@ from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, write
 
 def test_every_row_is_answered_once_within_its_budget(model: Path, tmp_path: Path) -> None:
     live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
-    report = done("release", live, "-m", model, "--epsilon", 0.7, "-o", private, "--json").document
+    report = done(
+        "release", live, "-m", model, "--epsilon", 0.7, *STEP, "-o", private, "--json"
+    ).document
     released = rows(private)
     assert list(released[0]) == COLUMNS
     assert [row["person"] for row in released] == [person for person, _ in LIVE]
@@ -46,7 +58,19 @@ def test_the_rules_lie_beside_the_output(model: Path, tmp_path: Path) -> None:
     matrix = tmp_path / "far.csv"
     matrix.write_text("0,1,2,3\n1,0,1,2\n2,1,0,1\n3,2,1,0\n")
     live, private = table(tmp_path / "live.csv", LIVE[:5]), tmp_path / "private.csv"
-    rule = ("--budget", 5, "--window", 3, "--ldp", 4, "--loss", matrix, "--when-unknown", "repeat")
+    rule = (
+        "--budget",
+        5,
+        "--window",
+        3,
+        *EVEN,
+        "--ldp",
+        4,
+        "--loss",
+        matrix,
+        "--when-unknown",
+        "repeat",
+    )
     done("release", live, "-m", model, *rule, *FAST, "-o", private)
     spec = read_spec(tmp_path / "private.csv.plan.json")
     assert (spec.budget, spec.window, spec.ldp, spec.epsilon) == (5.0, 3, 4.0, None)
@@ -66,7 +90,7 @@ def test_many_interleaved_streams_equal_one_stream_at_a_time(
 ) -> None:
     together = tmp_path / "together.csv"
     live = table(tmp_path / "live.csv", LIVE)
-    rule = ("-m", model, "--epsilon", 1, "--key-file", key)
+    rule = ("-m", model, "--epsilon", 1, *STEP, "--key-file", key)
     done("release", live, *rule, "-o", together)
     alone: dict[str, list[dict[str, Any]]] = {}
     for person in sorted({person for person, _ in LIVE}):
@@ -93,7 +117,7 @@ def test_the_size_of_a_group_and_the_states_held_change_nothing(
 def test_bins_are_released_by_name(models: Path, tmp_path: Path) -> None:
     live = table(tmp_path / "live.csv", [("a", 10), ("a", "12.5"), ("b", 30.0), ("b", "2.9e1")])
     private = tmp_path / "private.csv"
-    done("release", live, "-m", models / "bins.model", "--epsilon", 9, "-o", private)
+    done("release", live, "-m", models / "bins.model", "--epsilon", 9, *STEP, "-o", private)
     assert {row["released"] for row in rows(private)} <= {"12.5", "17.5", "22.5", "27.5"}
 
 
@@ -104,7 +128,7 @@ def test_a_cell_of_a_grid_is_released_with_its_centre(
     points = [("a", 10, -5), ("a", 30, -15), ("b", 19.5, -7.25), ("a", 11.0, "-6")]
     live = write(tmp_path / "live.csv", ["person", "lon", "lat"], points)
     private = tmp_path / f"private.{suffix}"
-    rule = ("--epsilon", 1, "--loss", "euclidean")
+    rule = ("--epsilon", 1, *STEP, "--loss", "euclidean")
     done("release", live, "-m", models / "grid.model", *rule, "-o", private)
     encoding = load(models / "grid.model")
     assert isinstance(encoding, StreamModel)
@@ -123,7 +147,7 @@ def test_a_cell_of_a_grid_is_released_with_its_centre(
 def test_a_horizon_keeps_the_sum_within_the_budget(
     model: Path, tmp_path: Path, key: Path, method: str
 ) -> None:
-    rule = ("--budget", 4, "--horizon", 12, "--method", method, "--key-file", key)
+    rule = ("--budget", 4, "--horizon", 12, *EVEN, "--method", method, "--key-file", key)
     values = [PLACES[i // 3 % 4] for i in range(12)]
     spent = sum(float(row["sip"]) for row in released_rows(tmp_path, model, values, *rule))
     assert 2 < spent <= 4 + 1e-12
@@ -133,7 +157,7 @@ def test_a_horizon_keeps_the_sum_within_the_budget(
 def test_a_window_keeps_every_window_within_the_budget(
     model: Path, tmp_path: Path, key: Path, method: str
 ) -> None:
-    rule = ("--budget", 2, "--window", 4, "--method", method, "--key-file", key)
+    rule = ("--budget", 2, "--window", 4, *EVEN, "--method", method, "--key-file", key)
     values = [PLACES[i // 4 % 4] for i in range(30)]
     sips = [float(row["sip"]) for row in released_rows(tmp_path, model, values, *rule)]
     windows = [sum(sips[i : i + 4]) for i in range(len(sips) - 3)]
@@ -143,7 +167,7 @@ def test_a_window_keeps_every_window_within_the_budget(
 
 def test_a_cap_on_the_model_free_leakage_is_kept(model: Path, tmp_path: Path, key: Path) -> None:
     live = table(tmp_path / "live.csv", [("a", PLACES[i // 4 % 4]) for i in range(10)])
-    rule = ("--budget", 9, "--horizon", 10, "--ldp", 5, "--key-file", key)
+    rule = ("--budget", 9, "--horizon", 10, *EVEN, "--ldp", 5, "--key-file", key)
     done("release", live, "-m", model, *rule, "-o", tmp_path / "private.csv")
     spent = sum(float(row["ldp"]) for row in rows(tmp_path / "private.csv"))
     assert 2 < spent <= 5 + 1e-12
@@ -187,7 +211,7 @@ def test_a_budget_that_is_gone_is_answered_by_the_rule(
 ) -> None:
     live = table(tmp_path / "live.csv", [("a", PLACES[i % 4]) for i in range(6)])
     private = tmp_path / "private.csv"
-    rule = ("--budget", 3, "--horizon", 4, "--when-exhausted", policy)
+    rule = ("--budget", 3, "--horizon", 4, *EVEN, "--when-exhausted", policy)
     done("release", live, "-m", model, *rule, *FAST, "-o", private)
     *kept, late, last = rows(private)
     assert [row["outcome"] for row in kept] == ["released"] * 4

@@ -11,13 +11,14 @@ import pytest
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.store.files import load
+from sfumato.stream.policy_files import policy_named
 from sfumato.stream.release_spec import read_spec
 from sfumato.tables.readers import Table
 from tests.shell.releasing import COLUMNS
 from tests.shell.running import call, done, rows
 from tests.shell.tables import FORMATS, table, walk
 
-RULE = ("--epsilon", 0.8, "--method", "far-sighted")
+RULE = ("--epsilon", 0.6, "--method", "far-sighted")
 SIGNALLED = [*COLUMNS[:3], "signal", *COLUMNS[3:]]
 LIVE = walk(5, rows=40, symbols=("in", "out"))
 
@@ -55,7 +56,7 @@ def test_signals_leave_beside_what_was_released_and_no_other_release_has_any(
     assert {row["signal"] for row in told} >= {"0", "1"}
     passed, _ = audited(private, model, "--against", tmp_path / "live.csv")
     assert passed
-    other = ("--epsilon", 0.8, "--method", "step-wise", "-o", tmp_path / "other.csv")
+    other = ("--epsilon", 0.6, "--method", "step-wise", "-o", tmp_path / "other.csv")
     done("release", tmp_path / "live.csv", "-m", model, *other)
     assert list(rows(tmp_path / "other.csv")[0]) == COLUMNS
 
@@ -128,11 +129,10 @@ def test_a_signal_that_is_missing_forged_or_out_of_range_fails(
     assert call("recover", other, "-m", model).code == 2
 
 
-def test_a_signal_of_another_symbol_fails(private: Path, model: Path) -> None:
+def test_another_output_of_the_channel_fails(private: Path, model: Path) -> None:
     (own,) = {row["signal"] for row in rows(private)[4:5]}
-    other = edited(private, {"signal": "1" if own == "0" else "0"})
-    passed, said = audited(other, model)
-    assert not passed and "be one that the channel can release" in said
+    passed, _ = audited(edited(private, {"signal": "1" if own == "0" else "0"}), model)
+    assert not passed  # it releases another symbol, or what was leaked later does not fit
 
 
 def test_a_table_without_its_signals_fails(private: Path, model: Path, tmp_path: Path) -> None:
@@ -167,7 +167,9 @@ def test_recovery_is_brute_force_over_all_tracks_given_values_and_signals(
     done("recover", private, "-m", model, "-o", guesses)
     read = load(model)
     assert isinstance(read, StreamModel) and isinstance(read.chain, MarkovChain)
-    plan = read_spec(f"{private}.plan.json").plan(read)
+    spec = read_spec(f"{private}.plan.json")
+    assert spec.policy is not None
+    plan = spec.plan(read, policy_named(spec.policy, model))
     state, likelihoods, not_first = plan.begin("a"), [], 0
     for row in rows(private):
         ready = plan.prepare(state)

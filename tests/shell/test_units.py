@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.shell.releasing import STEP
 from tests.shell.running import call, done
 from tests.shell.tables import write
 
@@ -32,7 +33,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_grid_in_degrees_is_fitted_planned_released_and_audited_in_km(town: Path) -> None:
     model, private = town / "town.model", town / "private.csv"
-    rule = ("-m", model, "--epsilon", 1)
+    rule = ("-m", model, "--epsilon", 1, *STEP)
     said = done("plan", *rule, "--length", 6, "--streams", 3).out
     assert "great-circle loss (km)" in said
     assert "a constant would lose" in said
@@ -45,7 +46,16 @@ def test_a_grid_in_degrees_is_fitted_planned_released_and_audited_in_km(town: Pa
 
 
 def test_a_plan_takes_held_out_streams(town: Path) -> None:
-    rule = ("plan", "-m", town / "town.model", "--epsilon", 1, "--history", town / "live.csv")
+    rule = (
+        "plan",
+        "-m",
+        town / "town.model",
+        "--epsilon",
+        1,
+        *STEP,
+        "--history",
+        town / "live.csv",
+    )
     found = done(*rule, "--streams", 2, "--length", 5, "--json").document
     assert (found["streams"], found["length"], found["held_out"]) == (2, 5, True)
     assert (found["loss"], found["unit"]) == ("great-circle", "km")
@@ -61,7 +71,18 @@ def test_a_plan_of_batches_takes_no_held_out_streams(town: Path) -> None:
 
 
 def test_an_absurd_total_is_said_aloud(town: Path) -> None:
-    rule = ("plan", "-m", town / "town.model", "--epsilon", 4, "--length", 20, "--streams", 2)
+    rule = (
+        "plan",
+        "-m",
+        town / "town.model",
+        "--epsilon",
+        4,
+        *STEP,
+        "--length",
+        20,
+        "--streams",
+        2,
+    )
     said = done(*rule).err
     assert "A LARGE TOTAL" in said
     assert "the odds of what is true may change by a factor of 10^35" in said
@@ -89,7 +110,7 @@ def test_options_that_make_no_sense_are_named(
 
 def test_an_audit_says_what_a_large_total_means(town: Path, tmp_path: Path) -> None:
     model, private = town / "town.model", tmp_path / "private.csv"
-    done("release", town / "live.csv", "-m", model, "--epsilon", 4, "-o", private)
+    done("release", town / "live.csv", "-m", model, "--epsilon", 4, *STEP, "-o", private)
     most = max(
         entry["sip"]
         for entry in done("audit", private, "-m", model, "--json").document["streams"].values()

@@ -169,18 +169,17 @@ def _audited(
 ) -> AuditReport:
     """The audit of one release, in one file or several."""
     from sfumato.cli.audit_rules import common_rules
+    from sfumato.cli.rule_choice import policy_of
     from sfumato.core.checks import choice
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
     from sfumato.stream.coin_bets import LEVEL
-    from sfumato.stream.policy_files import beside_model, load_policy
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
 
     assert given.model is not None  # a series has none, and its own audit
-    spec, policy = common_rules(specs), None
-    if spec.policy is not None or given.policy is not None:
-        policy = load_policy(given.policy or beside_model(given.model))
+    spec = common_rules(specs)
+    policy = policy_of(spec, given.policy, model, given.model)
     files, true = given.released or [], given.against or []
     if len(true) == len(files):
         true = [true[place] for place in places]

@@ -24,7 +24,7 @@ class _DesignOptions(options.Options):
     belief: str = required("Probabilities of the symbols: 0.5,0.3,0.2 or a file of them.")
     epsilon: float = required("Leakage allowed under the belief.")
     loss: str | None = options.LOSS
-    method: str = options.METHOD
+    method: str = options.STEP_METHOD
     ldp: float | None = option("Cap on the model-free leakage.")
     as_json: bool = options.JSON
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sfumato.core.randomness import Randomness
     from sfumato.models.encoding import StreamModel
     from sfumato.store.protocol import Again
-    from sfumato.stream.release_spec import ReleaseSpec
 
 Kind = TypeVar("Kind")
 
@@ -109,9 +108,19 @@ LOSS = option(
     "for names."
 )
 METHOD = option(
-    "optimal, calibrated, randomized-response, context-free, or published (the paper's rule, which "
-    "leaks more than it claims).",
-    default="optimal",
+    "far-sighted (the least loss of the stream: what is told now is good for later values), "
+    "step-wise (the least loss of each step), calibrated, randomized-response, context-free, or "
+    "published (the paper's rule, which leaks more than it claims). If not given: far-sighted with "
+    "--epsilon where the model allows it, else step-wise.",
+)
+THRIFT = option(
+    "What a nat of leakage costs a far-sighted stream, in units of the loss: it then leaks less "
+    "than the cap where more would not help enough. `plan --frontier` shows prices."
+)
+STEP_METHOD = option(
+    "step-wise (the least loss), calibrated, randomized-response, context-free, or published (the "
+    "paper's rule, which leaks more than it claims).",
+    default="step-wise",
 )
 SEED = option("INSECURE: guessable coins; the output is a simulation, not a release.")
 INDEPENDENT = option(
@@ -171,6 +180,13 @@ class Budget(Options):
     )
 
 
+class Way(Options):
+    """How channels are found."""
+
+    method: str | None = METHOD
+    thrift: float | None = THRIFT
+
+
 class Spread(Options):
     """Where a total is spent."""
 
@@ -178,51 +194,25 @@ class Spread(Options):
         None,
         metavar="N|auto",
         help="Spend the total in bursts, one every N values; in between the best guess leaves, "
-        "which leaks nothing. auto: what loses least on the model (`plan` shows it). Evenly if not "
-        "given.",
+        "which leaks nothing. 1: evenly. auto, and the default up to 100 values: what loses least "
+        "on the model (`plan` shows it).",
     )
     first: float | None = option(
         "The first burst gets so many times what the others do; auto finds it."
     )
     cap: float | None = option("No single value may leak more than this of the total.")
 
-    def applied(self, spec: ReleaseSpec, model: StreamModel, shown: Shown) -> ReleaseSpec:
-        """The same rules with their total in bursts, as asked, or as a search on the model finds.
-
-        Args:
-            spec: The rules but for these options.
-            model: What the adversary is assumed to know.
-            shown: Whether to say what was found.
-        """
-        import msgspec
-
+    def number(self) -> int | None:
+        """Values from one burst to the next, where a number was given."""
         from sfumato.core.errors import InvalidParameter
 
-        every = self.every
-        if every is not None and every != "auto" and not (every.isascii() and every.isdecimal()):
-            raise InvalidParameter("--every", every, "be a whole number of at least 1, or auto")
-        number = None if every is None or every == "auto" else int(every)
-        asked = msgspec.structs.replace(spec, every=number, first=self.first, cap=self.cap)
-        if every != "auto":
-            return asked
-        if self.first is not None:
-            raise InvalidParameter("--first", self.first, "not come with --every auto")
-        if spec.width(model) is not None:
-            raise InvalidParameter("--every", every, "be a number for batches")
-        return self._searched(asked, model, shown)
-
-    def _searched(self, spec: ReleaseSpec, model: StreamModel, shown: Shown) -> ReleaseSpec:
-        import msgspec
-
-        from sfumato.core.guarantees import SIP
-        from sfumato.stream.burst_search import best_bursts
-
-        plain = msgspec.structs.replace(spec, policy=None, cap=None).instant(model)
-        cap = None if self.cap is None else SIP(self.cap)
-        best = best_bursts(plain, cap=cap).best
-        if not shown.no_progress:
-            say(f"the total is spent {in_words(best.every, best.first)}")
-        return msgspec.structs.replace(spec, every=best.every, first=best.first)
+        if self.every is None or self.every == "auto":
+            return None
+        if not (self.every.isascii() and self.every.isdecimal()):
+            raise InvalidParameter(
+                "--every", self.every, "be a whole number of at least 1, or auto"
+            )
+        return int(self.every)
 
 
 def in_words(every: int, first: float) -> str:

@@ -13,7 +13,7 @@ class _CompileOptions(options.Options):
     allowed: options.Budget
     spread: options.Spread
     loss: str | None = options.LOSS
-    method: str = options.METHOD
+    way: options.Way
     batch: int | None = option("For `release --batch`: values that leave together.")
     steps: int | None = option("Simulated steps; more of them cover more beliefs.")
     tolerance: float = option("Part of the loss that is not worth another channel.", default=0.005)
@@ -38,6 +38,7 @@ def compile_policy(given: _CompileOptions) -> None:
     from dataclasses import asdict
     from pathlib import Path
 
+    from sfumato.cli.rule_choice import RuleChoice
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
     from sfumato.stream.policy_files import beside_model, compile_for
@@ -49,8 +50,8 @@ def compile_policy(given: _CompileOptions) -> None:
     if same_file(given.model, target) or Path(target).is_dir() or not Path(target).parent.is_dir():
         raise InvalidParameter("--output", target, "be a new file in a folder that exists")
     hold(target)
-    spec = options.spec_from(ReleaseSpec, given, model=None, every=None)
-    spec = given.spread.applied(spec, read, given.shown)
+    spec = options.spec_from(ReleaseSpec, given, model=None, every=None, method="")
+    spec = RuleChoice(given.model, read, given.way, given.spread, given.shown).completed(spec)
     with progress("compiling, in percent", 100, given.shown.no_progress) as show:
         policy = compile_for(
             read,

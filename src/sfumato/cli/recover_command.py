@@ -87,7 +87,7 @@ def recover(given: RecoverOptions) -> None:
     """
     from sfumato.cli.audit_rules import release_rules
     from sfumato.cli.recover_certified import recover_certified
-    from sfumato.stream.policy_files import beside_model, load_policy
+    from sfumato.cli.rule_choice import policy_of
     from sfumato.stream.recovered_counts import Population, check_unselected
     from sfumato.stream.recovered_rows import summary
     from sfumato.stream.recovery import recover as recovered
@@ -106,9 +106,7 @@ def recover(given: RecoverOptions) -> None:
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
-    policy = None
-    if spec.policy is not None or given.policy is not None:
-        policy = load_policy(given.policy or beside_model(given.model))
+    policy = policy_of(spec, given.policy, read, given.model)
     plan = spec.plan(read, policy)
     if given.model_free and every > 1:
         check_unselected("--every", every, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NoReturn
 
@@ -22,7 +23,7 @@ class _ReleaseOptions(options.Options):
     allowed: options.Budget
     spread: options.Spread
     loss: str | None = options.LOSS
-    method: str = options.METHOD
+    way: options.Way
     policy: str | None = option(
         "Channels that `sfumato compile` made for this model, loss and budget."
     )
@@ -95,6 +96,9 @@ def release(given: _ReleaseOptions) -> None:
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 --batch 5 --wait 60 -o -
     """
+    from msgspec import structs
+
+    from sfumato.cli.rule_choice import RuleChoice, rules_begun
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.core.guarantees import LDP, SIP
@@ -112,24 +116,26 @@ def release(given: _ReleaseOptions) -> None:
     spec = options.spec_from(
         ReleaseSpec,
         given,
+        method="",
         missing=choice("missing", Missing, given.missing),
         late=choice("late", Late, given.late),
         keep=_names(given.keep),
         independent=_names(given.independent),
         purpose=options.purpose_of(given.seed).value,
-        policy=None if policy is None else policy.fingerprint,
+        policy=None,
         model=None,
         every=None,
     )
-    spec = given.spread.applied(spec, read, given.shown)
-    rule = spec.plan(read, policy)
+    reading = Reading(
+        given.event, given.time, spec.keep, spec.independent, Missing(spec.missing), Late(spec.late)
+    )
+    reading.check(read)
     if given.wait is not None and spec.width(read) is None:
         raise InvalidParameter("--wait", given.wait, "come with --batch")
     for name, file in (("--model", given.model), ("--policy", given.policy)):
         written = (output, str(beside(output)), ledger or output)
         if file is not None and any(same_file(file, other) for other in written):
             raise InvalidParameter(name, file, "be a file of its own")
-    columns = (given.event, given.time, spec.keep, spec.independent)
     again = given.repetition.checked(ledger)
     if given.format not in (None, "csv", "jsonl"):
         raise InvalidParameter("--format", given.format, "be csv or jsonl")
@@ -137,14 +143,26 @@ def release(given: _ReleaseOptions) -> None:
     sink = Table.at(output, given.format if output == "-" else None)
     options.warn_of_seed(given.seed)
     public = [source, given.model, given.policy, given.loss, ledger, output, str(beside(output))]
+    coins = given.secret.coins(given.seed, public)
+    if os.path.isfile(source):
+        next(table.chunks(reading.columns(read)), None)
+    # From here on it may take long: what is wrong with the call was said before.
+    chosen, begun = (
+        RuleChoice(given.model, read, given.way, given.spread, given.shown),
+        rules_begun(ledger),
+    )
+    spec = chosen.completed(spec, policy, begun)
+    policy = chosen.policy(spec, begun) if policy is None else policy
+    spec = structs.replace(spec, policy=None if policy is None else policy.fingerprint)
+    rule = spec.plan(read, policy)
     how = RunSpec(
-        reading=Reading(*columns, Missing(spec.missing), Late(spec.late)),
+        reading=reading,
         wait=given.wait,
         document=document(spec, read),
         ledger=ledger,
         source_name=given.source_name,
         again=again,
-        randomness=given.secret.coins(given.seed, public),
+        randomness=coins,
     )
     with progress("releasing", table.count(), given.shown.no_progress) as show:
         remark = None if given.shown.quiet else say

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from sfumato.record.disclosure import Curve, DisclosureReport
     from sfumato.series.series_compare import Comparison
     from sfumato.stream.batch_widths import WidthForecast
-    from sfumato.stream.forecast import CurvePoint
+    from sfumato.stream.forecast import CurvePoint, PlanReport
+    from sfumato.stream.price_frontier import Frontier
     from sfumato.temporal.loss_function import LossFunction
     from sfumato.temporal.over_time import TemporalLeakage
 
 PICTURES = (".png", ".svg", ".pdf")
 COLOURS = {
     "optimal": BLUE,
+    "step-wise": BLUE,
     "calibrated": ORANGE,
     "calibrated, best guess": "#f0b48a",
     "randomized-response": GREY,
@@ -32,7 +34,7 @@ COLOURS = {
     "truth": DARK,
 }
 NAMES = {
-    "optimal": "Sfumato (optimal)",
+    "step-wise": "Sfumato (step-wise)",
     "calibrated": "calibrated randomised response",
     "calibrated, best guess": "the same, then the best guess",
     "randomized-response": "randomised response",
@@ -53,6 +55,28 @@ def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> Non
     axes.minorticks_off()
     axes.set_xlabel("leakage allowed per step (SIP, nats)")
     axes.set_ylabel(f"expected {loss} loss per value")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def frontier_curve(edge: Frontier, report: PlanReport, loss: str, path: str | Path) -> None:
+    """Loss against what is leaked on average: far-sighted streams at several prices of a nat."""
+    figure, axes = _figure(6.4, 4.0)
+    line = sorted(edge.points, key=lambda point: point.charge)
+    charges, losses = [point.charge for point in line], [point.loss for point in line]
+    axes.plot(charges, losses, marker="o", color=BLUE, label="far-sighted, by price of a nat")
+    near = edge.step_wise
+    axes.plot([near.charge], [near.loss], "s", color=DARK, label=NAMES["step-wise"])
+    for row in report.methods:
+        if row.method in ("calibrated", "randomized-response"):
+            guessed = row.loss if row.remapped_loss is None else row.remapped_loss
+            label = f"{NAMES[row.method]}, then the best guess"
+            axes.plot([row.sip], [guessed], "^", color=COLOURS[row.method], label=label)
+    axes.axhline(report.methods[-1].loss, color="#bbbbbb", linestyle=":", label="say nothing")
+    axes.set_xlabel("mean leakage of a value (SIP, nats)")
+    axes.set_ylabel(f"expected {loss} loss per value")
+    axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
     _save(figure, path)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable
 from pathlib import Path
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import StreamModel
+from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.store.files import load
+from sfumato.store.kept import Kept
 from sfumato.stream.compile import compile_policy
 from sfumato.stream.release_spec import ReleaseSpec, named_batch_loss
 from sfumato.tables.named_loss import named_loss
@@ -35,6 +38,8 @@ def compile_for(
         progress: Told how much of how much is done.
     """
     spec.schedule()
+    if spec.chosen_method() is Method.FAR_SIGHTED:
+        spec.check_sight(model)
     epsilon, ldp = spec.per_step()
     width = 1 if spec.batch is None else checks.count("--batch", spec.batch)
     # A burst has its own share, whatever leaves in it, unless a batch is longer than its pause.
@@ -48,6 +53,7 @@ def compile_for(
         every=-(-(spec.every or 1) // width),
         ldp=None if ldp is None else share * ldp,
         method=spec.chosen_method(),
+        price=spec.thrift or 0.0,
         tolerance=tolerance,
         max_channels=max_channels,
         steps=steps,
@@ -58,6 +64,50 @@ def compile_for(
 def beside_model(model: str) -> Path:
     """Where the policy of a model lies unless told otherwise."""
     return Path(model).with_suffix(".policy")
+
+
+def kept_policy(
+    model: StreamModel,
+    spec: ReleaseSpec,
+    beside: str | Path,
+    make: Callable[[], Policy],
+    remark: Callable[[str], None] | None = None,
+) -> Policy:
+    """The policy of a far-sighted release: as it was kept beside the model, or made and kept now.
+
+    Args:
+        model: The model of the release.
+        spec: What the release is asked to do.
+        beside: The file of the model.
+        make: Compiles it, as `compile_for` does.
+        remark: Told why what was kept is of no use, or nothing is kept.
+    """
+    chain, loss = model.single_values, named_loss(spec.loss_for(model), model.alphabet)
+    asked = (
+        chain.fingerprint,
+        loss.fingerprint,
+        spec.chosen_method().value,
+        spec.epsilon,
+        spec.ldp,
+    )
+
+    def check(policy: Policy) -> None:
+        held = (policy.chain, policy.loss, policy.method, policy.epsilon, policy.ldp)
+        price = None if policy.sight is None else policy.sight.price
+        if (*held, price) != (*asked, spec.thrift or 0.0):
+            raise InvalidParameter("policy", "another", "be made for this model, loss and budget")
+
+    return Kept.beside(beside, "policy", *asked, spec.thrift).get(Policy, make, check, remark)
+
+
+def policy_named(fingerprint: str, beside: str | Path) -> Policy | None:
+    """The policy that a plan names, if it lies beside the model; None if none does."""
+    model = Path(beside)
+    for path in sorted(model.parent.glob(f"{glob.escape(model.stem)}*.policy")):
+        found = Kept(path).read(Policy)
+        if found is not None and found.fingerprint == fingerprint:
+            return found
+    return None
 
 
 def load_policy(path: str | Path) -> Policy:

@@ -20,7 +20,9 @@ from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
 from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
+from sfumato.solver.value_function import ValueFunction
 from sfumato.store.protocol import Job
+from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.partition.batch_loss import BatchLoss, additive
 from sfumato.stream.plan import Plan
 from sfumato.stream.seal import Seal
@@ -32,7 +34,7 @@ JOB = Job(
     "model, budget, loss, method or length of batch, another --every, --first, --cap, --policy, "
     "--when-exhausted or --when-unknown",
 )
-_IF_GIVEN = ("every", "first", "cap", "event", "sealed")
+_IF_GIVEN = ("every", "first", "cap", "thrift", "event", "sealed")
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +52,10 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         loss: `hamming`, `absolute`, `squared`, `euclidean`, `great-circle` or a file with a matrix;
             for batches `histogram` too. If not given it follows the model: see `default_loss`.
         batch: Release in batches of this many values; one by one if not given.
-        method: How channels are found.
+        method: How channels are found: `optimal` is the best channel of each step, `far-sighted`
+            that of the stream.
+        thrift: What a nat of leakage costs a far-sighted stream, in units of the loss: it then
+            spends less than it may.
         when_exhausted: What leaves when the budget is gone.
         when_unknown: What leaves for a value outside the alphabet.
         missing: What became of a missing value.
@@ -90,6 +95,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     every: int | None = None
     first: float | None = None
     cap: float | None = None
+    thrift: float | None = None
     event: str | None = None
     sealed: Seal | None = None
 
@@ -165,7 +171,31 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             on_unknown=choice("when-unknown", Fallback, self.when_unknown),
             purpose=choice("purpose", Purpose, self.purpose),
             policy=policy,
+            sight=self._sight(model) if policy is None else None,
         )
+
+    def _sight(self, model: StreamModel) -> ValueFunction | None:
+        """The value function of a far-sighted plan without a policy; None for other plans."""
+        method = self.chosen_method()
+        if method is not Method.FAR_SIGHTED:
+            if self.thrift is not None:
+                raise InvalidParameter("--thrift", self.thrift, "come with --method far-sighted")
+            return None
+        self.check_sight(model)
+        assert self.epsilon is not None
+        loss = named_loss(self.loss_for(model), model.alphabet)
+        return look_ahead(model.value_by_value, loss, self.epsilon, price=self.thrift or 0.0)
+
+    def check_sight(self, model: StreamModel) -> None:
+        """Refuse what no far-sighted release can do."""
+        if self.epsilon is None:
+            rule = "be another for a total; far-sighted streams have a cap on each value, --epsilon"
+            raise InvalidParameter("--method", self.method, rule)
+        if self.width(model) is not None:
+            rule = "be another for batches; far-sighted values leave one by one"
+            raise InvalidParameter("--method", self.method, rule)
+        if self.thrift is not None:
+            checks.finite("--thrift", self.thrift)
 
     def loss_for(self, model: StreamModel) -> str | list[list[float]]:
         """The loss that was asked for, or the one that suits the model."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
-    from sfumato.stream.forecast import Difference, PlanReport
+    from sfumato.stream.forecast import PlanReport
+    from sfumato.stream.release_trials import Difference
 
 ABSURD = 10.0
 """A total beyond this lets odds change by a factor of 22,000: it promises next to nothing."""

@@ -197,7 +197,7 @@ def _summary(
     published_true: list[float],
 ) -> dict[str, Any]:
     here = next(point for point in points if point.factor == 1.0)
-    ours, rival = here.losses["optimal"], here.losses["calibrated"]
+    ours, rival = here.losses["step-wise"], here.losses["calibrated"]
     claimed = BUDGET / (DAYS * SLOTS_PER_DAY)
     worst = max(entry.sip for entry in report.streams.values())
     truth, *others = counts.values()

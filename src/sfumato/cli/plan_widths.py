@@ -1,0 +1,111 @@
+"""`sfumato plan --batch`: values that leave together, compared with values that leave at once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.core.numerics import shown_up
+
+if TYPE_CHECKING:
+    from sfumato.cli.plan_command import PlanOptions
+    from sfumato.models.encoding import StreamModel
+    from sfumato.stream.batch_widths import WidthForecast
+    from sfumato.stream.release_spec import ReleaseSpec
+    from sfumato.stream.release_trials import Forecast
+
+_FEW = 4
+
+
+def loss_name(spec: ReleaseSpec, model: StreamModel) -> str:
+    """What a table calls the loss."""
+    asked = spec.loss_for(model)
+    return Path(asked).name if isinstance(asked, str) else "matrix"
+
+
+def loss_and_leakage(
+    row: Forecast | WidthForecast, beside: list[float | None], digits: int
+) -> list[str]:
+    """What both tables say: the loss, its error and numbers beside it, and both leakages."""
+    return [
+        f"{row.loss:.4g}",
+        f"{2 * row.loss_error:.2g}",
+        *("" if number is None else f"{number:.{digits}g}" for number in beside),
+        *(shown_up(leakage, 4) for leakage in (row.sip, row.ldp)),
+    ]
+
+
+def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, length: int) -> None:
+    """Compare batches of several lengths.
+
+    Args:
+        spec: The rules but for the length of batches.
+        model: The model.
+        given: What else was typed.
+        length: Values of a stream.
+    """
+    import msgspec
+
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.plots.figures import loss_of_widths
+    from sfumato.stream.batch_widths import forecast_widths, silent_loss
+    from sfumato.stream.lifetime import one_value_bound
+    from sfumato.stream.remarks import odds
+
+    if given.history is not None:
+        raise InvalidParameter("--history", given.history, "not come with --batch")
+    words = str(given.batch).split(",")
+    if not all(word.strip().isdecimal() and word.isascii() for word in words):
+        raise InvalidParameter("--batch", given.batch, "be whole numbers, as 1,2,3,5,10")
+    widths = [int(word) for word in words]
+    rule = msgspec.structs.replace(spec, batch=max(widths)).batched(model)
+    streams = given.streams or _FEW
+    values = length * streams
+    with progress("simulating", values * len(widths), given.shown.no_progress) as show:
+        rows = forecast_widths(
+            rule, widths, steps=length, streams=streams, seed=given.seed, progress=show
+        )
+    name = loss_name(spec, model)
+    if given.plot:
+        loss_of_widths(rows, name, given.plot)
+    single, budget = model.single_values, rule.budget
+    bounds = [one_value_bound(single, budget, length, width) for width in widths]
+    bound = max(bounds, key=lambda one: one.sip.epsilon)
+    total = one_value_bound(None, budget, length).sip.epsilon
+    silent = silent_loss(rule, length)
+    if given.shown.as_json:
+        document = {"total": total, "one_value": bound.sip.epsilon, "silent_loss": silent}
+        print_json({"batches": [asdict(row) for row in rows], **document})
+        return
+    table(
+        f"expected {name} loss and leakage per value over {values} values",
+        ["batch", "loss", "+-", "gap", "SIP", "LDP", "waits for", "at most", "ms a batch", "parts"],
+        [
+            [
+                str(row.width),
+                *loss_and_leakage(row, [row.gap], 2),
+                f"{row.mean_delay:g}",
+                f"{row.longest_delay:g}",
+                f"{1e3 * row.seconds:.3g}",
+                f"{row.parts:,}" + ("" if row.exact else " boxes"),
+            ]
+            for row in rows
+        ],
+    )
+    if silent is not None:
+        print_line(f"a constant would lose {silent:.4g}")
+    print_line(
+        f"a whole stream of {length} values may leak SIP({shown_up(total)}): the odds of "
+        f"what is true may change by {odds(total)}"
+    )
+    print_line(
+        f"about any one value all outputs together may tell SIP({shown_up(bound.sip.epsilon)}) "
+        f"({bound.rule})"
+    )
+    best = min(rows, key=lambda row: row.loss)
+    if not given.shown.quiet and silent is not None and best.loss >= silent:
+        say("warning: NO BETTER THAN SILENCE: no length of batch loses less than a constant")
+    if given.plot:
+        say(f"{given.plot}: loss against the length of batches")

@@ -1,0 +1,175 @@
+"""The rules of a release: what was typed, what its ledger says, and what nobody said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sfumato.cli import options
+from sfumato.cli.console import progress, say
+
+if TYPE_CHECKING:
+    from sfumato.models.encoding import StreamModel
+    from sfumato.solver.policy import Policy
+    from sfumato.stream.release_spec import ReleaseSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChoice:
+    """What decides the rules that were not given outright.
+
+    Attributes:
+        file: The file of the model: what takes long to find is kept beside it.
+        model: The model.
+        way: The method, as typed.
+        spread: Where a total is spent, as typed.
+        shown: Whether to say what was chosen.
+    """
+
+    file: str
+    model: StreamModel
+    way: options.Way
+    spread: options.Spread
+    shown: options.Shown
+
+    @property
+    def remark(self) -> Callable[[str], None] | None:
+        """Who is told what was chosen; nobody where nobody looks."""
+        return None if self.shown.no_progress else say
+
+    def completed(
+        self,
+        spec: ReleaseSpec,
+        policy: Policy | None = None,
+        begun: ReleaseSpec | None = None,
+    ) -> ReleaseSpec:
+        """The rules with a method, and with a total where it is best spent.
+
+        Args:
+            spec: The rules but for the method and for where a total is spent.
+            policy: The policy that was given.
+            begun: The rules of the ledger that goes on; they stay unless others are given.
+        """
+        return self._spread(self._by_method(spec, policy, begun), policy, begun)
+
+    def _by_method(
+        self, spec: ReleaseSpec, policy: Policy | None, begun: ReleaseSpec | None
+    ) -> ReleaseSpec:
+        from msgspec.structs import replace
+
+        from sfumato.solver.design_methods import Method, method_named
+        from sfumato.stream.release_defaults import with_method
+
+        thrift = self.way.thrift
+        if self.way.method is not None:
+            named = method_named("--method", self.way.method)
+            spec = replace(spec, method=named.value)
+        elif begun is not None and policy is None:
+            thrift = begun.thrift if thrift is None else thrift
+            spec = replace(spec, method=begun.method)
+        else:
+            spec = with_method(spec, self.model, policy, self.remark)
+            if self.remark and spec.chosen_method() is Method.FAR_SIGHTED and policy is None:
+                self.remark(
+                    "far-sighted: as much of the cap is spent as helps the stream (--method "
+                    "step-wise, or --thrift, leaks less)"
+                )
+        return replace(spec, thrift=thrift)
+
+    def _spread(
+        self, spec: ReleaseSpec, policy: Policy | None, begun: ReleaseSpec | None
+    ) -> ReleaseSpec:
+        from msgspec.structs import replace
+
+        from sfumato.core.errors import InvalidParameter
+        from sfumato.stream.release_defaults import seeks_bursts, with_bursts
+
+        asked = self.spread
+        spec = replace(spec, every=asked.number(), first=asked.first, cap=asked.cap)
+        kept = begun is not None and spec.budget is not None
+        if begun is not None and kept and asked.every is None and asked.first is None:
+            return replace(spec, every=begun.every, first=begun.first)
+        if asked.every == "auto" and asked.first is not None:
+            raise InvalidParameter("--first", asked.first, "not come with --every auto")
+        if asked.every != "auto" and (
+            asked.every is not None or not seeks_bursts(spec, self.model)
+        ):
+            return spec
+        found = with_bursts(spec, self.model, self.file, self.remark)
+        if asked.every is None and policy is not None and policy.epsilon < found.per_step()[0]:
+            return spec  # its channels were compiled for an even split
+        if self.remark:
+            self.remark(
+                f"the total is spent {options.in_words(found.every or 1, found.first or 1.0)}"
+            )
+        return found
+
+    def policy(self, spec: ReleaseSpec, begun: ReleaseSpec | None = None) -> Policy | None:
+        """The policy of a far-sighted release: kept beside the model, or compiled now; else None.
+
+        Args:
+            spec: The rules, completed.
+            begun: The rules of the ledger that goes on; its policy stays.
+        """
+        from sfumato.models.markov import MarkovChain
+        from sfumato.solver.design_methods import Method
+        from sfumato.stream.policy_files import compile_for, kept_policy, policy_named
+
+        if spec.chosen_method() is not Method.FAR_SIGHTED or (begun and begun.policy is None):
+            return None
+        if not isinstance(self.model.chain, MarkovChain) or self.model.chain.order > 1:
+            return None  # every step is solved
+        if begun and begun.policy and (found := policy_named(begun.policy, self.file)) is not None:
+            return found
+        spec.check_sight(self.model)
+
+        def make() -> Policy:
+            if self.remark:
+                self.remark("compiling far-sighted channels for this model, loss and cap, once")
+            with progress("compiling, in percent", 100, self.shown.no_progress) as show:
+                made = compile_for(
+                    self.model, spec, progress=lambda done, whole: show(100 * done // whole)
+                )
+            if self.remark:
+                self.remark(
+                    f"{made.channels:,} channels, kept for the next run; they lose about "
+                    f"{100 * made.report.extra_loss:.1f} % more than channels solved on the spot"
+                )
+            return made
+
+        return kept_policy(self.model, spec, self.file, make, self.remark)
+
+
+def policy_of(spec: ReleaseSpec, given: str | None, model: StreamModel, file: str) -> Policy | None:
+    """The policy that a release was made with: given, beside the model, or compiled once more.
+
+    Args:
+        spec: The rules of the release; they name their policy.
+        given: The file of the policy, if one was given.
+        model: The model.
+        file: The file of the model.
+    """
+    from sfumato.solver.design_methods import Method
+    from sfumato.stream.policy_files import beside_model, compile_for, load_policy, policy_named
+
+    if given is not None or spec.policy is None:
+        return None if given is None else load_policy(given)
+    found = policy_named(spec.policy, file)
+    if found is None and spec.chosen_method() is Method.FAR_SIGHTED:
+        # Whoever has model and rules alone makes the same policy from them.
+        found = compile_for(model, spec)
+    return load_policy(beside_model(file)) if found is None else found
+
+
+def rules_begun(ledger: str | None) -> ReleaseSpec | None:
+    """The rules of a ledger that goes on; None for a new one, or none."""
+    from sfumato.store.ledger_reader import LedgerReader
+    from sfumato.stream.release_spec import JOB, parse_spec
+
+    if ledger is None or not Path(ledger).is_file() or Path(ledger).stat().st_size == 0:
+        return None
+    with LedgerReader(ledger, job=JOB) as reader:
+        rules = reader.front.rules
+    return None if rules is None else parse_spec(rules.encode(), ledger)
