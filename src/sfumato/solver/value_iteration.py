@@ -16,7 +16,7 @@ from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.binary_sight import swept
-from sfumato.solver.far_sighted import FINE_PARTS, FarSight, channels_of
+from sfumato.solver.far_sighted import FINE_PARTS, GROUPS, FarSight, channels_of
 from sfumato.solver.optimal_channel import cheapest_outputs
 from sfumato.solver.sight_loops import evaluated, followed, product, which_believed
 from sfumato.solver.sight_walks import NEAR, long_run, walked
@@ -32,6 +32,8 @@ leaks no channel, whatever the belief: all vectors are believed, which few dimen
 _HELD, _AGES = 0.95, 60
 """Discount of the first vectors, the cost of one symbol released for ever, and their terms."""
 
+_ROUGH = 0.99
+"""Part of its cost on groups that the step-wise release of many symbols is taken to have."""
 _ASKED = 24
 """Symbols, or groups of them, that the first questions tell apart."""
 
@@ -55,6 +57,9 @@ class Effort:
     judged: int = 500
 
 
+_FOR_MANY = Effort(beliefs=(30, 60), depths=(3, 3), walked=100, judged=200)
+
+
 def value_function(
     transition: ArrayLike,
     losses: ArrayLike,
@@ -63,7 +68,7 @@ def value_function(
     price: float = 0.0,
     width: int = 1,
     names: tuple[str, str] = ("", ""),
-    effort: Effort = Effort(),  # noqa: B008 - frozen
+    effort: Effort | None = None,
 ) -> ValueFunction:
     """The value of beliefs under a cap per step, for ever, by mean cost.
 
@@ -74,7 +79,7 @@ def value_function(
         price: What a nat costs, in units of the loss.
         width: Values of a batch, for a chain of order 1.
         names: Fingerprints of the chain and the loss.
-        effort: How much is done.
+        effort: How much is done; less for many symbols, if not given.
 
     Returns:
         A value function; one that sees nothing ahead if in a simulation it was no better than that.
@@ -105,7 +110,9 @@ def value_function(
         0.0,
         width,
     )
-    return _on_grid(blind) if blind.is_grid else _on_beliefs(blind, effort)
+    if blind.is_grid:
+        return _on_grid(blind)
+    return _on_beliefs(blind, effort or (Effort() if acts <= GROUPS else _FOR_MANY))
 
 
 def _check_sizes(contexts: int, size: int, width: int) -> None:
@@ -145,6 +152,8 @@ def _on_beliefs(blind: ValueFunction, effort: Effort) -> ValueFunction:
     costs = [
         walked(one, effort.judged, np.random.default_rng(1), guide)[0] for one in (blind, *found)
     ]
+    if len(blind.losses) > GROUPS:
+        costs[0] *= _ROUGH  # it is judged on groups, which its channels do without
     best = int(np.argmin(costs))
     return replace([blind, *found][best], promised=costs[best])
 

@@ -48,7 +48,7 @@ def look_ahead(
         >>> round(sight.promised, 3)
         0.223
     """
-    from sfumato.solver.value_iteration import Effort, value_function
+    from sfumato.solver.value_iteration import value_function
 
     if not isinstance(model, MarkovChain):
         raise InvalidParameter("model", "another", "be a chain, to look ahead")
@@ -61,7 +61,7 @@ def look_ahead(
         price=price,
         width=width,
         names=(model.fingerprint, seen.fingerprint),
-        effort=effort or Effort(),
+        effort=effort,
     )
 
 
