@@ -73,8 +73,16 @@ def audit(given: AuditOptions) -> None:
     """Recompute from the released values, the public model and the rules alone what was leaked.
 
     The belief of an adversary who sees everything is followed step by step; each row's certificates
-    must agree with the recomputed ones. Exit code 1 when something does not fit, and for a
-    simulation that you did not declare as one: its coins can be guessed.
+    must be the recomputed ones, to the last digit, and the file the one that the release wrote.
+    Exit code 1 when something does not fit, and for a simulation that you did not declare as one:
+    its coins can be guessed.
+
+    Without the true values nobody can tell whether coins were fair. With --against every output is
+    held against the channel of its true value: who cheats is found, and the report says after how
+    many rows. docs/audit.md, "What a regulator can check", has the three levels.
+
+    Files under different plans are releases of their own: what they told of each stream together
+    is added up.
 
     A stream goes on over many files: give them in their order, or the ledger, from which the
     audit takes what streams did before and after a file.
@@ -83,6 +91,7 @@ def audit(given: AuditOptions) -> None:
     Examples:
       sfumato audit private.csv --model city.model
       sfumato audit private.csv --model city.model --ledger city.ledger --against live.csv
+      sfumato audit private.csv --model city.model --require-budget 10/50 --require-ldp 20/50
       sfumato audit monday.csv tuesday.csv --model city.model
       sfumato audit --ledger city.ledger --model city.model
       sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
@@ -100,6 +109,7 @@ def audit(given: AuditOptions) -> None:
     if given.model is None:
         if not is_series(files, ledger):
             raise InvalidParameter("--model", None, "be the model that `sfumato fit` wrote")
+        _refuse_for_series(given)
         audit_realtime(given)
         return
     model = options.load_model(given.model)
@@ -138,6 +148,24 @@ def audit(given: AuditOptions) -> None:
         print_line("the audit found nothing wrong" if passed else "the audit FAILED")
     if not passed:
         raise typer.Exit(FAILED_AUDIT)
+
+
+def _refuse_for_series(given: AuditOptions) -> None:
+    """Refuse what the audit of a series would not look at."""
+    from sfumato.core.errors import InvalidParameter
+
+    asked = {
+        "--require-budget": given.require_budget,
+        "--require-ldp": given.require_ldp,
+        "--require-model": given.require_model,
+        "--allow": given.allow,
+        "--allow-column": given.allow_column,
+        "--only": given.only,
+        "--level": given.level,
+    }
+    for name, value in asked.items():
+        if value is not None:
+            raise InvalidParameter(name, value, "come with --model: it is for releases of streams")
 
 
 def _required(given: AuditOptions) -> Required:

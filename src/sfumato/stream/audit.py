@@ -178,7 +178,13 @@ def _audit_file(
             report.note_all(f"{report.file}the file: {rule}", Kind.FORMAT)
         else:
             report.note(row, rule, Kind.FORMAT)
-    for name in (unseen(table), *(f"column {name!r}" for name in columns.allowed)):
+    kept = () if rules is None else rules.keep
+    own = [name for name in ("event", *kept) if name in columns.due]
+    for name in (
+        unseen(table),
+        *(f"what column {name!r} says: it leaves as it is" for name in own),
+        *(f"column {name!r}, which was allowed" for name in columns.allowed),
+    ):
         if name is not None:
             report.unchecked.append(f"{report.file}{name}")
     if rules is not None and rules.sealed is not None:
