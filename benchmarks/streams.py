@@ -18,6 +18,7 @@ from numba import njit
 
 import sfumato as sf
 from sfumato.solver.policy import Policy
+from sfumato.stream.look_ahead import look_ahead
 
 EPSILON = 0.5
 
@@ -104,7 +105,8 @@ def values_of(places: np.ndarray, labels: tuple[object, ...], numbered: bool) ->
 
 def single_time(case: Case, policy: Policy) -> float:
     """Microseconds per event of one live stream."""
-    release = sf.InstantRelease(case.chain, budget=sf.SIP(EPSILON), loss=case.loss, policy=policy)
+    asked = {"loss": case.loss, "policy": policy, "method": policy.method}
+    release = sf.InstantRelease(case.chain, budget=sf.SIP(EPSILON), **asked)
     walk, labels = Walk(case, 1), case.chain.alphabet.labels
     values = [labels[int(walk.next()[0])] for _ in range(500)]
 
@@ -117,7 +119,9 @@ def single_time(case: Case, policy: Policy) -> float:
 
 def plan_for(case: Case, policy: Policy) -> sf.Plan:
     """A release of the same budget for every step."""
-    return sf.Plan(case.chain, sf.PerStep(sf.SIP(EPSILON)), case.loss, policy=policy)
+    method = sf.Method(policy.method)
+    budget = sf.PerStep(sf.SIP(EPSILON))
+    return sf.Plan(case.chain, budget, case.loss, method=method, policy=policy)
 
 
 class Walk:
@@ -225,8 +229,42 @@ def main() -> None:
             f"{100 * report.extra_loss:.2f} % | {100 * report.missed:.2f} % | "
             f"{report.repair:.3f} | {seconds:.0f} |"
         )
+    sighted_table()
     memory_table()
     sparse_large()
+
+
+def sighted_table() -> None:
+    """Far-sighted policies beside step-wise ones of the same chain, in turn."""
+    print("\n## Far-sighted policies\n")
+    print(
+        "| symbols | look ahead s | compile s | channels | extra cost | on the spot | fleet, "
+        "step-wise | far-sighted | ratio | one at a time, step-wise | far-sighted | ratio |\n"
+        + "|---" * 12
+        + "|"
+    )
+    for size in (2, 4, 8, 16, 24):
+        rng = np.random.default_rng(size)
+        moves = 0.9 * np.eye(size) + 0.1 * rng.dirichlet(np.ones(size), size)
+        chain = sf.MarkovChain.from_matrix(moves, floor=1e-4 / size)
+        case = Case(f"sticky, {size}", chain, sf.loss.hamming(chain.alphabet), 16_000)
+        began = time.process_time()
+        sight = look_ahead(chain, case.loss, EPSILON)
+        looked = time.process_time()
+        asked = {"method": sf.Method.FAR_SIGHTED, "sight": sight}
+        ahead = sf.compile_policy(chain, case.loss, EPSILON, **asked)
+        seconds = time.process_time() - looked
+        near = sf.compile_policy(chain, case.loss, EPSILON)
+        turns = [(fleet_time(case, near, 10_000), fleet_time(case, ahead, 10_000)) for _ in (1, 2)]
+        one, two = map(min, zip(*turns, strict=True))
+        alone, alone_ahead = single_time(case, near), single_time(case, ahead)
+        print(
+            f"| {size} | {looked - began:.1f} | {seconds:.1f} | {ahead.channels} | "
+            f"{100 * ahead.report.extra_loss:.1f} % | {100 * ahead.report.missed:.2f} % | "
+            f"{one:.2f} | {two:.2f} | {two / one:.2f} | {alone:.1f} | {alone_ahead:.1f} | "
+            f"{alone_ahead / alone:.2f} |",
+            flush=True,
+        )
 
 
 def memory_table() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.core.belief import Belief
 from sfumato.core.budgets import Budget
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
@@ -17,6 +18,7 @@ from sfumato.solver.value_iteration import Effort
 from sfumato.store import from_bytes, to_bytes
 from sfumato.stream import Outcome
 from sfumato.stream.evidence import evidence
+from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.plan import Plan
 from sfumato.stream.released_tracks import ReleasedTracks
@@ -246,6 +248,32 @@ def test_a_policy_is_stored_with_its_sight() -> None:
     assert plan_of("letters", policy=read).fingerprint == plan_of("letters").fingerprint
     alone = from_bytes(to_bytes(policy.sight), ValueFunction)
     assert alone.fingerprint == policy.sight.fingerprint
+
+
+def test_policies_without_sight_are_stored_as_before() -> None:
+    plain = sf.compile_policy(CHAINS["bit"], hamming("bit"), 0.7, steps=32)
+    stored = to_bytes(plain)
+    assert b"sight" not in stored
+    read = from_bytes(stored, Policy)
+    assert (read.fingerprint, read.sight) == (plain.fingerprint, None)
+    assert b"sight" in to_bytes(policy_of("bit"))
+
+
+def test_a_constant_in_all_costs_changes_nothing() -> None:
+    """Vectors are known but for one: what may be repaired must not depend on it."""
+    policy = replace(policy_of("letters"), repair_limit=0.02)
+    tables: Any = list(policy.tables)
+    for shift in (-1e3, 1e3):
+        moved: Any = (*tables[:3], tables[3] + shift, *tables[4:])
+        other = replace(policy, tables=moved)
+        for place in np.random.default_rng(1).dirichlet(np.ones(3), 40):
+            chosen = []
+            for one in (policy, other):
+                arrays = StreamArrays.under(one, CHAINS["letters"], 1)
+                arrays.put(0, 0, Belief(place))
+                ready = arrays.prepare(np.zeros(1, np.int64), np.array([[0.7, np.inf]]))
+                chosen.append((int(ready.status[0]), int(ready.chosen[0]), int(ready.parts[0])))
+            assert chosen[0] == chosen[1]
 
 
 def test_a_policy_and_its_sight_belong_together() -> None:
