@@ -96,6 +96,8 @@ def test_the_value_function_is_part_of_the_rule() -> None:
     plans = [plan_of("2", 0.7), plan_of("2", 0.7, price=0.1)]
     assert plans[0].fingerprint != plans[1].fingerprint
     assert plans[0].fingerprint == plan_of("2", 0.7).fingerprint
+    batches = [plan_of("2", 0.7, price, width=2) for price in (0.0, 0.1)]
+    assert batches[0].fingerprint != batches[1].fingerprint
 
 
 def test_a_plan_looks_ahead_by_itself() -> None:
