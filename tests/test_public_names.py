@@ -155,3 +155,15 @@ def test_a_star_import_brings_the_public_names_and_no_more() -> None:
         "print(*sorted(set(dir()) - before - {'before'}))"
     )
     assert in_a_fresh_interpreter(program).split() == sorted(dir(sfumato))
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_a_name_is_the_same_when_its_module_is_loaded(package: str, name: str) -> None:
+    """A module may be called like what it holds, and must not take its place."""
+    room, home = import_module(package), listed_names(package)[name]
+    first = getattr(room, name)
+    import_module(home)
+    assert getattr(room, name) is first
+    if home == f"{package}.{name}":
+        setattr(room, name, import_module(home))  # as the loader does, in a new process
+        assert getattr(room, name) is first

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 
 @cache
@@ -37,6 +38,16 @@ def listed_names(package: str) -> dict[str, str]:
     return homes
 
 
+class _Package(ModuleType):
+    """A package in which a public name stays what it is when the module of that name is loaded."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        own = f"{self.__name__}.{name}"
+        if isinstance(value, ModuleType) and value.__name__ == own and hasattr(value, name):
+            value = getattr(value, name) if listed_names(self.__name__).get(name) == own else value
+        super().__setattr__(name, value)
+
+
 def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package that lists its names; `__all__` is one of them.
 
@@ -55,4 +66,5 @@ def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str
             return import_module(f"{home}.{name}")  # a module that is a public name
         return getattr(module, name)
 
+    sys.modules[package].__class__ = _Package
     return load, lambda: sorted(listed_names(package))
