@@ -9,6 +9,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress
 from sfumato.cli.options import argument, flag, option
+from sfumato.cli.report_page import REPORT, check_report_path, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,14 @@ class AuditOptions(options.Options):
     )
     allow_column: list[str] | None = option("A further column that the file may have.")
     window: int | None = option("Also the worst window of this many steps.")
+    key_file: str | None = option(
+        "With --against: the key of the release's coins. Every draw is repeated."
+    )
+    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+    commitment: str | None = option(
+        "With --key-file: what `key commit` printed, and was published before the data."
+    )
+    report: list[str] | None = REPORT
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
     shown: options.Shown
@@ -94,38 +103,39 @@ def audit(given: AuditOptions) -> None:
       sfumato audit private.csv --model city.model --require-budget 10/50 --require-ldp 20/50
       sfumato audit monday.csv tuesday.csv --model city.model
       sfumato audit --ledger city.ledger --model city.model
+      sfumato audit private.csv --model city.model --report audit.json --report audit.html
+      sfumato audit private.csv --model city.model --against live.csv --key-file year.key \\
+          --commitment 5d41...
       sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
     """
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
-    from sfumato.cli.audit_rules import common_rules, rules_of_releases
+    from sfumato.cli.audit_findings import audit_findings, read_files
+    from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_text import print_report, print_together
     from sfumato.cli.realtime_audit import audit_realtime, is_series
     from sfumato.core.errors import InvalidParameter
+    from sfumato.store.reports import report_document
     from sfumato.stream.audit_total import told_together
     from sfumato.stream.release_spec import unit_of
 
     files, ledger = given.released or [], given.ledger
+    for path in given.report or []:
+        check_report_path(path)
     if given.model is None:
         if not is_series(files, ledger):
             raise InvalidParameter("--model", None, "be the model that `sfumato fit` wrote")
         _refuse_for_series(given)
+        if given.report or given.key_file:
+            rule = "come with a model: the certificate of a series is for `sfumato verify`"
+            raise InvalidParameter("--report", "given", rule)
         audit_realtime(given)
         return
-    model = options.load_model(given.model)
-    model = replace(model, stream=given.stream or model.stream)
-    releases = rules_of_releases(files, given.rules, ledger)
-    if len(releases) > 1 and ledger is not None:
-        raise InvalidParameter(
-            "--ledger", ledger, "be that of one release; these files are of more"
-        )
-    required = _required(given)
-    reports = [
-        _audited(given, model, places if files else [], specs, required)
-        for places, specs in releases
-    ]
+    model, releases, reports = audited(given)
     rules = [common_rules(specs) for _, specs in releases]
     passed, told = all(report.passed for report in reports), told_together(reports)
+    for path in given.report or []:
+        write_report(report_document(audit_findings(given, reports), read_files(given)), path)
     if given.shown.as_json and len(reports) == 1:
         print_json({"passed": passed, "purpose": rules[0].purpose, **reports[0].document()})
     elif given.shown.as_json:
@@ -168,6 +178,32 @@ def _refuse_for_series(given: AuditOptions) -> None:
             raise InvalidParameter(name, value, "come with --model: it is for releases of streams")
 
 
+def audited(
+    given: AuditOptions,
+) -> tuple[StreamModel, list[tuple[list[int], list[ReleaseSpec]]], list[AuditReport]]:
+    """The model, the releases with the rules of their files, and what was found of each."""
+    from dataclasses import replace
+
+    from sfumato.cli.audit_rules import rules_of_releases
+    from sfumato.core.errors import InvalidParameter
+
+    files, ledger = given.released or [], given.ledger
+    assert given.model is not None  # a series has none, and its own audit
+    model = options.load_model(given.model)
+    model = replace(model, stream=given.stream or model.stream)
+    releases = rules_of_releases(files, given.rules, ledger)
+    if len(releases) > 1 and ledger is not None:
+        raise InvalidParameter(
+            "--ledger", ledger, "be that of one release; these files are of more"
+        )
+    required = _required(given)
+    reports = [
+        _audited(given, model, places if files else [], specs, required)
+        for places, specs in releases
+    ]
+    return model, releases, reports
+
+
 def _required(given: AuditOptions) -> Required:
     """What the rules must say."""
     from pathlib import Path
@@ -196,17 +232,20 @@ def _audited(
     required: Required,
 ) -> AuditReport:
     """The audit of one release, in one file or several."""
+    from sfumato.cli.audit_findings import check_commitments, key_of
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.rule_choice import policy_of
     from sfumato.core.checks import choice
+    from sfumato.core.randomness import keyed
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
     from sfumato.stream.coin_bets import LEVEL
+    from sfumato.stream.replayed_coins import ReplayedCoins
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
 
     assert given.model is not None  # a series has none, and its own audit
-    spec = common_rules(specs)
+    spec, secret = common_rules(specs), key_of(given)
     policy = policy_of(spec, given.policy, model, given.model)
     files, true = given.released or [], given.against or []
     if len(true) == len(files):
@@ -215,11 +254,13 @@ def _audited(
     against = [Table.at(file, separator=given.separator) for file in true]
     counts = [source.count() for source in sources]
     total = None if None in counts else sum(count or 0 for count in counts)
+    plan = spec.plan(model, policy)
+    also = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
     with progress("auditing", total, given.shown.no_progress) as show:
-        return audit_table(
+        report = audit_table(
             sources,
             model,
-            spec.plan(model, policy),
+            plan,
             ledger=given.ledger,
             coverage=choice("coverage", Coverage, given.coverage),
             against=against or None,
@@ -230,5 +271,9 @@ def _audited(
             required=required,
             columns=given.allow_column or (),
             only=given.only,
+            also=also,
             progress=show,
         )
+    if secret is not None:
+        check_commitments(report, secret, given.commitment, specs)
+    return report

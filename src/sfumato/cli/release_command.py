@@ -163,6 +163,7 @@ def release(given: _ReleaseOptions) -> None:
         source_name=given.source_name,
         again=again,
         randomness=coins,
+        commitment=given.secret.commitment(),
     )
     with progress("releasing", table.count(), given.shown.no_progress) as show:
         remark = None if given.shown.quiet else say

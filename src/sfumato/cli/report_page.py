@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.cli.console import escaped
+from sfumato.cli.options import option
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import shown_up
 
 SUFFIXES = (".json", ".html", ".md")
+REPORT = option(
+    "Write what was found to this file, to be cited: .json (verify-report checks it), .html or .md "
+    "(for people); may be given several times. It holds nothing of the true values."
+)
 _STREAMS = 100
 """Streams that a page shows; the JSON file has all of them."""
 _STYLE = """

@@ -11,7 +11,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
 from sfumato.cli.options import argument, flag, option
-from sfumato.cli.report_page import check_report_path, write_report
+from sfumato.cli.report_page import REPORT, check_report_path, write_report
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.store.reports import Findings, ReadFile, report_document
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from sfumato.tables.readers import Table
 
 _SUFFIX = ".certificate.json"
-REPORT = option(
-    "Write what was found to this file, to be cited: .json (verify-report checks it), .html or .md "
-    "(for people); may be given several times. It holds nothing of the true values."
-)
 
 
 class _VerifyOptions(options.Options):

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from sfumato.cli import options
+from sfumato.cli.audit_findings import audit_again
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
 from sfumato.cli.options import argument
 from sfumato.cli.verify_command import verify_findings
@@ -108,7 +109,7 @@ def _again(document: dict[str, Any], paths: dict[str, list[str]]) -> list[str] |
     if any(each["sha256"] is None for each in document["files"]):
         return None
     commands: dict[str, Callable[[dict[str, Any], dict[str, list[str]]], Findings]]
-    commands = {"verify": verify_findings}
+    commands = {"verify": verify_findings, "audit": audit_again}
     if document["command"] not in commands:
         return [f"command: {str(document['command'])[:40]!r} is none that writes reports"]
     found = commands[document["command"]](document["asked"], paths).document()

@@ -193,6 +193,12 @@ def secret_of(ledger: Path | None) -> bytes:
         return _read_secret(path)
 
 
+def ledger_commitment(ledger: Path) -> str | None:
+    """The commitment to the key of a ledger; None if there is no key file."""
+    path = key_file(ledger)
+    return commitment_of(_read_secret(path)) if path.is_file() else None
+
+
 def _read_secret(path: Path) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

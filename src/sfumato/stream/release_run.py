@@ -16,6 +16,7 @@ from sfumato.core.progress import Progress
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import Grid, StreamModel
+from sfumato.store.keys import ledger_commitment
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Again
 from sfumato.store.sqlite import SqliteStore
@@ -50,6 +51,7 @@ class RunSpec:
             before: whether a source that the ledger knows is the same input once more
             (`RESUME`), which is checked, or new data (`APPEND`).
         randomness: Coins; fresh ones unless given.
+        commitment: To their key, if they have one, to stand beside the output.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -59,6 +61,7 @@ class RunSpec:
     source_name: str | None = None
     again: Again = Again.REFUSE
     randomness: Randomness | None = None
+    commitment: str | None = None
 
     def __post_init__(self) -> None:
         if self.wait is not None:
@@ -124,7 +127,7 @@ def release_table(
         run = RowRun(reader, row_checks, plan, ledgered, coins)
         papers: dict[str, Document] = {}
         if document is not None:
-            papers[str(beside(output.path))] = partial(_sealed, document, run, stop)
+            papers[str(beside(output.path))] = partial(_sealed, document, run, stop, spec)
         with Output(output, columns, papers) as sink:
             if ledger is None:  # now that nobody else can write it
                 _check_first(output, coins)
@@ -140,11 +143,19 @@ def release_table(
         return run.report(interrupted=stop.requested)
 
 
-def _sealed(document: bytes, run: RowRun, stop: Interruptible, digest: str) -> bytes:
+def _sealed(document: bytes, run: RowRun, stop: Interruptible, spec: RunSpec, digest: str) -> bytes:
     """The rules of a release, with what they say of the file that it wrote."""
     rows, streams = run.rows, run.report(interrupted=stop.requested).streams
     complete = not stop.requested
-    seal = Seal(rows=rows, streams=streams, sha256=digest, complete=complete, program=program())
+    seal = Seal(
+        rows=rows,
+        streams=streams,
+        sha256=digest,
+        complete=complete,
+        program=program(),
+        commitment=spec.commitment,
+        ledger_commitment=None if spec.ledger is None else ledger_commitment(Path(spec.ledger)),
+    )
     return sealed(document, seal)
 
 

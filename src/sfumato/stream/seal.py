@@ -18,6 +18,9 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         sha256: Digest of its bytes.
         complete: Whether the whole input was answered; not so after an interruption.
         program: What wrote it.
+        commitment: To the key of the coins, if they were keyed by random bytes: `audit --key-file`
+            repeats every draw.
+        ledger_commitment: To the key of the ledger, by which retries are compared.
 
     Examples:
         >>> whole = Seal(rows=3, streams=1, sha256="ab", program="sfumato 1")
@@ -30,6 +33,8 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sha256: str
     complete: bool = True
     program: str = ""
+    commitment: str | None = None
+    ledger_commitment: str | None = None
 
     def broken(self, rows: int, streams: int, sha256: str | None) -> Iterator[str]:
         """What a file that was read is not as it was; without a digest only rows are counted."""

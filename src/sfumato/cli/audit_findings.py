@@ -1,0 +1,173 @@
+"""What may leave of an audit: a report that anyone can find again, and nothing of true values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.store.reports import Findings, ReadFile
+
+if TYPE_CHECKING:
+    from sfumato.cli.audit_command import AuditOptions
+    from sfumato.stream.audit_report import AuditReport
+    from sfumato.stream.release_spec import ReleaseSpec
+
+_PRIVATE = ("loss", "gain")
+"""What a stream has only beside its true values."""
+_TOTALS = ("unverifiable", "withheld", "repeated", "only_in_ledger", "ledger_head")
+_ASKED = (
+    *("stream", "coverage", "level", "only", "require_budget", "require_ldp", "require_model"),
+    *("allow", "allow_column", "window", "simulation", "separator"),
+)
+_LEVELS = {
+    0: "anyone: output, model and plan alone",
+    1: "holder of the true values: outputs fit their channels",
+    2: "holder of the key: every draw was repeated",
+}
+_NEVER = (
+    "that the rows are those of the people, and that no second release was kept back",
+    "that the model is what an adversary knows",
+)
+
+
+def key_of(given: AuditOptions) -> bytes | None:
+    """The key of the coins, if it was given with what it needs."""
+    from sfumato.store.keys import read_key
+
+    if given.key_file is None:
+        if given.commitment is not None:
+            raise InvalidParameter("--commitment", given.commitment, "come with --key-file")
+        return None
+    if not given.against:
+        raise InvalidParameter("--key-file", given.key_file, "come with --against")
+    return read_key(given.key_file, shared=given.shared_key)
+
+
+def check_commitments(
+    report: AuditReport, secret: bytes, commitment: str | None, specs: Sequence[ReleaseSpec]
+) -> None:
+    """The key is the one that was committed to, and the one that the rules name."""
+    from sfumato.store.keys import commitment_of, is_committed
+    from sfumato.stream.audit_report import Kind
+
+    if commitment is not None and not is_committed(secret, commitment):
+        report.note_all("the key must be the one that was committed to", Kind.COINS)
+    for spec in specs:
+        named = None if spec.sealed is None else spec.sealed.commitment
+        if named is not None and named != commitment_of(secret):
+            report.note_all("the key must be the one that the plan names", Kind.COINS)
+
+
+def read_files(given: AuditOptions) -> list[ReadFile]:
+    """All files that an audit read."""
+    from sfumato.stream.policy_files import beside_model
+
+    assert given.model is not None  # a report is of a release
+    files = [ReadFile("output", path) for path in given.released or []]
+    plans = [given.rules] if given.rules else [f"{path}.plan.json" for path in given.released or []]
+    files += [ReadFile("plan", path) for path in plans if Path(path).is_file()]
+    files.append(ReadFile("model", given.model))
+    policy = given.policy or str(beside_model(given.model))
+    if Path(policy).is_file():
+        files.append(ReadFile("policy", policy))
+    if given.ledger is not None:
+        files.append(ReadFile("ledger", given.ledger))
+    files += [ReadFile("true values", path, secret=True) for path in given.against or []]
+    if given.key_file is not None:
+        files.append(ReadFile("key", given.key_file, secret=True))
+    return files
+
+
+def audit_findings(given: AuditOptions, reports: Sequence[AuditReport]) -> Findings:
+    """What was found, without what only the true values tell."""
+    from dataclasses import asdict
+
+    from sfumato.stream.audit_total import told_together
+
+    level = 0 if not given.against else 1 if given.key_file is None else 2
+    streams: dict[str, Any] = {}
+    for number, report in enumerate(reports, start=1):
+        for name, entry in report.streams.items():
+            shown = name if len(reports) == 1 else f"{name} (release {number})"
+            told = {key: value for key, value in asdict(entry).items() if key not in _PRIVATE}
+            streams[shown] = told
+    together = told_together(reports).values() if len(reports) > 1 else ()
+    most = together or [entry for report in reports for entry in report.streams.values()]
+    totals: dict[str, Any] = {
+        "rows": sum(report.rows for report in reports),
+        "streams": len({name for report in reports for name in report.streams}),
+        "largest_sip": max((entry.sip for entry in most), default=0.0),
+        "largest_ldp": max((entry.ldp for entry in most), default=0.0),
+        "problems": sum(report.problem_count for report in reports),
+    }
+    if len(reports) == 1:
+        totals |= {name: getattr(reports[0], name) for name in _TOTALS}
+    checked = [f"{totals['rows']:,} rows: leakage, charges, budget and form, computed again"]
+    for report in reports:
+        if report.coins is not None:
+            how = "ALARM" if report.coins.alarm else "no alarm"
+            checked.append(
+                f"{report.coins.tested:,} outputs beside true values: {how} at {report.coins.level}"
+            )
+    not_checked = [line for report in reports for line in report.unchecked]
+    if level < 2:
+        not_checked.insert(0, _unfair(level))
+    else:
+        not_checked.insert(0, "that the key was drawn at random, unless its commitment came first")
+    return Findings(
+        command="audit",
+        asked={name: value for name in _ASKED if (value := getattr(given, name))},
+        level=_LEVELS[level],
+        passed=all(report.passed for report in reports),
+        promise=[line for r in reports if r.promise is not None for line in r.promise.lines()],
+        totals=totals,
+        streams=streams,
+        problems=_problems(reports, secret=level > 0),
+        checked=checked,
+        not_checked=[*not_checked, *_NEVER],
+    )
+
+
+def _unfair(level: int) -> str:
+    if level == 0:
+        return "that the coins were fair: it needs the true values (--against), or the key"
+    return "that each coin was fair: cheating in few rows needs the key to be found"
+
+
+def _problems(reports: Sequence[AuditReport], *, secret: bool) -> list[str]:
+    """Problems by their rows; beside true values their kinds alone, for a row would tell of one."""
+    if not secret:
+        return [problem for report in reports for problem in report.problems]
+    counts: dict[str, int] = {}
+    for report in reports:
+        for kind, count in report.problem_kinds.items():
+            counts[kind] = counts.get(kind, 0) + count
+    return [f"{count:,} of kind {kind}: told to the holder" for kind, count in counts.items()]
+
+
+def audit_again(asked: dict[str, Any], paths: dict[str, list[str]]) -> Findings:
+    """The findings of `audit` once more, from files at hand."""
+    from sfumato.cli.audit_command import AuditOptions, audited
+    from sfumato.cli.options import Shown
+
+    plans = paths.get("plan", [])
+    released = paths.get("output", [])
+    beside = [f"{path}.plan.json" for path in released]
+    defaults: dict[str, Any] = dict.fromkeys(_ASKED) | {"coverage": "inputs", "simulation": False}
+    given = AuditOptions(
+        **defaults | {name: value for name, value in asked.items() if name in _ASKED},
+        model=paths["model"][0],
+        released=released,
+        rules=plans[0] if plans and plans != beside else None,
+        policy=next(iter(paths.get("policy", [])), None),
+        ledger=next(iter(paths.get("ledger", [])), None),
+        against=None,
+        key_file=None,
+        shared_key=False,
+        commitment=None,
+        report=None,
+        shown=Shown(as_json=True, quiet=True),
+    )
+    return audit_findings(given, audited(given)[2])
