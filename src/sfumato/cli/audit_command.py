@@ -150,6 +150,8 @@ def audit(given: AuditOptions) -> None:
             print_report(report, unit_of(spec.loss_for(model), model), own)
         if len(reports) > 1:
             print_together(told)
+        if given.key_file is not None:
+            print_line("every draw was repeated with the key")
         if any(spec.purpose != "release" for spec in rules):
             meant = "" if given.simulation else " (add --simulation if it is meant to be one)"
             print_line(

@@ -1,0 +1,187 @@
+"""Audits with the key of the coins: every draw once more; reports of audits, and ways to cheat."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from sfumato.core.randomness import Address, Domain, Randomness, _Keyed
+from sfumato.store.attestation import canonical
+from tests.shell.running import call, done, refused
+from tests.shell.tables import table, walk, write
+
+PLANS: dict[str, tuple[object, ...]] = {
+    "values": ("--epsilon", 0.8),
+    "total": ("--budget", 4, "--horizon", 12, "--when-exhausted", "repeat"),
+    "bursts": ("--budget", 4, "--horizon", 60, "--every", 3),
+    "batches": ("--epsilon", 0.5, "--batch", 2),
+    "response": ("--epsilon", 0.8, "--method", "randomized-response"),
+    "suppress": ("--epsilon", 0.8, "--when-unknown", "suppress"),
+    "substitute": ("--epsilon", 0.8, "--when-unknown", "substitute"),
+}
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    done("key", "new", tmp_path / "year.key")
+    return tmp_path / "year.key"
+
+
+def live(folder: Path, plan: str) -> Path:
+    rows = walk(11, rows=60)
+    if plan in ("suppress", "substitute"):
+        rows[5] = (rows[5][0], "nowhere")
+        rows[31] = (rows[31][0], "elsewhere")
+    return table(folder / "live.csv", rows)
+
+
+@contextlib.contextmanager
+def one_coin_turned(sequence: int) -> Iterator[None]:
+    """A releaser that tosses again where it does not like a coin: one moment of each stream."""
+    honest = _Keyed.at
+
+    def at(self: _Keyed, address: Address) -> Randomness:
+        if address.domain is Domain.STREAM and address.sequence == sequence:
+            address = Address(address.domain, address.plan, address.stream, sequence + 10**6)
+        return honest(self, address)
+
+    with mock.patch.object(_Keyed, "at", at):
+        yield
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_draw_is_repeated_and_one_turned_coin_is_found(
+    plan: str, model: Path, secret: Path, tmp_path: Path
+) -> None:
+    source, options = live(tmp_path, plan), (*PLANS[plan], "--key-file", secret, "--quiet")
+    honest = tmp_path / "honest.csv"
+    done("release", source, "-m", model, *options, "-o", honest)
+    asked = ("-m", model, "--against", source, "--key-file", secret, "--json")
+    assert done("audit", honest, *asked).document["problems"] == []
+    for sequence in range(0, 12, 2 if plan == "batches" else 1):
+        biased = tmp_path / f"biased-{sequence}.csv"
+        with one_coin_turned(sequence):
+            done("release", source, "-m", model, *options, "-o", biased)
+        if biased.read_bytes() != honest.read_bytes():
+            break
+    else:
+        pytest.fail("no coin made a difference")
+    # Certificates of the biased rows are right: without a key nothing shows.
+    assert done("audit", biased, "-m", model, "--against", source, "--json").document["passed"]
+    result = call("audit", biased, *asked)
+    assert result.code == 1
+    told = "what left is not what the key draws for the true value"
+    assert any(told in problem for problem in result.document["problems"])
+    assert set(result.document["problem_kinds"]) == {"coins"}
+
+
+def test_the_key_must_be_the_one_that_was_committed_to(
+    model: Path, secret: Path, tmp_path: Path
+) -> None:
+    source, output = live(tmp_path, "values"), tmp_path / "private.csv"
+    ledger = ("--ledger", tmp_path / "town.ledger", "--append")
+    options = ("--epsilon", 0.8, "--key-file", secret, *ledger, "--quiet")
+    done("release", source, "-m", model, *options, "-o", output)
+    commitment = done("key", "commit", secret).out.strip()
+    seal = json.loads(Path(f"{output}.plan.json").read_text())["sealed"]
+    assert seal["commitment"] == commitment
+    own = done("key", "commit", tmp_path / "town.ledger.key").out.strip()
+    assert seal["ledger_commitment"] == own != commitment
+    asked = ("audit", output, "-m", model, "--against", source, "--key-file")
+    assert "every draw was repeated" in done(*asked, secret, "--commitment", commitment).out
+    result = call(*asked, secret, "--commitment", 64 * "0")
+    assert result.code == 1
+    assert "PROBLEM the key must be the one that was committed to" in result.out
+    done("key", "new", tmp_path / "other.key")
+    assert "the key must be the one that the plan names" in call(*asked, tmp_path / "other.key").out
+    refused(call("audit", output, "-m", model, "--key-file", secret), "--against")
+    refused(call("audit", output, "-m", model, "--commitment", commitment), "--key-file")
+
+
+def test_a_key_of_words_is_not_committed_to(model: Path, key: Path, tmp_path: Path) -> None:
+    source, output = live(tmp_path, "values"), tmp_path / "private.csv"
+    options = ("--epsilon", 0.8, "--key-file", key, "--quiet", "-o", output)
+    done("release", source, "-m", model, *options)
+    assert json.loads(Path(f"{output}.plan.json").read_text())["sealed"]["commitment"] is None
+
+
+@pytest.fixture
+def reported(model: Path, secret: Path, tmp_path: Path) -> Path:
+    """A folder with a release, and the report of its audit in three forms."""
+    source, output = live(tmp_path, "values"), tmp_path / "private.csv"
+    options = ("--epsilon", 0.8, "--key-file", secret, "--quiet", "-o", output)
+    done("release", source, "-m", model, *options)
+    (tmp_path / "city.model").write_bytes(model.read_bytes())
+    pages = [("--report", tmp_path / f"audit.{form}") for form in ("json", "html", "md")]
+    done("audit", output, "-m", tmp_path / "city.model", *(part for page in pages for part in page))
+    return tmp_path
+
+
+def test_a_report_of_an_audit_says_what_was_read_and_what_was_not_checked(reported: Path) -> None:
+    document = json.loads((reported / "audit.json").read_text())
+    assert [file["role"] for file in document["files"]] == ["output", "plan", "model"]
+    assert document["passed"] and document["level"].startswith("anyone")
+    assert document["totals"]["rows"] == 60
+    assert any("the coins were fair" in line for line in document["not_checked"])
+    assert any("SIP(0.8) for each value" in line for line in document["promise"])
+    assert document["time"].endswith("+00:00")
+    page = (reported / "audit.html").read_text()
+    for text in (document["written"], document["files"][0]["sha256"], "NOT checked", "SIP(0.8)"):
+        assert text in page
+
+
+def test_a_report_of_an_audit_is_found_again(reported: Path) -> None:
+    assert "finds the same again" in done("verify-report", reported / "audit.json").out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.__setitem__("passed", False), "passed: the report says false"),
+        (lambda d: d["totals"].__setitem__("largest_sip", 0.1), "totals.largest_sip: the report"),
+        (lambda d: d["streams"].pop(next(iter(d["streams"]))), ": missing"),
+        (lambda d: d["promise"].clear(), "promise: the report says []"),
+    ],
+)
+def test_an_edited_report_of_an_audit_shows(
+    reported: Path,
+    change: object,
+    message: str,
+) -> None:
+    from sfumato.store.reports import _written
+
+    report = reported / "audit.json"
+    document = json.loads(report.read_text())
+    change(document)  # type: ignore[operator]
+    document["written"] = _written(document)
+    report.write_text(canonical(document))
+    result = call("verify-report", report)
+    assert result.code == 1
+    assert message in result.out
+
+
+def test_a_report_beside_true_values_tells_none_of_them(reported: Path) -> None:
+    asked = ("-m", reported / "city.model", "--against", reported / "live.csv")
+    key = ("--key-file", reported / "year.key", "--report", reported / "more.json")
+    done("audit", reported / "private.csv", *asked, *key)
+    document = json.loads((reported / "more.json").read_text())
+    assert document["level"].startswith("holder of the key")
+    assert [each["sha256"] for each in document["files"]][-2:] == [None, None]
+    told = json.dumps(document)
+    for name in ('"loss"', '"gain"', "_loss", "live.csv", "year.key", "e-value"):
+        assert name not in told
+    assert "needs true values or a key" in done("verify-report", reported / "more.json").out
+
+
+def test_a_report_is_for_releases_and_written_where_it_can_be(reported: Path) -> None:
+    asked = ("audit", reported / "private.csv", "-m", reported / "city.model", "--report")
+    refused(call(*asked, reported / "x.txt"), ".json, .html, .md")
+    write(reported / "counts.csv", ["cnt"], [(100 + row,) for row in range(20)])
+    series = ("--value", "cnt", "--sensitivity", 1, "--epsilon", 1, "--quiet")
+    done("realtime", reported / "counts.csv", *series, "-o", reported / "out.csv")
+    refused(call("audit", reported / "out.csv", "--report", reported / "x.json"), "sfumato verify")
