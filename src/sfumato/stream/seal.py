@@ -56,5 +56,6 @@ def program() -> str:
 def sealed(document: bytes, seal: Seal) -> bytes:
     """The rules of a release with the seal of its file."""
     rules: dict[str, Any] = msgspec.json.decode(document)
-    whole = rules | {"sealed": msgspec.to_builtins(seal)}
+    told = {name: value for name, value in msgspec.to_builtins(seal).items() if value is not None}
+    whole = rules | {"sealed": told}
     return msgspec.json.format(msgspec.json.encode(whole), indent=2)
