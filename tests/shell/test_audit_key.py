@@ -16,13 +16,17 @@ from tests.shell.running import call, done, refused
 from tests.shell.tables import table, walk, write
 
 PLANS: dict[str, tuple[object, ...]] = {
-    "values": ("--epsilon", 0.8),
-    "total": ("--budget", 4, "--horizon", 12, "--when-exhausted", "repeat"),
-    "bursts": ("--budget", 4, "--horizon", 60, "--every", 3),
-    "batches": ("--epsilon", 0.5, "--batch", 2),
+    "values": ("--epsilon", 0.8, "--method", "optimal"),
+    "total": (
+        *("--budget", 4, "--horizon", 12, "--when-exhausted", "repeat"),
+        *("--method", "optimal", "--every", 1),
+    ),
+    "bursts": ("--budget", 4, "--horizon", 60, "--every", 3, "--method", "optimal"),
+    "sight": ("--epsilon", 0.8, "--method", "far-sighted"),
+    "batches": ("--epsilon", 0.5, "--batch", 2, "--method", "optimal"),
     "response": ("--epsilon", 0.8, "--method", "randomized-response"),
-    "suppress": ("--epsilon", 0.8, "--when-unknown", "suppress"),
-    "substitute": ("--epsilon", 0.8, "--when-unknown", "substitute"),
+    "suppress": ("--epsilon", 0.8, "--method", "optimal", "--when-unknown", "suppress"),
+    "substitute": ("--epsilon", 0.8, "--method", "optimal", "--when-unknown", "substitute"),
 }
 
 
@@ -54,7 +58,9 @@ def one_coin_turned(sequence: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize(
+    "plan", [pytest.param(name, marks=[pytest.mark.slow] * (name == "sight")) for name in PLANS]
+)
 def test_every_draw_is_repeated_and_one_turned_coin_is_found(
     plan: str, model: Path, secret: Path, tmp_path: Path
 ) -> None:
@@ -85,7 +91,7 @@ def test_the_key_must_be_the_one_that_was_committed_to(
 ) -> None:
     source, output = live(tmp_path, "values"), tmp_path / "private.csv"
     ledger = ("--ledger", tmp_path / "town.ledger", "--append")
-    options = ("--epsilon", 0.8, "--key-file", secret, *ledger, "--quiet")
+    options = ("--epsilon", 0.8, "--method", "optimal", "--key-file", secret, *ledger, "--quiet")
     done("release", source, "-m", model, *options, "-o", output)
     commitment = done("key", "commit", secret).out.strip()
     seal = json.loads(Path(f"{output}.plan.json").read_text())["sealed"]
@@ -105,16 +111,26 @@ def test_the_key_must_be_the_one_that_was_committed_to(
 
 def test_a_key_of_words_is_not_committed_to(model: Path, key: Path, tmp_path: Path) -> None:
     source, output = live(tmp_path, "values"), tmp_path / "private.csv"
-    options = ("--epsilon", 0.8, "--key-file", key, "--quiet", "-o", output)
+    options = ("--epsilon", 0.8, "--method", "optimal", "--key-file", key, "--quiet", "-o", output)
     done("release", source, "-m", model, *options)
-    assert json.loads(Path(f"{output}.plan.json").read_text())["sealed"]["commitment"] is None
+    assert json.loads(Path(f"{output}.plan.json").read_text())["sealed"].get("commitment") is None
 
 
 @pytest.fixture
 def reported(model: Path, secret: Path, tmp_path: Path) -> Path:
     """A folder with a release, and the report of its audit in three forms."""
     source, output = live(tmp_path, "values"), tmp_path / "private.csv"
-    options = ("--epsilon", 0.8, "--key-file", secret, "--quiet", "-o", output)
+    options = (
+        "--epsilon",
+        0.8,
+        "--method",
+        "optimal",
+        "--key-file",
+        secret,
+        "--quiet",
+        "-o",
+        output,
+    )
     done("release", source, "-m", model, *options)
     (tmp_path / "city.model").write_bytes(model.read_bytes())
     pages = [("--report", tmp_path / f"audit.{form}") for form in ("json", "html", "md")]
