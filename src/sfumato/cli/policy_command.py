@@ -67,9 +67,12 @@ def compile_policy(given: _CompileOptions) -> None:
         print_json({"output": target, "epsilon": policy.epsilon, "ldp": policy.ldp, **facts})
     elif not given.shown.quiet:
         report = policy.report
+        loses, than = "at most", "the best channel at every step"
+        if policy.sight is not None:
+            loses, than = "about", "far-sighted steps that are all solved on the spot"
         say(
-            f"{target}: {policy.channels:,} channels, {policy.memory / 1e6:.1f} MB; loses at most "
-            f"{100 * report.extra_loss:.2f} % more than the best channel at every step, and "
-            f"solves {100 * report.missed:.2f} % of the steps on the spot "
+            f"{target}: {policy.channels:,} channels, {policy.memory / 1e6:.1f} MB; loses {loses} "
+            f"{100 * report.extra_loss:.2f} % more than {than}, and solves "
+            f"{100 * report.missed:.2f} % of the steps on the spot "
             f"({report.steps:,} simulated steps)"
         )
