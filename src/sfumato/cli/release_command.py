@@ -70,14 +70,23 @@ def release(given: _ReleaseOptions) -> None:
     Output columns: stream, sequence, released, outcome, sip, ldp: never the true value. The rules
     are written beside a file output as OUTPUT.plan.json, for `sfumato audit`.
 
+    With --epsilon, a cap on each value, a stream is released far-sighted: what is told now also
+    sharpens what is known of later values, so more of the cap is spent than a step alone has use
+    for, and the stream loses less (see `sfumato plan`). Two outputs may then release one symbol and
+    lead to different beliefs: a column `signal` says which it was. Whoever wants the value reads
+    `released`, whoever follows the belief (`audit`, `recover`) reads both; the certificates are
+    those of both together. Channels are compiled once and kept beside the model. --method
+    step-wise gives each value the best channel of its step, and leaks less.
+
     With a ledger a stream goes on from file to file and from day to day, and an event that comes
     again gets its old answer. Name what tells events apart: --time or --event. Without either,
     rows are known by source and number; a source of the same name is then refused, unless you say
     that it is the same input once more (--resume, which is checked) or new data (--append).
 
-    With --every N a total is spent in bursts: what is told about a value that stays is good for the
-    values after it, so on sticky data a few bursts lose far less than an even split at the same
-    total. `sfumato plan` compares; `--every auto` takes what is best on the model.
+    With --budget, a total, it is spent in bursts, one every N values: what is told about a value
+    that stays is good for the values after it, so on sticky data a few bursts lose far less than an
+    even split (--every 1) at the same total. `sfumato plan` compares; what is best on the model is
+    sought, up to 100 values, and kept beside it, unless --every says how.
 
     With --batch W the values of a stream leave W at a time, at the same budget per value and as a
     rule with less loss (see `sfumato plan --batch`). A column `batch` tells where a batch
@@ -87,7 +96,7 @@ def release(given: _ReleaseOptions) -> None:
     \b
     Examples:
       sfumato release live.csv -m city.model --budget 10 --horizon 50 -o private.csv
-      sfumato release live.csv -m city.model --budget 10 --horizon 50 --every auto -o private.csv
+      sfumato release live.csv -m city.model --budget 10 --horizon 50 --every 1 -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --ledger city.ledger -o private.parquet
       sfumato release tuesday.csv -m city.model --epsilon 0.3 --time when --keep when \
         --ledger city.ledger -o private-tuesday.csv

@@ -52,7 +52,12 @@ class RuleChoice:
             policy: The policy that was given.
             begun: The rules of the ledger that goes on; they stay unless others are given.
         """
-        return self._spread(self._by_method(spec, policy, begun), policy, begun)
+        from msgspec.structs import replace
+
+        found = self._spread(self._by_method(spec, policy, begun), policy, begun)
+        if found.every == 1 and found.first in (None, 1.0):
+            return replace(found, every=None, first=None)  # as an even split has always been told
+        return found
 
     def _by_method(
         self, spec: ReleaseSpec, policy: Policy | None, begun: ReleaseSpec | None

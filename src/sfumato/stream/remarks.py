@@ -85,11 +85,27 @@ def remarks(report: PlanReport, differences: Sequence[Difference]) -> tuple[str,
                 f"{row.method} followed by the receiver's best guess loses less than "
                 f"{best.method}: {row.remapped_loss:.4g}"
             )
+    found += _recovered(report)
     if best.never:
         some = ", ".join(str(label) for label in best.never[:_NAMED])
         more = ", ..." if len(best.never) > _NAMED else ""
         found.append(f"{len(best.never):,} symbols are never released: {some}{more}")
     return tuple(found)
+
+
+def _recovered(report: PlanReport) -> list[str]:
+    """Rivals of which a receiver who waits for all outputs makes more."""
+    best, rivals = report.methods[0], report.methods[1:-2]
+    if best.recovered_loss is None:
+        return []
+    own = best.recovered_loss
+    losses = [(row.method, row.recovered_loss) for row in rivals]
+    return [
+        f"once all outputs are known (recovered), {method} loses less than {best.method}: "
+        f"{loss:.4g} instead of {own:.4g}"
+        for method, loss in losses
+        if loss is not None and loss < own - 2 * best.loss_error
+    ]
 
 
 def _equal(differences: Sequence[Difference], best: str, silence: str, streams: int) -> list[str]:
