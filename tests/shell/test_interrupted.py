@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.releasing import COLUMNS, LIVE, RULE, ledger_of, refused
+from tests.shell.releasing import COLUMNS, LIVE, RULE, STEP, ledger_of, refused
 from tests.shell.running import call, done, litter, piped, rows, spawn
 from tests.shell.tables import PLACES, table
 
@@ -13,7 +13,7 @@ from tests.shell.tables import PLACES, table
 
 
 def test_each_answer_arrives_before_the_next_line_is_sent(model: Path) -> None:
-    with piped("release", "-", "-m", model, "--epsilon", 1, "-o", "-") as pipe:
+    with piped("release", "-", "-m", model, "--epsilon", 1, *STEP, "-o", "-") as pipe:
         pipe.send("person,place")
         for number, (person, place) in enumerate(LIVE[:8]):
             pipe.send(f"{person},{place}")

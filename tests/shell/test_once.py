@@ -12,6 +12,7 @@ import pytest
 from sfumato.cli.table_output import named_options, written_together
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.files import locked
+from tests.shell.releasing import STEP
 from tests.shell.running import call, done, files, refused
 from tests.shell.tables import table, walk, write
 
@@ -174,10 +175,10 @@ def test_two_runs_into_one_output_are_refused_before_anything_is_drawn(
     commands: dict[str, list[object]] = {
         "privatize": [survey, "-c", "answer", "--epsilon", 1],
         "publish": ["--table", survey, "-c", "x", "--accuracy", 1, "--sigma", 2],
-        "release": [live, "-m", model, "--epsilon", 0.5],
+        "release": [live, "-m", model, "--epsilon", 0.5, *STEP],
         "realtime": [survey, "--value", "x", "--sensitivity", 1, "--epsilon", 1],
         "fit": [live, "--stream", "person", "--value", "place"],
-        "compile": ["-m", model, "--epsilon", 0.5],
+        "compile": ["-m", model, "--epsilon", 0.5, *STEP],
     }
     for command, options in commands.items():
         out = tmp_path / f"{command}.csv"

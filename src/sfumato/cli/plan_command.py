@@ -163,8 +163,10 @@ def _chosen(given: PlanOptions, typed: ReleaseSpec, model: StreamModel) -> Relea
 def _choice(given: PlanOptions, model: StreamModel, method: str) -> RuleChoice:
     from sfumato.cli.rule_choice import RuleChoice
 
-    way = options.Way(method=method, thrift=given.way.thrift)
-    return RuleChoice(given.model, model, way, given.spread, given.shown)
+    way, spread = options.Way(method=method, thrift=given.way.thrift), given.spread
+    if given.batch is not None and spread.every is None:
+        spread = options.Spread(every="1", first=spread.first, cap=spread.cap)
+    return RuleChoice(given.model, model, way, spread, given.shown)
 
 
 def _check_sight(given: PlanOptions, rule: Plan) -> None:

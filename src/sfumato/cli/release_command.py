@@ -153,15 +153,16 @@ def release(given: _ReleaseOptions) -> None:
     options.warn_of_seed(given.seed)
     public = [source, given.model, given.policy, given.loss, ledger, output, str(beside(output))]
     coins = given.secret.coins(given.seed, public)
-    if os.path.isfile(source):
-        next(table.chunks(reading.columns(read)), None)
-    # From here on it may take long: what is wrong with the call was said before.
     chosen, begun = (
         RuleChoice(given.model, read, given.way, given.spread, given.shown),
         rules_begun(ledger),
     )
     spec = chosen.completed(spec, policy, begun)
-    policy = chosen.policy(spec, begun) if policy is None else policy
+    if policy is None and spec.method == "far-sighted":
+        if os.path.isfile(source):
+            next(table.chunks(reading.columns(read)), None)
+        # It may take long: what is wrong with the call or the table was said before.
+        policy = chosen.policy(spec, begun)
     spec = structs.replace(spec, policy=None if policy is None else policy.fingerprint)
     rule = spec.plan(read, policy)
     how = RunSpec(

@@ -159,11 +159,12 @@ class SqliteStore(Guarded, LedgerReader):
 
     def _add_signals(self) -> None:
         """Let a ledger of the version before hold signals; its rows have none, and stay."""
+        if self._database.execute("SELECT version FROM ledger").fetchone() != (UNSIGNALLED,):
+            return
         with self._transaction():
-            if self._database.execute("SELECT version FROM ledger").fetchone() == (UNSIGNALLED,):
-                self._database.execute("DROP VIEW temp.events")
-                self._database.execute("ALTER TABLE events ADD COLUMN signal INTEGER")
-                self._database.execute("UPDATE ledger SET version = ?", (VERSION,))
+            self._database.execute("DROP VIEW temp.events")
+            self._database.execute("ALTER TABLE events ADD COLUMN signal INTEGER")
+            self._database.execute("UPDATE ledger SET version = ?", (VERSION,))
 
     def close(self) -> None:
         """Close the file; everything committed stays, and is in the file itself."""

@@ -83,6 +83,8 @@ def kept_policy(
         remark: Told why what was kept is of no use, or nothing is kept.
     """
     chain, loss = model.single_values, named_loss(spec.loss_for(model), model.alphabet)
+    if len(loss) != chain.size:
+        raise InvalidParameter("loss", len(loss), f"be one for {chain.size} symbols")
     asked = (
         chain.fingerprint,
         loss.fingerprint,

@@ -15,6 +15,7 @@ import msgspec
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.models.encoding import StreamModel
+from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
@@ -53,7 +54,8 @@ def with_method(
     if policy is not None:
         return msgspec.structs.replace(spec, method=policy.method)
     method = Method.OPTIMAL
-    if spec.epsilon is not None and spec.width(model) is None:
+    one_by_one = spec.batch is None and not isinstance(model.chain, PatternLibrary)
+    if spec.epsilon is not None and one_by_one:
         because = blind_because(model)
         method = Method.FAR_SIGHTED if because is None else method
         if because is not None and remark is not None:
@@ -63,7 +65,9 @@ def with_method(
 
 def seeks_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
     """Whether the search for the best bursts takes seconds, where nobody said how to spend."""
-    if spec.budget is None or spec.first is not None or spec.width(model) is not None:
+    if spec.budget is None or spec.first is not None or spec.batch is not None:
+        return False
+    if isinstance(model.chain, PatternLibrary):
         return False
     values = spec.horizon or spec.window or 1
     return len(model.alphabet) <= SEARCHED_SYMBOLS and values <= SEARCHED_VALUES
