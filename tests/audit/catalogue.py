@@ -48,7 +48,7 @@ def _anyone(
 
 
 def _raw(name: str, do: Callable[[Scene], object], says: str, *options: object) -> Trick:
-    return Trick(name, Level.RAW_DATA, do, says, options)
+    return Trick(name, Level.RAW_DATA, do, says, options, "long")
 
 
 def _hidden_column(scene: Scene) -> None:
@@ -102,6 +102,17 @@ def _order_of_streams_changed(scene: Scene) -> None:
         return b"".join([head, *sorted(rows, key=lambda row: row.split(b",")[0])])
 
     scene.bytes(sorted_rows, seal=False)
+
+
+def _last_value_edited(scene: Scene) -> None:
+    """The last value of a stream: no later certificate depends on it."""
+    last = len(read(scene.private))
+    scene.cell(last, "released", lambda text: PLACES[PLACES.index(text) - 1])
+
+
+def _end_left_out(scene: Scene) -> None:
+    """The last values of all streams, as if they had never been released."""
+    scene.cells(lambda rows: rows[:-7])
 
 
 def _edited(scene: Scene, **fields: object) -> None:
@@ -299,6 +310,21 @@ TRICKS = [
         "values are withheld at one place",
         lambda s: s.cheat(SUPPRESS, honest, withhold=lambda value: value == SPECIAL),
         "rows released nothing although there was budget",
+    ),
+    # The ledger tells ----------------------------------------------------------------------------
+    Trick(
+        "another value than was released, where nothing follows",
+        Level.LEDGER,
+        _last_value_edited,
+        "must say what was released",
+        scene="ledger",
+    ),
+    Trick(
+        "the end of the streams is left out, and what is left is sealed",
+        Level.LEDGER,
+        _end_left_out,
+        "the ledger holds 7 events more",
+        scene="ledger",
     ),
     # Only true values tell -----------------------------------------------------------------------
     _raw(

@@ -6,7 +6,8 @@ from tests.audit.scene import Scene, live_table
 from tests.shell.running import done
 from tests.shell.tables import table, walk, write
 
-LIVE = walk(3, rows=300)
+ROWS, MANY = 60, 300
+"""Rows of a scene; true values need more of them to tell."""
 RULE = ("--epsilon", 0.8, "--method", "randomized-response")
 PLACES_AT = {"bakery": 1.0, "clinic": 2.0, "market": 3.0, "school": 4.0}
 
@@ -16,7 +17,7 @@ def _places(folder: Path) -> Path:
     history = table(folder / "history.csv", walk(1, rows=400))
     fit = ("--stream", "person", "--value", "place", "--quiet")
     done("fit", history, *fit, "-o", folder / "city.model")
-    live_table(folder, LIVE)
+    live_table(folder, walk(3, rows=MANY if folder.name == "long" else ROWS))
     return folder
 
 
@@ -28,9 +29,11 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Scene]:
         name: Scene(_places(top / name), f"private.{suffix}")
         for name, suffix in (
             ("csv", "csv"),
+            ("long", "csv"),
             ("jsonl", "jsonl"),
             ("parquet", "parquet"),
             ("batch", "csv"),
+            ("ledger", "csv"),
         )
     }
     (top / "grid").mkdir()
@@ -41,5 +44,6 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Scene]:
     done("fit", history, *grid, "-o", found["grid"].model)
     write(found["grid"].live, ["person", "lon", "lat"], points[:40])
     for name, scene in found.items():
-        scene.release(*RULE, *(("--batch", 2) if name == "batch" else ()))
+        more = {"batch": ("--batch", 2), "ledger": ("--ledger", scene.ledger)}
+        scene.release(*RULE, *more.get(name, ()))
     return found

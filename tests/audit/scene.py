@@ -70,6 +70,11 @@ class Scene:
         """The plan beside it."""
         return self.folder / f"{self.output}.plan.json"
 
+    @property
+    def ledger(self) -> Path:
+        """The ledger, of a release that kept one."""
+        return self.folder / "city.ledger"
+
     def audit(self, *more: object) -> Result:
         """What an audit says."""
         return call("audit", self.private, "-m", self.model, *more)

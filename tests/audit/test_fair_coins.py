@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.core.arrays import Floats
+from sfumato.solver.design_methods import Method
 from sfumato.stream.coin_bets import SHARES, WAYS, Bets
 from sfumato.stream.coin_loops import unfair_ratios
 from tests.audit.releasers import (
@@ -102,6 +103,15 @@ def test_cheating_in_one_stream_or_at_one_place_is_found_among_honest_rows() -> 
     )
     assert one_place[1].coins is not None
     assert one_place[1].coins.alarm
+
+
+def test_signals_are_outputs_too() -> None:
+    """A far-sighted channel has more outputs than symbols; each is bet upon by itself."""
+    rule = plan(3, 0.9, 1.0, method=Method.FAR_SIGHTED)
+    _, report = coins_of(rule, honest, 0.0, 400, np.random.default_rng(2))
+    assert report.problems == []
+    _, report = coins_of(rule, nearest, 1.0, 400, np.random.default_rng(2))
+    assert report.problem_kinds == {"coins": 1}
 
 
 def test_an_honest_release_is_not_accused() -> None:
