@@ -28,7 +28,7 @@ h1 { font-size: 1.5rem; margin-bottom: .25rem; } h2 { font-size: 1.1rem; margin-
 table { border-collapse: collapse; width: 100%; } th { text-align: left; }
 th, td { border-bottom: 1px solid #d6dce4; padding: .3rem .6rem .3rem 0; vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-th.number { text-align: right; } code { font-size: .8rem; overflow-wrap: anywhere; }
+.facts td:first-child { width: 12rem; } th.number { text-align: right; } code { font-size: .8rem; overflow-wrap: anywhere; }
 footer { margin-top: 2rem; color: #5b6675; font-size: .85rem; }
 """
 
@@ -74,7 +74,17 @@ def _streams(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]], i
     names = [name for name in names if any(each[name] is not None for each in streams.values())]
     order = sorted(streams, key=lambda name: -float(streams[name].get("sip", 0.0)))[:_STREAMS]
     rows = [[name, *(_figure(streams[name][part]) for part in names)] for name in order]
-    return ["stream", *(name.replace("_", " ") for name in names)], rows, len(streams)
+    return ["stream", *(_words(name) for name in names)], rows, len(streams)
+
+
+def _totals(document: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in document["totals"].items() if value is not None]
+
+
+def _words(name: str) -> str:
+    """The name of a figure as people write it: `largest SIP`."""
+    known = {"sip": "SIP", "ldp": "LDP", "lip": "LIP"}
+    return " ".join(known.get(part, part) for part in name.split("_"))
 
 
 def _figure(value: object) -> str:
@@ -107,7 +117,7 @@ def html_page(document: Mapping[str, Any]) -> str:
         if lines:
             items = "".join(f"<li>{_safe(line)}</li>" for line in lines)
             part.append(f"<h2>{title}</h2><ul>{items}</ul>")
-    totals = [[name.replace("_", " "), _figure(v)] for name, v in document["totals"].items()]
+    totals = [[_words(name), _figure(v)] for name, v in _totals(document)]
     part += ["<h2>In all</h2>", *_html_table([], totals)]
     if rows:
         part += [
@@ -135,7 +145,7 @@ def _safe(text: object) -> str:
 
 
 def _html_table(columns: list[str], rows: list[list[str]]) -> Iterator[str]:
-    yield "<table>"
+    yield "<table>" if columns else '<table class="facts">'
     if columns:
         wide = len(columns) > 3
         kinds = ["", *(' class="number"' if wide else "" for _ in columns[1:])]
@@ -161,9 +171,8 @@ def markdown_page(document: Mapping[str, Any]) -> str:
     for title, lines in _lists(document):
         if lines:
             part += ["", f"## {title}", "", *(f"- {_plain(line)}" for line in lines)]
-    totals = document["totals"].items()
     part += ["", "## In all", ""]
-    part += [f"- {name.replace('_', ' ')}: {_figure(value)}" for name, value in totals]
+    part += [f"- {_words(name)}: {_figure(value)}" for name, value in _totals(document)]
     if rows:
         part += ["", f"## Streams ({len(rows):,} of {count:,})", "", *_rows(columns, rows)]
     files = [
