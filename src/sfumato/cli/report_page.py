@@ -28,7 +28,8 @@ h1 { font-size: 1.5rem; margin-bottom: .25rem; } h2 { font-size: 1.1rem; margin-
 table { border-collapse: collapse; width: 100%; } th { text-align: left; }
 th, td { border-bottom: 1px solid #d6dce4; padding: .3rem .6rem .3rem 0; vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.facts td:first-child { width: 12rem; } th.number { text-align: right; } code { font-size: .8rem; overflow-wrap: anywhere; }
+.facts td:first-child { width: 12rem; } th.number { text-align: right; }
+code { font-size: .8rem; overflow-wrap: anywhere; }
 footer { margin-top: 2rem; color: #5b6675; font-size: .85rem; }
 """
 
