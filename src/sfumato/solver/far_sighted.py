@@ -229,7 +229,7 @@ class FarSight:
         groups, everything = self.groups(share), np.arange(self.outlook.losses.shape[1])
         count = len(self.value.vectors)
         if self._acts > GROUPS:
-            everything = self._centres(share)[0]
+            everything = self.centres(share)[0]
         if count * everything.size <= 40 * _VECTORS:
             return groups, everything, np.arange(count)
         # What would be best if a group were known, and what is best if nothing is told.
@@ -245,9 +245,9 @@ class FarSight:
         """The row of the channel that each symbol has."""
         if self._acts <= GROUPS:
             return np.arange(self._acts)
-        return self._centres(share)[1]
+        return self.centres(share)[1]
 
-    def _centres(self, share: Floats) -> tuple[Ints, Ints]:
+    def centres(self, share: Floats) -> tuple[Ints, Ints]:
         """Symbols spread by belief and loss, and the group around each."""
         masses, losses = self.masses(share), self.outlook.losses
         first = int((masses[:, None] * losses).sum(axis=0).argmin())

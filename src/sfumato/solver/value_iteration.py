@@ -174,7 +174,10 @@ def _trained(
 def _held(blind: ValueFunction) -> ValueFunction:
     """The vectors to begin with: what it costs to release one symbol for ever."""
     outlook = blind.outlook()
-    later = outlook.losses[outlook.symbols]
+    released = np.arange(outlook.losses.shape[1])
+    if len(outlook.losses) > GROUPS:
+        released = FarSight(blind).centres(long_run(blind))[0]
+    later = outlook.losses[outlook.symbols][:, released]
     if outlook.opens is not None:
         later = product(outlook.opens, later)
     moves = outlook.moves if outlook.opens is None else product(outlook.opens, outlook.moves)
