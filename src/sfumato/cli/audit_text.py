@@ -64,6 +64,8 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
     if report.problem_count > len(report.problems):
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.problem_kinds.items())
         print_line(f"{report.problem_count:,} problems in all: {kinds}")
+    if report.problem_count and (doubt := _other_arithmetic()):
+        print_line(doubt)
 
 
 def print_together(told: Mapping[str, ToldTogether]) -> None:
@@ -154,3 +156,16 @@ def _number(value: float | None) -> str:
 
 def _bound(value: float | None) -> str:
     return "" if value is None else shown_up(value, digits=5)
+
+
+def _other_arithmetic() -> str | None:
+    """What to say if this machine computes otherwise: solved differently is not tampered with."""
+    from sfumato.core.arithmetic import as_tested
+
+    if as_tested():
+        return None
+    return (
+        "this machine gives other last bits than those on which the program was tested: channels "
+        "may have been solved differently, not tampered with; audit on another machine, or with "
+        "the versions of the release"
+    )

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.compiled import njit
@@ -23,6 +23,7 @@ from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.numerics import UNIT, expected_error, up
+from sfumato.core.portable_loops import exp
 from sfumato.core.randomness import BITS
 from sfumato.core.search import boundary
 
@@ -57,10 +58,10 @@ def deltas(channel: Channel, belief: ArrayLike, epsilon: float) -> Floats:
     if channel.is_constant or information_leakage(channel, prior).epsilon <= level:
         return np.zeros(channel.size)
     weights = channel.weights.astype(np.float64) / _WHOLE
-    mean = prior @ weights / prior.sum()
+    mean = portable.dot(prior, weights) / prior.sum()
     # Everything that is subtracted is rounded down, the rest up.
     error = expected_error(channel.size)
-    k = math.exp(min(level, _LARGEST)) * (1 - 8 * UNIT)
+    k = portable.exp(min(level, _LARGEST)) * (1 - 8 * UNIT)
     above = np.maximum(weights - (k * (1 - error)) * mean, 0).sum(axis=1)
     below = np.maximum((1 + error) * mean - (k * (1 - 2 * UNIT)) * weights, 0).sum(axis=1)
     outward = 1 + (weights.shape[1] + 8) * UNIT
@@ -135,15 +136,15 @@ def _worst_pair_level(rows: Floats, delta: float, limit: float) -> float:
         for i in range(len(rows) - apart):
             for swap in range(2):
                 first, second = (i, i + apart) if swap == 0 else (i + apart, i)
-                if _pair_delta(rows[first], rows[second], math.exp(level)) <= delta:
+                if _pair_delta(rows[first], rows[second], exp(level)) <= delta:
                     continue
-                if _pair_delta(rows[first], rows[second], math.exp(limit)) > delta:
+                if _pair_delta(rows[first], rows[second], exp(limit)) > delta:
                     return math.inf
                 # Compiled: `core.search` asks a rule in Python. The upper end is the safe one.
                 low, high = level, limit
                 for _ in range(_PAIR_HALVINGS):
                     middle = 0.5 * (low + high)
-                    if _pair_delta(rows[first], rows[second], math.exp(middle)) > delta:
+                    if _pair_delta(rows[first], rows[second], exp(middle)) > delta:
                         low = middle
                     else:
                         high = middle

@@ -14,14 +14,12 @@ through dual variables: the exact robust counterpart, with no list of corners.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sfumato.column.prior_sets import PriorSet
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter, SolverFailed
@@ -101,9 +99,9 @@ def bounded_leakage(channel: Channel, priors: PriorSet) -> LIP:
 
 def _within(rows: Floats, priors: PriorSet, epsilon: float, ldp: float | None) -> Channel:
     """Integer weights next to the rows, mixed with as little of a constant as keeps the budget."""
-    blend = priors.nominal @ rows
+    blend = portable.dot(priors.nominal, rows)
     # A part of 1 is a constant, which keeps every budget: the search ends.
-    for part in (0.0, *np.logspace(-15, 0, 61)):
+    for part in (0.0, *portable.geometric(1e-15, 1.0, 61)):
         mixed = (1 - part) * rows + part * blend
         channel = Channel.from_probabilities(mixed / mixed.sum(axis=1, keepdims=True))
         within = bounded_leakage(channel, priors).epsilon <= epsilon
@@ -118,7 +116,7 @@ def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) 
     Variables: the columns of the channel one after another; for each output the bounds of its
     probability; and the multipliers of the set for the lower and for the upper bound.
     """
-    k, size, outputs = math.exp(epsilon), *table.shape
+    k, size, outputs = portable.exp(epsilon), *table.shape
     shape = priors.polytope()
     each = sparse.eye_array(outputs)
 
@@ -149,7 +147,7 @@ def _solved(priors: PriorSet, table: Floats, epsilon: float, ldp: float | None) 
         bounds += [(0, None)] * constraints
         bounds += [(None, None)] * loose
     if ldp is not None:
-        h = math.exp(min(ldp, _SOLVABLE))
+        h = portable.exp(min(ldp, _SOLVABLE))
         below = [[*row, pull] for row in below]
         below += [[one, *[pull] * 6, -h * ones], [-one, *[pull] * 6, ones]]
         equal = [[*equal[0], nothing], *([*row, pull] for row in equal[1:])]

@@ -19,6 +19,7 @@ from sfumato.column.bounded_prior_channel import bounded_leakage
 from sfumato.column.number_error import TrueNumbers
 from sfumato.column.number_mechanisms import number_design
 from sfumato.column.prior_sets import PriorSet
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.digest import digest
@@ -153,10 +154,10 @@ class ColumnEvidence:
     def _reported(self, reporting: Reporting, shares: Floats) -> Figures:
         loss = self._fresh_loss()
         true, other = reporting.shown
-        mean = np.asarray(shares @ self.priors)
+        mean = np.asarray(portable.dot(shares, self.priors))
         # Reports of one symbol are values; those of several have no loss.
         single = isinstance(reporting, KaryResponse)
-        right = mean @ loss.paired(np.arange(mean.size))
+        right = portable.dot(mean, loss.paired(np.arange(mean.size)))
         cost = float((true - other) * right + other * loss.means(mean).sum())
         known = np.unique(self.priors[shares > 0], axis=0)
         return Figures(

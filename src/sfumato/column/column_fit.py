@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from sfumato.column.column_sampler import ColumnSampler
 from sfumato.column.knowledge import Knowledge
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.loss import Loss
 from sfumato.core.numerics import shown_up
@@ -93,11 +93,12 @@ def contradicts(knowledge: Knowledge, places: Ints) -> bool:
     cells = _cells(knowledge)
     size = int(cells.max()) + 1
     counts = np.bincount(cells[places], minlength=size)
-    learnt = special.gammaln(size / 2) - special.gammaln(places.size + size / 2)
-    learnt += (special.gammaln(counts + 0.5) - special.gammaln(0.5)).sum()
+    learnt = portable.log_gamma(size / 2) - portable.log_gamma(places.size + size / 2)
+    none = portable.log_gamma(0.5)
+    learnt += sum(portable.log_gamma(count + 0.5) - none for count in counts.tolist())
     owner = np.zeros(places.size, np.int64) if knowledge.owner is None else knowledge.owner
-    evidence = learnt - np.log(_masses(knowledge, cells, size)[owner, cells[places]]).sum()
-    return bool(evidence > max(-np.log(_CHANCE), _PLAIN * places.size))
+    evidence = learnt - portable.log(_masses(knowledge, cells, size)[owner, cells[places]]).sum()
+    return bool(evidence > max(-portable.log(_CHANCE), _PLAIN * places.size))
 
 
 def _mean_loss(costs: Loss, knowledge: Knowledge, places: Ints, outputs: Sequence[Any]) -> float:
@@ -129,4 +130,4 @@ def _masses(knowledge: Knowledge, cells: Ints, size: int) -> Floats:
     indicators = np.eye(size)[cells]
     if knowledge.within is not None:
         return np.minimum(1.0, knowledge.within.most_means(indicators))[None, :]
-    return np.asarray(knowledge.priors @ indicators)
+    return np.asarray(portable.dot(knowledge.priors, indicators))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from sfumato.column.column_spec import FEATURES, ColumnSpec, Kind
 from sfumato.column.feature_prior import FLOOR, FeaturePrior
 from sfumato.column.knowledge import Knowledge, Records, column_cells, feature_cells, symbol_places
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorSet
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
@@ -239,4 +238,4 @@ def _uncertain(knowledge: Knowledge, radius: float | None, ratio: float | None) 
     if radius is not None:
         return replace(knowledge, within=PriorBall(prior, radius))
     factor = checks.finite("ratio", 1.0 if ratio is None else ratio, at_least=1.0)
-    return replace(knowledge, within=PriorBox.near(prior, math.log(factor)))
+    return replace(knowledge, within=PriorBox.near(prior, portable.log(factor)))

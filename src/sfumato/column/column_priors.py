@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -182,7 +183,7 @@ def _covering(values: Sequence[float], density: AnyPrior, points: int) -> Lattic
         raise InvalidParameter("interval", None, "be given: the values hardly differ")
     # Two points fewer, since both ends move outward to multiples of the step.
     least = (high - low) / max(1, checks.count("points", points, at_least=4) - 3)
-    unit = 10.0 ** math.floor(math.log10(least))
+    unit = 10.0 ** Decimal(least).adjusted()
     step = next(factor * unit for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * unit >= least)
     first, last = math.floor(low / step), math.ceil(high / step)
     return Lattice(first * step, last * step, last - first + 1)

@@ -17,6 +17,7 @@ from sfumato.column.column_sampler import ColumnSampler, certified_sampler, colu
 from sfumato.column.column_spec import ColumnSpec, Kind
 from sfumato.column.knowledge import Knowledge, Records
 from sfumato.column.mechanism_registry import mechanism_named
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.digest import content, digest
 from sfumato.core.errors import InvalidParameter
@@ -230,7 +231,7 @@ def _unexpected(knowledge: Knowledge, places: Ints) -> Floats:
     """Places less what features predict, or as ranks within each group."""
     priors, owner = knowledge.priors, knowledge.owner
     if owner is not None and knowledge.groups is None:
-        return np.asarray(places - (priors @ np.arange(priors.shape[1]))[owner])
+        return np.asarray(places - (portable.dot(priors, np.arange(priors.shape[1])))[owner])
     of_row = np.zeros(places.size) if owner is None else owner
     ranks = np.empty(places.size)
     for group in np.unique(of_row):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from sfumato.column.column_release import (
 )
 from sfumato.column.column_verify import known_of, read_spec, remarks_due
 from sfumato.column.knowledge import Records
+from sfumato.core import portable
 from sfumato.core.fair_coins import LEVEL, largest_fortune
 from sfumato.core.randomness import BITS, Randomness
 from sfumato.core.verification import Verification
@@ -107,11 +107,11 @@ def _check_fit(
     values = done.spec.cells(rows[done.spec.column])
     places = knowledge.places(values, "frame")
     fortune = largest_fortune(_hits(found, evidence, knowledge.owner, places, cells))
-    told = f"bets against fair coins made {math.exp(min(fortune, 700.0)):.3g} of 1 at best"
+    told = f"bets against fair coins made {portable.exp(min(fortune, 700.0)):.3g} of 1 at best"
     found.checked.append(
         f"{told}; honest releases reach {1 / LEVEL:,.0f} with probability {LEVEL:g} at most"
     )
-    if fortune >= -math.log(LEVEL):
+    if fortune >= -portable.log(LEVEL):
         found.note("table", "the outputs are no fair draws: the truth leaves too often")
 
 

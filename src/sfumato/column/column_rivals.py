@@ -13,6 +13,7 @@ from sfumato.column.knowledge import Knowledge
 from sfumato.column.mechanism_registry import mechanism_named
 from sfumato.column.number_mechanisms import NumberDesign, guessed
 from sfumato.column.scaled_noise import MOST_POINTS_EACH
+from sfumato.core import portable
 from sfumato.noise.lattice import Lattice
 
 CONSTANT = "a constant"
@@ -70,7 +71,7 @@ def _for_symbols(spec: ColumnSpec, knowledge: Knowledge) -> Iterator[Rival]:
 
 
 def _for_numbers(spec: ColumnSpec, knowledge: Knowledge, lattice: Lattice) -> Iterator[Rival]:
-    silence = knowledge.shares @ [true.silence for true in knowledge.numbers]
+    silence = portable.dot(knowledge.shares, [true.silence for true in knowledge.numbers])
     yield Rival(CONSTANT, float(silence), 0.0, 0.0)
     for name in (*_NUMBERS, *_NOISE):
         rule = mechanism_named(name).numbers
@@ -91,4 +92,4 @@ def _mean(name: str, knowledge: Knowledge, designs: Sequence[NumberDesign]) -> R
     used = np.flatnonzero(knowledge.shares).tolist()
     lip = max(designs[place].lip.epsilon for place in used)
     ldp = max(designs[place].ldp.epsilon for place in used)
-    return Rival(name, float(knowledge.shares @ costs), lip, ldp)
+    return Rival(name, float(portable.dot(knowledge.shares, costs)), lip, ldp)

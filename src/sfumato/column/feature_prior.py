@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
@@ -284,16 +284,18 @@ def _temperature(predicted: Floats, places: Ints, floor: float) -> float:
     people = np.arange(places.size)
 
     def loss(logarithm: float) -> float:
-        priors = _floored(_tempered(predicted, math.exp(logarithm)), floor)
-        return float(0.5 * logarithm**2 - np.log(priors[people, places]).sum())
+        priors = _floored(_tempered(predicted, portable.exp(logarithm)), floor)
+        return float(0.5 * logarithm**2 - portable.log(priors[people, places]).sum())
 
-    bounds = (math.log(_COLDEST), math.log(_HOTTEST))
-    return math.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)
+    bounds = (portable.log(_COLDEST), portable.log(_HOTTEST))
+    found = float(minimize_scalar(loss, bounds=bounds, method="bounded").x)
+    return portable.exp(found)
 
 
 def _tempered(predicted: Floats, temperature: float) -> Floats:
     # Divided by the largest first, so that no row can vanish.
-    powers = (predicted / predicted.max(axis=1, keepdims=True)) ** (1 / temperature)
+    largest = predicted.max(axis=1, keepdims=True)
+    powers = portable.power(predicted / largest, 1 / temperature)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 

@@ -12,6 +12,7 @@ from sfumato.column.column_spec import Kind
 from sfumato.column.feature_prior import FeaturePrior
 from sfumato.column.number_error import TrueNumbers
 from sfumato.column.prior_sets import PriorSet
+from sfumato.core import portable
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
@@ -98,7 +99,7 @@ class Knowledge:
     @property
     def mean(self) -> Floats:
         """The distribution of the values of all people."""
-        return np.asarray(self.shares @ self.priors)
+        return np.asarray(portable.dot(self.shares, self.priors))
 
     def of_people(self, columns: Columns, source: str) -> Knowledge:
         """The same for the people of a table: each with the prior of his features or group."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.column.notion_relations import ldp_from_lip
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.guarantees import LIP
 from sfumato.core.numerics import UNIT, up
 
@@ -48,7 +48,7 @@ def transfer_gap(prior: ArrayLike, *others: ArrayLike) -> float:
     rest = [checks.belief("others", other, first.size) for other in others]
     apart = max((total_variation(first, other) for other in rest), default=0.0)
     least = min(float(one.min()) for one in (first, *rest))
-    return up(math.log1p(apart / least) + 8 * UNIT) if apart else 0.0
+    return up(portable.log1p(apart / least) + 8 * UNIT) if apart else 0.0
 
 
 def transferred(guarantee: LIP, prior: ArrayLike, other: ArrayLike) -> LIP:
@@ -116,7 +116,7 @@ def estimation_gap(samples: int, symbols: int, least: float, failure: float) -> 
         [LIP, Cor. 7]
     """
     apart = _spread(samples, symbols, failure)
-    gap = math.log1p(apart / (2 * checks.proper_fraction("least", least)))
+    gap = portable.log1p(apart / (2 * checks.proper_fraction("least", least)))
     return up(gap * (1 + 16 * UNIT))
 
 
@@ -124,4 +124,4 @@ def _spread(samples: int, symbols: int, failure: float) -> float:
     """The most, but for a failure, by which all frequencies together miss the probabilities."""
     count, size = checks.count("samples", samples), checks.count("symbols", symbols)
     beta = checks.proper_fraction("failure", failure)
-    return up(math.sqrt(2 / count * (size - math.log(beta))) * (1 + 8 * UNIT))
+    return up(math.sqrt(2 / count * (size - portable.log(beta))) * (1 + 8 * UNIT))

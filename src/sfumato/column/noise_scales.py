@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
 from sfumato.core.search import least_above
@@ -58,7 +58,7 @@ def classical_scale(width: float, epsilon: float, delta: float) -> float:
     if budget > 1:
         raise InvalidParameter("epsilon", epsilon, "be at most 1 for the classical scale")
     allowed = checks.proper_fraction("delta", delta)
-    return checks.positive("width", width) * math.sqrt(2 * math.log(1.25 / allowed)) / budget
+    return checks.positive("width", width) * math.sqrt(2 * portable.log(1.25 / allowed)) / budget
 
 
 def paper_laplace_scale(width: float, epsilon: float, least: float) -> float:
@@ -78,7 +78,7 @@ def paper_laplace_scale(width: float, epsilon: float, least: float) -> float:
         [LIP, Thm. 6]
     """
     mass = checks.proper_fraction("least", least)
-    level = math.log1p(math.expm1(checks.epsilon("epsilon", epsilon)) / (1 - mass))
+    level = portable.log1p(portable.expm1(checks.epsilon("epsilon", epsilon)) / (1 - mass))
     return checks.positive("width", width) / level * (1 + 16 * UNIT)
 
 
@@ -99,5 +99,5 @@ def paper_sampling_rate(epsilon: float, delta: float) -> float:
         [LIP, Prop. 2]
     """
     budget = min(checks.leakage("epsilon", epsilon), 700.0)
-    allowed, shrink = checks.fraction("delta", delta), math.exp(-budget)
+    allowed, shrink = checks.fraction("delta", delta), portable.exp(-budget)
     return min(1.0, allowed / shrink, 1 - shrink + allowed * shrink)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
@@ -39,8 +39,8 @@ def lip_from_ldp(guarantee: LDP, prior: ArrayLike) -> LIP:
     if guarantee.epsilon > _LARGEST:
         return LIP(guarantee.epsilon)
     # log(p + k (1 - p)) = log1p((k - 1)(1 - p)), which keeps its digits for a small epsilon.
-    excess = math.expm1(guarantee.epsilon) * (1 - _least(prior))
-    return LIP(min(guarantee.epsilon, _outward(math.log1p(excess))))
+    excess = portable.expm1(guarantee.epsilon) * (1 - _least(prior))
+    return LIP(min(guarantee.epsilon, _outward(portable.log1p(excess))))
 
 
 def ldp_from_lip(guarantee: LIP, prior: ArrayLike) -> LDP:
@@ -64,7 +64,7 @@ def ldp_from_lip(guarantee: LIP, prior: ArrayLike) -> LDP:
         return LDP(0.0)
     if guarantee.epsilon > _LARGEST:
         return LDP(2 * guarantee.epsilon)
-    k, excess = math.exp(guarantee.epsilon), math.expm1(guarantee.epsilon)
+    k, excess = portable.exp(guarantee.epsilon), portable.expm1(guarantee.epsilon)
     quotients = []
     for low, high in ((i, j) for i in range(mass.size) for j in range(2) if i != j):
         # The average of the ratios, solved for one end; rounded so that the quotient grows.
@@ -73,7 +73,7 @@ def ldp_from_lip(guarantee: LIP, prior: ArrayLike) -> LDP:
         most = min(k, (excess + mass[high]) / (k * mass[high]))
         quotients.append(most / least)
     # The quotient is right within a few units, which its logarithm feels when it is near 1.
-    return LDP(min(2 * guarantee.epsilon, _outward(math.log(max(quotients)) + 8 * UNIT)))
+    return LDP(min(2 * guarantee.epsilon, _outward(portable.log(max(quotients)) + 8 * UNIT)))
 
 
 def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
@@ -85,7 +85,7 @@ def ldp_from_lip_closed_form(guarantee: LIP, prior: ArrayLike) -> LDP:
     _pure("guarantee", guarantee)
     if guarantee.epsilon > _LARGEST:
         return LDP(2 * guarantee.epsilon)
-    bound = math.log1p(math.expm1(guarantee.epsilon) / _least(prior))
+    bound = portable.log1p(portable.expm1(guarantee.epsilon) / _least(prior))
     return LDP(min(2 * guarantee.epsilon, _outward(bound)))
 
 
@@ -111,7 +111,7 @@ def information_from_lip(guarantee: LIP) -> float:
     _pure("guarantee", guarantee)
     if math.isinf(guarantee.epsilon):
         return math.inf
-    return _outward(guarantee.epsilon * math.tanh(guarantee.epsilon / 2))
+    return _outward(guarantee.epsilon * portable.tanh(guarantee.epsilon / 2))
 
 
 def maximal_leakage_from_lip(guarantee: LIP) -> float:
@@ -186,7 +186,7 @@ def mutual_information(channel: Channel, belief: ArrayLike) -> float:
     """
     prior = checks.probabilities("belief", belief, channel.size)
     rows, ratios = channel.probabilities, channel.ratios(prior)
-    logs = np.log(ratios, where=ratios > 0, out=np.zeros_like(ratios))
+    logs = portable.log(np.where(ratios > 0, ratios, 1.0))
     return max(0.0, float((prior[:, None] * rows * logs).sum()))
 
 
@@ -200,7 +200,7 @@ def maximal_leakage(channel: Channel) -> float:
     References:
         [LIP, Def. 4]
     """
-    return max(0.0, float(np.log(channel.probabilities.max(axis=0).sum())))
+    return max(0.0, float(portable.log(channel.probabilities.max(axis=0).sum())))
 
 
 def _shares(prior: ArrayLike) -> Floats:
@@ -217,7 +217,7 @@ def _least(prior: ArrayLike) -> float:
 def _spread(prior: ArrayLike) -> float:
     mass = _shares(prior)
     ratio = float(mass.max() / mass.min())
-    return _outward(math.log(ratio) + 4 * UNIT) if ratio > 1 else 0.0
+    return _outward(portable.log(ratio) + 4 * UNIT) if ratio > 1 else 0.0
 
 
 def _outward(value: float) -> float:
@@ -272,5 +272,5 @@ def _evenest_mixture(rows: Floats) -> Floats:
     candidates = [*rows]
     if solution.x is not None and (weights := np.clip(solution.x[:count], 0.0, None)).sum() > 0:
         # Clipped, the weights are those of a mixture, whatever the solver's tolerance was.
-        candidates.append(weights @ rows / weights.sum())
+        candidates.append(portable.dot(weights, rows) / weights.sum())
     return max(candidates, key=lambda row: float(row.min()))

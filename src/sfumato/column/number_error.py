@@ -14,9 +14,8 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.models.mixture import GaussianMixture
@@ -66,7 +65,7 @@ class TrueNumbers:
             for parts in (share, share * numbers, share * off)
         ]
         masses, sums, own = per_cell
-        return cls(lattice, masses, sums, own, float(share @ np.abs(numbers - median)))
+        return cls(lattice, masses, sums, own, float(portable.dot(share, np.abs(numbers - median))))
 
     @classmethod
     def of_mixture(cls, lattice: Lattice, mixture: GaussianMixture) -> Self:
@@ -102,8 +101,10 @@ def _partial(mixture: GaussianMixture, ends: Floats) -> Floats:
     """The integral of x times the density up to some ends."""
     means, deviations = mixture.means, mixture.deviations
     reduced = (ends[:, None] - means) / deviations
-    density = np.exp(-0.5 * reduced**2) / math.sqrt(2 * math.pi)
-    return np.asarray((means * special.ndtr(reduced) - deviations * density) @ mixture.weights)
+    density = portable.exp(-0.5 * reduced**2) / math.sqrt(2 * math.pi)
+    return np.asarray(
+        portable.dot(means * portable.normal_share(reduced) - deviations * density, mixture.weights)
+    )
 
 
 def _distance(mixture: GaussianMixture, points: Floats, low: Floats, high: Floats) -> Floats:

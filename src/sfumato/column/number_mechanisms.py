@@ -18,7 +18,7 @@ from sfumato.column.approximate_leakage import (
     leakage_within,
     local_leakage_within,
 )
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter, SolverFailed
@@ -121,7 +121,7 @@ def guessed(design: NumberDesign, prior: ArrayLike) -> NumberDesign:
     """
     belief = checks.belief("prior", prior, design.lattice.count)
     posterior = belief[:, None] * design.channel.probabilities
-    guesses = (posterior.T @ distances(design.lattice)).argmin(axis=1)
+    guesses = (portable.dot(posterior.T, distances(design.lattice))).argmin(axis=1)
     channel = design.channel.merged(guesses.tolist())
     return number_design(channel, design.lattice, design.scales, belief, design.lip)
 
@@ -140,7 +140,7 @@ def number_design(
         channel=channel,
         lattice=lattice,
         scales=scales,
-        cost=float(belief @ per_point / belief.sum()),
+        cost=float(portable.dot(belief, per_point) / belief.sum()),
         lip=lip,
         ldp=local_leakage_within(channel, budget.delta),
     )

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 
@@ -99,7 +99,7 @@ class PriorList(PriorSet):
 
     def least_means(self, columns: Floats) -> Floats:
         """The least mean of each column over the listed priors."""
-        return np.asarray((self.priors @ columns).min(axis=0))
+        return np.asarray((portable.dot(self.priors, columns)).min(axis=0))
 
     def polytope(self) -> Polytope:
         """Mixtures: the weights are at least 0 and sum to 1."""
@@ -152,7 +152,7 @@ class PriorBox(PriorSet):
             array([0.6, 0.6])
         """
         middle = checks.probabilities("prior", prior)
-        factor = np.exp(checks.finite("ratio", ratio))
+        factor = portable.exp(checks.finite("ratio", ratio))
         return cls(middle / factor, np.minimum(middle * factor, 1.0))
 
     @property
@@ -171,7 +171,7 @@ class PriorBox(PriorSet):
         before = np.cumsum(room, axis=0) - room
         moved = np.clip(free - before, 0.0, room)
         values = np.take_along_axis(columns, order, axis=0)
-        return np.asarray(self.lower @ columns + (moved * values).sum(axis=0))
+        return np.asarray(portable.dot(self.lower, columns) + (moved * values).sum(axis=0))
 
     def polytope(self) -> Polytope:
         """The bounds, and the sum."""
@@ -220,7 +220,7 @@ class PriorBall(PriorSet):
         taken = np.clip(self.radius - before, 0.0, mass)
         values = np.take_along_axis(columns, order, axis=0)
         gained = (taken * (values - columns.min(axis=0))).sum(axis=0)
-        return np.asarray(self.centre @ columns - gained)
+        return np.asarray(portable.dot(self.centre, columns) - gained)
 
     def polytope(self) -> Polytope:
         """What is added to symbols and what is taken from them, equal in sum."""

@@ -8,13 +8,11 @@ the prior allows. Noise that is added to a number is no match for it where budge
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.column.number_mechanisms import NumberDesign, guessed, number_design
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.guarantees import LIP
@@ -60,7 +58,7 @@ def _expected_error(points: Floats, belief: Floats, owner: Ints, budget: float) 
     if own.size == 1:
         others, more = 1.0, 0.0
     else:
-        others = 1 / (own.size - 1 + math.exp(_level(own, budget)))
+        others = 1 / (own.size - 1 + portable.exp(_level(own, budget)))
         more = 1 - own.size * others
     # The median of what is believed after each report lies before, within or after its cell.
     half = 0.5 * (others + more * own)
@@ -94,7 +92,7 @@ def _response(owner: Ints, belief: Floats, budget: float) -> Channel:
         return Channel.constant(owner.size, int(places[0]))
     level, hair = _level(masses, budget), _HAIR
     while True:
-        others = 1 / (count - 1 + math.exp(level))
+        others = 1 / (count - 1 + portable.exp(level))
         rows = np.full((owner.size, count), others)
         rows[np.arange(owner.size), owner] = 1 - (count - 1) * others
         channel = Channel.from_probabilities(rows, places)
@@ -112,10 +110,10 @@ def _level(masses: Floats, budget: float) -> float:
     """
 
     def within(level: float) -> bool:
-        others = 1 / (masses.size - 1 + math.exp(level))
+        others = 1 / (masses.size - 1 + portable.exp(level))
         marginal = others + (1 - masses.size * others) * masses
         own = 1 - (masses.size - 1) * others
         ratio = max(own / float(marginal.min()), float(marginal.max()) / others)
-        return math.log(ratio) <= budget
+        return portable.log(ratio) <= budget
 
     return boundary(within, budget, min(2 * budget, _LARGEST), steps=_HALVINGS)

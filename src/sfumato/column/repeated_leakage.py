@@ -20,7 +20,7 @@ from sfumato.column.notion_relations import (
     lip_from_ldp,
 )
 from sfumato.column.prior_sets import PriorSet
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
@@ -58,7 +58,7 @@ def repeated_leakage(channels: Sequence[Channel], prior: ArrayLike) -> LIP:
     rows = rows[:, rows.max(axis=0) > 0]
     if rows.min() == 0.0:
         return LIP(math.inf)
-    mean = belief @ rows / belief.sum()
+    mean = portable.dot(belief, rows) / belief.sum()
     ratio = max(float((rows / mean).max()), float((mean / rows).max()))
     return LIP(max(0.0, log_up(ratio, expected_error(size) + 2 * len(channels) * 2.0**-52)))
 

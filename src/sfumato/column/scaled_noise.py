@@ -10,8 +10,6 @@ one factor until the exact certificate holds.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,7 +21,7 @@ from sfumato.column.number_mechanisms import (
     least_factor,
     number_design,
 )
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter, SolverFailed
@@ -95,14 +93,14 @@ def least_noise_each(
     belief, budget = checked_budget(lattice, prior, epsilon, delta)
     if best.scales is None or best.channel.is_constant:
         return best
-    sizes = best.scales[0] * np.geomspace(_NARROWEST, _WIDEST, _CANDIDATES)
+    sizes = best.scales[0] * portable.geometric(_NARROWEST, _WIDEST, _CANDIDATES)
     tables = np.stack([lattice.noisy(noise, size) for size in sizes])
     errors = (tables * distances(lattice)).sum(axis=2)
-    marginal = belief @ lattice.noisy(noise, best.scales) / belief.sum()
+    marginal = portable.dot(belief, lattice.noisy(noise, best.scales)) / belief.sum()
     tried: set[bytes] = set()
     for _ in range(_ROUNDS):
-        chosen = _fitting(tables, errors, marginal, math.exp(budget.epsilon), budget.delta)
-        released = belief @ tables[chosen, np.arange(lattice.count)] / belief.sum()
+        chosen = _fitting(tables, errors, marginal, portable.exp(budget.epsilon), budget.delta)
+        released = portable.dot(belief, tables[chosen, np.arange(lattice.count)]) / belief.sum()
         marginal = 0.5 * (marginal + released)
         if chosen.tobytes() in tried:
             break

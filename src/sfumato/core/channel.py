@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
@@ -116,7 +116,7 @@ class Channel:
 
     def mean_weights(self, belief: Floats) -> Floats:
         """Mean weight of each output under a belief that need not sum to 1."""
-        return np.asarray(belief @ self.weights.astype(np.float64) / belief.sum())
+        return np.asarray(portable.dot(belief, self.weights.astype(np.float64)) / belief.sum())
 
     def marginal(self, belief: ArrayLike) -> Floats:
         r"""Distribution of the outputs, $P(y) = \sum_x b(x)\,a(y \mid x)$."""
@@ -156,7 +156,7 @@ class Channel:
     def mean_loss(self, prior: Floats, loss: Loss) -> float:
         """Mean loss when the truth follows a checked belief."""
         per_row = (self.probabilities * loss.columns(self.outputs)).sum(axis=1)
-        return float(prior @ per_row / prior.sum())
+        return float(portable.dot(prior, per_row) / prior.sum())
 
     def merged(self, told: Sequence[int]) -> Self:
         """Rename outputs after the draw: column `j` releases `told[j]`; equal names add up.

@@ -175,7 +175,9 @@ def positive_definite(name: str, value: ArrayLike) -> Floats:
     scaled = given / np.outer(scale, scale)
     if np.abs(scaled - scaled.T).max() > 1e-9:
         raise InvalidParameter(name, "another one", "be symmetric")
-    least = float(np.linalg.eigvalsh(scaled).min())
+    from sfumato.core.portable_products import eigen
+
+    least = float(eigen(np.ascontiguousarray(scaled))[0][0])
     if not least > 1e-12:
         rule = "be positive definite (its least eigenvalue, at unit diagonal, was got)"
         raise InvalidParameter(name, least, rule)

@@ -6,6 +6,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_angles import arc_sine
 
 HAMMING, ABSOLUTE, SQUARED, EUCLIDEAN, GREAT_CIRCLE = 0, 1, 2, 3, 4
 _EARTH = 6371.0088
@@ -33,7 +34,7 @@ def _losses(places: Floats, start: int, end: int, x: int, measure: int, losses: 
             losses[y] = np.sqrt(losses[y])
     elif measure == GREAT_CIRCLE:
         for y in range(end - start):
-            losses[y] = 2 * _EARTH * np.arcsin(min(np.sqrt(losses[y]) / (2 * _EARTH), 1.0))
+            losses[y] = 2 * _EARTH * arc_sine(min(np.sqrt(losses[y]) / (2 * _EARTH), 1.0))
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ from typing import Self, TypeVar, assert_never
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.alphabet import Alphabet, Label
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.digest import digest
@@ -182,7 +182,7 @@ class Loss:
     def means(self, belief: Floats) -> Floats:
         """Mean loss of every constant output."""
         if self._matrix is not None or self.measure is None or self.places is None:
-            return np.asarray(belief @ self.matrix)
+            return np.asarray(portable.dot(belief, self.matrix))
         if self.all_alike:
             return np.asarray(belief.sum() - belief)
         from sfumato.core.coordinate_losses import mean_losses
@@ -272,8 +272,12 @@ def on_earth(degrees: ArrayLike) -> Floats:
     """
     longitude, latitude = np.radians(np.asarray(degrees, dtype=np.float64)).T
     latitude = np.clip(latitude, -np.pi / 2, np.pi / 2)
-    flat = np.cos(latitude)
-    axes = (flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude))
+    flat = portable.cosine(latitude)
+    axes = (
+        flat * portable.cosine(longitude),
+        flat * portable.sine(longitude),
+        portable.sine(latitude),
+    )
     return EARTH * np.stack(axes, axis=1)
 
 
@@ -349,6 +353,6 @@ def _compared(measure: Measure, trues: Floats, released: Floats) -> Floats:
             return np.sqrt(total)
         case Measure.GREAT_CIRCLE:
             # The straight way through the earth, bent along its surface.
-            return 2 * EARTH * np.arcsin(np.minimum(np.sqrt(total) / (2 * EARTH), 1.0))
+            return 2 * EARTH * portable.arc_sine(np.minimum(np.sqrt(total) / (2 * EARTH), 1.0))
         case _:
             return total

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+from sfumato.core import portable
+
 # Largest relative error of one rounding.
 UNIT = 2.0**-53
 
@@ -52,7 +54,7 @@ def log_up(value: float, relative_error: float = 0.0) -> float:
         return -math.inf
     if math.isinf(value):
         return math.inf
-    logarithm = math.log(value)
+    logarithm = portable.log(value)
     return up(logarithm + 4 * UNIT * abs(logarithm) + relative_error * (1 + 4 * UNIT) + 2 * UNIT)
 
 

@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel, checked_outputs, checked_places
 from sfumato.core.digest import digest
@@ -142,11 +143,11 @@ class ResponseChannel(Channel):
     def mean_loss(self, prior: Floats, loss: Loss) -> float:
         """Mean loss when the truth follows a checked belief."""
         if self.outputs.size <= _FEW:
-            means = prior @ loss.columns(self.outputs)
+            means = portable.dot(prior, loss.columns(self.outputs))
         else:
             means = loss.means(prior)[self.outputs]
-        drawn = np.ldexp(self._shared.astype(np.float64), -BITS) @ means
-        stood = prior @ loss.paired(self.outputs[self._target])
+        drawn = portable.dot(np.ldexp(self._shared.astype(np.float64), -BITS), means)
+        stood = portable.dot(prior, loss.paired(self.outputs[self._target]))
         return float((drawn + np.ldexp(float(self._extra), -BITS) * stood) / prior.sum())
 
     def merged(self, told: Sequence[int]) -> Self:

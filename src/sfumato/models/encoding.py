@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from sfumato.core import checks, limits
+from sfumato.core import checks, limits, portable
 from sfumato.core.alphabet import MISSING_SYMBOL, Alphabet, Label
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
@@ -249,7 +249,7 @@ def apart(here: Floats, there: Floats, unit: str) -> Floats:
     straight = np.hypot.reduce(np.abs(here - there), axis=1)
     if unit != DEGREES:
         return np.asarray(straight)
-    return np.asarray(2 * EARTH * np.arcsin(np.minimum(straight / (2 * EARTH), 1.0)))
+    return np.asarray(2 * EARTH * portable.arc_sine(np.minimum(straight / (2 * EARTH), 1.0)))
 
 
 def clipped(encoding: Encoding, value: tuple[Raw, ...]) -> bool:

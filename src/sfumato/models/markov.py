@@ -20,7 +20,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet, Label
@@ -32,6 +31,7 @@ from sfumato.core.numerics import UNIT
 from sfumato.core.randomness import Randomness, sampled
 from sfumato.models.fitting import Rows, context_count, count_transitions, smoothed_parts
 from sfumato.models.histories import recorded_paths
+from sfumato.models.stationary import stationary_carried, stationary_dense
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,9 +276,9 @@ class MarkovChain:
         """
         # A dense system of this size is solved at once; factors of a sparse one fill up.
         if self.order == 1 and self.size <= 2_000:
-            return _stationary_dense(self.transition())
+            return stationary_dense(self.transition())
         if self.order == 1 and self.backoff.min() > 0 and not isinstance(self.known, np.ndarray):
-            return _stationary_sparse(self)
+            return stationary_carried(self.spread, self.background)
         shape = (self.size,) * self.order
         belief = Belief(np.full(shape, 1.0 / self.size**self.order), self.order - 1)
         for _ in range(max_steps):
@@ -391,30 +391,3 @@ def _off(sums: Floats | np.float64, size: int, used: Bools | np.bool_) -> Floats
     """Sums of rows that are off by more than rounding; 1 for the others, which stay as they are."""
     wrong = used & (np.abs(sums - 1) > 4 * size * UNIT)
     return np.where(wrong, sums, 1.0)
-
-
-def _stationary_sparse(chain: MarkovChain) -> Floats:
-    """Leading left eigenvector, by Arnoldi's method: no factor that a matrix would fill in."""
-    carried = LinearOperator((chain.size, chain.size), matvec=chain.spread, dtype=np.float64)
-    try:
-        # A start of our own: the same chain has the same stationary distribution, always.
-        leading = eigs(carried, k=1, which="LM", v0=chain.background.copy())[1][:, 0]
-    except ArpackNoConvergence as problem:
-        raise SolverFailed(f"the stationary distribution did not settle ({problem})") from problem
-    weights = np.abs(leading.real)
-    return checks.read_only(weights / weights.sum())
-
-
-def _stationary_dense(transition: Floats) -> Floats:
-    """Left null vector of `P - 1`: the only one if there is one, else that of least norm."""
-    size = len(transition)
-    balance = transition.T - np.eye(size)
-    target = np.append(np.zeros(size), 1.0)
-    if transition.min() > 0:
-        # One equation is redundant; the sum takes its place.
-        solution = np.linalg.solve(np.vstack([balance[1:], np.ones(size)]), target[1:])
-    else:
-        system = np.vstack([balance, np.ones(size)])
-        solution = np.linalg.lstsq(system, target, rcond=None)[0]
-    solution = np.maximum(solution, 0.0)
-    return checks.read_only(solution / solution.sum())

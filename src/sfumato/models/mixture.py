@@ -7,22 +7,22 @@ then has a mixture again as its distribution: the same one with wider components
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.search import boundary
+from sfumato.models.mixture_fitting import fitted_mixture
 
 _HALVINGS = 120
 # A component is at least so wide, as a part of the spread of all values: a spike on a repeated
 # value would promise a certainty that no history supports.
-_RELATIVE_WIDTH = 1e-2
+RELATIVE_WIDTH = 1e-2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,13 +102,13 @@ class GaussianMixture:
             if components is None
             else [components]
         )
-        fits = (fitted_mixture(scaled, count) for count in tried)
-        best = min(fits, key=lambda one: one.bic(scaled))
-        order = np.argsort(best.means_.ravel(), kind="stable")
+        fits = (fitted_mixture(scaled, count, RELATIVE_WIDTH**2) for count in tried)
+        best = min(fits, key=lambda one: one.bic)
+        order = np.argsort(best.means.ravel(), kind="stable")
         return cls(
-            best.weights_[order],
-            centre + spread * best.means_.ravel()[order],
-            spread * np.sqrt(best.covariances_.ravel()[order]),
+            best.weights[order],
+            centre + spread * best.means.ravel()[order],
+            spread * np.sqrt(best.covariances.ravel()[order]),
         )
 
     @property
@@ -118,18 +118,20 @@ class GaussianMixture:
 
     def density(self, points: ArrayLike) -> Floats:
         """The density at some points."""
-        return np.asarray(np.exp(self.log_density(points)))
+        return np.asarray(portable.exp(self.log_density(points)))
 
     def log_density(self, points: ArrayLike) -> Floats:
         """Its logarithm, which does not vanish far from all components."""
         standard = self._standard(points)
-        logs = -0.5 * standard**2 - np.log(self.deviations) - 0.5 * np.log(2 * np.pi)
+        logs = -0.5 * standard**2 - portable.log(self.deviations) - 0.5 * portable.log(2 * np.pi)
         highest = logs.max(axis=-1, keepdims=True)
-        return np.asarray(np.log(np.exp(logs - highest) @ self.weights) + highest[..., 0])
+        return np.asarray(
+            portable.log(portable.dot(portable.exp(logs - highest), self.weights)) + highest[..., 0]
+        )
 
     def cumulative(self, points: ArrayLike) -> Floats:
         """The probability of values up to some points."""
-        return np.asarray(special.ndtr(self._standard(points)) @ self.weights)
+        return np.asarray(portable.dot(portable.normal_share(self._standard(points)), self.weights))
 
     def between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """The probability of some intervals, right also where it is tiny."""
@@ -137,7 +139,9 @@ class GaussianMixture:
         # Beyond the mean, differences of upper tails keep the digits that those of lower ones lose.
         mirrored = left > 0
         upper, lower = np.where(mirrored, -left, right), np.where(mirrored, -right, left)
-        return np.asarray((special.ndtr(upper) - special.ndtr(lower)) @ self.weights)
+        return np.asarray(
+            portable.dot(portable.normal_share(upper) - portable.normal_share(lower), self.weights)
+        )
 
     def masses(self, edges: ArrayLike) -> Floats:
         """The probability of each cell between edges; the outer cells take what lies beyond."""
@@ -167,16 +171,3 @@ class GaussianMixture:
         """Distance of each point from each mean, in deviations; components along the last axis."""
         places = np.asarray(points, dtype=np.float64)[..., None]
         return np.asarray((places - self.means) / self.deviations)
-
-
-def fitted_mixture(scaled: Floats, components: int) -> Any:
-    """A mixture of scikit-learn's, of records that were scaled to unit deviation, one a row."""
-    from sklearn import mixture
-    from threadpoolctl import threadpool_limits
-
-    model = mixture.GaussianMixture(
-        components, n_init=2, random_state=0, max_iter=1000, reg_covar=_RELATIVE_WIDTH**2
-    )
-    # The matrices are thin: threads of their own would only wait for each other.
-    with threadpool_limits(1):
-        return model.fit(scaled)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import log
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -82,7 +81,7 @@ def pair_entropies(
     of_background = 0.0
     for symbol in range(backoff.size):
         if background[symbol] > 0.0:
-            of_background += background[symbol] * math.log(background[symbol])
+            of_background += background[symbol] * log(background[symbol])
     for symbol in range(backoff.size):
         for state in range(runs[symbol], runs[symbol + 1]):
             for place in range(starts[state], starts[state + 1]):
@@ -90,7 +89,7 @@ def pair_entropies(
             single = (1 - reset) * forgets[state]
             far = reset + single * backoff[symbol]
             # What only the background leads to: all of it, less what is counted one by one.
-            total = far * of_background + (far * math.log(far) if far > 0.0 else 0.0)
+            total = far * of_background + (far * log(far) if far > 0.0 else 0.0)
             for place in range(single_starts[symbol], single_starts[symbol + 1]):
                 follower = single_followers[place]
                 behind = far * background[follower]
@@ -104,4 +103,4 @@ def pair_entropies(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _x_log_x(value: float) -> float:
-    return value * math.log(value) if value > 0.0 else 0.0
+    return value * log(value) if value > 0.0 else 0.0

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from sfumato.core import checks, search
+from sfumato.core import checks, portable, search
 from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import ApproxDP
 from sfumato.core.numerics import up
@@ -102,7 +102,7 @@ class BinomialNoise(TableNoise):
         """The exact delta of one release, of the very weights that are drawn from; rounded up."""
         level = min(checks.leakage("epsilon", epsilon), 700.0)
         here, there = _shifted(self.reach, self.trials, self.steps)
-        over = here - math.exp(level) * there
+        over = here - portable.exp(level) * there
         # A difference is wrong by units of what it is taken from.
         wrong = 2.0**-49 * float(here[over > 0].sum())
         return min(1.0, up(float(over[over > 0].sum()) * (1 + 2.0**-40) + wrong))
@@ -122,9 +122,11 @@ def _binomial(reach: int, trials: int) -> Floats:
     would lose a digit for each digit of the trials.
     """
     steps = np.arange(min(reach, trials))
-    logs = np.concatenate([[0.0], np.cumsum(np.log1p(-(2 * steps + 1) / (trials + steps + 1)))])
+    logs = np.concatenate(
+        [[0.0], np.cumsum(portable.log1p(-(2 * steps + 1) / (trials + steps + 1)))]
+    )
     half = np.zeros(reach + 1)
-    half[: logs.size] = np.exp(logs)
+    half[: logs.size] = portable.exp(logs)
     shares = np.concatenate([half[:0:-1], half])
     return np.asarray(shares / shares.sum())
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks, search
+from sfumato.core import checks, portable, search
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP
 from sfumato.core.numerics import UNIT, up
@@ -47,8 +47,8 @@ def gaussian_delta(ratio: float, epsilon: float, slack: float = 0.0, error: floa
     level = checks.leakage("epsilon", epsilon) - 2 * checks.finite("error", error)
     told = local_gaussian_delta(ratio, 1.0, max(0.0, level)) if ratio else 0.0
     # Two normal probabilities are subtracted: what they are wrong by is added.
-    told = told * (1 + 1e-12) + 8 * UNIT - math.expm1(min(0.0, level))
-    return min(1.0, up(up(told * math.exp(min(error, 700.0))) * (1 + 4 * UNIT) + slack))
+    told = told * (1 + 1e-12) + 8 * UNIT - portable.expm1(min(0.0, level))
+    return min(1.0, up(up(told * portable.exp(min(error, 700.0))) * (1 + 4 * UNIT) + slack))
 
 
 def gaussian_epsilon(ratio: float, delta: float, slack: float = 0.0, error: float = 0.0) -> float:
@@ -117,12 +117,12 @@ def concentrated_epsilon(rho: float, delta: float, slack: float = 0.0, error: fl
     if size == 0.0:
         return 0.0
     # Any order gives a bound, so a fixed grid of them is right, and nearly the best.
-    orders = 1 + np.geomspace(1e-3, 1e6, 4000)
+    orders = 1 + portable.geometric(1e-3, 1e6, 4000)
 
     def kept(epsilon: float) -> bool:
-        logs = (orders - 1) * (orders * size - (epsilon - 2 * error)) - np.log(orders - 1)
-        logs = logs + orders * np.log1p(-1 / orders)
-        told = math.exp(min(0.0, float(logs.min())) + min(error, 700.0))
+        logs = (orders - 1) * (orders * size - (epsilon - 2 * error)) - portable.log(orders - 1)
+        logs = logs + orders * portable.log1p(-1 / orders)
+        told = portable.exp(min(0.0, float(logs.min())) + min(error, 700.0))
         return up(told * (1 + 1e-12) + slack) <= allowed
 
     return least_level(kept)
@@ -147,10 +147,10 @@ def composed_epsilon(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -> Ap
         raise InvalidParameter("deltas", "others", "lie in [0, 1)")
     extra = checks.proper_fraction("slack", slack)
     total = float(each.sum())
-    drift = float((each * np.tanh(each / 2)).sum())
+    drift = float((each * portable.tanh(each / 2)).sum())
     square = float(np.square(each).sum())
-    first = drift + math.sqrt(2 * square * math.log(math.e + math.sqrt(square) / extra))
-    second = drift + math.sqrt(2 * square * math.log(1 / extra))
-    kept = math.log1p(-extra) + float(np.log1p(-failures).sum())
-    failed = min(1.0, up(-math.expm1(kept) * (1 + 1e-14))) if failures.any() else extra
+    first = drift + math.sqrt(2 * square * portable.log(math.e + math.sqrt(square) / extra))
+    second = drift + math.sqrt(2 * square * portable.log(1 / extra))
+    kept = portable.log1p(-extra) + float(portable.log1p(-failures).sum())
+    failed = min(1.0, up(-portable.expm1(kept) * (1 + 1e-14))) if failures.any() else extra
     return ApproxDP(up(min(total, first, second) * (1 + 1e-12)), failed)

@@ -16,9 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.models.mixture import GaussianMixture
 
 
@@ -48,7 +47,7 @@ def gaussian_divergence(
     apart = mean - other
     a = 0.5 / width**2 - 0.5 / deviation**2
     b = apart / width**2
-    c = 0.5 * (apart / width) ** 2 + math.log(width / deviation) - math.log(gamma)
+    c = 0.5 * (apart / width) ** 2 + portable.log(width / deviation) - portable.log(gamma)
     inside = _at_least_zero(a, b, c)
     f, g = GaussianMixture.normal(mean, deviation), GaussianMixture.normal(other, width)
     low, high = (np.array([mean + end for end in ends]) for ends in zip(*inside, strict=True))
@@ -90,8 +89,8 @@ def local_gaussian_delta(sensitivity: float, noise: float, epsilon: float) -> fl
     ratio = checks.positive("sensitivity", sensitivity) / checks.positive("noise", noise)
     level = checks.leakage("epsilon", epsilon)
     high, low = 0.5 * ratio - level / ratio, -0.5 * ratio - level / ratio
-    second = math.exp(min(0.0, level + float(special.log_ndtr(low))))
-    return max(0.0, float(special.ndtr(high)) - second)
+    second = portable.exp(min(0.0, level + float(portable.log_normal_share(low))))
+    return max(0.0, float(portable.normal_share(high)) - second)
 
 
 def classical_gaussian_delta(sensitivity: float, noise: float, epsilon: float) -> float:
@@ -103,4 +102,4 @@ def classical_gaussian_delta(sensitivity: float, noise: float, epsilon: float) -
         [Dwork2014, Thm. A.1]
     """
     ratio = checks.positive("noise", noise) / checks.positive("sensitivity", sensitivity)
-    return min(1.0, 1.25 * math.exp(-0.5 * (checks.leakage("epsilon", epsilon) * ratio) ** 2))
+    return min(1.0, 1.25 * portable.exp(-0.5 * (checks.leakage("epsilon", epsilon) * ratio) ** 2))

@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.guarantees import LDP, LIP
@@ -143,7 +143,7 @@ class KaryResponse(Reporting):
         """The response of a given model-free leakage."""
         budget = checks.epsilon("epsilon", epsilon)
         # Rounded to the private side: wrong symbols get more.
-        weight = math.ceil(_WHOLE / (math.exp(budget) + checks.count("size", size) - 1))
+        weight = math.ceil(_WHOLE / (portable.exp(budget) + checks.count("size", size) - 1))
         return _lowered(lambda step: cls(size, weight + step), budget)
 
     @property
@@ -192,7 +192,7 @@ class UnaryEncoding(Reporting):
     def at(cls, size: int, epsilon: float) -> UnaryEncoding:
         """The encoding of a given model-free leakage."""
         budget = checks.epsilon("epsilon", epsilon)
-        weight = math.ceil(_WHOLE / (math.exp(budget) + 1))
+        weight = math.ceil(_WHOLE / (portable.exp(budget) + 1))
         return _lowered(lambda step: cls(size, weight + step), budget)
 
     @property
@@ -244,9 +244,9 @@ class SubsetSelection(Reporting):
         """The selection of a given model-free leakage, of the best size if not given."""
         budget = checks.epsilon("epsilon", epsilon)
         count = checks.count("size", size, at_least=2)
-        best = min(max(1, round(count / (math.exp(budget) + 1))), count - 1)
+        best = min(max(1, round(count / (portable.exp(budget) + 1))), count - 1)
         drawn = best if chosen is None else chosen
-        part = drawn * math.exp(budget)
+        part = drawn * portable.exp(budget)
         weight = math.floor(_WHOLE * (part / (part + count - drawn)))
         return _lowered(lambda step: cls(count, drawn, weight - step), budget)
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.guarantees import ApproxDP
 from sfumato.core.numerics import UNIT, up
@@ -112,7 +112,7 @@ class GaussianNoise(_Normal):
         places = np.arange(self.reach + 1)
         half = np.zeros(places.size)
         for offset, weight in zip(offsets, weights, strict=True):
-            half += weight * np.exp(-0.5 * ((places + 0.5 * offset) / self.deviation) ** 2)
+            half += weight * portable.exp(-0.5 * ((places + 0.5 * offset) / self.deviation) ** 2)
         return np.concatenate([half[:0:-1], half])
 
 
@@ -154,4 +154,4 @@ class DiscreteGaussianNoise(_Normal):
     def shares(self) -> Floats:
         """The masses of the table."""
         places = np.arange(-self.reach, self.reach + 1)
-        return np.asarray(np.exp(-0.5 * (places / self.deviation) ** 2))
+        return np.asarray(portable.exp(-0.5 * (places / self.deviation) ** 2))

@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
@@ -91,9 +91,9 @@ class DiscreteLaplace:
         cells = max(1, math.ceil(_SPAN / budget))
         if cells > _MOST_CELLS:
             raise InvalidParameter("epsilon", epsilon, f"be at least {LEAST_EPSILON:.2g}")
-        shares = np.exp(-budget * np.arange(cells))
+        shares = portable.exp(-budget * np.arange(cells))
         # Rounded up: a heavier tail leaks less.
-        repeat = math.ceil(_WHOLE * math.exp(-budget * cells))
+        repeat = math.ceil(_WHOLE * portable.exp(-budget * cells))
         return cls(integer_weights(shares[None, :] / shares.sum())[0], repeat)
 
     @property
@@ -109,7 +109,7 @@ class DiscreteLaplace:
     @property
     def variance(self) -> float:
         """Variance of the noise, about."""
-        ratio = math.exp(-self.step)
+        ratio = portable.exp(-self.step)
         return 2 * ratio / (1 - ratio) ** 2
 
     def draw(self, count: int, randomness: Randomness) -> Ints:

@@ -21,9 +21,8 @@ from typing import assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 
@@ -146,9 +145,9 @@ class Noise(StrEnum):
 def _cumulative(noise: Noise, reduced: Floats) -> Floats:
     match noise:
         case Noise.GAUSSIAN:
-            return np.asarray(special.ndtr(reduced))
+            return np.asarray(portable.normal_share(reduced))
         case Noise.LAPLACE:
-            small = 0.5 * np.exp(-np.abs(reduced))
+            small = 0.5 * portable.exp(-np.abs(reduced))
             return np.where(reduced < 0, small, 1 - small)
         case _:
             assert_never(noise)

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.randomness import BITS, Randomness
 
@@ -34,7 +35,7 @@ def weight_limbs(shares: Floats) -> Ints:
     """
     masses = shares / shares.sum()
     least = float(masses[masses > 0].min())
-    count = math.ceil((54 - math.log2(least)) / _LIMB)
+    count = math.ceil((54 - portable.log2(least)) / _LIMB)
     digits = np.zeros((count + count % 2, masses.size), dtype=np.int64)
     rest = masses
     for row in digits:

@@ -22,7 +22,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
@@ -63,7 +63,7 @@ class NumberNoise(ABC):
     steps: int
 
     def __post_init__(self) -> None:
-        if checks.positive("step", self.step) != 2.0 ** math.floor(math.log2(self.step)):
+        if checks.positive("step", self.step) != 2.0 ** math.floor(portable.log2(self.step)):
             raise InvalidParameter("step", self.step, "be a power of two")
         checks.count("steps", self.steps)
 
@@ -141,7 +141,7 @@ class TableNoise(NumberNoise):
     def beyond(self, steps: int) -> float:
         """The same for values that are another number of steps apart."""
         near = (self.reach - steps - 1) / (self.spread * _HAIR)
-        return min(1.0, 2.0 * math.exp(-0.5 * near * near) * _HAIR) if near > 0 else 1.0
+        return min(1.0, 2.0 * portable.exp(-0.5 * near * near) * _HAIR) if near > 0 else 1.0
 
     @property
     def _cumulative(self) -> Ints:
@@ -225,7 +225,7 @@ def series_lattice(sensitivity: float, spread: float, inflated: float = 0.01) ->
     # Squares of what lies between stay clear of the ends of the floats.
     if not (min(width, checks.positive("spread", spread)) > 1e-150 and width < 1e150):
         raise InvalidParameter("sensitivity", sensitivity, "be neither tiny nor huge")
-    step = 2.0 ** math.floor(math.log2(min(width, spread / _FINE)))
+    step = 2.0 ** math.floor(portable.log2(min(width, spread / _FINE)))
     for _ in range(_FINER):
         if math.ceil(width / step) * step <= width * (1 + inflated):
             break

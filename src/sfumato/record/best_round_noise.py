@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import shown_down, shown_up
@@ -134,6 +134,11 @@ class _Solved:
     weights: Floats
 
 
+def _grown(edges: Floats, power: int) -> Floats:
+    """By how much powers of radii grow from one to the next."""
+    return np.diff(portable.raised(edges, power))
+
+
 class _Program:
     """The linear program: the best masses of shells against some attackers."""
 
@@ -141,7 +146,7 @@ class _Program:
         size = half.size
         self.edges, self.half = edges, half
         # Mean squared distance of each shell: the variance is linear in the masses, too.
-        self.squares = size / (size + 2) * np.diff(edges ** (size + 2)) / np.diff(edges**size)
+        self.squares = size / (size + 2) * _grown(edges, size + 2) / _grown(edges, size)
         centres = grid_points([np.linspace(0.0, edges[-1], _CENTRES[size])] * size)
         along = np.zeros((_ALONG, size))  # so close that a narrow box meets every shell
         along[:, 0] = np.linspace(0.0, edges[-1], _ALONG)
@@ -150,13 +155,13 @@ class _Program:
 
     def ball(self) -> Floats:
         """The ball of this variance: half of the shells, by volume."""
-        volumes = np.diff(self.edges**self.half.size)
+        volumes = _grown(self.edges, self.half.size)
         volumes[len(volumes) // 2 :] = 0.0
         return np.asarray(volumes / volumes.sum())
 
     def alone(self, masses: Floats) -> float:
         """What attackers without a prior reach, at the centres that are tried."""
-        return float((self.shifts @ masses).max())
+        return float((portable.dot(self.shifts, masses)).max())
 
     def solve(self, attackers: list[Floats], limit: float | None) -> _Solved:
         """The best masses; with a limit, those that keep all attackers who know a prior below."""
@@ -252,7 +257,7 @@ class _Game:
         boxes = self.attackers.best(masses)
         self.boxes.append(boxes)
         self.successes.append(self.attackers.successes(boxes, 1))
-        return float(self.successes[-1] @ masses)
+        return float(portable.dot(self.successes[-1], masses))
 
     def _least(self, centre: Floats, limit: float | None, enough: float) -> Floats:
         """The best masses that were found, or the first that are good enough."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.progress import Progress
 from sfumato.core.specs import spec_of
@@ -129,9 +130,9 @@ def disclosure(
     silence = Silence.of(people, noise, lattice_steps(noise, people.half))
     return replace(
         worst,
-        delta_mean=float(people.shares @ [report.delta_high for report in reports]),
+        delta_mean=float(portable.dot(people.shares, [report.delta_high for report in reports])),
         delta_before=max(guesses),
-        delta_before_mean=float(people.shares @ guesses),
+        delta_before_mean=float(portable.dot(people.shares, guesses)),
         silence=silence,
         remarks=(
             *common_remarks(people, max(guesses), best, [each.remarks for each in reports]),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import shown_up
 from sfumato.core.progress import Progress
@@ -134,13 +134,13 @@ def _least_factor(
             break
         low, above = high, under
         # Away from 1, delta falls as a power of the noise: aim there, and a little beyond.
-        high *= min(max((under / target) ** (1 / size) * 1.02, 1.05), 8.0)
+        high *= min(max(portable.power(under / target, 1 / size) * 1.02, 1.05), 8.0)
     else:
         rule = "be more: no noise that was tried keeps it"
         raise InvalidParameter("target_delta", target, rule)
     count = 0
     while high / low > 1 + _NEAR:
-        share = math.log(above / target) / math.log(above / under)
+        share = portable.log(above / target) / portable.log(above / under)
         middle = _next_factor(low, high, share, count)
         count += 1
         if (now := reached(middle)) <= target:
@@ -156,4 +156,4 @@ def _next_factor(low: float, high: float, share: float, count: int) -> float:
         return geometric(low, high)
     side = 1 + _NEAR / 3 if count % 3 == 0 else 1 - _NEAR / 3
     room = 1 + _NEAR / 4
-    return float(min(max(low * (high / low) ** share * side, low * room), high / room))
+    return float(min(max(low * portable.power(high / low, share) * side, low * room), high / room))

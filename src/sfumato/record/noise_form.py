@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp
 
 UNIFORM, GAUSSIAN, LAPLACE, ROUND = 0, 1, 2, 3
 
@@ -60,11 +61,11 @@ def noise_at(off: Floats, noise: NoiseForm) -> float:
             distance += off[first] ** 2 * noise.precision[first, first]
             for second in range(first):
                 distance += 2.0 * off[first] * off[second] * noise.precision[first, second]
-        return float(height * math.exp(-0.5 * distance))
+        return float(height * exp(-0.5 * distance))
     if kind == LAPLACE:
         for axis in range(size):
             distance += abs(off[axis]) / noise.scale[axis]
-        return float(height * math.exp(-distance))
+        return float(height * exp(-distance))
     if kind == ROUND:
         for axis in range(size):
             distance += (off[axis] / noise.scale[axis]) ** 2

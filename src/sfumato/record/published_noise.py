@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.noise.number_noise import on_lattice
@@ -73,7 +73,7 @@ def published(noise: VectorNoise, values: ArrayLike, steps: Floats, words: Words
     given = np.atleast_2d(checks.numbers("values", values))
     if words.ndim != 2 or words.shape[1] != noise.words:
         raise InvalidParameter("words", words.shape, f"be {noise.words} a row")
-    exponents = np.log2(steps)
+    exponents = portable.log2(steps)
     if steps.shape != noise.sigma.shape or np.any(exponents != np.floor(exponents)):
         raise InvalidParameter("steps", steps.shape, "be a power of two for each axis")
     drawn = noise.draw(words)
@@ -89,7 +89,7 @@ def published(noise: VectorNoise, values: ArrayLike, steps: Floats, words: Words
 def lattice_steps(noise: VectorNoise, accuracy: ArrayLike) -> Floats:
     """Steps that are fine against noise and accuracy: powers of two."""
     widths = axis_scales("accuracy", accuracy, noise.sigma.size)
-    return np.asarray(2.0 ** np.floor(np.log2(np.minimum(noise.sigma, widths) * _FINE)))
+    return np.asarray(2.0 ** np.floor(portable.log2(np.minimum(noise.sigma, widths) * _FINE)))
 
 
 def published_box(noise: VectorNoise, accuracy: ArrayLike, steps: Floats) -> float:

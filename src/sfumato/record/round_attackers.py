@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.record.constants import THREADS
 from sfumato.record.coupling.joint_mixture import JointMixture
@@ -62,7 +63,7 @@ class Attackers:
 
     def best(self, masses: Floats) -> Ints:
         """First cells of the best box against some masses, for each cell of published points."""
-        noise = (self.shells[1] @ masses).reshape(self.shape).astype(np.float32)
+        noise = (portable.dot(self.shells[1], masses)).reshape(self.shape).astype(np.float32)
 
         def search(part: NDArray[np.float32]) -> Ints:
             sums = part * noise
@@ -90,7 +91,7 @@ class Attackers:
                 density = self._density(places + move, split)
                 weights += np.bincount(flat.ravel(), density.ravel(), weights.size)
         volume = float(np.prod(self.width / split))
-        return np.asarray(self.share * volume * (weights @ self.shells[split]))
+        return np.asarray(self.share * volume * (portable.dot(weights, self.shells[split])))
 
     def _cells(self, split: int) -> Floats:
         """Share of each shell that lies in each cell of the lattice."""
@@ -133,7 +134,9 @@ def _published(prior: JointMixture, reach: float) -> tuple[Floats, Floats]:
     width = (high - low) / _POINTS[size]
     points = low + width * (_grid(np.full(size, _POINTS[size])) + 0.5)
     off = points[:, None, :] - prior.means
-    squares = np.einsum("rki,kij,rkj->rk", off, np.linalg.inv(spreads), off)
+    precise = portable.inverse(spreads)
+    carried = (off[:, :, :, None] * precise).sum(axis=2)
+    squares = (carried * off).sum(axis=2)
     return points[squares.min(axis=1) <= _TAIL**2], width
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 from scipy.interpolate import PchipInterpolator
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 
@@ -27,8 +27,8 @@ def ball_volume(dimension: int, radius: float = 1.0) -> float:
         >>> ball_volume(2), ball_volume(3)
         (3.14159, 4.18879)
     """
-    log = 0.5 * dimension * math.log(math.pi) - float(special.gammaln(0.5 * dimension + 1))
-    return math.exp(log) * radius**dimension
+    log = 0.5 * dimension * portable.log(math.pi) - float(portable.log_gamma(0.5 * dimension + 1))
+    return portable.exp(log) * math.prod([radius] * dimension)
 
 
 def box_in_ball(low: Floats, high: Floats, radius: float) -> Floats:
@@ -76,7 +76,7 @@ def _from_origin(x: Floats, y: Floats, radius: Floats) -> Floats:
 def _under_circle(x: Floats, radius: Floats) -> Floats:
     safe = np.where(radius > 0, radius, 1.0)
     share = np.clip(x / safe, -1.0, 1.0)
-    return 0.5 * radius**2 * (share * np.sqrt(1 - share**2) + np.arcsin(share))
+    return 0.5 * radius**2 * (share * np.sqrt(1 - share**2) + portable.arc_sine(share))
 
 
 def centred_share(half: Floats, radius: float) -> float:
@@ -105,5 +105,5 @@ def centred_share(half: Floats, radius: float) -> float:
         reach = np.minimum(np.sqrt(levels / square), 1.0)
         curve = PchipInterpolator(np.sqrt(levels), below)
         inner = levels[:, None] - square * (reach[:, None] * steps) ** 2
-        below = reach * (curve(np.sqrt(np.maximum(inner, 0.0))) @ weights)
+        below = reach * (portable.dot(curve(np.sqrt(np.maximum(inner, 0.0))), weights))
     return float(min(below[-1], 1.0))

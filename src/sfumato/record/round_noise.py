@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
@@ -65,7 +64,7 @@ class RoundNoise(VectorNoise):
         edges = _radii(self.edges)
         given = checks.numbers("masses", self.masses)
         masses = checks.probabilities("masses", given, edges.size - 1)
-        squared = float(masses @ _mean_squares(edges, self.sigma.size))
+        squared = float(portable.dot(masses, _mean_squares(edges, self.sigma.size)))
         if abs(squared / self.sigma.size - 1) > 1e-6:
             rule = "give every axis the deviation sigma"
             raise InvalidParameter("edges", squared, rule)
@@ -104,21 +103,21 @@ class RoundNoise(VectorNoise):
         widths = axis_scales("half", half, self.sigma.size) / self.sigma
         volume = float(np.prod(2 * widths))
         inside = np.array([centred_share(widths, edge) * volume for edge in self.edges])
-        return min(float(self.heights @ np.diff(inside)), 1.0)
+        return min(float(portable.dot(self.heights, np.diff(inside))), 1.0)
 
     def box_masses(self, centres: Floats, half: ArrayLike) -> Floats:
         """Probability of boxes around some points; one or two axes."""
         widths = axis_scales("half", half, self.sigma.size) / self.sigma
         places = centres / self.sigma
         inside = [box_in_ball(places - widths, places + widths, edge) for edge in self.edges]
-        return np.asarray(self.heights @ np.diff(np.array(inside), axis=0))
+        return np.asarray(portable.dot(self.heights, np.diff(np.array(inside), axis=0)))
 
     def largest_box(self, half: ArrayLike) -> float:
         """Largest probability of any box of this size, rounded up."""
         widths = axis_scales("half", half, self.sigma.size)
         if self.falling:
             share = widths / self.sigma
-            if float(share @ share) <= self.edges[1] ** 2 * ROUNDED_UP:  # the box fits
+            if float(portable.dot(share, share)) <= self.edges[1] ** 2 * ROUNDED_UP:  # the box fits
                 return min(self.box_mass(widths) * ROUNDED_UP, 1.0)
             slack = _PRECISE if widths.size <= 2 else _CONVOLVED
             return min(self.box_mass(widths) * (1 + slack), 1.0)
@@ -136,7 +135,9 @@ class RoundNoise(VectorNoise):
             inside = ball_volume(dimension, edge)
             ends = [_ball_cumulative(end, edge, dimension) for end in (left, right)]
             below.append(inside * (ends[1] - ends[0]))
-        return np.asarray(np.tensordot(self.heights, np.diff(np.array(below), axis=0), axes=1))
+        return np.asarray(
+            (self.heights.reshape(-1, *[1] * left.ndim) * np.diff(below, axis=0)).sum(axis=0)
+        )
 
     def draw(self, words: Words) -> Floats:
         """Noise from random words: one draw a row."""
@@ -148,8 +149,9 @@ class RoundNoise(VectorNoise):
         cumulative = integer_weights(self.masses[None, :])[0].cumsum()
         coins = (words[:, size] >> np.uint64(64 - BITS)).astype(np.int64)
         shell = np.searchsorted(cumulative, coins, side="right")
-        inner, outer = self.edges[shell] ** size, self.edges[shell + 1] ** size
-        radii = (inner + uniforms(words[:, size + 1]) * (outer - inner)) ** (1 / size)
+        powers = portable.raised(self.edges, size)
+        inner, outer = powers[shell], powers[shell + 1]
+        radii = portable.power(inner + uniforms(words[:, size + 1]) * (outer - inner), 1 / size)
         return np.asarray(self.sigma * directions * radii[:, None])
 
     def form(self) -> NoiseForm:
@@ -173,13 +175,34 @@ def _ball_cumulative(place: Floats, radius: float, dimension: int) -> Floats:
     if radius == 0:
         return np.where(place < 0, 0.0, 1.0)
     share = np.clip(place / radius, -1.0, 1.0)
-    beyond = 0.5 * special.betainc(0.5, 0.5 * (dimension + 1), share**2)
-    return np.asarray(0.5 + np.sign(share) * beyond)
+    return np.asarray(0.5 + 0.5 * np.sign(share) * _within(np.abs(share), dimension))
+
+
+def _within(share: Floats, dimension: int) -> Floats:
+    """How much of a ball lies within such a share of its radius, along one axis.
+
+    The incomplete beta function of 1/2 and (dimension + 1)/2; its second argument grows by 1 with
+    every term.
+    """
+    rest = 1 - share**2
+    if dimension % 2:
+        second, beta, power, found = 1.0, 2.0, rest, share
+    else:
+        second, beta, found, power = (
+            0.5,
+            math.pi,
+            portable.arc_sine(share) / (math.pi / 2),
+            np.sqrt(rest),
+        )
+    for _ in range(dimension // 2):
+        found = found + share * power / (second * beta)
+        beta, power, second = beta * second / (second + 0.5), power * rest, second + 1
+    return found
 
 
 def _mean_squares(edges: Floats, dimension: int) -> Floats:
     """Mean squared radius of uniform points of each shell."""
-    up, volume = edges ** (dimension + 2), edges**dimension
+    up, volume = portable.raised(edges, dimension + 2), portable.raised(edges, dimension)
     return np.asarray(dimension / (dimension + 2) * np.diff(up) / np.diff(volume))
 
 

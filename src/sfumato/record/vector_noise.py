@@ -18,14 +18,16 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import stats
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
+from sfumato.record.attack.normal_quantile import normal_quantiles
 from sfumato.record.constants import GAUSSIAN_TAIL, LAPLACE_TAIL
 from sfumato.record.noise_form import GAUSSIAN, LAPLACE, UNIFORM, NoiseForm
+from sfumato.record.quadrature import legendre
 
 Words = NDArray[np.uint64]
 
@@ -187,7 +189,7 @@ class ProductNoise(VectorNoise):
                 return NoiseForm.of(UNIFORM, width, 1 / float(np.prod(2 * width)), reach=width)
             case Kind.GAUSSIAN:
                 height = 1 / float(np.prod(math.sqrt(2 * math.pi) * self.sigma))
-                precision = np.diag(_floats(self.sigma**-2.0))
+                precision = np.diag(_floats(1 / self.sigma**2))
                 return NoiseForm.of(GAUSSIAN, self.sigma, height, precision=precision)
             case _:
                 mean_size = self.sigma / math.sqrt(2)
@@ -245,13 +247,13 @@ class CorrelatedNoise(VectorNoise):
     def draw(self, words: Words) -> Floats:
         """Noise from random words: one draw a row."""
         normals = standard(Kind.GAUSSIAN, uniforms(words))
-        return np.asarray(normals @ np.linalg.cholesky(self.covariance).T)
+        return np.asarray(portable.dot(normals, portable.root(self.covariance).T))
 
     def form(self) -> NoiseForm:
         """The noise as plain arrays."""
         spread = self.covariance
-        height = (2 * math.pi) ** (-0.5 * self.words) / math.sqrt(np.linalg.det(spread))
-        precision = _floats(np.linalg.inv(spread))
+        logarithm = self.words * portable.log(2 * math.pi) + float(portable.log_determinant(spread))
+        height, precision = portable.exp(-0.5 * logarithm), portable.inverse(spread)
         return NoiseForm.of(GAUSSIAN, self.sigma, height, precision=precision)
 
 
@@ -264,7 +266,7 @@ def normal_box(covariance: Floats, half: Floats) -> float:
     """Probability of a box around the mean of a normal distribution."""
     sigma = np.sqrt(np.diag(covariance))
     if len(sigma) == 1:
-        return float(special.erf(half[0] / (sigma[0] * math.sqrt(2))))
+        return float(portable.erf(half[0] / (sigma[0] * math.sqrt(2))))
     if len(sigma) == 2:
         return _normal_rectangle(half / sigma, covariance[0, 1] / float(np.prod(sigma)))
     found = stats.multivariate_normal.cdf(
@@ -277,12 +279,12 @@ def normal_box(covariance: Floats, half: Floats) -> float:
         releps=1e-6,
         rng=np.random.default_rng(0),  # where to sample an integral: no coin of any release
     )
-    return float(np.clip(found, 0.0, 1.0))
+    return portable.settled(np.clip(found, 0.0, 1.0))
 
 
 def _normal_rectangle(half: Floats, correlation: float) -> float:
     """Two axes of unit deviation: one integral, of the conditional probability of the other."""
-    nodes, weights = np.polynomial.legendre.leggauss(64)
+    nodes, weights = legendre(64)
     reach, other = min(half[0], 9.0), half[1]
     narrow = math.sqrt(1 - correlation**2)
     # A strongly correlated partner leaves the box quickly: panels fine against that.
@@ -292,8 +294,8 @@ def _normal_rectangle(half: Floats, correlation: float) -> float:
     places = 0.5 * (edges[1:] + edges[:-1])[:, None] + widths * nodes
     upper = (other - correlation * places) / narrow
     lower = (-other - correlation * places) / narrow
-    inner = special.ndtr(upper) - special.ndtr(lower)
-    density = np.exp(-0.5 * places**2) / math.sqrt(2 * math.pi)
+    inner = portable.normal_share(upper) - portable.normal_share(lower)
+    density = portable.exp(-0.5 * places**2) / math.sqrt(2 * math.pi)
     return float(np.clip((widths * weights * density * inner).sum(), 0.0, 1.0))
 
 
@@ -302,9 +304,9 @@ def _cumulative(kind: Kind, reduced: Floats) -> Floats:
         case Kind.UNIFORM:
             return np.clip(0.5 + reduced / (2 * math.sqrt(3)), 0.0, 1.0)
         case Kind.GAUSSIAN:
-            return np.asarray(special.ndtr(reduced))
+            return np.asarray(portable.normal_share(reduced))
         case _:
-            small = 0.5 * np.exp(-math.sqrt(2) * np.abs(reduced))
+            small = 0.5 * portable.exp(-math.sqrt(2) * np.abs(reduced))
             return np.where(reduced < 0, small, 1 - small)
 
 
@@ -314,9 +316,9 @@ def standard(kind: Kind, shares: Floats) -> Floats:
         case Kind.UNIFORM:
             return np.asarray(math.sqrt(3) * (2 * shares - 1))
         case Kind.GAUSSIAN:
-            return np.asarray(special.ndtri(shares))
+            return normal_quantiles(shares)
         case _:
-            tail = np.log(2 * np.minimum(shares, 1 - shares)) / math.sqrt(2)
+            tail = portable.log(2 * np.minimum(shares, 1 - shares)) / math.sqrt(2)
             return _floats(np.where(shares < 0.5, tail, -tail))
 
 

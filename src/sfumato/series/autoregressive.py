@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 
@@ -78,9 +78,9 @@ class Autoregressive:
             if order > scaled.size - 2:
                 raise InvalidParameter("order", order, f"be at most {scaled.size - 2} for so few")
         moments = _sample_autocovariances(scaled, tried[-1])
-        price = math.log(scaled.size)
+        price = portable.log(scaled.size)
         solved = [_yule_walker(moments[: tries + 1]) for tries in tried]
-        scores = [scaled.size * math.log(left) + len(phi) * price for phi, left in solved]
+        scores = [scaled.size * portable.log(left) + len(phi) * price for phi, left in solved]
         weights, left = solved[int(np.argmin(scores))]
         return cls(centre, weights, left * spread**2)
 
@@ -92,8 +92,13 @@ class Autoregressive:
     @property
     def _stationary(self) -> bool:
         """Whether all roots lie inside the unit circle and the variance is finite."""
-        if not np.abs(np.linalg.eigvals(self.transition)).max() < 1:
-            return False
+        weights = np.array(self.coefficients)
+        # Levinson's recursion backwards: a shorter series each time, of the same roots' place.
+        while weights.size:
+            last, weights = float(weights[-1]), weights[:-1]
+            if not abs(last) < 1:
+                return False
+            weights = (weights + last * weights[::-1]) / (1 - last * last)
         # What the past explains only adds to the innovation; else rounding has eaten the root.
         return self.innovation * (1 - _RELATIVE) <= float(self.leading[0]) < math.inf
 
@@ -106,10 +111,8 @@ class Autoregressive:
         for lag in range(size):
             for back, weight in enumerate(self.coefficients, start=1):
                 system[lag, abs(lag - back)] -= weight
-        try:
-            return np.asarray(np.linalg.solve(system, right))
-        except np.linalg.LinAlgError:
-            return np.full(size, math.inf)
+        found = portable.solved(system, right)
+        return found if np.isfinite(found).all() else np.full(size, math.inf)
 
     @property
     def transition(self) -> Floats:
@@ -136,11 +139,11 @@ def _standardised(series: ArrayLike) -> tuple[float, float, Floats]:
 def _sample_autocovariances(scaled: Floats, furthest: int) -> Floats:
     """Biased autocovariances, which are those of some stationary series."""
     size = scaled.size
-    sums = [scaled[lag:] @ scaled[: size - lag] for lag in range(furthest + 1)]
+    sums = [portable.dot(scaled[lag:], scaled[: size - lag]) for lag in range(furthest + 1)]
     return np.array(sums) / size
 
 
 def _yule_walker(moments: Floats) -> tuple[Floats, float]:
     """Coefficients and innovation from autocovariances at lags 0 to p."""
-    weights = np.asarray(linalg.solve_toeplitz(moments[:-1], moments[1:]))
-    return weights, float(moments[0] - weights @ moments[1:])
+    weights = portable.solved(linalg.toeplitz(moments[:-1]), moments[1:])
+    return weights, float(moments[0] - portable.dot(weights, moments[1:]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp, log
 
 # Log weights so far under the largest count for nothing.
 _NEGLIGIBLE = -30.0
@@ -71,7 +72,7 @@ def bank_filter(
                 shared[place, 2] = two - second * (both + two)
                 shared[place, phase] = three - three * three / spread
                 gains[place, 0], gains[place, 1], gains[place, 2] = first, second, three / spread
-            gains[place, 3], gains[place, 4] = 0.5 * math.log(spread), 0.5 / spread
+            gains[place, 3], gains[place, 4] = 0.5 * log(spread), 0.5 / spread
             # What is left of the variance of all that was predicted.
             gains[place, 5] = before * noise / spread if measured else before
         for series in range(observed.shape[1]):
@@ -94,7 +95,7 @@ def bank_filter(
                 behind = own[series, place, 2] - highest
                 own[series, place, 2] = behind
                 if behind > _NEGLIGIBLE:
-                    weight = math.exp(behind)
+                    weight = exp(behind)
                     away = own[series, place, 0] + own[series, place, 1]
                     away += own[series, place, phase] - start
                     total += weight

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks, search
+from sfumato.core import checks, portable, search
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
@@ -123,8 +123,8 @@ def _snapped(shares: Floats) -> Floats:
     used = np.where(shares < _LEAST_SHARE * shares.max(), 0.0, shares)
     if np.unique(used).size <= _MOST_SHARES:
         return used
-    logs = np.log(np.where(used > 0, used, 1.0) / shares.max()) / _STRIDE
-    return np.where(used > 0, shares.max() * np.exp(_STRIDE * np.round(logs)), 0.0)
+    logs = portable.log(np.where(used > 0, used, 1.0) / shares.max()) / _STRIDE
+    return np.where(used > 0, shares.max() * portable.exp(_STRIDE * np.round(logs)), 0.0)
 
 
 def for_each(name: str, value: float | ArrayLike, count: int) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
+from sfumato.core.portable_products import product
 
 
 @njit(cache=True)
@@ -37,7 +38,7 @@ def kalman_filter(
     gain = np.empty(order)
     moved = np.empty(order)
     for time in range(len(observed)):
-        covariance[:] = transition @ covariance @ transition.T
+        covariance[:] = product(product(transition, covariance), transition.T)
         covariance[0, 0] += innovation
         spread = covariance[0, 0] + variances[time]
         measured = not math.isnan(observed[time, 0])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import seeded
@@ -17,10 +18,7 @@ from sfumato.series.series_spec import SeriesSpec
 
 # Simulations of each weight that is tried.
 _TRIALS = 4
-_WEIGHTS: tuple[float, ...] = (
-    *np.geomspace(0.02, 0.8, 16).tolist(),
-    *(0.85, 0.9, 0.94, 0.97, 0.985, 1.0),
-)
+_LEAST_WEIGHT, _LARGE_WEIGHTS = 0.02, (0.85, 0.9, 0.94, 0.97, 0.985, 1.0)
 # What geometric squared weights have fallen to at the end of the series.
 _ENDS = (0.5, 0.1, 0.01)
 # Seeds of trials begin here, away from those of the simulations that are reported.
@@ -65,7 +63,8 @@ def best_paper_rule(spec: SeriesSpec) -> Realtime:
     """The paper's rule, with the weight of least error; not private."""
     made = _with(spec, "gaussian", one_lag())
     asked = paper_weight(spec.true_series, float(made.variances[0]))
-    rules = [replace(made, weights=np.full(spec.length, w)) for w in (*_WEIGHTS, asked)]
+    tried = (*portable.geometric(_LEAST_WEIGHT, 0.8, 16), *_LARGE_WEIGHTS, asked)
+    rules = [replace(made, weights=np.full(spec.length, w)) for w in tried]
     return _least(rules, spec.true_series)
 
 
@@ -77,7 +76,7 @@ def geometric_paper_rule(spec: SeriesSpec) -> Realtime:
     """
     times = np.arange(spec.length)
     # Squared weights fall by one factor, so that even an endless sum of them is bounded.
-    falling = [(end ** (1 / spec.length)) ** (0.5 * times) for end in _ENDS]
+    falling = [portable.exp(portable.log(end) / spec.length * (0.5 * times)) for end in _ENDS]
     rules = [_with(spec, "gaussian", one_lag(), shares, shares) for shares in falling]
     return _least(rules, spec.true_series)
 
@@ -95,8 +94,8 @@ def paper_weight(series: Floats, noise: float) -> float:
     around = series - series.mean()
     variance = float(np.square(around).mean())
     if variance == 0.0:
-        return _WEIGHTS[0]
-    linked = float(around[1:] @ around[:-1]) / (variance * series.size)
+        return _LEAST_WEIGHT
+    linked = float(portable.dot(around[1:], around[:-1])) / (variance * series.size)
     # Condition (3): the least weight that the paper allows.
     least = max(0.0, (1 - noise / variance) / (1 + noise / variance))
     weights = np.linspace(least, 1.0, 200)[1:]

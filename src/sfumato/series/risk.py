@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 
 
@@ -65,5 +66,5 @@ def measured_risk(released: Sequence[float | None], variances: Floats) -> Risk |
         return None
     values, noises = np.array(pairs).T
     away = values - values[0]
-    sums = (float(away.sum()), float(away @ away), float(noises.sum()))
+    sums = (float(away.sum()), float(portable.dot(away, away)), float(noises.sum()))
     return risk_of_sums(float(noises.mean()), len(pairs), *sums)

@@ -20,6 +20,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.series.filter_banks import CORRELATIONS
@@ -83,12 +84,12 @@ def smooth_series(
         row = (values[place], errors[place])
         fits[place] = smooth_one(seen, variances, rho, signal, diffuse, *row)
         # A wider guess at the mean is no better explanation: each is charged for its own.
-        fits[place] += 0.5 * np.log(diffuse)
-    fits += np.log(_plausible(tried, scale, seen.size))
-    shares = np.exp(fits - fits.max())
+        fits[place] += 0.5 * portable.log(diffuse)
+    fits += portable.log(_plausible(tried, scale, seen.size))
+    shares = portable.exp(fits - fits.max())
     shares /= shares.sum()
-    mean = shares @ values
-    variance = shares @ (np.maximum(errors, 0.0) + (values - mean) ** 2)
+    mean = portable.dot(shares, values)
+    variance = portable.dot(shares, np.maximum(errors, 0.0) + (values - mean) ** 2)
     return SmoothedSeries(mean, np.sqrt(variance))
 
 

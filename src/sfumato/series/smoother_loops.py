@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import log
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -52,7 +53,7 @@ def smooth_one(
         if not math.isnan(measured[time]):
             spread = p + 2 * c + q + variances[time]
             surprise = measured[time] - d - m
-            density -= 0.5 * (math.log(2 * math.pi * spread) + surprise * surprise / spread)
+            density -= 0.5 * (log(2 * math.pi * spread) + surprise * surprise / spread)
             one, two = (p + c) / spread, (c + q) / spread
             d, m = d + one * surprise, m + two * surprise
             p, c, q = p - one * (p + c), c - one * (c + q), q - two * (c + q)

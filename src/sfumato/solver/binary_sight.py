@@ -2,12 +2,11 @@ r"""Loops of far-sighted steps of two symbols: the value of a belief stands on a
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp, log
 
 _TURNS = 12
 """Sweeps in which splits stay, after each in which they are sought."""
@@ -126,7 +125,7 @@ def swept(
             best = continued(chance, transition, loss, values)
             splits[i], paid[i] = chance, 0.0
             for spend in spends:
-                cost, left, right = best_split(chance, math.exp(spend), transition, loss, values)
+                cost, left, right = best_split(chance, exp(spend), transition, loss, values)
                 spent = price * told(chance, left, right)
                 if cost + spent < best:
                     best, paid[i] = cost + spent, spent
@@ -163,5 +162,5 @@ def told(chance: float, left: float, right: float) -> float:
     """The leakage of a split of two symbols."""
     most = 0.0
     for at in (left, right):
-        most = max(most, abs(math.log(at / chance)), abs(math.log((1 - at) / (1 - chance))))
+        most = max(most, abs(log(at / chance)), abs(log((1 - at) / (1 - chance))))
     return most

@@ -7,12 +7,11 @@ rational numbers.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp, expm1, log
 
 _UNIT = 2.0**-53
 _WHOLE = 2**62
@@ -121,7 +120,7 @@ def leakages(weights: Ints, belief: Floats) -> tuple[float, float]:
 
 @njit(cache=True, error_model="numpy")
 def _log_up(value: float, relative_error: float) -> float:
-    logarithm = math.log(value)
+    logarithm = log(value)
     error = 4 * _UNIT * abs(logarithm) + relative_error * (1 + 4 * _UNIT) + 2 * _UNIT
     return max(0.0, float(np.nextafter(logarithm + error, np.inf)))
 
@@ -150,7 +149,7 @@ def _mixing_weight(rows: Floats, marginal: Floats, epsilon: float, ldp: float) -
     """Least weight of the output marginal that brings every ratio within bounds."""
     if epsilon <= 0 or ldp <= 0:
         return 1.0
-    limit, quotient = math.exp(epsilon), math.exp(ldp)
+    limit, quotient = exp(epsilon), exp(ldp)
     highest, lowest, weight = 1.0, 1.0, 0.0
     most, least = rows[0].copy(), rows[0].copy()
     for x in range(rows.shape[0]):
@@ -162,7 +161,7 @@ def _mixing_weight(rows: Floats, marginal: Floats, epsilon: float, ldp: float) -
             highest, lowest = max(highest, high), min(lowest, low)
             if quotient < np.inf and high > quotient * low:
                 excess = high - quotient * low
-                weight = max(weight, excess / (excess + math.expm1(ldp)))
+                weight = max(weight, excess / (excess + expm1(ldp)))
     if highest > limit:
         weight = max(weight, (highest - limit) / (highest - 1))
     if lowest < 1 / limit:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss, as_loss
@@ -96,7 +95,7 @@ def paper_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: float) ->
     prior, costs, budget = _arguments(belief, loss, epsilon)
     shared = integer_weights((prior / prior.sum())[None, :])[0]
     # Rounding must not lift the sum above 2**62.
-    shared = np.minimum(np.rint(shared * math.exp(-budget)).astype(np.int64), shared)
+    shared = np.minimum(np.rint(shared * portable.exp(-budget)).astype(np.int64), shared)
     claim = ResponseChannel(shared, np.arange(prior.size))
     if keeps(claim, prior, budget + _ROUNDING, None):
         claim = _repaired(claim, prior, budget)  # it holds here, but for the rounding
@@ -128,10 +127,10 @@ def _local_budget(prior: Floats, epsilon: float) -> float:
 
     Its ratios lie between $1/(1 + o\,b(y))$ and $(1 + o)/(1 + o\,b(y))$, with $1 + o$ the odds.
     """
-    share, gain = prior / prior.sum(), math.expm1(epsilon)
-    rest = 1 - math.exp(epsilon) * float(share.min())
+    share, gain = prior / prior.sum(), portable.expm1(epsilon)
+    rest = 1 - portable.exp(epsilon) * float(share.min())
     odds = gain / float(share.max())
-    return math.log1p(min(odds, gain / rest) if rest > 0 else odds)
+    return portable.log1p(min(odds, gain / rest) if rest > 0 else odds)
 
 
 def _response(size: int, epsilon: float) -> ResponseChannel:
@@ -141,7 +140,7 @@ def _response(size: int, epsilon: float) -> ResponseChannel:
 def _extra_weight(size: int, epsilon: float) -> int:
     """How much more than the others the true symbol weighs, of `2**62`."""
     # e^epsilon - 1 without cancellation; it may exceed what an integer holds, its part does not.
-    odds = math.expm1(epsilon)
+    odds = portable.expm1(epsilon)
     return 0 if epsilon <= 4 * UNIT else int(2.0**BITS * (odds / (odds + size)))
 
 

@@ -6,12 +6,11 @@ all that it calls, so a single one for everything would take a minute to build.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp
 from sfumato.solver.certificate_loops import rounded, undusted
 from sfumato.solver.column_loops import column_generation, gathered_at
 
@@ -45,7 +44,7 @@ def from_columns(
         Whether it ended, float rows, and prices of the true symbols.
     """
     size, outputs = loss.shape
-    high, least = 1 / (math.exp(epsilon) + 1), _WORTHLESS * loss.max()
+    high, least = 1 / (exp(epsilon) + 1), _WORTHLESS * loss.max()
     columns, released, weights, prices, done = column_generation(
         share, loss, high, least, pivots, settled, starts, names
     )
@@ -138,7 +137,7 @@ def expected(weights: Ints, outputs: Ints, share: Floats, loss: Floats) -> float
 @njit(cache=True, error_model="numpy")
 def bound_at(prices: Floats, share: Floats, loss: Floats, epsilon: float) -> float:
     """`dual_bound` without a cap: a floor that holds for any prices, rounded down."""
-    k = math.exp(epsilon)
+    k = exp(epsilon)
     means, parts = gathered_at(share, loss, prices, 1 / (k + 1))
     paid, scale, least = 0.0, 0.0, np.inf
     for x in range(share.size):

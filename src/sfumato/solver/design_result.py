@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.guarantees import LDP, SIP
@@ -48,7 +49,7 @@ def measured(
         cost = channel.mean_loss(belief, loss)
     else:
         per_row = (channel.probabilities * loss[:, channel.outputs]).sum(axis=1)
-        cost = float(belief @ per_row / belief.sum())
+        cost = float(portable.dot(belief, per_row) / belief.sum())
     return Design(
         channel=channel,
         cost=cost,

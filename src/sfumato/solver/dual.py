@@ -18,10 +18,9 @@ admits more channels and so can only lower the bound.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.loss import Loss
 from sfumato.core.numerics import UNIT
@@ -53,14 +52,14 @@ def bound_from(shapes: Floats, prices: Floats, share: Floats, largest: float) ->
     # Sums of `n` terms, a quotient and an interpolation, each of at most this size.
     scale = float(largest + np.abs(prices).max())
     error = (16 * share.size + 64) * UNIT * scale
-    return float(share @ prices + shapes.min() - error)
+    return float(portable.dot(share, prices) + shapes.min() - error)
 
 
 def best_shape_values(
     prices: Floats, belief: Floats, loss: Floats, epsilon: float, ldp: float | None = None
 ) -> Floats:
     """For each output, the least cost of a unit of it after prices are paid."""
-    k = math.exp(epsilon)
+    k = portable.exp(epsilon)
     if ldp is None:
         from sfumato.solver.column_loops import gathered_at
 
@@ -75,7 +74,7 @@ def best_shape_values(
     # Corners: high mass q and the surplus of the symbols in it.
     corner = np.vstack([zero, mass.cumsum(axis=0)])
     total = np.vstack([zero, (mass * sorted_surplus).cumsum(axis=0)])
-    return np.asarray(_least_over_corners(corner, total, total[-1], k, math.exp(ldp)))
+    return np.asarray(_least_over_corners(corner, total, total[-1], k, portable.exp(ldp)))
 
 
 def floor_values(prices: Floats, belief: Floats, loss: Loss, epsilon: float) -> Floats:
@@ -94,7 +93,7 @@ def floor_values(prices: Floats, belief: Floats, loss: Loss, epsilon: float) -> 
 
     assert loss.measure is not None
     assert loss.places is not None
-    k = math.exp(epsilon)
+    k = portable.exp(epsilon)
     share = 1 / (k + 1)
     places, code = np.ascontiguousarray(loss.places.T), loss.measure.value
     some, nearest = place_centres(places, code, np.full(len(loss), 1 / len(loss)), 0, _LEVELS)
@@ -104,7 +103,7 @@ def floor_values(prices: Floats, belief: Floats, loss: Loss, epsilon: float) -> 
     few = np.arange(0, len(loss), 1 + len(loss) // _LEVELS // 4)
     levels = _levels(columns[few], belief[few], prices[few], share)[nearest]
     means, gathered = gathered_floors(places, code, belief, prices, share, levels, step)
-    values = (means - belief @ prices) / k + (k - 1 / k) * gathered
+    values = (means - portable.dot(belief, prices)) / k + (k - 1 / k) * gathered
     exact = np.zeros(len(loss), dtype=np.bool_)
     for _ in range(_PASSES):
         least = np.argsort(values, kind="stable")[:_EXACT]

@@ -14,17 +14,16 @@ up what the chosen outputs must release besides.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.solver.grouped import Grouped
 
 
 def solve_even(belief: Floats, wrong: float, epsilon: float) -> Grouped | None:
     """The optimal channel and its prices; None where the bound is not met."""
-    k = math.exp(epsilon)
+    k = portable.exp(epsilon)
     order = np.argsort(-belief, kind="stable")
     likely = belief[order]
     room = np.maximum(likely, 1 / (k + 1))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.randomness import BITS
@@ -184,7 +184,7 @@ class FarSight:
         """Two symbols: the best two posteriors, and the channel that leads to them."""
         value, chance = self.value, float(share[1])
         cost, left, right = best_split(
-            chance, math.exp(epsilon), value.transition, value.losses, self._grid
+            chance, portable.exp(epsilon), value.transition, value.losses, self._grid
         )
         if not left < chance < right:
             return None

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.solver.dual import best_shape_values
 
@@ -67,7 +68,7 @@ class Balance:
     @property
     def rows(self) -> Floats:
         """The channel on groups."""
-        k = math.exp(self.epsilon)
+        k = portable.exp(self.epsilon)
         rows = self.marginal / k + (1 - 1 / k) * self.shares
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
@@ -80,7 +81,7 @@ class Balance:
         """What each symbol loses by sharing the row of its group."""
         from sfumato.solver.group_loops import least_row_costs
 
-        room = (math.exp(self.epsilon) + 1) * self.marginal
+        room = (portable.exp(self.epsilon) + 1) * self.marginal
         shared = (self.shares[groups] * (columns - self.worth)).sum(axis=1)
         return np.asarray(belief * (shared - least_row_costs(columns, self.worth, room)))
 
@@ -90,14 +91,16 @@ def balanced(mass: Floats, losses: Floats, epsilon: float, tolerance: float) -> 
     from sfumato.solver.interior_point import cold, interior_point
 
     budget = min(epsilon, _SOLVABLE)
-    k = math.exp(budget)
+    k = portable.exp(budget)
     scale = float(losses.max()) or 1.0
     unit = scale / (1 - 1 / k)
     cost = losses / unit
-    fixed = mass @ losses / (k * scale)
+    fixed = portable.dot(mass, losses) / (k * scale)
     cells, marginal, prices, worth = cold(mass, cost, fixed, k + 1)
     interior_point(mass, cost, fixed, k + 1, cells, marginal, prices, worth, tolerance, _STEPS)
-    spent = scale * float(mass @ (cells[0] * cost).sum(axis=1) + fixed @ marginal)
+    spent = scale * float(
+        portable.dot(mass, (cells[0] * cost).sum(axis=1)) + portable.dot(fixed, marginal)
+    )
     return Balance(cells[0], marginal, prices * unit, worth * unit, spent, budget)
 
 
@@ -113,8 +116,8 @@ def solve_grouped(belief: Floats, loss: Floats, epsilon: float) -> Grouped:
     """Search for the channel on the table of a loss: row = symbol, column = candidate output."""
     from sfumato.solver.group_loops import spread_centres
 
-    best = int((belief @ loss).argmin())
-    net = min(max(_NET, int(1.5 * math.exp(min(epsilon, _SOLVABLE)))), _MOST)
+    best = int((portable.dot(belief, loss)).argmin())
+    net = min(max(_NET, int(1.5 * portable.exp(min(epsilon, _SOLVABLE)))), _MOST)
     groups = spread_centres(belief, loss, best, 2 * net + net // 2)[1]
     groups = np.unique(groups, return_inverse=True)[1]
     outputs = np.unique(spread_centres(belief, loss, best, net)[0])
@@ -125,8 +128,8 @@ def solve_grouped(belief: Floats, loss: Floats, epsilon: float) -> Grouped:
         solved = balanced(mass, losses, epsilon, _FAIR if turn else _ROUGH)
         guess = solved.spread(groups, losses, columns)
         values = best_shape_values(guess, belief, loss, solved.epsilon)
-        if belief @ guess + values.min() > floor:
-            prices, floor = guess, belief @ guess + values.min()
+        if portable.dot(belief, guess) + values.min() > floor:
+            prices, floor = guess, portable.dot(belief, guess) + values.min()
         missing = values[outputs].min() - values.min()
         used = outputs[solved.marginal > min(0.01, 0.4 / outputs.size)]
         if turn and missing <= _GOAL * solved.cost:

@@ -13,11 +13,11 @@ solver. The cheaper of the two channels is taken.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import SolverFailed
@@ -100,7 +100,7 @@ def solve_coarse(belief: Floats, loss: Loss, epsilon: float, ldp: float | None =
         if loss.stored
         else _on_cells(belief, loss, epsilon)
     )
-    if math.exp(epsilon) > _GENEROUS:
+    if portable.exp(epsilon) > _GENEROUS:
         cells = closed_form_cells(belief, loss, epsilon)
         if expected(cells, belief, loss) < expected(solved, belief, loss):
             return replace(cells, prices=solved.prices, lower_bound=solved.lower_bound)
@@ -121,7 +121,7 @@ def solve_whole(
 def expected(grouped: Grouped, belief: Floats, loss: Loss) -> float:
     """Mean loss of a channel on groups."""
     mass, losses = group_means(belief, loss.columns(grouped.outputs), grouped.groups)
-    return float(mass @ (grouped.rows * losses).sum(axis=1))
+    return float(portable.dot(mass, (grouped.rows * losses).sum(axis=1)))
 
 
 def centres_of(belief: Floats, loss: Loss, count: int) -> tuple[Ints, Ints]:
@@ -176,7 +176,7 @@ def _cost_of_any_error(loss: Loss) -> float | None:
 
 def closed_form_cells(belief: Floats, loss: Loss, epsilon: float) -> Grouped:
     """The closed form on as many groups of mass at least `1/(k+1)` as can be had."""
-    k = math.exp(epsilon)
+    k = portable.exp(epsilon)
     centres, groups = centres_of(belief, loss, min(belief.size, int(k) + 1, _CELLS))
     mass, losses = group_means(belief, loss.columns(centres), groups)
     best = losses.argmin(axis=1)

@@ -12,7 +12,6 @@ times its share. HiGHS solves this form much faster than the textbook one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import SolverFailed
 
@@ -41,10 +41,10 @@ def solve_transport(belief: Floats, loss: Floats, epsilon: float) -> Solution:
 
     Variables: g(x,y), x slow, y fast; then P(y).
     """
-    k = math.exp(min(epsilon, _SOLVABLE))
+    k = portable.exp(min(epsilon, _SOLVABLE))
     size, outputs = loss.shape
     cells = size * outputs
-    mean_loss = belief @ loss
+    mean_loss = portable.dot(belief, loss)
     cost = np.concatenate([(1 - 1 / k) * (belief[:, None] * loss).ravel(), mean_loss / k])
     row_sums = sparse.kron(sparse.eye_array(size), np.ones((1, outputs)))
     column_sums = sparse.kron(belief[None, :], sparse.eye_array(outputs))
@@ -57,7 +57,7 @@ def solve_transport(belief: Floats, loss: Floats, epsilon: float) -> Solution:
     x, marginals = _solve(cost, below, np.zeros(cells), equal, target)
     coupling = x[:cells].reshape(size, outputs)
     coupling /= coupling.sum(axis=1, keepdims=True)
-    rows = (belief @ coupling) / k + (1 - 1 / k) * coupling
+    rows = (portable.dot(belief, coupling)) / k + (1 - 1 / k) * coupling
     # A unit of g is only the share 1 - 1/k of a unit of a.
     return Solution(_stochastic(rows), marginals[:size] / belief / (1 - 1 / k))
 
@@ -68,7 +68,7 @@ def solve_capped(belief: Floats, loss: Floats, epsilon: float | None, ldp: float
     Variables: a(y|x), x slow, y fast; then the least entry of each column. Without `epsilon`
     the model-free leakage alone is bounded.
     """
-    h = math.exp(min(ldp, _SOLVABLE))
+    h = portable.exp(min(ldp, _SOLVABLE))
     size, outputs = loss.shape
     cells = size * outputs
     columns = sparse.kron(np.ones((size, 1)), sparse.eye_array(outputs))
@@ -76,7 +76,7 @@ def solve_capped(belief: Floats, loss: Floats, epsilon: float | None, ldp: float
     nothing = sparse.csr_array((cells, outputs))
     bounds = [sparse.hstack([-unit, columns]), sparse.hstack([unit, -h * columns])]
     if epsilon is not None:
-        k = math.exp(min(epsilon, _SOLVABLE))
+        k = portable.exp(min(epsilon, _SOLVABLE))
         marginal = sparse.kron(
             np.ones((size, 1)), sparse.kron(belief[None, :], sparse.eye_array(outputs))
         )
@@ -96,7 +96,7 @@ def solve_minimax(loss: Floats, ldp: float) -> Floats:
 
     Variables: a(y|x), the least entry of each column, the worst loss; the mean loss breaks ties.
     """
-    h = math.exp(min(ldp, _SOLVABLE))
+    h = portable.exp(min(ldp, _SOLVABLE))
     size = len(loss)
     cells = size * size
     columns = sparse.kron(np.ones((size, 1)), sparse.eye_array(size))

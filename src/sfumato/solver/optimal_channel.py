@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter, SolverFailed
@@ -166,7 +166,7 @@ def _prior(belief: ArrayLike) -> Floats:
 
 
 def _constant(prior: Floats, table: Floats) -> Design:
-    best = int((prior @ table).argmin())
+    best = int((portable.dot(prior, table)).argmin())
     weights = np.full((prior.size, 1), 2**BITS, dtype=np.int64)
     return measured(Channel(weights, [best]), prior, table)
 
@@ -219,7 +219,7 @@ def _candidates(belief: Floats, loss: Floats, count: int | None) -> Ints:
     nearest = np.full(belief.size, np.inf)
     chosen: list[int] = []
     for _ in range(count):
-        reached = belief @ np.minimum(nearest[:, None], loss)
+        reached = portable.dot(belief, np.minimum(nearest[:, None], loss))
         reached[chosen] = np.inf
         chosen.append(int(reached.argmin()))
         nearest = np.minimum(nearest, loss[:, chosen[-1]])

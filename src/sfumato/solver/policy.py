@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.digest import digest
@@ -192,7 +192,7 @@ class PolicyChannel:
             weights,
             row_of.ravel().astype(np.uint16),
             channel.outputs if symbols is None else symbols,
-            np.stack([(share * loss).sum(axis=1), loss @ (belief @ share)]),
+            np.stack([(share * loss).sum(axis=1), portable.dot(loss, portable.dot(belief, share))]),
             local_leakage(exact).epsilon,
         )
 

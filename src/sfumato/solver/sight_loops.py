@@ -8,12 +8,11 @@ a row of the channel. Sums are never regrouped: vectors are the same on every ma
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp, log
 from sfumato.solver.column_loops import column_generation, gathered_at
 
 _DUST = 1e-9
@@ -99,7 +98,7 @@ def best_outputs(
         Whether it ended, rows of the channel, and the outputs that it uses.
     """
     size, outputs = costs.shape
-    k = math.exp(epsilon)
+    k = exp(epsilon)
     share, tiny = 1 / (k + 1), 1e-11 * costs.max()
     used, means = np.zeros(outputs, dtype=np.bool_), np.zeros(outputs)
     for x in range(size):
@@ -179,7 +178,7 @@ def leakage_at(likelihoods: Floats, extremes: Floats, belief: Floats) -> float:
             for s in range(belief.size):
                 chance += belief[s] * likelihoods[y, s]
             ratio = max(ratio, max(extremes[y, 0] / chance, chance / extremes[y, 1]))
-    return math.log(ratio)
+    return log(ratio)
 
 
 @njit(cache=True, error_model="numpy")
@@ -193,7 +192,7 @@ def channel_leakage(rows: Floats, belief: Floats) -> float:
             high, low = max(high, rows[x, y]), min(low, rows[x, y])
         if high > 0.0:
             ratio = max(ratio, max(high / chance, chance / low))
-    return math.log(ratio)
+    return log(ratio)
 
 
 @njit(cache=True, error_model="numpy")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.solver.far_sighted import FarSight
 from sfumato.solver.sight_loops import channel_leakage, followed, product
@@ -83,7 +84,7 @@ def without_luck(costs: Floats, luck: Floats) -> tuple[float, float]:
     """
     blocks = np.array_split(np.arange(costs.size), max(2, costs.size // _BLOCK))
     means = np.array([[costs[block].mean(), luck[block].mean()] for block in blocks])
-    (_, both), (_, spread) = np.cov(means.T)
+    (_, both), (_, spread) = portable.covariance(means)
     part = float(np.clip(both / spread, 0.0, 1.0)) if spread > 0 else 0.0
     rest = means[:, 0] - part * means[:, 1]
     error = rest.std(ddof=1) / np.sqrt(len(rest))

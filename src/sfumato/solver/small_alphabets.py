@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.guarantees import LDP, SIP
@@ -53,7 +53,7 @@ def solutions(share: Floats, loss: Floats, epsilon: float, tolerance: float) -> 
     The simplex method ends at a vertex but loses its way in medium alphabets; an interior-point
     method comes near in a dozen steps, and its solution, taken apart, leads to the vertex.
     """
-    size, k = share.size, math.exp(min(epsilon, _SOLVABLE))
+    size, k = share.size, portable.exp(min(epsilon, _SOLVABLE))
     if size <= _FEW or (size <= _SOME and size <= _WIDE * (k + 1)):
         pivots = 60 * size + 200 if size <= _FEW else 6 * size
         nothing = np.empty((size, 0)), np.empty(0, dtype=np.int64)

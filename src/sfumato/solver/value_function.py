@@ -13,12 +13,11 @@ made it look good.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
@@ -98,7 +97,7 @@ class ValueFunction:
     @property
     def order(self) -> int:
         """How many values the next one depends on."""
-        return max(1, round(math.log(len(self.transition)) / math.log(self.size)))
+        return max(1, round(portable.log(len(self.transition)) / portable.log(self.size)))
 
     @property
     def is_grid(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.solver.binary_sight import swept
@@ -261,7 +261,7 @@ def _explored(value: ValueFunction, steps: int, rng: np.random.Generator) -> Flo
 
 def _spread(pool: Floats, count: int) -> Floats:
     """Beliefs far from each other, by log ratio, that stand for all."""
-    logs = np.log(pool)
+    logs = portable.log(pool)
     chosen, far = [0], np.full(len(pool), np.inf)
     while len(chosen) < min(count, len(pool)):
         far = np.minimum(far, np.abs(logs - logs[chosen[-1]]).max(axis=1))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.loss import Loss
@@ -187,7 +188,7 @@ class StepWise(Problem):
     def prices(self, channels: Tables, beliefs: Floats) -> Floats:
         """Cost of each channel at each belief, as the release will reckon it."""
         prices = np.empty((len(beliefs), len(channels[0])))
-        k, h = (math.exp(amount) for amount in self.allowed)
+        k, h = (portable.exp(amount) for amount in self.allowed)
         price_all(channels, beliefs, k, h, prices)
         return prices
 
@@ -200,13 +201,13 @@ class StepWise(Problem):
         """The expected loss of this step."""
         nodes, _, _, costs, _, outputs, *_ = tables
         node, part = prepared.chosen[place], prepared.parts[place] / WHOLE
-        plain = float((1 - part) * (belief @ costs[node, 0]))
+        plain = float((1 - part) * (portable.dot(belief, costs[node, 0])))
         if part == 0.0:
             return plain
         _, _, column, _, width = nodes[node]
         blend = np.ldexp(prepared.blends[place, :width].astype(np.float64), -PART_BITS)
-        mean = belief @ self.loss.columns(outputs[column : column + width])
-        return plain + float(part * (blend @ mean))
+        mean = portable.dot(belief, self.loss.columns(outputs[column : column + width]))
+        return plain + float(part * (portable.dot(blend, mean)))
 
     def extra(self, lost: float, floor: float, steps: int) -> float:
         """As a part of the floor."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
@@ -91,8 +91,8 @@ def paper_composition(leakages: Sequence[float], delta: float) -> SIP:
         [SIP, Thm. 2]
     """
     steps, allowed = _steps(leakages), checks.proper_fraction("delta", delta)
-    mean = float((steps * np.expm1(steps)).sum())
-    spread = math.sqrt(2 * math.log(2 / allowed) * float((steps**2).sum()))
+    mean = float((steps * portable.expm1(steps)).sum())
+    spread = math.sqrt(2 * portable.log(2 / allowed) * float((steps**2).sum()))
     return SIP((mean + spread) * _SAFETY, allowed)
 
 
@@ -109,9 +109,9 @@ def chernoff_tail(steps: Floats, level: float, side: int = 1) -> float:
     total = float(steps.sum())
 
     def exponent(power: float) -> float:
-        rise = np.logaddexp((1 + side * power) * steps, -side * power * steps)
+        rise = _log_sum((1 + side * power) * steps, -side * power * steps)
         error = 16 * UNIT * (1 + power) * (total + steps.size + level)
-        return float((rise - np.logaddexp(steps, 0.0)).sum() - power * level + error)
+        return float((rise - _log_sum(steps, 0.0)).sum() - power * level + error)
 
     # The exponent is convex in the power: double until it rises, then the minimum lies below.
     top = 1.0
@@ -119,7 +119,12 @@ def chernoff_tail(steps: Floats, level: float, side: int = 1) -> float:
         top *= 2
     least = 0.0 if side > 0 else 1.0
     found = minimize_scalar(exponent, bounds=(least, 2 * top), method="bounded")
-    return min(1.0, math.exp(min(0.0, float(found.fun))) * _SAFETY)
+    return min(1.0, portable.exp(min(0.0, float(found.fun))) * _SAFETY)
+
+
+def _log_sum(one: Floats, other: Floats | float) -> Floats:
+    """log(e^one + e^other), without leaving the floats."""
+    return np.maximum(one, other) + portable.log1p(portable.exp(-np.abs(one - other)))
 
 
 def _convolved_tail(steps: Floats) -> Callable[[float], float]:
@@ -136,16 +141,16 @@ def _convolved_tail(steps: Floats) -> Callable[[float], float]:
     law = np.zeros(2 * reach + 1)
     law[reach] = 1.0
     for multiple in multiples[multiples > 0]:
-        up_share = 1 / (1 + math.exp(-multiple * width))
+        up_share = 1 / (1 + portable.exp(-multiple * width))
         law = up_share * _shifted(law, multiple) + (1 - up_share) * _shifted(law, -multiple)
     losses = np.arange(-reach, reach + 1) * width
     mass = law[::-1].cumsum()[::-1]
-    tilted = (law * np.exp(-losses))[::-1].cumsum()[::-1]
-    divergence = np.maximum(mass - np.exp(losses) * tilted, 0.0)
+    tilted = (law * portable.exp(-losses))[::-1].cumsum()[::-1]
+    divergence = np.maximum(mass - portable.exp(losses) * tilted, 0.0)
 
     def tail(level: float) -> float:
         below = losses < level
-        bounds = divergence[below] / -np.expm1(losses[below] - level)
+        bounds = divergence[below] / -portable.expm1(losses[below] - level)
         return min(1.0, float(bounds.min(initial=1.0)) * _SAFETY)
 
     return tail

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
@@ -181,7 +182,9 @@ def _over_batches(
     """The likelihood of each combination of values, and over how many values it is."""
     if isinstance(partition, Patterns | ShortBatches | WholeBatches):
         # A cell is a combination; of more values than the batch has where past ones are looked at.
-        reach = round(np.log(likelihood.size) / np.log(symbols)) if symbols > 1 else length
+        reach = (
+            round(portable.log(likelihood.size) / portable.log(symbols)) if symbols > 1 else length
+        )
         return likelihood, max(reach, 1)
     return likelihood[_cells(partition, length, symbols)], length
 
@@ -220,7 +223,7 @@ def estimates(channel: Channel, masses: Floats, cells: Ints, symbols: int) -> Fl
         array([[ 1.5, -0.5],
                [-0.5,  1.5]])
     """
-    length = round(np.log(cells.size) / np.log(symbols)) if symbols > 1 else 1
+    length = round(portable.log(cells.size) / portable.log(symbols)) if symbols > 1 else 1
     rows = channel.probabilities
     if len(channel.outputs) < min(symbols, len(rows)) or cells.size > _LISTED:
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
@@ -77,14 +78,16 @@ def chain_report(chain: MarkovChain | PairChain, paths: Sequence[Ints], seen: Fl
     warnings = []
     if transitions == 0:
         warnings.append("no stream is longer than the order: the chain knows no transition")
-    elif error > math.log(2):
+    elif error > portable.log(2):
         warnings.append(
             f"the history is small for order {chain.order}: in a typical context the leakage may "
             f"be misjudged by {error:.2g} (LIP Cor. 7); a lower order or more history would help"
         )
     warnings += _few_starts(paths, chain.order)
     if isinstance(chain, PairChain):
-        strength = 1 - float(seen @ chain.entropies()) / max(seen.sum(), 1) / _entropy(share)
+        strength = 1 - float(portable.dot(seen, chain.entropies())) / max(seen.sum(), 1) / _entropy(
+            share
+        )
     else:
         strength = predictability(chain)
     return FitReport(
@@ -166,7 +169,7 @@ def predictability(chain: MarkovChain) -> float:
     """
     context = chain.stationary()
     alone = _entropy(chain.following(Belief(context, axis=chain.order - 1)).marginal)
-    given = float(context.ravel() @ row_entropies(chain))
+    given = float(portable.dot(context.ravel(), row_entropies(chain)))
     return max(0.0, 1 - given / alone) if alone > 0 else 0.0
 
 
@@ -192,12 +195,12 @@ def row_entropies(chain: MarkovChain) -> Floats:
 
 
 def _x_log_x(values: Floats) -> Floats:
-    return np.asarray(values * np.log(np.where(values > 0, values, 1.0)))
+    return np.asarray(values * portable.log(np.where(values > 0, values, 1.0)))
 
 
 def _entropy(probabilities: Floats) -> float:
     positive = probabilities[probabilities > 0]
-    return float(-(positive * np.log(positive)).sum())
+    return float(-(positive * portable.log(positive)).sum())
 
 
 def _estimation_error(size: int, seen: Floats, share: Floats) -> float:
@@ -214,5 +217,5 @@ def _estimation_error(size: int, seen: Floats, share: Floats) -> float:
     ranked = np.sort(share)
     middle = int(np.searchsorted(ranked.cumsum(), 0.5))
     typical = ranked[min(middle, size - 1)]
-    spread = math.sqrt(2 * (size - math.log(1 - _CONFIDENCE)) / samples)
-    return math.log1p(spread / (2 * typical))
+    spread = math.sqrt(2 * (size - portable.log(1 - _CONFIDENCE)) / samples)
+    return portable.log1p(spread / (2 * float(typical)))

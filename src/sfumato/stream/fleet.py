@@ -355,7 +355,7 @@ class Fleet(Guarded):
             rule = f"have {width} values for each stream; flush shorter batches"
             raise InvalidParameter("values", table.shape, rule)
         places = self._places(table)
-        return np.where((places >= 0).all(axis=1), places @ self._powers, -1)
+        return np.where((places >= 0).all(axis=1), (places * self._powers).sum(axis=1), -1)
 
     def _places(self, values: Values) -> Ints:
         """Places of symbols, in the shape of the values; -1 for those outside the alphabet."""

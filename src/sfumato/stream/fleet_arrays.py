@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.budgets import Allowance
@@ -310,5 +310,5 @@ def compiled_channel(
     names = channel.outputs if symbols is None else symbols[channel.outputs]
     marginal = alone.marginals()[0]
     per_row = (channel.probabilities * loss.columns(names)).sum(axis=1)
-    cost = float(marginal @ per_row / marginal.sum())
+    cost = float(portable.dot(marginal, per_row) / marginal.sum())
     return Compiled(Design(channel, cost, None, SIP(charge.sip), LDP(charge.ldp)), charge, symbols)

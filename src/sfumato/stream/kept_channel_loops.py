@@ -28,14 +28,13 @@ Tables of kept channels (`Tables` in `sfumato.solver.policy`, in this order):
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.numerics import UNIT
+from sfumato.core.portable_loops import log
 from sfumato.solver.policy import LANES, PART_BITS, WHOLE, Tables
 
 Shorts = NDArray[np.uint16]
@@ -162,7 +161,7 @@ def blend(out: Floats, total: float, width: int, blends: Ints, place: int) -> No
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def log_up(value: float, relative_error: float) -> float:
     """The same bound as `core.numerics.log_up`, for finite values of at least 1."""
-    logarithm = math.log(value)
+    logarithm = log(value)
     bound = logarithm + 4 * UNIT * logarithm + relative_error * (1 + 4 * UNIT) + 2 * UNIT
     return bound * (1 + 4 * UNIT)
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
 from sfumato.core.guarantees import SIP
@@ -178,7 +178,7 @@ def _side(
 ) -> _Side:
     """What is told at these distances of laws; beyond, they shrink by `ratio` from `edge` on."""
     # What is told grows faster than the leakage: the largest charge tells most for its price.
-    parts = alike * leakage_about_another(most, np.tanh(distances / 4) * (1 + 1e-12)) / most
+    parts = alike * leakage_about_another(most, portable.tanh(distances / 4) * (1 + 1e-12)) / most
     # tanh(d/4) is below d/4, and what is told is convex in it: it shrinks as fast as distances.
     last = float(leakage_about_another(most, edge / 4)[0])
     proven = last < most and ratio < 1

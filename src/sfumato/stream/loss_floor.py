@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
 from sfumato.core.errors import InvalidParameter
@@ -43,7 +43,7 @@ _SYMBOLS = 64
 """Symbols up to which prices are found in milliseconds."""
 _GRID = 1_000
 """Leakages that are tabulated: the floor is lower by about one part in this many."""
-_PRICED = np.geomspace(0.1, 6.0, 12)
+_PRICED = (0.1, 6.0, 12)
 """Leakages for which the prices of symbols are tried: from hardly any to nearly all."""
 _NATS = 16
 """Prices of a nat that are tried: so many apart, then twice as many around the best of them."""
@@ -136,18 +136,18 @@ def _leakages(spending: Spending) -> Floats:
     """From none to all that can be; the last one is boundless."""
     top = min(spending.total, _FAR)
     # Losses are steepest where little is known: half of the places are close to none.
-    even, close = np.linspace(0.0, top, _GRID), np.geomspace(top * 1e-4, top, _GRID)
+    even, close = np.linspace(0.0, top, _GRID), portable.geometric(top * 1e-4, top, _GRID)
     return np.append(np.unique(np.concatenate([even, close])), np.inf)
 
 
 def _moments(chain: MarkovChain, loss: Floats, grid: Floats, steps: int) -> list[_Moment]:
     """One for each value; all the same once the law of the chain has settled."""
     settled = chain.stationary()
-    prices = np.array([_prices(settled, loss, epsilon) for epsilon in _PRICED])
+    prices = np.array([_prices(settled, loss, epsilon) for epsilon in portable.geometric(*_PRICED)])
     move, law = chain.transition(), chain.initial
     moments = [_Moment(_floors(law, loss, prices, grid), np.zeros_like(grid))]
     while len(moments) < steps:
-        following = law @ move
+        following = portable.dot(law, move)
         moment = _Moment(
             _floors(following, loss, prices, grid), _arriving(law, move, following, grid)
         )
@@ -167,7 +167,10 @@ def _prices(law: Floats, loss: Floats, epsilon: float) -> Floats:
 def _floors(law: Floats, loss: Floats, prices: Floats, grid: Floats) -> Floats:
     """Least losses of a moment, price by leakage."""
     return np.array(
-        [law @ each + _least(loss - each[:, None], law, grid).min(axis=0) for each in prices]
+        [
+            portable.dot(law, each) + _least(loss - each[:, None], law, grid).min(axis=0)
+            for each in prices
+        ]
     )
 
 
@@ -175,7 +178,10 @@ def _arriving(law: Floats, move: Floats, following: Floats, grid: Floats) -> Flo
     """What is left of each leakage one moment later."""
     ratios = move / following
     with np.errstate(divide="ignore"):
-        least, most = np.log(_least(ratios, law, grid)), np.log(-_least(-ratios, law, grid))
+        least, most = (
+            portable.log(_least(ratios, law, grid)),
+            portable.log(-_least(-ratios, law, grid)),
+        )
     # It never grows, whatever rounding does to the sums.
     return np.asarray(np.minimum(np.maximum(-least, most).max(axis=0), grid))
 
@@ -193,7 +199,7 @@ def _least(worth: Floats, law: Floats, grid: Floats) -> Floats:
             (law[order] * np.take_along_axis(worth, order, axis=0)).cumsum(axis=0),
         ]
     )
-    k = np.exp(grid[:-1])
+    k = portable.exp(grid[:-1])
     gathered = np.array(
         [np.interp(1 / (k + 1), mass[:, y], sums[:, y]) for y in range(worth.shape[1])]
     )
@@ -203,7 +209,7 @@ def _least(worth: Floats, law: Floats, grid: Floats) -> Floats:
 
 def _evenly(moments: list[_Moment], grid: Floats, at_once: float) -> float:
     """The floor if every moment may spend as much as is allowed at once."""
-    total, leakage = np.zeros(len(_PRICED)), 0.0
+    total, leakage = np.zeros(_PRICED[-1]), 0.0
     for moment in moments:
         left = moment.arriving[np.searchsorted(grid, leakage)]
         leakage = float(left) + at_once
@@ -215,7 +221,7 @@ def _freely(moments: list[_Moment], grid: Floats, total: float) -> float:
     """The floor if a total is spent as well as can be."""
     # Losses are at most their floor without leakage, so no nat is worth more than all of them.
     most = max(float(sum(moment.floors[:, 0].max() for moment in moments)), 1e-300) / total
-    nats = np.append(0.0, np.geomspace(most * 1e-3, most * 10, _NATS))
+    nats = np.append(0.0, portable.geometric(most * 1e-3, most * 10, _NATS))
     floors = _programme(moments, grid, nats, total) - nats * total
     price, place = divmod(int(np.argmax(floors)), len(nats))
     priced = [_Moment(moment.floors[price : price + 1], moment.arriving) for moment in moments]

@@ -10,12 +10,12 @@ $|\log \Pr(x_t = x \mid y_1, \dots, y_T) / \Pr(x_t = x)|$.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.numerics import UNIT, up
 from sfumato.models.markov import MarkovChain
@@ -87,7 +87,7 @@ def one_value_leakage_of_batches(
     later = [np.ones(size)]
     for path in reversed(paths[1:]):
         ahead = (path * later[-1]).reshape(size, -1).sum(axis=1)
-        later.append(move @ (ahead / ahead.max()))
+        later.append(portable.dot(move, ahead / ahead.max()))
     prior = belief = chain.initial
     worst = 0.0
     for (length, _told), path, ahead in zip(batches, paths, reversed(later), strict=True):
@@ -96,9 +96,9 @@ def one_value_leakage_of_batches(
             others = tuple(k for k in range(length) if k != axis)
             after = (weights * ahead).sum(axis=others)
             worst = max(worst, _moved(prior, after, size, 1, 0))
-            prior = prior @ move
+            prior = portable.dot(prior, move)
         last = weights.reshape(-1, size).sum(axis=0)
-        belief = last / last.sum() @ move
+        belief = portable.dot(last / last.sum(), move)
     if all(told is None for _, told in batches):
         return 0.0
     steps = sum(length for length, _ in batches)
@@ -136,7 +136,7 @@ def _moved(prior: Floats, joint: Floats, size: int, order: int, axis: int) -> fl
     before = prior.reshape((size,) * order).sum(axis=others)
     after = joint.reshape((size,) * order).sum(axis=others)
     with np.errstate(divide="ignore"):
-        ratios = np.log(after / after.sum()) - np.log(before / before.sum())
+        ratios = portable.log(after / after.sum()) - portable.log(before / before.sum())
     return float(np.abs(ratios[before > 0]).max())
 
 
@@ -194,17 +194,17 @@ def influence(chain: MarkovChain) -> Influence | None:
     if chain.order != 1 or chain.size > _PAIRED or chain.floor <= 0:
         return None
     move = chain.transition()
-    logs, widest = np.log(move), 0.0
+    logs, widest = portable.log(move), 0.0
     for row in logs:
         gaps = logs - row
         widest = max(widest, float((gaps.max(axis=1) - gaps.min(axis=1)).max()))
     widest = widest * (1 + 1e-12) + 1e-12
     columns, power = np.empty(_POWERS), move
     for s in range(_POWERS):
-        columns[s] = np.log(power.max(axis=0) / power.min(axis=0)).max()
+        columns[s] = portable.log(power.max(axis=0) / power.min(axis=0)).max()
         columns[s] += 8 * (s + 1) * (chain.size + 2) * UNIT
-        power = power @ move
-    shrink = min(math.tanh(widest / 4) * (1 + 1e-12), 1.0)
+        power = portable.dot(power, move)
+    shrink = min(portable.tanh(widest / 4) * (1 + 1e-12), 1.0)
     return Influence(np.minimum.accumulate(columns), widest, shrink)
 
 
@@ -218,6 +218,6 @@ def leakage_about_another(epsilon: float, influences: Floats) -> Floats:
     range.
     """
     with np.errstate(over="ignore"):
-        share = 2 * influences * np.sinh(epsilon)
-        bound = np.where(share < 1, -np.log1p(-np.minimum(share, 1 - 1e-16)), np.inf)
+        share = 2 * influences * portable.sinh(epsilon)
+        bound = np.where(share < 1, -portable.log1p(-np.minimum(share, 1 - 1e-16)), np.inf)
     return np.minimum(epsilon, bound * (1 + 1e-12))

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief, Model
 from sfumato.core.bursts import pause_left
@@ -86,7 +87,7 @@ class OutputTree:
         means = np.array([self._loss.means(belief / belief.sum()) for belief in beliefs])
         least = means.min(axis=1)
         held = [least[n] if place is None else means[n, place] for n, place in enumerate(last)]
-        self._sums += weights @ least, weights @ np.array(held)
+        self._sums += portable.dot(weights, least), portable.dot(weights, np.array(held))
 
     def _thinned(self, branches: list[_Branch]) -> list[_Branch]:
         """At most so many branches, each as likely as its weight; all of them if they are few."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.core import checks, limits
+from sfumato.core import checks, limits, portable
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief, Model
@@ -352,7 +352,7 @@ class Plan:
         # powers of two, so that successive steps ask for the same epsilon.
         error = self.space.error(state.belief, length)
         spare = 4 * error + 8 * UNIT * allowance.sip if error else 0.0
-        spare = 2.0 ** math.ceil(math.log2(spare)) if spare else 0.0
+        spare = 2.0 ** math.ceil(portable.log2(spare)) if spare else 0.0
         epsilon = min(allowance.sip - spare, checks.MAX_EPSILON)
         batch = (state.belief, length, self.recalled(state))
         if not allowance.useful or epsilon < USELESS_BELOW / 2:

@@ -18,13 +18,12 @@ in `told`, or -1; `reaches[i]`, over how many values; `ends[i]`, the last value 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import log
 from sfumato.models.chain_loops import expect, spread
 
 Shorts = NDArray[np.int32]
@@ -111,11 +110,11 @@ def _filtered(
     kept[0] = chain[0]
     for moment in range(min(span, length)):
         _told_at(kept[0], told, first, moment, span, shown)
-    evidence = math.log(_scale(kept[0]))
+    evidence = log(_scale(kept[0]))
     for step in range(1, length - span + 1):
         _forward(chain, kept[step - 1], kept[step])
         _told_at(kept[step], told, first, step + span - 1, span, shown)
-        evidence += math.log(_scale(kept[step]))
+        evidence += log(_scale(kept[step]))
     return evidence
 
 

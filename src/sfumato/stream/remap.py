@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.loss import Loss, Measure, as_loss
@@ -83,11 +83,11 @@ class Guesser:
         """
         loss = self._loss
         if loss.storable:
-            return np.asarray((posterior.T @ loss.matrix).argmin(axis=1))
+            return np.asarray((portable.dot(posterior.T, loss.matrix)).argmin(axis=1))
         if loss.all_alike:
             return np.asarray(posterior.argmax(axis=0))
         assert loss.places is not None
-        means = posterior.T @ loss.places / posterior.sum(axis=0)[:, None]
+        means = portable.dot(posterior.T, loss.places) / posterior.sum(axis=0)[:, None]
         if loss.measure is Measure.SQUARED:
             return self._nearest(means)
         return self._descended(posterior, loss.places, begin, self._nearest(means))
@@ -100,7 +100,7 @@ class Guesser:
         """From the better of an output and the posterior mean, step by step to neighbours."""
         guesses, tried = begin, np.unique(np.concatenate([begin, middle]))
         while True:
-            costs = posterior.T @ self._loss.columns(tried)
+            costs = portable.dot(posterior.T, self._loss.columns(tried))
             better = tried[costs.argmin(axis=1)]
             if (better == guesses).all():
                 return guesses
@@ -154,7 +154,7 @@ def _means_after_response(channel: ResponseChannel, prior: Floats, loss: Loss) -
     shared, extra, target = channel.parts()
     assert loss.places is not None
     weight = shared * prior.sum() + extra * np.bincount(target, prior, minlength=shared.size)
-    means = np.outer(shared, prior @ loss.places)
+    means = np.outer(shared, portable.dot(prior, loss.places))
     for axis in range(loss.places.shape[1]):
         own = np.bincount(target, prior * loss.places[:, axis], minlength=shared.size)
         means[:, axis] += extra * own

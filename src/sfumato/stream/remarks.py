@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sfumato.core import portable
 from sfumato.core.numerics import shown_up
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ def odds(epsilon: float) -> str:
     """
     if math.isinf(epsilon):
         return "any factor"
-    if epsilon <= _DIGITS * math.log(10):
-        factor = float(shown_up(math.exp(epsilon) * (1 + 1e-12), 3))
+    if epsilon <= _DIGITS * portable.log(10):
+        factor = float(shown_up(portable.exp(epsilon) * (1 + 1e-12), 3))
         return f"a factor of {factor:,.{0 if factor >= 100 else 2}f}"
-    return f"a factor of 10^{math.ceil(epsilon / math.log(10))}"
+    return f"a factor of 10^{math.ceil(epsilon / portable.log(10))}"
 
 
 def large_total(sip: float) -> str | None:

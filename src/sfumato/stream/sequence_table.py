@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
@@ -56,10 +56,10 @@ class SequenceTable:
         References:
             [SIP, Def. 1]
         """
-        ratios = self.rows / (self.prior @ self.rows)
+        ratios = self.rows / (portable.dot(self.prior, self.rows))
         if ratios.min() == 0.0:
             return math.inf
-        return float(np.abs(np.log(ratios)).max())
+        return float(np.abs(portable.log(ratios)).max())
 
     def local_leakage(self) -> float:
         """Model-free leakage of the whole sequence.
@@ -76,8 +76,8 @@ class SequenceTable:
             [SIP, Def. 6]
         """
         joint = self.prior[:, None] * self.rows
-        ratios = self.rows / (self.prior @ self.rows)
-        logs = np.log(ratios, where=ratios > 0, out=np.zeros_like(ratios))
+        ratios = self.rows / (portable.dot(self.prior, self.rows))
+        logs = portable.log(np.where(ratios > 0, ratios, 1.0))
         return max(0.0, float((joint * logs).sum()))
 
     def pufferfish_leakage(self) -> float:
@@ -149,4 +149,4 @@ def _largest_quotient(rows: Floats) -> float:
     least = rows.min(axis=0)
     if least.min() == 0.0:
         return math.inf
-    return float(np.log(rows.max(axis=0) / least).max())
+    return float(portable.log(rows.max(axis=0) / least).max())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.numerics import UNIT
+from sfumato.core.portable_loops import exp
 from sfumato.solver.policy import LANES, WHOLE, Tables
 from sfumato.stream.kept_channel_loops import (
     Shorts,
@@ -95,10 +96,10 @@ def _prepare(
             continue
         if allowed[place, 0] != known:
             known = allowed[place, 0]
-            k = math.exp(known)
+            k = exp(known)
         if allowed[place, 1] != cap:
             cap = allowed[place, 1]
-            h = math.exp(cap)
+            h = exp(cap)
         stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
         total = marginal(joints, stream, stride, belief, reached)
         if not _LEAST < total < _MOST:

@@ -7,6 +7,7 @@ from enum import StrEnum
 import numpy as np
 from scipy import stats
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.tables.pass_through import FEWEST_ROWS
 
@@ -63,8 +64,8 @@ def order_tells(values: Floats) -> bool:
     ranks = stats.rankdata(values)
     ranks = (ranks - ranks.mean()) / ranks.std()
     rows = np.arange(count) - 0.5 * (count - 1)
-    drift = float(ranks @ rows) / (count * float(rows.std()))
-    beside = float(ranks[1:] @ ranks[:-1]) / count + 1 / count
+    drift = float(portable.dot(ranks, rows)) / (count * float(rows.std()))
+    beside = float(portable.dot(ranks[1:], ranks[:-1])) / count + 1 / count
     if _beyond(max(drift**2, beside**2), 1, count):
         return True
     periods = (period for period in _PERIODS if _TURNS * period <= count)

@@ -19,6 +19,7 @@ import numpy as np
 
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp, expm1, log
 
 _UNIT = 2.0**-53
 # Beyond this e**alpha leaves the floats.
@@ -35,7 +36,7 @@ def largest_quotient(top: Floats, bottom: Floats, spread: float) -> float:
     if spread > _BEYOND:
         rate = 0.0
     elif spread > 0.0:
-        rate = np.exp(-spread) / -np.expm1(-spread)
+        rate = exp(-spread) / -expm1(-spread)
     else:
         rate = np.inf
     over, under = top.sum(), bottom.sum()
@@ -49,13 +50,13 @@ def largest_quotient(top: Floats, bottom: Floats, spread: float) -> float:
                 high += top[place]
                 low += bottom[place]
         if low == 0.0:
-            return np.inf if high > 0.0 else np.log(level)
+            return np.inf if high > 0.0 else log(level)
         if not high / low > level * (1 + 4 * _UNIT):
             level = max(level, high / low)
             break
         level = high / low
     error = (6 * top.size + 24) * _UNIT
-    return float(np.log(level) + error + 4 * _UNIT * abs(np.log(level)))
+    return float(log(level) + error + 4 * _UNIT * abs(log(level)))
 
 
 @njit(cache=True)
@@ -122,9 +123,9 @@ def averaged(
                     less = min(most - near[value], _BEYOND)
                     top[value], bottom[value] = rows[first, value], rows[second, value]
                     if way == 0:
-                        top[value] *= np.exp(-less)
+                        top[value] *= exp(-less)
                     else:
-                        bottom[value] *= np.exp(less)
+                        bottom[value] *= exp(less)
                 spread = blunt[there, there] if way == 0 else blunt[here, here]
                 bound = min(bound, most + error + largest_quotient(top, bottom, spread))
             found[first, second] = max(0.0, bound * (1 + 4 * _UNIT))

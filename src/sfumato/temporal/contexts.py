@@ -8,11 +8,13 @@ and a moment's, or a window's, is a mean over the contexts that agree with it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
@@ -239,7 +241,7 @@ def _carried(lifts: list[Floats], spread: float, error: float) -> float:
     One value at a time, what is told of contexts that differ in one value counts once for each
     value that they go on to differ in; here all of it counts once.
     """
-    table = np.asarray(np.linalg.multi_dot(lifts)) if len(lifts) > 1 else lifts[0]
+    table = functools.reduce(portable.dot, lifts)
     table = table / table.sum(axis=1, keepdims=True)
     more = 2 * len(lifts) * (error + len(table) * UNIT)
     return temporal_loss(table, spread * (1 + 4 * len(lifts) * UNIT)) + more

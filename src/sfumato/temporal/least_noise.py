@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import optimize, signal
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.temporal.loss_function import LossFunction
 from sfumato.temporal.over_time import temporal_leakage
@@ -29,6 +29,8 @@ from sfumato.temporal.temporal_budgets import paper_budgets, scaled_budgets
 # Sequences up to this length are improved by a solver; the others are the best that is known.
 _LONGEST = 96
 _ROUNDING = 1e-9
+# What a solver finds is taken in steps of this part of where it began.
+_GRID = 2.0**20
 # Part of a budget that the solver may leave.
 _LEAST_PART = 1e-3
 
@@ -133,8 +135,8 @@ def _slope(loss: LossFunction, alpha: float) -> float:
 
     Of each corner the quotient of loss and leakage rises and then falls, so it is least at an end.
     """
-    growth = math.expm1(min(alpha, 700.0))
-    at_end = np.log1p(loss.gaps * growth / (1 + loss.bases * growth)) / alpha
+    growth = portable.expm1(min(alpha, 700.0))
+    at_end = portable.log1p(loss.gaps * growth / (1 + loss.bases * growth)) / alpha
     return float(np.minimum(loss.gaps, at_end).max(initial=0.0)) * (1 - _ROUNDING)
 
 
@@ -144,9 +146,10 @@ def _multipliers(
     """Multipliers of the convex problem, good ones; nothing rests on how good."""
     slopes = (_slope(backward, alpha), _slope(forward, alpha))
     start = np.ones(length)
-    ends = 6 * (_told(start, slopes[::-1]) / 4) ** (2 / 3)
+    ends = 6 * portable.power(_told(start, slopes[::-1]) / 4, 2 / 3)
     # Of all multiples of one vector the best is known.
-    start *= (2 * float(ends.sum()) / (3 * alpha * length)) ** 3
+    part = 2 * float(ends.sum()) / (3 * alpha * length)
+    start *= part * part * part
     found = optimize.minimize(
         lambda part: _negative_dual(part * start, slopes, alpha, start),
         np.ones(length),
@@ -155,7 +158,7 @@ def _multipliers(
         method="L-BFGS-B",
         options={"maxiter": 500, "maxcor": 20},
     )
-    return np.maximum(found.x, 0.0) * start, slopes
+    return _on_grid(np.maximum(found.x, 0.0)) * start, slopes
 
 
 def _told(values: Floats, slopes: tuple[float, float]) -> Floats:
@@ -170,15 +173,15 @@ def _negative_dual(
 ) -> tuple[float, Floats]:
     """What multipliers prove, and how it changes with them, both negated for a minimiser."""
     prices = np.maximum(_told(multipliers, slopes[::-1]), 1e-300)
-    proven = 6 * float(((prices / 4) ** (2 / 3)).sum()) - alpha * float(multipliers.sum())
-    budgets = (4 / prices) ** (1 / 3)
+    proven = 6 * float(portable.power(prices / 4, 2 / 3).sum()) - alpha * float(multipliers.sum())
+    budgets = portable.power(4 / prices, 1 / 3)
     return -proven, np.asarray((alpha - _told(budgets, slopes)) * scale)
 
 
 def _budgets_of(multipliers: Floats, slopes: tuple[float, float]) -> Floats:
     """The best budgets at the prices that multipliers put on them."""
     prices = _told(multipliers, slopes[::-1])
-    return np.asarray((4 / np.maximum(prices, 1e-9 * float(prices.max()))) ** (1 / 3))
+    return portable.power(4 / np.maximum(prices, 1e-9 * float(prices.max())), 1 / 3)
 
 
 def _improved(start: Floats, backward: LossFunction, forward: LossFunction, alpha: float) -> Floats:
@@ -197,13 +200,18 @@ def _improved(start: Floats, backward: LossFunction, forward: LossFunction, alph
     found = optimize.minimize(
         lambda parts: noise_variance(parts * start) / before,
         np.ones(start.size),
-        jac=lambda parts: -4 / (parts**3 * start**2) / before,
+        jac=lambda parts: -4 / (parts * parts * parts * start**2) / before,
         bounds=[(_LEAST_PART, alpha / least) for least in start.tolist()],
         constraints=[{"type": "ineq", "fun": room, "jac": slopes}],
         method="SLSQP",
         options={"maxiter": 200, "ftol": 1e-12},
     )
-    return np.asarray(np.clip(found.x * start, _LEAST_PART * start, alpha))
+    return np.asarray(np.clip(_on_grid(found.x) * start, _LEAST_PART * start, alpha))
+
+
+def _on_grid(parts: Floats) -> Floats:
+    """What a solver found, to six digits: its last ones depend on the machine."""
+    return np.asarray(np.rint(parts * _GRID) / _GRID)
 
 
 def _chained(slopes: list[float]) -> Floats:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT, up
@@ -67,7 +67,7 @@ def temporal_loss(matrix: Matrix, alpha: float) -> float:
     if excess == 0.0:
         return 0.0
     most = gap * (1 + _error(rows)) + 8 * UNIT * (gap + 2 * base)
-    bound = up(math.log1p(most / (rate + base)) * (1 + 8 * UNIT))
+    bound = up(portable.log1p(most / (rate + base)) * (1 + 8 * UNIT))
     if level > MOST_ALPHA:
         return LossFunction.of(rows)(level)  # which knows what an infinite leakage loses
     return min(level, bound)
@@ -211,12 +211,12 @@ class LossFunction:
     def _settled(gap: float, base: float, epsilon: float) -> float:
         if epsilon >= MOST_ALPHA:
             return math.inf
-        growth, total = math.expm1(epsilon), gap + base
+        growth, total = portable.expm1(epsilon), gap + base
         slack = 1 - gap - total * growth
         root = math.sqrt(slack * slack + 4 * base * growth)
         if slack > 0:
-            return math.log1p(2 * growth / (slack + root))
-        return math.log1p((root - slack) / (2 * base)) if base > 0 else math.inf
+            return portable.log1p(2 * growth / (slack + root))
+        return portable.log1p((root - slack) / (2 * base)) if base > 0 else math.inf
 
     @property
     def _parts(self) -> tuple[Floats, Floats, Floats, float]:
@@ -278,7 +278,7 @@ def _error(rows: Floats) -> float:
 
 
 def _rate(alpha: float) -> float:
-    return math.exp(-alpha) / -math.expm1(-alpha)
+    return portable.exp(-alpha) / -portable.expm1(-alpha)
 
 
 def checked_budgets(epsilons: ArrayLike) -> Floats:

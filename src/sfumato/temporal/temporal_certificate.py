@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.certificate import Certificate
 from sfumato.core.guarantees import TemporalDP
@@ -145,11 +146,11 @@ def _silence(spec: TemporalSpec, stream: str) -> float | None:
 
 def count_variance(epsilons: Floats) -> Floats:
     """Variance of two-sided geometric noise by its leakage for counts that differ by 1."""
-    ratio = np.exp(-epsilons)
+    ratio = portable.exp(-epsilons)
     return np.asarray(2 * ratio / (1 - ratio) ** 2)
 
 
 def response_odds(epsilons: Floats, size: int) -> tuple[Floats, Floats]:
     """Probability of the true symbol, and of each other one, by the leakage of a response."""
-    odds = np.exp(epsilons)
+    odds = portable.exp(epsilons)
     return np.asarray(odds / (odds + size - 1)), np.asarray(1 / (odds + size - 1))

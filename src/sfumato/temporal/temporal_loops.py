@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp, expm1, log1p
 
 Singles = NDArray[np.float32]
 
@@ -172,18 +173,18 @@ def step(alpha: float, gaps: Floats, bases: Floats, limits: Floats, error: float
         return alpha
     last = np.inf
     if bases[0] > 0.0:
-        last = np.log1p(_upward(gaps[0], bases[0], error) / bases[0]) * (1 + 8.9e-16)
+        last = log1p(_upward(gaps[0], bases[0], error) / bases[0]) * (1 + 8.9e-16)
     if np.isinf(alpha):
         return float(last)
     # Beyond what floats hold the loss grows no faster than alpha does.
     beyond = max(0.0, alpha - MOST_ALPHA)
-    rate = np.exp(beyond - alpha) / -np.expm1(beyond - alpha)
-    place = np.searchsorted(limits, rate)
+    rate = exp(beyond - alpha) / -expm1(beyond - alpha)
+    place = int(np.searchsorted(limits, rate))
     best = 0.0
     # Neighbours too, for the limits are rounded.
     for piece in range(max(0, place - 1), min(gaps.size, place + 2)):
         best = max(best, _upward(gaps[piece], bases[piece], error) / (rate + bases[piece]))
-    bound = np.log1p(best) * (1 + 8.9e-16) + beyond
+    bound = log1p(best) * (1 + 8.9e-16) + beyond
     return float(min(alpha, bound, last))
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.attack.box_search import BoxSearch, unlimited
@@ -97,8 +97,8 @@ def bayes_disclosure(
     checks.proper_fraction("precision", precision)
     limited = bool(np.isfinite(prior.domain).any())
     if noise.form().kind == GAUSSIAN and prior.weights.size == 1 and not limited:
-        precise = np.linalg.inv(prior.covariances[0]) + noise.form().precision
-        posterior = np.asarray(np.linalg.inv(precise), dtype=np.float64)
+        precise = portable.inverse(prior.covariances[0]) + noise.form().precision
+        posterior = portable.inverse(precise)
         delta = normal_box(posterior, half)
         error = 1e-9 if prior.dimension <= 2 else 1e-4
         return Found(delta, delta * (1 - error), min(delta * (1 + error), 1.0), Way.CLOSED)
@@ -140,10 +140,10 @@ def _sampled(prior: JointMixture, noise: VectorNoise, half: Floats, precision: f
             raise InvalidParameter("domain", prior.mass, "hold more of the distribution")
         shares = attacker.shares(points, batch)
         missed = missed if means else attacker.error(points, shares)
-        means.append(float(weights @ shares / weights.sum()))
+        means.append(float(portable.dot(weights, shares) / weights.sum()))
         if len(means) >= _LEAST_BATCHES:
             delta = float(np.mean(means))
-            quantile = float(stats.t.ppf(0.5 + 0.5 * CONFIDENCE, len(means) - 1))
+            quantile = portable.settled(stats.t.ppf(0.5 + 0.5 * CONFIDENCE, len(means) - 1))
             spacing = quantile * float(np.std(means, ddof=1)) / math.sqrt(len(means))
             if spacing <= precision * delta:
                 break

@@ -14,7 +14,9 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
-from sfumato.record.attack.normal_quantile import normal_quantile, normal_share
+from sfumato.core.portable_loops import exp, log, normal_share
+from sfumato.core.portable_products import inner, row_products
+from sfumato.record.attack.normal_quantile import normal_quantile
 from sfumato.record.noise_form import GAUSSIAN, LAPLACE, ROUND, NoiseForm, noise_total
 
 _ROOT = math.sqrt(2 * math.pi)
@@ -133,7 +135,7 @@ def _map_nodes(part: int, point: Floats, attack: Attack, ends: Floats, work: Flo
     if kind == GAUSSIAN:
         roots, rests = prior.spread_roots[part], prior.spread_rests[part]
         mean[:] = point - prior.means[part]
-        height = math.exp(prior.log_heights[part] - 0.5 * _squared(mean, prior.precisions[part]))
+        height = exp(prior.log_heights[part] - 0.5 * _squared(mean, prior.precisions[part]))
         weight = height / (_ROOT**size * prior.mass)
         for axis in range(size):
             for other in range(size):
@@ -221,8 +223,8 @@ def _begin(part: int, point: Floats, prior: PriorForm, noise: NoiseForm, start: 
                 squared += normal[axis] * (start[axis] - point[axis])
             excess = math.sqrt(squared) - noise.edges[-1]
             if excess > 0.0:
-                back = spread @ normal
-                start -= back * excess * math.sqrt(squared) / (normal @ back)
+                back = row_products(spread, normal)
+                start -= back * excess * math.sqrt(squared) / inner(normal, back)
 
 
 @njit(cache=True)
@@ -247,10 +249,10 @@ def _top(left: float, middle: float, right: float) -> float:
     """Where the parabola through three logarithms at -1, 0 and 1 is largest, within 2 of 0."""
     if not (left > 0.0 and middle > 0.0 and right > 0.0):
         return 0.0
-    bend = 2.0 * math.log(middle) - math.log(right) - math.log(left)
+    bend = 2.0 * log(middle) - log(right) - log(left)
     if not bend > 0.0:
         return 0.0
-    return min(max(0.5 * (math.log(right) - math.log(left)) / bend, -2.0), 2.0)
+    return min(max(0.5 * (log(right) - log(left)) / bend, -2.0), 2.0)
 
 
 @njit(cache=True)

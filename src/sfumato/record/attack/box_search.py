@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
+from sfumato.core.portable_products import eigen
 from sfumato.record.attack.box_loops import Attack, PriorForm, best_boxes, box_weights
 from sfumato.record.constants import THREADS
 from sfumato.record.coupling.joint_mixture import JointMixture
@@ -98,9 +100,10 @@ def _nodes(size: int, power: int, seed: int) -> Floats:
 
 def _prior_form(prior: JointMixture, spread: Floats) -> PriorForm:
     """A prior as plain arrays, and what normal noise of some covariance would make of it."""
-    precisions = np.linalg.inv(prior.covariances + spread)
-    gains = prior.covariances @ precisions
-    after = gains @ spread
+    precisions = portable.inverse(prior.covariances + spread)
+    pairs = zip(prior.covariances, precisions, strict=True)
+    gains = np.array([portable.dot(before, precise) for before, precise in pairs])
+    after = np.array([portable.dot(gain, spread) for gain in gains])
     after = 0.5 * (after + np.swapaxes(after, 1, 2)) + _JITTER * after * np.eye(prior.dimension)
     low, high = prior.bounds
     return PriorForm(
@@ -114,14 +117,14 @@ def _prior_form(prior: JointMixture, spread: Floats) -> PriorForm:
         np.ascontiguousarray(after),
         *_roots(after),
         np.ascontiguousarray(precisions),
-        np.log(prior.weights) + 0.5 * np.linalg.slogdet(precisions)[1],
+        portable.log(prior.weights) + 0.5 * portable.log_determinant(precisions),
         prior.mass,
     )
 
 
 def _roots(covariances: Floats) -> tuple[Floats, Floats]:
     """Lower triangular roots, and deviations that remain when all axes up to another are known."""
-    roots = np.linalg.cholesky(covariances)
+    roots = portable.root(covariances)
     squares = np.cumsum(roots[:, :, ::-1] ** 2, axis=2)[:, :, ::-1]
     rests = np.sqrt(np.maximum(squares - roots**2, 0.0))
     return np.ascontiguousarray(roots), np.ascontiguousarray(rests)
@@ -135,7 +138,9 @@ def _lines(prior: PriorForm, half: Floats, sigma: Floats) -> Floats:
     correlations = prior.spreads / deviations[:, :, None] / deviations[:, None, :]
     if np.abs(correlations - np.eye(len(half))).max() < _UNCORRELATED:
         return np.array(axes)
-    squares, vectors = np.linalg.eigh(correlations)
+    both = [eigen(np.ascontiguousarray(each)) for each in correlations]
+    squares = np.array([values for values, _ in both])
+    vectors = np.array([axes for _, axes in both])
     lengths = np.sqrt(np.maximum(squares, 0.0))
     lines = np.swapaxes(vectors * deviations[:, :, None] * lengths[:, None, :], 1, 2)
     # A narrow ridge is crossed with the box, not with its own width.

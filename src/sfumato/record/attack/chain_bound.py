@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.attack.bayes_attack import Found
@@ -65,7 +65,7 @@ def chain_bound(prior: JointMixture, noise: VectorNoise, accuracy: ArrayLike) ->
     for last, width in enumerate(half):
         information = prior.mutual_information(last)
         # Noise that is smaller by a factor, in a box: the noise itself, in a box wider by it.
-        wide = width * math.exp(min(information, 700.0))
+        wide = width * portable.exp(min(information, 700.0))
         others = math.prod(mass for axis, mass in enumerate(alone) if axis != last)
         bounds.append(
             ChainBound(float(noise.axis_mass(last, -wide, wide)) * others, last, information)
@@ -93,6 +93,7 @@ def sampled_information(records: ArrayLike) -> Floats:
     size = table.shape[1]
     found = np.zeros((size, size))
     for place in range(size):
-        found[place] = mutual_info_regression(table, table[:, place], random_state=0)
+        told = mutual_info_regression(table, table[:, place], random_state=0)
+        found[place] = [portable.settled(each) for each in told]
         found[place, place] = np.inf
     return np.asarray(0.5 * (found + found.T))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Address, Domain, seeded
@@ -79,7 +80,7 @@ class Nearby:
         if everything is None:
             return None
         total = float(everything.weights.sum())
-        mean = everything.weights @ everything.points / total
+        mean = portable.dot(everything.weights, everything.points) / total
         # Where points are few, the middle of all of them may be better than what they were sought.
         held = [
             float(self._posterior(row, at - self.half, at + self.half, coins).weights.sum())
@@ -124,10 +125,10 @@ class Nearby:
     def _sought(self, row: Floats, cloud: Cloud, coins: np.random.Generator) -> Floats:
         """The centre of the best box: of a large one first, then of smaller ones near it."""
         shares = cloud.weights / cloud.weights.sum()
-        centre = np.asarray(shares @ cloud.points)
-        spread = np.sqrt(shares @ (cloud.points - centre) ** 2)
+        centre = np.asarray(portable.dot(shares, cloud.points))
+        spread = np.sqrt(portable.dot(shares, (cloud.points - centre) ** 2))
         larger = max(float(np.max(spread / self.half)), 1.0)
-        first = math.ceil(math.log2(larger))
+        first = math.ceil(portable.log2(larger))
         room = None
         # Twice at its own size: the second time with points around where the first ended.
         for level in (*range(first, 0, -1), 0, 0):
@@ -174,7 +175,7 @@ def coupled_disclosure(prior: CoupledPrior, noise: VectorNoise, accuracy: ArrayL
             found, _ = best_cloud_boxes(published, half, *curve, form)
         shares.extend(found.tolist())
         delta = float(np.mean(shares))
-        quantile = float(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
+        quantile = portable.settled(stats.norm.ppf(0.5 + 0.5 * CONFIDENCE))
         spacing = quantile * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
         if spacing <= _PRECISE * delta or len(shares) >= most:
             break

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import stats
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.record.attack.bayes_attack import Found, Way
 from sfumato.record.attack.point_cloud import best_cloud_boxes
@@ -74,6 +75,6 @@ def held_out_disclosure(records: Floats, noise: VectorNoise, half: Floats) -> Fo
     people = min(trials, len(known))
     right, wrong = share * people, (1 - share) * people
     # The limits of Clopper and Pearson, each with the whole of the confidence.
-    low = 0.0 if right == 0 else float(stats.beta.ppf(1 - CONFIDENCE, right, wrong + 1))
-    high = 1.0 if wrong == 0 else float(stats.beta.ppf(CONFIDENCE, right + 1, wrong))
+    low = 0.0 if right == 0 else portable.settled(stats.beta.ppf(1 - CONFIDENCE, right, wrong + 1))
+    high = 1.0 if wrong == 0 else portable.settled(stats.beta.ppf(CONFIDENCE, right + 1, wrong))
     return Found(share, low, high, Way.HELD_OUT)

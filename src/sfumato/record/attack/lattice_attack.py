@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
+from sfumato.core.portable_loops import exp
 from sfumato.record.constants import THREADS
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.noise_form import UNIFORM, NoiseForm, noise_at
@@ -72,13 +74,13 @@ def _spread_mass(
             if not low[0] <= place <= high[0]:
                 continue
             row = (place - low[0]) / cell[0] - 0.5
-            share = weights[part] * math.exp(-0.5 * one**2) * step[0] / _ROOT
+            share = weights[part] * exp(-0.5 * one**2) * step[0] / _ROOT
             for second in range(-count[1], count[1] + 1):
                 two = second * step[1]
                 place = mean[1] + root[1, 0] * one + root[1, 1] * two
                 if low[1] <= place <= high[1]:
                     column = (place - low[1]) / cell[1] - 0.5
-                    _shared(masses, row, column, share * math.exp(-0.5 * two**2) * step[1] / _ROOT)
+                    _shared(masses, row, column, share * exp(-0.5 * two**2) * step[1] / _ROOT)
 
 
 @njit(cache=True)
@@ -192,7 +194,7 @@ class LatticeAttack:
             return None
         missing = np.ones(2 - size)
         roots, means = np.zeros((prior.weights.size, 2, 2)), np.zeros((prior.weights.size, 2))
-        roots[:, :size, :size] = np.linalg.cholesky(prior.covariances)
+        roots[:, :size, :size] = portable.root(prior.covariances)
         means[:, :size] = prior.means
         corner, cells = np.append(low, -0.5 * missing), np.append(cell, missing)
         masses = np.zeros(tuple(np.append(shape, missing).astype(np.int64)))

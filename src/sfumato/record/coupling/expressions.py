@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.coupling.intervals import ON_INTERVALS, Pair, interval, point
@@ -306,7 +307,7 @@ _ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "unary +": np.positive,
     "unary -": np.negative,
     "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
+    "exp": portable.exp,
+    "log": portable.log,
     "abs": np.abs,
 }

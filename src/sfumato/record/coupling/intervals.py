@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 
 Pair = tuple[Floats, Floats]
@@ -90,12 +91,12 @@ def _root(pair: Pair) -> Pair:
 
 
 def _exponential(pair: Pair) -> Pair:
-    return _not_negative(_outward(np.exp(pair[0]), np.exp(pair[1]), _LIBRARY))
+    return _not_negative(_outward(portable.exp(pair[0]), portable.exp(pair[1]), _LIBRARY))
 
 
 def _logarithm(pair: Pair) -> Pair:
     low, high = _from_zero(pair)
-    return _outward(np.log(low), np.log(high), _LIBRARY)
+    return _outward(portable.log(low), portable.log(high), _LIBRARY)
 
 
 ON_INTERVALS: dict[str, Callable[..., Any]] = {

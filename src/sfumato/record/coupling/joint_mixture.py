@@ -16,13 +16,16 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import stats
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
 from sfumato.core.errors import InvalidParameter
-from sfumato.models.mixture import fitted_mixture
+from sfumato.core.portable_loops import exp
+from sfumato.models.mixture import RELATIVE_WIDTH
+from sfumato.models.mixture_fitting import fitted_mixture
+from sfumato.record.attack.normal_quantile import normal_quantiles
 from sfumato.record.coupling.kernel_density import (
     MOST_COMPONENTS,
     MOST_FITTED,
@@ -57,7 +60,7 @@ def _mixture_density(points: Floats, heights: Floats, means: Floats, whiteners: 
                 if squared > _NEGLIGIBLE:
                     break
             if squared <= _NEGLIGIBLE:
-                found[place] += heights[component] * math.exp(-0.5 * squared)
+                found[place] += heights[component] * exp(-0.5 * squared)
     return found
 
 
@@ -130,7 +133,7 @@ class JointMixture:
                    [0.6, 1. ]])
         """
         table = _records(records)
-        return cls.normal(table.mean(axis=0), np.cov(table.T, ddof=1), domain)
+        return cls.normal(table.mean(axis=0), portable.covariance(table), domain)
 
     @classmethod
     def fit(
@@ -155,9 +158,10 @@ class JointMixture:
         different = len(np.unique(scaled, axis=0))
         tried = range(1, min(checks.count("most", most), different) + 1)
         counts = tried if components is None else [checks.count("components", components)]
-        best = min((fitted_mixture(scaled, count) for count in counts), key=lambda m: m.bic(scaled))
+        fits = (fitted_mixture(scaled, count, RELATIVE_WIDTH**2) for count in counts)
+        best = min(fits, key=lambda one: one.bic)
         scales = np.outer(spread, spread)
-        return cls(best.weights_, centre + spread * best.means_, best.covariances_ * scales, domain)
+        return cls(best.weights, centre + spread * best.means, best.covariances * scales, domain)
 
     @classmethod
     def kernel(
@@ -201,10 +205,10 @@ class JointMixture:
     @property
     def covariance(self) -> Floats:
         """Covariance of all components together, whatever the domain."""
-        centre = self.weights @ self.means
+        centre = portable.dot(self.weights, self.means)
         off = self.means - centre
-        between = np.einsum("k,ki,kj->ij", self.weights, off, off)
-        return np.asarray(np.einsum("k,kij->ij", self.weights, self.covariances) + between)
+        between = portable.dot((self.weights[:, None] * off).T, off)
+        return np.asarray((self.weights[:, None, None] * self.covariances).sum(axis=0) + between)
 
     @property
     def correlation(self) -> Floats:
@@ -224,19 +228,19 @@ class JointMixture:
     def density(self, points: ArrayLike) -> Floats:
         """The density at some points, one a row."""
         places = np.ascontiguousarray(np.atleast_2d(np.asarray(points, dtype=np.float64)))
-        factors = np.linalg.cholesky(self.covariances)
+        factors = portable.root(self.covariances)
         roots = np.prod(np.diagonal(factors, axis1=1, axis2=2), axis=1)
-        heights = self.weights / ((2 * math.pi) ** (0.5 * self.dimension) * roots)
-        total = _mixture_density(places, heights, self.means, np.linalg.inv(factors))
+        heights = self.weights / (portable.power(2 * math.pi, 0.5 * self.dimension) * roots)
+        total = _mixture_density(places, heights, self.means, portable.inverse(factors))
         within = np.all((places >= self.domain[:, 0]) & (places <= self.domain[:, 1]), axis=1)
         return np.where(within, total / self.mass, 0.0)
 
     def draw(self, shares: Floats) -> Floats:
         """Values from numbers between 0 and 1, `dimension + 1` a row; whatever the domain."""
         which = np.searchsorted(self.weights.cumsum()[:-1], shares[:, 0], side="right")
-        normals = special.ndtri(shares[:, 1:])
-        factors = np.linalg.cholesky(self.covariances)
-        return np.asarray(self.means[which] + np.einsum("rij,rj->ri", factors[which], normals))
+        normals = normal_quantiles(shares[:, 1:])
+        factors = portable.root(self.covariances)
+        return np.asarray(self.means[which] + (factors[which] * normals[:, None, :]).sum(axis=2))
 
     def draw_within(self, shares: Floats) -> tuple[Floats, Floats]:
         """The same within the domain, and the weight of each row.
@@ -245,17 +249,18 @@ class JointMixture:
         factor of the weight.
         """
         which = np.searchsorted(self.weights.cumsum()[:-1], shares[:, 0], side="right")
-        factors, means = np.linalg.cholesky(self.covariances)[which], self.means[which]
+        factors, means = portable.root(self.covariances)[which], self.means[which]
         normals, weights = np.zeros_like(means), np.ones(len(shares))
         for axis in range(self.dimension):
-            centre = means[:, axis] + np.einsum("rj,rj->r", factors[:, axis], normals)
+            centre = means[:, axis] + (factors[:, axis] * normals).sum(axis=1)
             low, high = (
-                special.ndtr((end - centre) / factors[:, axis, axis]) for end in self.domain[axis]
+                portable.normal_share((end - centre) / factors[:, axis, axis])
+                for end in self.domain[axis]
             )
-            normals[:, axis] = special.ndtri(low + (high - low) * shares[:, axis + 1])
+            normals[:, axis] = normal_quantiles(low + (high - low) * shares[:, axis + 1])
             weights *= high - low
         normals = np.clip(normals, -_REACH, _REACH)  # where an interval has no mass at all
-        return means + np.einsum("rij,rj->ri", factors, normals), weights
+        return means + (factors * normals[:, None, :]).sum(axis=2), weights
 
     def marginal(self, places: ArrayLike) -> JointMixture:
         """The same components of some of the attributes alone, within their own domain.
@@ -299,13 +304,13 @@ class JointMixture:
             return 0.0
         if self.weights.size == 1:
             matrix = self.covariances[0]
-            rest = np.linalg.slogdet(matrix[np.ix_(others, others)])[1]
-            gained = math.log(matrix[attribute, attribute]) + rest - np.linalg.slogdet(matrix)[1]
-            return max(0.5 * float(gained), 0.0)
+            rest = portable.log_determinant(matrix[np.ix_(others, others)])
+            both = portable.log(float(matrix[attribute, attribute])) + float(rest)
+            return max(0.5 * (both - float(portable.log_determinant(matrix))), 0.0)
         endless = JointMixture(self.weights, self.means, self.covariances)
         points = endless.draw(stats.qmc.Sobol(self.dimension + 1, seed=0).random(_POINTS))
         logs = [
-            np.log(model.density(points[:, chosen]))
+            portable.log(model.density(points[:, chosen]))
             for model, chosen in (
                 (endless, list(range(self.dimension))),
                 (endless.marginal(attribute), [attribute]),
@@ -327,14 +332,16 @@ class JointMixture:
     def _mass(self) -> float:
         if not np.isfinite(self.domain).any():
             return 1.0
-        return float(self.weights @ [self._inside(place) for place in range(self.weights.size)])
+        return float(
+            portable.dot(self.weights, [self._inside(place) for place in range(self.weights.size)])
+        )
 
     def _inside(self, place: int) -> float:
         scale = np.sqrt(np.diag(self.covariances[place]))
         low, high = ((self.domain - self.means[place][:, None]) / scale[:, None]).T
         if self.dimension == 1:
-            return float(special.ndtr(high[0]) - special.ndtr(low[0]))
-        return float(
+            return float(portable.normal_share(high[0]) - portable.normal_share(low[0]))
+        return portable.settled(
             stats.multivariate_normal.cdf(
                 high,
                 np.zeros(self.dimension),

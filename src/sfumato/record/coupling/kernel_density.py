@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 
 MOST_COMPONENTS = 250
@@ -34,16 +34,19 @@ def bandwidth_of(table: Floats, density: Callable[[Components, Floats], Floats])
         density: Of a mixture of such components, at some points.
     """
     rows, size = table.shape
-    scott = float(rows ** (-1 / (size + 4)))
+    scott = portable.power(float(rows), -1 / (size + 4))
     some = table[:: max(1, rows // MOST_FITTED)]
     taught, asked = some[::2], some[1::2]
-    if len(asked) < _FEWEST_ASKED or np.linalg.matrix_rank(np.cov(taught.T)) < size:
+    if (
+        len(asked) < _FEWEST_ASKED
+        or np.linalg.matrix_rank(np.atleast_2d(portable.covariance(taught))) < size
+    ):
         return scott
     best, chosen = -np.inf, scott
     for halvings in range(_MOST_HALVINGS + 1):
         width = scott * 0.5**halvings
         found = density(kernels(taught, width), asked)
-        score = float(np.mean(np.log(np.maximum(found, _RAREST))))
+        score = float(np.mean(portable.log(np.maximum(found, _RAREST))))
         if score > best + _CLEARLY:
             best, chosen = score, width
     return chosen
@@ -52,10 +55,10 @@ def bandwidth_of(table: Floats, density: Callable[[Components, Floats], Floats])
 def kernels(table: Floats, width: float) -> Components:
     """Weights, means and covariances of a kernel density; close records share a component."""
     rows = len(table)
-    covariance = checks.positive_definite("covariance", np.atleast_2d(np.cov(table.T, ddof=1)))
-    factor = np.linalg.cholesky(covariance)
+    covariance = checks.positive_definite("covariance", portable.covariance(table))
+    factor = portable.root(covariance)
     # Uncorrelated columns of unit deviation: a cell is as wide along every axis.
-    white = np.linalg.solve(factor, (table - table.mean(axis=0)).T).T
+    white = portable.solved(factor, (table - table.mean(axis=0)).T).T
     cell = _CELL * width
     while True:
         places, group = np.unique(np.floor(white / cell), axis=0, return_inverse=True)

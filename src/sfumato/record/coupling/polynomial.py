@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import combinations_with_replacement
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.portable_products import least_squares
 from sfumato.record.coupling.expressions import LONGEST, quoted
 
 Term = tuple[int, ...]
@@ -90,18 +92,19 @@ def _fitted(values: Floats, target: Floats, powers: Sequence[Term]) -> tuple[Flo
     """The weight of each term, and the standard deviation of what they leave."""
     design = np.stack([np.prod(values[list(term)], axis=0) for term in powers], axis=1)
     rows, terms = design.shape
-    weights, _, rank, _ = np.linalg.lstsq(design, target, rcond=None)
+    rank = int(np.linalg.matrix_rank(design))
     if rank < terms:
         rule = f"have values different enough to tell the {terms} terms of the polynomial apart"
         raise InvalidParameter("records", f"{rows} rows", rule)
-    left = target - design @ weights
-    return weights, math.sqrt(float(left @ left) / (rows - terms))
+    weights = least_squares(design, target)
+    left = target - portable.dot(design, weights)
+    return weights, math.sqrt(float(portable.dot(left, left)) / (rows - terms))
 
 
 def _centre(column: Floats) -> float:
     """A short number near the middle of a column."""
     low, high = float(column.min()), float(column.max())
-    digits = 2 - math.floor(math.log10(high - low))
+    digits = 2 - Decimal(high - low).adjusted()
     return round(0.5 * low + 0.5 * high, digits)
 
 

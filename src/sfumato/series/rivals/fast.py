@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
@@ -29,7 +29,7 @@ from sfumato.series.series_spec import SeriesSpec
 
 # An exponent above this shortens any interval to 1.
 _STEEPEST = 50.0
-_RATIOS = np.geomspace(1e-12, 1e12, 97)
+_RATIOS = (1e-12, 1e12, 97)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Control:
         feedback += self.integral / self.memory * math.fsum(recent)
         feedback += self.derivative * (errors[-1] - before) / gap
         exponent = min((feedback - self.xi) / self.xi, _STEEPEST)
-        return max(1.0, interval + self.theta * (1 - math.exp(exponent)))
+        return max(1.0, interval + self.theta * (1 - portable.exp(exponent)))
 
 
 @dataclass(slots=True)
@@ -259,9 +259,10 @@ def best_process_variance(series: ArrayLike, sensitivity: float, epsilon: float)
     values = checked_series(series)
     budget = checks.positive("epsilon", epsilon)
     noise = noise_within(sensitivity, budget / values.size).variance
-    place = int(filter_errors(values, _RATIOS, noise).argmin())
-    low, high = _RATIOS[max(place - 1, 0)], _RATIOS[min(place + 1, _RATIOS.size - 1)]
-    finer = np.geomspace(low, high, _RATIOS.size)
+    ratios = portable.geometric(*_RATIOS)
+    place = int(filter_errors(values, ratios, noise).argmin())
+    low, high = ratios[max(place - 1, 0)], ratios[min(place + 1, ratios.size - 1)]
+    finer = portable.geometric(float(low), float(high), ratios.size)
     return float(finer[filter_errors(values, finer, noise).argmin()] * noise)
 
 

@@ -27,11 +27,12 @@ from typing import ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.numerics import UNIT, up
+from sfumato.core.portable_fourier import transformed
 from sfumato.core.randomness import Randomness, StreamCoins
 from sfumato.noise.geometric import DiscreteLaplace
 from sfumato.series.memory import Nothing
@@ -75,7 +76,8 @@ class Fourier(BlockMethod):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.core.purpose import Purpose
+        >>> from sfumato.core.portable_fourier import transformed
+    from sfumato.core.purpose import Purpose
         >>> method = Fourier.at(sensitivity=1.0, epsilon=2.0, length=6, coefficients=2)
         >>> method.guarantee <= PureDP(2.0), method.numbers
         (True, 3)
@@ -188,32 +190,34 @@ def block_events(time: int, released: Floats, charge: float) -> list[SeriesEvent
 
 def orthonormal(values: Floats) -> Floats:
     """The Fourier transform as real numbers, of the same norm: 0, Re 1, Im 1, Re 2, ..."""
-    spectrum = np.fft.rfft(values, norm="ortho")
+    real, imaginary = transformed(np.ascontiguousarray(values), np.zeros(values.size))
     pairs = (values.size - 1) // 2
     numbers = np.empty(values.size)
-    numbers[0] = spectrum[0].real
-    numbers[1 : 2 * pairs + 1 : 2] = math.sqrt(2) * spectrum[1 : pairs + 1].real
-    numbers[2 : 2 * pairs + 1 : 2] = math.sqrt(2) * spectrum[1 : pairs + 1].imag
+    numbers[0] = real[0]
+    numbers[1 : 2 * pairs + 1 : 2] = math.sqrt(2) * real[1 : pairs + 1]
+    numbers[2 : 2 * pairs + 1 : 2] = math.sqrt(2) * imaginary[1 : pairs + 1]
     if values.size % 2 == 0:
-        numbers[-1] = spectrum[-1].real
-    return numbers
+        numbers[-1] = real[values.size // 2]
+    return numbers / math.sqrt(values.size)
 
 
 def series_of(numbers: Floats) -> Floats:
     """The series with a given orthonormal transform."""
     pairs = (numbers.size - 1) // 2
-    spectrum = np.zeros(numbers.size // 2 + 1, dtype=np.complex128)
-    spectrum[0] = numbers[0]
-    body = numbers[1 : 2 * pairs + 1 : 2] + 1j * numbers[2 : 2 * pairs + 1 : 2]
-    spectrum[1 : pairs + 1] = body / math.sqrt(2)
+    real, imaginary = np.zeros(numbers.size), np.zeros(numbers.size)
+    real[0] = numbers[0]
+    real[1 : pairs + 1] = math.sqrt(2) * numbers[1 : 2 * pairs + 1 : 2]
+    # The conjugate, so that a transform forth is one back; a real series is twice its one half.
+    imaginary[1 : pairs + 1] = -math.sqrt(2) * numbers[2 : 2 * pairs + 1 : 2]
     if numbers.size % 2 == 0:
-        spectrum[-1] = numbers[-1]
-    return np.fft.irfft(spectrum, numbers.size, norm="ortho")
+        real[numbers.size // 2] = numbers[-1]
+    return np.asarray(transformed(real, imaginary)[0] / math.sqrt(numbers.size))
 
 
 def transform_error(length: int) -> float:
     """Error of a number of the transform, over the norm of the series, at most; generous."""
-    return 64 * (math.log2(length) + 4) * UNIT
+    # An odd part of the length is summed term by term.
+    return (64 * (portable.log2(length) + 4) + 2 * (length // (length & -length))) * UNIT
 
 
 def best_coefficients(
@@ -258,7 +262,7 @@ def _squared_errors(values: Floats, sensitivity: float, epsilon: float) -> Float
     across = _lattice(numbers, epsilon)
     possible = across > 0
     spread = np.where(possible, across, 1.0)
-    fall = np.exp(-epsilon / (spread + 2 * numbers))
+    fall = portable.exp(-epsilon / (spread + 2 * numbers))
     width = sensitivity * np.sqrt(numbers * values.size) / spread
     noise = width**2 * 2 * fall / (1 - fall) ** 2
     return np.asarray(np.where(possible, energy[numbers] + numbers * noise, np.inf))

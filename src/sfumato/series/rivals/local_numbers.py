@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
@@ -96,7 +96,7 @@ class SquareWave(LocalNumbers):
     @classmethod
     def near(cls, epsilon: float, points: int) -> Self:
         """The wave that is as wide as tells most of the truth."""
-        large = math.exp(epsilon)
+        large = portable.exp(epsilon)
         # Below this the formula loses its digits; its limit is a half.
         width = (
             (epsilon * large - large + 1) / (2 * large * (large - 1 - epsilon))
@@ -118,7 +118,7 @@ class SquareWave(LocalNumbers):
         rows = self.channel.probabilities
         shares = np.full(self.channel.size, 1 / self.channel.size)
         for _ in range(_ROUNDS):
-            moved = shares * (rows @ (counted / (shares @ rows)))
+            moved = shares * (portable.dot(rows, counted / (portable.dot(shares, rows))))
             padded = np.pad(moved / moved.sum(), 1, mode="edge")
             before, shares = shares, 0.25 * (padded[:-2] + 2 * padded[1:-1] + padded[2:])
             shares = shares / shares.sum()
@@ -167,18 +167,18 @@ class HybridMechanism(LocalNumbers):
         """Signs alone, both, or points alone where a sign would have hardly any weight."""
         budget, count = epsilon, points
         truth = np.linspace(-1.0, 1.0, count)
-        far = 1 / math.tanh(budget / 2)
+        far = 1 / portable.tanh(budget / 2)
         # As sums: a difference from 1 would leave nothing of the unlikely sign.
-        least = 1 / (1 + math.exp(budget))
+        least = 1 / (1 + portable.exp(budget))
         signs = np.stack([0.5 * (1 - truth) / far + least, 0.5 * (1 + truth) / far + least], axis=1)
         if budget <= ONLY_SIGNS:
             return cls(Channel.from_probabilities(signs), np.array([-far, far]))
-        width = max(1, round((count - 1) * math.exp(-budget / 2)))
+        width = max(1, round((count - 1) * portable.exp(-budget / 2)))
         pieces = _window(budget, count, width).probabilities
         places = np.arange(pieces.shape[1]) - 0.5 * (pieces.shape[1] - 1)
         near, beyond = pieces[0, 0], pieces[0, -1]
         scale = 2 / ((count - 1) * width * (near - beyond))
-        rarely = math.exp(-budget / 2)
+        rarely = portable.exp(-budget / 2)
         if rarely * least < _LEAST_WEIGHT:
             return cls(_window(budget, count, width), scale * places)
         often = 1 - rarely
@@ -190,7 +190,9 @@ class HybridMechanism(LocalNumbers):
     def variances(self) -> Floats:
         """Variance of what is reported, for each true point."""
         rows = self.channel.probabilities
-        return np.asarray(rows @ self.amounts**2 - (rows @ self.amounts) ** 2)
+        return np.asarray(
+            portable.dot(rows, self.amounts**2) - (portable.dot(rows, self.amounts)) ** 2
+        )
 
     def report(self, share: float, randomness: Randomness) -> float:
         """A report of a number in [0, 1], on the same scale; it may lie outside."""
@@ -200,7 +202,7 @@ class HybridMechanism(LocalNumbers):
 @lru_cache(maxsize=64)
 def _window(epsilon: float, points: int, width: int) -> Channel:
     """A channel whose likely outputs are a window that moves by one with the true point."""
-    large = math.exp(epsilon)
+    large = portable.exp(epsilon)
     outputs = points - 1 + width
     far = np.arange(outputs) - np.arange(points)[:, None]
     rows = np.where((far >= 0) & (far < width), large, 1.0)

@@ -10,7 +10,7 @@ from typing import ClassVar, assert_never
 import numpy as np
 from scipy import signal
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP
@@ -153,7 +153,7 @@ class SquareRootTree(SecretEvents[Rings]):
         ratio = gaussian_ratio(level, (1 - _FOR_SLACK) * failing)
         for whole, step in _lattices(width, reach, ratio * math.sqrt(count)):
             parts = math.ceil(width / step)
-            steps = parts * float(np.linalg.norm(whole)) / ratio * (1 + 64 * UNIT)
+            steps = parts * math.sqrt(portable.dot(whole, whole)) / ratio * (1 + 64 * UNIT)
             if 64 <= steps <= _MOST_STEPS:
                 unit = step / float(whole[0])
                 made = cls(GaussianNoise.at(unit, unit * steps), whole, parts, count, level, told)
@@ -241,19 +241,19 @@ class SquareRootTree(SecretEvents[Rings]):
         weights = self.coefficients
         recent, older = ring[: now + 1 - start][::-1], ring[:now:-1]
         known = start + recent.size
-        first = np.dot(weights[start:known], recent)
-        second = np.dot(weights[known : known + older.size], older)
+        first = (weights[start:known] * recent).sum()
+        second = (weights[known : known + older.size] * older).sum()
         return first + second  # type: ignore[no-any-return]
 
 
 def _lattices(width: float, count: int, spread: float) -> Iterator[tuple[Ints, float]]:
     """Coefficients, and steps of values: finest first, until values are as coarse as they may."""
-    largest = 2.0 ** math.floor(math.log2(width))
-    bits = max(_LEAST_BITS, math.ceil(0.5 * math.log2(count)) + 2)
+    largest = 2.0 ** math.floor(portable.log2(width))
+    bits = max(_LEAST_BITS, math.ceil(0.5 * portable.log2(count)) + 2)
     for whole in (_coefficients(count, fewer) for fewer in range(bits, bits - 3, -1)):
         # Values rounded at random must not blur a sum more than the noise does.
-        wanted = spread * float(whole[0]) / (2 * float(np.linalg.norm(whole)))
-        halvings = max(_LEAST_HALVINGS, math.ceil(math.log2(wanted)))
+        wanted = spread * float(whole[0]) / (2 * math.sqrt(portable.dot(whole, whole)))
+        halvings = max(_LEAST_HALVINGS, math.ceil(portable.log2(wanted)))
         while halvings < _MOST_HALVINGS and math.ceil(width / largest * 2**halvings) > (
             width / largest * 2**halvings * (1 + _INFLATED)
         ):

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, PureDP
@@ -101,8 +101,8 @@ class Topl(Capped[Reports]):
         points = self.ceiling * np.linspace(0.0, 1.0, shares.size)
         beyond = np.maximum(0.0, points - points[:, None])
         # A mean of many values is off by what is cut away; spread and noise fall with their number.
-        bias = beyond @ shares
-        spread = beyond**2 @ shares - bias**2
+        bias = portable.dot(beyond, shares)
+        spread = portable.dot(beyond**2, shares) - bias**2
         noise = (0.5 * points) ** 2 * float(self.hybrid.variances.max())
         error = bias**2 + (spread + noise) / self.span
         return float(points[1:][np.argmin(error[1:])])

@@ -21,7 +21,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.core import checks
+from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import PureDP
@@ -85,9 +85,9 @@ class ThresholdChoice:
     def at(cls, candidates: list[float], costs: list[float], epsilon: float) -> ThresholdChoice:
         """The choice with a given pure leakage; a cost of 1 weighs as much as one value above."""
         budget = checks.epsilon("epsilon", epsilon)
-        ratio = max(1, math.ceil(math.ldexp(math.exp(-budget), _RATIO_BITS) * (1 + 8 * UNIT)))
+        ratio = max(1, math.ceil(math.ldexp(portable.exp(-budget), _RATIO_BITS) * (1 + 8 * UNIT)))
         kept = _growing(candidates)
-        powers = budget / math.log(2) * checks.numbers("costs", costs)
+        powers = budget / portable.log(2) * checks.numbers("costs", costs)
         return cls(kept, _powers_of_two(powers), min(ratio, 2**_RATIO_BITS))
 
     @property
@@ -325,7 +325,7 @@ def _growing(candidates: ArrayLike) -> Floats:
 def _powers_of_two(powers: Floats) -> tuple[int, ...]:
     """Whole numbers in the ratio of 2 to each negative power, however small."""
     whole = np.floor(powers - powers.min())
-    parts = np.ldexp(np.exp2(-(powers - powers.min() - whole)), _PENALTY_BITS)
+    parts = np.ldexp(portable.exp2(-(powers - powers.min() - whole)), _PENALTY_BITS)
     most = int(whole.max())
     return tuple(round(part) << most - int(place) for part, place in zip(parts, whole, strict=True))
 

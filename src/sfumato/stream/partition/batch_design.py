@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.errors import InvalidParameter, SolverFailed
@@ -133,7 +133,7 @@ def _on_boxes(
 ) -> StepDesign:
     # A model-free leakage of twice the budget holds anyway.
     active = ldp if ldp is not None and ldp < 2 * epsilon else None
-    k = math.exp(min(epsilon, 10.0))
+    k = portable.exp(min(epsilon, 10.0))
     least = _BOXES if belief.joint.size * width > _QUICK else 2 * _BOXES
     most = _MOST_BOXES if epsilon > _SOLVED else _MOST_BOXES // 2
     wanted = count or int(np.clip(8 * k, least, most))
@@ -146,7 +146,7 @@ def _on_boxes(
         return _finished(boxes, *_closed_form(boxes, epsilon), epsilon, ldp)
     for _ in range(2):
         rows = _solve(boxes, told, epsilon, active, _ROUGH)
-        used = boxes.masses @ rows > _UNUSED
+        used = portable.dot(boxes.masses, rows) > _UNUSED
         told = np.unique(np.concatenate([told[used], _best(boxes, rows[:, used])]), axis=0)
     rows = _solve(boxes, told, epsilon, active, _FINE)
     found = _finished(boxes, rows, told, epsilon, ldp)
@@ -161,7 +161,7 @@ def _closed_form(boxes: Boxes, epsilon: float) -> tuple[Floats, Ints]:
 
     A large budget allows more groups than a solver likes; this needs none.
     """
-    k = math.exp(epsilon)
+    k = portable.exp(epsilon)
     groups, told = boxes.grouped(1 / (k + 1))
     mass = np.bincount(groups, boxes.masses / boxes.masses.sum())
     kept = np.tile(mass / k, (mass.size, 1)) + (1 - 1 / k) * np.eye(mass.size)
@@ -189,7 +189,9 @@ def _solve(boxes: Boxes, told: Ints, epsilon: float, ldp: float | None, toleranc
 
 def _best(boxes: Boxes, rows: Floats) -> Ints:
     """For each output, the batch that is the best guess after it."""
-    return np.asarray(np.tensordot(rows.T, boxes.costs, axes=1).argmin(axis=2))
+    costs = boxes.costs
+    found = portable.dot(rows.T, costs.reshape(len(costs), -1))
+    return np.asarray(found.reshape(-1, *costs.shape[1:]).argmin(axis=2))
 
 
 def _finished(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.belief import Belief
 from sfumato.core.loss import Loss, Measure
@@ -244,9 +245,9 @@ def _span(marginal: Floats, loss: Loss) -> tuple[float, Bools]:
     if loss.measure in (None, Measure.HAMMING) or loss.places is None:
         return _span_of_table(marginal, loss)
     mass = marginal.sum()
-    middle = marginal @ loss.places / mass
+    middle = portable.dot(marginal, loss.places) / mass
     away = np.abs(loss.places - middle)
-    spread = marginal @ (away * away if loss.measure is Measure.SQUARED else away)
+    spread = portable.dot(marginal, away * away if loss.measure is Measure.SQUARED else away)
     axis = int(spread.argmax())
     straight = loss.measure in (Measure.EUCLIDEAN, Measure.GREAT_CIRCLE)
     total = math.hypot(*spread) if straight else float(spread.sum())
@@ -259,7 +260,7 @@ def _span_of_table(marginal: Floats, loss: Loss) -> tuple[float, Bools]:
         likely = int(marginal.argmax())
         apart[likely] = True
         return float(marginal.sum() - marginal[likely]), apart
-    means = marginal @ loss.matrix
+    means = portable.dot(marginal, loss.matrix)
     best = int(means.argmin())
     worst = int((marginal * loss.matrix[:, best]).argmax())
     other = int(loss.matrix[worst].argmin())
