@@ -31,6 +31,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Scene]:
             ("csv", "csv"),
             ("long", "csv"),
             ("jsonl", "jsonl"),
+            ("packed", "csv.gz"),
             ("parquet", "parquet"),
             ("batch", "csv"),
             ("ledger", "csv"),

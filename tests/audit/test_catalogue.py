@@ -8,7 +8,7 @@ from tests.audit.catalogue import TRICKS, Trick
 from tests.audit.scene import Level, Scene
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "batch", "grid"])
+@pytest.mark.parametrize("name", ["csv", "jsonl", "packed", "parquet", "batch", "grid"])
 def test_an_honest_release_passes_at_every_level(scenes: dict[str, Scene], name: str) -> None:
     for against in ((), ("--against", scenes[name].live)):
         result = scenes[name].audit(*against)

@@ -59,7 +59,7 @@ def test_a_limit_that_means_nothing_is_refused(scenes: dict[str, Scene], limit: 
         list(broken_promises(STEP, model, Required(ldp=limit)))
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "batch", "grid"])
+@pytest.mark.parametrize("name", ["csv", "jsonl", "packed", "parquet", "batch", "grid"])
 def test_the_rules_say_how_the_file_was_written(scenes: dict[str, Scene], name: str) -> None:
     scene = scenes[name]
     seal = json.loads(scene.rules.read_text())["sealed"]

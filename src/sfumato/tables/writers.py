@@ -54,6 +54,7 @@ class Output:
         self._table = table
         self._columns = columns
         self._beside = dict(beside or {})
+        self._under: IO[bytes] | None = None
         target = Path(table.path)
         if not table.is_standard and not target.parent.is_dir():
             raise BadTable(table.path, None, "the folder of the output must exist; it does not")
@@ -81,6 +82,7 @@ class Output:
         sink: Any = files.enter_context(aside.open("wb"))
         if self._table.path.endswith(".gz"):
             # Neither a name nor a time inside: equal tables are equal files.
+            self._under = sink
             sink = gzip.GzipFile(filename="", mode="wb", fileobj=sink, mtime=0)
         text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
         return _Lines(self._table, self._columns, text)
@@ -101,6 +103,8 @@ class Output:
             return
         try:
             self._writer.close()
+            if self._under is not None:
+                self._under.flush()  # gzip leaves the file under it open, with bytes held back
             if kind is None:
                 self._write_documents()
         except BaseException as problem:
