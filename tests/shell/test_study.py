@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.record.attack.bayes_attack import Found, Way
 from sfumato.studies import lip_discrete, lip_numbers, mddp
-from sfumato.studies.catalogue import STUDIES, sip_figure_5
+from sfumato.studies.catalogue import FROM_DATA, STUDIES, sip_figure_5
 from tests.shell.running import call, done, litter
 
 NAME = "sip-figure-5"
@@ -143,5 +143,7 @@ def test_a_table_is_refused_by_a_study_that_reads_none(tmp_path: Path) -> None:
     home = tmp_path / "none"
     result = call("study", "lip-figures", "-o", home, "--data", "people.csv")
     assert (result.code, result.out) == (2, "")
-    assert result.err == "sfumato: --data must come with mddp-figures; got 'people.csv'\n"
+    assert (
+        result.err == f"sfumato: --data must come with {', '.join(FROM_DATA)}; got 'people.csv'\n"
+    )
     assert not home.exists()

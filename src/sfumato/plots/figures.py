@@ -43,7 +43,7 @@ NAMES = {
 
 def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> None:
     """Expected loss against the leakage allowed per step, for each method."""
-    figure, axes = _figure(6.4, 4.0)
+    figure, axes = new_figure(6.4, 4.0)
     budgets = [point.epsilon for point in points]
     for method, name in NAMES.items():
         values = [point.losses[method] for point in points]
@@ -57,7 +57,7 @@ def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> Non
     axes.set_ylabel(f"expected {loss} loss per value")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def frontier_curve(edge: Frontier, report: PlanReport, loss: str, path: str | Path) -> None:
@@ -84,7 +84,7 @@ def frontier_curve(edge: Frontier, report: PlanReport, loss: str, path: str | Pa
 
 def loss_of_widths(rows: Sequence[WidthForecast], loss: str, path: str | Path) -> None:
     """Expected loss against the length of batches, with the time that a batch takes."""
-    figure, panels = _figure(9.6, 3.8, columns=2)
+    figure, panels = new_figure(9.6, 3.8, columns=2)
     widths = [row.width for row in rows]
     for axes, values, label in (
         (panels[0], [row.loss for row in rows], f"expected {loss} loss per value"),
@@ -96,7 +96,7 @@ def loss_of_widths(rows: Sequence[WidthForecast], loss: str, path: str | Path) -
         axes.set_ylabel(label)
     panels[0].set_ylim(bottom=0)
     panels[1].set_yscale("log")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def tracks(
@@ -107,7 +107,7 @@ def tracks(
     path: str | Path,
 ) -> None:
     """Where a person was, what was told, and what a receiver makes of it, side by side."""
-    figure, panels = _figure(12.6, 3.8, columns=3)
+    figure, panels = new_figure(12.6, 3.8, columns=3)
     height = {place: number for number, place in enumerate(places)}
     hours = [step / 2 for step in range(len(truth))]
     for axes, track, name, colour in (
@@ -124,7 +124,7 @@ def tracks(
         axes.set_xticks(range(0, int(hours[-1]) + 7, 12))
     for axes in panels[1:]:
         axes.set_yticklabels([])
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def counts_by_hour(places: Sequence[str], tables: Mapping[str, Floats], path: str | Path) -> None:
@@ -135,7 +135,7 @@ def counts_by_hour(places: Sequence[str], tables: Mapping[str, Floats], path: st
         tables: What each panel is called, and its numbers: a row per hour, a column per place.
         path: The picture.
     """
-    figure, panels = _figure(12.6, 3.8, columns=len(tables))
+    figure, panels = new_figure(12.6, 3.8, columns=len(tables))
     most = max(float(table.max()) for table in tables.values())
     image = None
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
@@ -147,14 +147,14 @@ def counts_by_hour(places: Sequence[str], tables: Mapping[str, Floats], path: st
     for axes in panels[1:]:
         axes.set_yticklabels([])
     figure.colorbar(image, ax=panels, label="people", fraction=0.02)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def leakage_over_time(
     sip: Sequence[float], ldp: Sequence[float], budget: float, path: str | Path
 ) -> None:
     """What one stream has leaked so far, under both certificates, against its budget."""
-    figure, axes = _figure(6.4, 3.6)
+    figure, axes = new_figure(6.4, 3.6)
     axes.plot(_sums(sip), color=COLOURS["optimal"], label="under the model (SIP)")
     axes.plot(_sums(ldp), color=COLOURS["calibrated"], label="whatever the model (LDP)")
     axes.axhline(budget, color=COLOURS["published"], linestyle="--", label="SIP budget")
@@ -162,12 +162,12 @@ def leakage_over_time(
     axes.set_ylabel("leakage so far (nats)")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def published_leakage(claimed: float, true: Sequence[float], path: str | Path) -> None:
     """The claim of the published rule and what it really leaks at each step."""
-    figure, axes = _figure(6.4, 3.6)
+    figure, axes = new_figure(6.4, 3.6)
     axes.plot(true, color=COLOURS["published"], label="true leakage of the published rule")
     axes.fill_between(range(len(true)), claimed, true, color=COLOURS["published"], alpha=0.15)
     axes.axhline(claimed, color=COLOURS["truth"], linestyle="--", label="what it claims")
@@ -175,7 +175,7 @@ def published_leakage(claimed: float, true: Sequence[float], path: str | Path) -
     axes.set_ylabel("leakage of the step (SIP, nats)")
     axes.set_ylim(0, 1.25 * max(true))
     axes.legend(frameon=False, fontsize=8, loc="upper right")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 _BATCH_CURVES = (
@@ -183,7 +183,9 @@ _BATCH_CURVES = (
     ("randomised response, 2ε-LDP", "randomized response, 2 epsilon", GREY, "^"),
     (NAMES["calibrated"], "calibrated", COLOURS["calibrated"], "s"),
     (NAMES["calibrated, best guess"], "calibrated", COLOURS["calibrated, best guess"], "s"),
-    ("value by value (optimal)", "instantaneous", "#9cc9e6", "o"),
+    ("value by value (step-wise optimum)", "instantaneous", "#9cc9e6", "o"),
+    ("value by value, far-sighted", "far-sighted", GREEN, "D"),
+    ("bound for any release value by value", "bound", DARK, ""),
     ("batches of 2", "batches of 2", "#5ba3d0", "o"),
     ("batches of 3", "batches of 3", COLOURS["optimal"], "o"),
     ("batches of 5", "batches of 5", "#0b3c61", "o"),
@@ -200,11 +202,11 @@ def batch_losses(points: Sequence[BatchPoint], path: str | Path) -> None:
     Solid lines keep the budget. What does not is dotted or dashed; the numbers at the dashed line
     are what the published rule really leaks.
     """
-    figure, panels = _figure(10.4, 4.9, columns=2)
+    figure, panels = new_figure(10.4, 4.9, columns=2)
     for axes, setting in zip(panels, ("a", "b"), strict=True):
         here = [point for point in points if point.setting == setting]
         for name, curve, colour, marker in _BATCH_CURVES:
-            style = ":" if curve == "randomized response, 2 epsilon" else "-"
+            style = ":" if curve in ("randomized response, 2 epsilon", "bound") else "-"
             told = _line(here, curve, guessed=name == NAMES["calibrated, best guess"])
             axes.plot(*told, style, color=colour, marker=marker, markersize=4, label=name)
         _published_line(axes, here)
@@ -216,7 +218,7 @@ def batch_losses(points: Sequence[BatchPoint], path: str | Path) -> None:
     panels[0].set_ylabel("expected share of wrong bits")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _line(
@@ -261,7 +263,7 @@ def prior_and_released(spread: Spread, column: str, path: str | Path) -> None:
 
     Shares of symbols; of numbers the shares up to each point, since few points may be told.
     """
-    figure, axes = _figure(6.8, 3.8)
+    figure, axes = new_figure(6.8, 3.8)
     curves = [
         ("prior", COLOURS["truth"], spread.prior),
         ("released", COLOURS["optimal"], spread.released),
@@ -284,14 +286,14 @@ def prior_and_released(spread: Spread, column: str, path: str | Path) -> None:
         axes.set_ylim(0, 1.02)
     axes.set_xlabel(column)
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def leakage_of_moments(
     told: TemporalLeakage, losses: Sequence[LossFunction], path: str | Path
 ) -> None:
     """What every release leaks of its moment, and how leakage carries over to the next one."""
-    figure, panels = _figure(9.6, 3.8, columns=2)
+    figure, panels = new_figure(9.6, 3.8, columns=2)
     times = range(1, len(told.epsilons) + 1)
     for name, values, colour, style in (
         ("by itself", told.epsilons, GREY, ":"),
@@ -314,7 +316,7 @@ def leakage_of_moments(
     for axes, top in zip(panels, (1.4 * float(told.total.max()) or None, None), strict=True):
         axes.set_ylim(0, top)
         axes.legend(frameon=False, fontsize=8, loc="upper left")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 _UNITS = {
@@ -327,7 +329,7 @@ _UNITS = {
 
 def compared_methods(found: Comparison, series: Sequence[float], path: str | Path) -> None:
     """Errors of all methods beside silence, and one release of the best online at user level."""
-    figure, panels = _figure(11.0, 4.8, columns=2)
+    figure, panels = new_figure(11.0, 4.8, columns=2)
     ranked = [one for one in found.outcomes if one.unit in _UNITS][::-1]
     names = [one.method + ("*" if one.helped else "") for one in ranked]
     panels[0].barh(names, [one.rmse for one in ranked], color=[_UNITS[one.unit] for one in ranked])
@@ -346,14 +348,14 @@ def compared_methods(found: Comparison, series: Sequence[float], path: str | Pat
         panels[1].plot(told, color=COLOURS["optimal"], linewidth=1.1, label=label)
     panels[1].set_xlabel("moment")
     panels[1].legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def released_series(
     told: Sequence[float | None], name: str, error: float | None, path: str | Path
 ) -> None:
     """A released series, with the error that is expected of it; no true value."""
-    figure, axes = _figure(8.0, 3.6)
+    figure, axes = new_figure(8.0, 3.6)
     values = [float("nan") if value is None else value for value in told]
     colour = COLOURS["optimal"]
     axes.plot(values, color=colour, linewidth=1.1, label=f"released {name}")
@@ -362,12 +364,12 @@ def released_series(
         axes.fill_between(range(len(values)), *ends, color=colour, alpha=0.2, linewidth=0)
     axes.set_xlabel("moment")
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: str | Path) -> None:
     """How often attackers find all columns, as the noise grows, for every shape of noise."""
-    figure, axes = _figure(6.8, 4.2)
+    figure, axes = new_figure(6.8, 4.2)
     known = report.coupling != "none"
     sizes = [factor * report.sigma[0] for factor in curves[0].factors]
     colours = (BLUE, ORANGE, GREEN, GREY)
@@ -386,7 +388,7 @@ def disclosure_curves(curves: Sequence[Curve], report: DisclosureReport, path: s
     axes.set_xlabel(f"standard deviation of the noise on {report.columns[0]}")
     axes.set_ylabel("probability that all columns are found")
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _sums(values: Iterable[float]) -> list[float]:
@@ -397,7 +399,8 @@ def _sums(values: Iterable[float]) -> list[float]:
     return sums
 
 
-def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+def new_figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+    """A figure without a screen, and its panels side by side; a single one by itself."""
     try:
         import matplotlib.figure
     except ImportError:
@@ -410,7 +413,8 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def save_figure(figure: Any, path: str | Path) -> None:
+    """Write a picture whole or not at all."""
     if Path(path).suffix.lower() not in PICTURES:
         raise InvalidParameter("picture", str(path), f"end in {', '.join(PICTURES)}")
     with whole(path) as aside:

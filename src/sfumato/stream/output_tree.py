@@ -49,50 +49,77 @@ class OutputTree:
         loss: Its loss.
         paths: How many histories are followed at once; exact if there are fewer.
         seed: Of the choice among more.
+
+    Attributes:
+        most_charged: The most that a step was charged.
+        thinned: Whether some histories stood for others.
     """
 
     def __init__(self, plan: Plan, loss: Loss, paths: int, seed: int) -> None:
         self._plan, self._loss, self._paths = plan, loss, paths
         self._draw = np.random.default_rng(seed)
-        self._sums = np.zeros(2)
+        self.most_charged, self.thinned = 0.0, False
 
     def mean_loss(self, length: int) -> tuple[float, float]:
         """Per value: with the best guess where nothing is told, and with the last release."""
-        self._sums[:] = 0.0
-        ready: dict[int, list[_Track]] = {0: [_Track(1.0, self._plan.begin("plan"))]}
-        for moment in range(length):
-            tracks = ready.pop(moment, [])
-            branches = [branch for track in tracks for branch in self._branches(track)]
-            following = [self._after(branch) for branch in self._thinned(branches)]
-            for pause, those in self._by_pause(following, length - moment - 1):
-                ready.setdefault(moment + 1 + pause, []).extend(self._paused(those, pause))
-        best, held = (self._sums / length).tolist()
+        best, held, _charge = self.moments(length).mean(axis=0).tolist()
         return best, held
 
-    def _branches(self, track: _Track) -> list[_Branch]:
+    def moments(self, length: int) -> Floats:
+        """Both losses and the mean charge, one row a moment."""
+        sums = np.zeros((length, 3))
+        ready: dict[int, list[_Track]] = {0: [_Track(1.0, self._plan.begin("plan"))]}
+        for moment in range(length):
+            # In the order of what is believed and told, so that those kept are spread like all.
+            tracks = sorted(ready.pop(moment, []), key=_believed)
+            branches = [one for track in tracks for one in self._branches(track, sums[moment])]
+            following = [self._after(branch) for branch in self._thinned(branches)]
+            for pause, those in self._by_pause(following, length - moment - 1):
+                ready.setdefault(moment + 1 + pause, []).extend(
+                    self._paused(those, sums[moment + 1 : moment + 1 + pause])
+                )
+        return sums
+
+    def _branches(self, track: _Track, sums: Floats) -> list[_Branch]:
         """What a step may release; what it costs on average is added up."""
         weight, state = track
         found = self._plan.prepare(state)
         if found is None or found.design.channel.is_constant:
-            self._add(np.array([weight]), state.belief.marginal[None, :], [state.last])
+            sums[:2] += self._silent([weight], state.belief.marginal[None, :], [state.last])
             return [_Branch(weight, state, None, 0)]
         belief, channel = state.belief.marginal, found.design.channel
-        self._sums += weight * found.design.cost
+        self.most_charged = max(self.most_charged, found.charge.sip)
+        sums += weight * np.array([*[self._cost(found, belief)] * 2, found.charge.sip])
         shares = weight * channel.marginal(belief / belief.sum())
         ways = zip(shares.tolist(), channel.outputs.tolist(), strict=True)
         return [_Branch(share, state, found, output) for share, output in ways]
 
-    def _add(self, weights: Floats, beliefs: Floats, last: list[int | None]) -> None:
-        """Add up what best guesses lose, and what repetitions do."""
+    def _cost(self, found: StepDesign, belief: Floats) -> float:
+        """What the output of a step costs; a far-sighted design counts what follows, too."""
+        if self._plan.sight is None:
+            return found.design.cost
+        channel = found.design.channel
+        shown = found.patterns[channel.outputs, 0].tolist()
+        told = zip(channel.outputs.tolist(), self._loss.columns(shown).T, strict=True)
+        costs = [portable.dot(belief * channel.likelihood(output), column) for output, column in told]
+        return sum(costs) / float(belief.sum())
+
+    def _silent(
+        self, weights: list[float], beliefs: Floats, last: list[int | None]
+    ) -> tuple[float, float]:
+        """What best guesses lose, and what repetitions do."""
         means = np.array([self._loss.means(belief / belief.sum()) for belief in beliefs])
         least = means.min(axis=1)
         held = [least[n] if place is None else means[n, place] for n, place in enumerate(last)]
-        self._sums += portable.dot(weights, least), portable.dot(weights, np.array(held))
+        heavy = np.array(weights)
+        return portable.dot(heavy, least), portable.dot(heavy, np.array(held))
 
     def _thinned(self, branches: list[_Branch]) -> list[_Branch]:
         """At most so many branches, each as likely as its weight; all of them if they are few."""
         if len(branches) <= self._paths:
             return branches
+        self.thinned = True
+        branches = sorted(branches, key=lambda branch: branch.output)
         reached = np.cumsum([branch.weight for branch in branches])
         points = (np.arange(self._paths) + self._draw.random()) / self._paths * reached[-1]
         places, times = np.unique(np.searchsorted(reached, points), return_counts=True)
@@ -125,22 +152,26 @@ class OutputTree:
             groups.setdefault(min(pause, most), []).append(track)
         return list(groups.items())
 
-    def _paused(self, tracks: list[_Track], steps: int) -> list[_Track]:
-        """The same histories after a pause."""
-        if not steps:
+    def _paused(self, tracks: list[_Track], sums: Floats) -> list[_Track]:
+        """The same histories after a pause of so many moments; what it costs is added up."""
+        if not len(sums):
             return tracks
-        weights = np.array([track.weight for track in tracks])
+        weights = [track.weight for track in tracks]
         last = [track.state.last for track in tracks]
         assert not isinstance(self._plan.model, PatternLibrary)
         beliefs = _together(self._plan.model, [track.state.belief for track in tracks])
-        for _ in range(steps):
-            self._add(weights, beliefs.marginals, last)
+        for moment in sums:
+            moment[:2] += self._silent(weights, beliefs.marginals, last)
             beliefs.carry()
         keep = self._plan.budget.memory
         return [
-            _Track(weight, _later(state, belief, steps, keep))
+            _Track(weight, _later(state, belief, len(sums), keep))
             for (weight, state), belief in zip(tracks, beliefs.beliefs, strict=True)
         ]
+
+
+def _believed(track: _Track) -> tuple[float, ...]:
+    return tuple(track.state.belief.marginal.tolist())
 
 
 def _later(state: StreamState, belief: Belief, steps: int, keep: int) -> StreamState:

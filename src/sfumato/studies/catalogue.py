@@ -63,6 +63,12 @@ def sip_figure_5(epsilons: tuple[float, ...] | None = None, branches: int | None
         points = sip_batches.batch_points(
             epsilons=budgets, branches=branches or sip_batches.BRANCHES, progress=show
         )
+        done = len(points)
+        points += sip_batches.sighted_points(
+            epsilons=budgets,
+            branches=branches or sip_batches.BRANCHES,
+            progress=lambda more: show(done + more),
+        )
         compared = [
             pair
             for setting in sip_batches.SETTINGS
@@ -81,7 +87,8 @@ def sip_figure_5(epsilons: tuple[float, ...] | None = None, branches: int | None
             pictures={"": partial(batch_losses, points)},
         )
 
-    return Study(len(sip_batches.SETTINGS) * len(budgets) * len(sip_batches.CURVES), run)
+    curves = len(sip_batches.CURVES) + 1
+    return Study(len(sip_batches.SETTINGS) * len(budgets) * curves, run)
 
 
 _LIP_FIGURES = 8
@@ -204,15 +211,46 @@ def _lip_facts(curves: Curves) -> list[str]:
     ]
 
 
+def _stream_totals(folder: str | None = None, *, quick: bool = False) -> Study:
+    from sfumato.studies.stream_findings import stream_totals
+
+    return stream_totals(folder, quick=quick)
+
+
+def _stream_caps(folder: str | None = None, *, quick: bool = False) -> Study:
+    from sfumato.studies.stream_findings import stream_caps
+
+    return stream_caps(folder, quick=quick)
+
+
+def _greedy_release() -> Study:
+    from sfumato.studies.stream_findings import greedy_release
+
+    return greedy_release()
+
+
 STUDIES: dict[str, Callable[[], Study]] = {
     "sip-figure-5": sip_figure_5,
     "lip-figures": lip_figures,
     "mddp-figures": mddp_figures,
+    "stream-totals": _stream_totals,
+    "stream-caps": _stream_caps,
+    "greedy-release": _greedy_release,
 }
 """Every study by name; what it imports waits until it is asked for."""
 
-FROM_TABLE: dict[str, Callable[[str], Study]] = {"mddp-figures": mddp_figures}
-"""Those that can read a table of real people."""
+FROM_DATA: dict[str, Callable[[str], Study]] = {
+    "mddp-figures": mddp_figures,
+    "stream-totals": _stream_totals,
+    "stream-caps": _stream_caps,
+}
+"""Those that can read real data: a table of people, or a folder of sequences."""
+
+QUICK: dict[str, Callable[..., Study]] = {
+    "stream-totals": _stream_totals,
+    "stream-caps": _stream_caps,
+}
+"""Those that can be had with fewer streams."""
 
 
 _SEEN = 1e-3
@@ -257,4 +295,21 @@ def _facts(points: list[BatchPoint], compared: list[Comparison], kink: Compariso
         f"{kink.wide_loss:.5f}",
         "calibrated randomised response and a best guess lose less than the step-by-step optimum "
         f"at: {', '.join(beaten) or 'no budget'}",
+        *_sighted_facts(points),
+    ]
+
+
+def _sighted_facts(points: list[BatchPoint]) -> list[str]:
+    """What foresight saves, and how far it is from the bound."""
+    losses = {(p.curve, p.setting, p.epsilon): p.loss for p in points}
+    saved = {
+        (setting, epsilon): 1 - loss / losses["instantaneous", setting, epsilon]
+        for (curve, setting, epsilon), loss in losses.items()
+        if curve == "far-sighted"
+    }
+    (setting, epsilon), most = max(saved.items(), key=lambda item: item[1])
+    loss, bound = (losses[curve, setting, epsilon] for curve in ("far-sighted", "bound"))
+    return [
+        f"far-sighted steps lose up to {most:.1%} less than step-by-step ones, at ({setting}) "
+        f"{epsilon:g}: {loss:.4f}, where nothing value by value is below {bound:.4f}"
     ]
