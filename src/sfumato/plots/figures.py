@@ -62,7 +62,7 @@ def loss_curve(points: Sequence[CurvePoint], loss: str, path: str | Path) -> Non
 
 def frontier_curve(edge: Frontier, report: PlanReport, loss: str, path: str | Path) -> None:
     """Loss against what is leaked on average: far-sighted streams at several prices of a nat."""
-    figure, axes = _figure(6.4, 4.0)
+    figure, axes = new_figure(6.4, 4.0)
     line = sorted(edge.points, key=lambda point: point.charge)
     charges, losses = [point.charge for point in line], [point.loss for point in line]
     axes.plot(charges, losses, marker="o", color=BLUE, label="far-sighted, by price of a nat")
@@ -79,7 +79,7 @@ def frontier_curve(edge: Frontier, report: PlanReport, loss: str, path: str | Pa
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def loss_of_widths(rows: Sequence[WidthForecast], loss: str, path: str | Path) -> None:

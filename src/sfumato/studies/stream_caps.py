@@ -17,7 +17,6 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.loss import Loss, hamming
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
-from sfumato.solver.value_iteration import Effort
 from sfumato.stream.look_ahead import look_ahead
 from sfumato.stream.loss_floor import has_floor, loss_floor
 from sfumato.stream.output_tree import OutputTree
@@ -105,14 +104,8 @@ class _Set:
 
     def far_sighted(self, plan: Plan, price: float = 0.0) -> tuple[float, float]:
         """The same for steps that look ahead."""
-        # A value function of the default effort takes minutes beyond a few symbols.
-        effort = None if len(self.loss) <= _SMALL else _LITTLE
-        cap = plan.budget.sip.epsilon
-        sight = look_ahead(self.chain, self.loss, cap, price=price, effort=effort)
+        sight = look_ahead(self.chain, self.loss, plan.budget.sip.epsilon, price=price)
         return self.measured(replace(plan, method=Method.FAR_SIGHTED, sight=sight))
-
-
-_SMALL, _LITTLE = 6, Effort((24, 32), (20, 10), 200, 600)
 
 
 def _sets(folder: Path | None, streams: int, quick: bool) -> list[_Set]:
