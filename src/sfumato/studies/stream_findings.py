@@ -25,7 +25,7 @@ def stream_totals(folder: str | None = None, *, quick: bool = False) -> Study:
         folder: That holds the files; without one, the demo's town alone.
         quick: Fewer streams.
     """
-    from sfumato.plots import stream_figures
+    from sfumato.studies import stream_drawings
     from sfumato.studies import stream_totals as study
     from sfumato.studies.catalogue import Findings, Study
 
@@ -42,7 +42,7 @@ def stream_totals(folder: str | None = None, *, quick: bool = False) -> Study:
             rows=[_total_row(point) for point in points],
             records=records,
             facts=_total_facts(points),
-            pictures={"": partial(stream_figures.totals, points)},
+            pictures={"": partial(stream_drawings.totals, points)},
         )
 
     return Study(len(study.TASKS), run)
@@ -100,8 +100,8 @@ def stream_caps(folder: str | None = None, *, quick: bool = False) -> Study:
         folder: That holds the files; without one, bits and the demo's town.
         quick: Fewer streams, bits and activities alone.
     """
-    from sfumato.plots import stream_figures
     from sfumato.studies import stream_caps as study
+    from sfumato.studies import stream_drawings
     from sfumato.studies.catalogue import Findings, Study
 
     def run(show: Callable[[int], None]) -> Findings:
@@ -112,7 +112,7 @@ def stream_caps(folder: str | None = None, *, quick: bool = False) -> Study:
             rows=[_cap_row(point) for point in points],
             records=[asdict(point) for point in points],
             facts=_cap_facts(points),
-            pictures={"": partial(stream_figures.caps, points)},
+            pictures={"": partial(stream_drawings.caps, points)},
         )
 
     sets = len(study.STAYS) + (1 if quick else len(study.SOURCES))
@@ -144,8 +144,7 @@ def _cap_facts(points: Sequence[CapPoint]) -> list[str]:
 
 def greedy_release() -> Study:
     """Why a greedy release wastes its budget: one sticky bit."""
-    from sfumato.plots import stream_figures
-    from sfumato.studies import greedy
+    from sfumato.studies import greedy, stream_drawings
     from sfumato.studies.catalogue import Findings, Study
 
     def run(show: Callable[[int], None]) -> Findings:
@@ -171,7 +170,7 @@ def greedy_release() -> Study:
                 f"bursts every {story.every} values make {ways['bursts'].loss:.3f} wrong; nothing "
                 f"within the total makes less than {story.bound:.3f}",
             ],
-            pictures={"": partial(stream_figures.greedy, story)},
+            pictures={"": partial(stream_drawings.greedy, story)},
         )
 
     return Study(1, run)
