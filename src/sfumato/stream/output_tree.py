@@ -101,8 +101,10 @@ class OutputTree:
         channel = found.design.channel
         shown = found.patterns[channel.outputs, 0].tolist()
         told = zip(channel.outputs.tolist(), self._loss.columns(shown).T, strict=True)
-        costs = [portable.dot(belief * channel.likelihood(output), column) for output, column in told]
-        return sum(costs) / float(belief.sum())
+        costs = [
+            portable.dot(belief * channel.likelihood(output), column) for output, column in told
+        ]
+        return float(sum(costs) / belief.sum())
 
     def _silent(
         self, weights: list[float], beliefs: Floats, last: list[int | None]
