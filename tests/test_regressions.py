@@ -34,7 +34,7 @@ from sfumato import (
 )
 from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
 from sfumato.core.ledger import FREE, Charge
-from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.printed import shown_down, shown_up
 from sfumato.core.randomness import Randomness
 from sfumato.solver import optimal
 from sfumato.store import to_bytes

@@ -380,7 +380,8 @@ def test_names_have_noise_of_their_own() -> None:
     method = small(plain())
     told = [method.release(walk(), keyed(SECRET), name=name) for name in ("a", "b", "a")]
     assert np.array_equal(told[0], told[2])
-    assert not np.any(told[0] == told[1])
+    # On a lattice two draws may meet now and then.
+    assert np.mean(told[0] == told[1]) < 0.1
     assert abs(np.corrcoef(told[0] - walk(), told[1] - walk())[0, 1]) < 0.6
 
 

@@ -163,7 +163,7 @@ def test_noise_for_one_value_at_a_time_is_that_of_one_value(
         sensitivity=1.0,
         epsilon=epsilon,
         delta=1e-6,
-        runs=3,
+        runs=12,
         methods=["event-laplace", "event-gaussian", "laplace", "event-laplace-filtered"],
     )
     errors = {one.method: one for one in found.outcomes}

@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 import sfumato as sf
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from tests.shell.running import TOKEN, call, done, figures, files, litter, refused
 from tests.shell.tables import FORMATS, read, write
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
 from sfumato.stream.batch_widths import forecast_widths

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.store.reports import Findings, ReadFile
 
 if TYPE_CHECKING:
     from sfumato.cli.audit_command import AuditOptions
+    from sfumato.store.reports import Findings, ReadFile
     from sfumato.stream.audit_report import AuditReport
     from sfumato.stream.release_spec import ReleaseSpec
 
@@ -62,6 +62,7 @@ def check_commitments(
 
 def read_files(given: AuditOptions) -> list[ReadFile]:
     """All files that an audit read."""
+    from sfumato.store.reports import ReadFile
     from sfumato.stream.policy_files import beside_model
 
     assert given.model is not None  # a report is of a release
@@ -84,6 +85,7 @@ def audit_findings(given: AuditOptions, reports: Sequence[AuditReport]) -> Findi
     """What was found, without what only the true values tell."""
     from dataclasses import asdict
 
+    from sfumato.store.reports import Findings
     from sfumato.stream.audit_total import told_together
 
     level = 0 if not given.against else 1 if given.key_file is None else 2

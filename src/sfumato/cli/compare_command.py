@@ -10,7 +10,7 @@ from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, option
 from sfumato.cli.table_output import named_options
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.series.series_compare import Comparison, Outcome

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, table
 from sfumato.cli.options import option, required
-from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.printed import shown_down, shown_up
 
 if TYPE_CHECKING:
     from sfumato.core.arrays import Floats

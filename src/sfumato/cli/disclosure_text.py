@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sfumato.cli.console import print_line, say, table
-from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.printed import shown_down, shown_up
 
 if TYPE_CHECKING:
     from sfumato.record.disclosure import DisclosureReport

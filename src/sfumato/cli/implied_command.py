@@ -35,7 +35,7 @@ def implied(given: _ImpliedOptions) -> None:
     from sfumato.column import repeated_leakage as repeated
     from sfumato.core import checks, limits
     from sfumato.core.guarantees import LIP
-    from sfumato.core.numerics import shown_up
+    from sfumato.core.printed import shown_up
 
     belief = read_belief("--prior", given.prior)
     times = checks.count("--times", given.times, at_most=limits.STEPS)

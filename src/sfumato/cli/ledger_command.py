@@ -39,7 +39,7 @@ def check(given: _CheckOptions) -> None:
       sfumato ledger check city.ledger --expect-head 9600:5d41...
     """
     from sfumato.core.guarantees import LDP, SIP
-    from sfumato.core.numerics import shown_up
+    from sfumato.core.printed import shown_up
     from sfumato.store.ledger_check import check_ledger
     from sfumato.store.protocol import Head
 

@@ -10,7 +10,7 @@ from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import flag, option
 from sfumato.cli.plan_widths import compare_widths, loss_and_leakage, loss_name
 from sfumato.cli.table_output import check_suffix
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_bursts import SoughtBursts

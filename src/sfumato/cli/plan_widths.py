@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli.console import print_json, print_line, progress, say, table
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.cli.plan_command import PlanOptions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.cli import options, table_output
 from sfumato.cli.console import hold, print_json, progress, say
 from sfumato.cli.options import argument, option, required
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.core.randomness import Randomness

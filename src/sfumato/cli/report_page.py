@@ -10,7 +10,6 @@ from typing import Any
 from sfumato.cli.console import escaped
 from sfumato.cli.options import option
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import shown_up
 
 SUFFIXES = (".json", ".html", ".md")
 REPORT = option(
@@ -91,6 +90,8 @@ def _words(name: str) -> str:
 def _figure(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else escaped(str(value))
+    from sfumato.core.printed import shown_up
+
     return f"{value:,}" if isinstance(value, int) else shown_up(value, 5)
 
 

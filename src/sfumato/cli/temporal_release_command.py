@@ -9,7 +9,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, flag, option, required
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.temporal.temporal_spec import TemporalSpec

@@ -13,10 +13,10 @@ from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
 from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
 from sfumato.core.errors import CorruptData, InvalidParameter
-from sfumato.store.reports import Findings, ReadFile, report_document
 
 if TYPE_CHECKING:
     from sfumato.core.verification import Verification
+    from sfumato.store.reports import Findings
     from sfumato.tables.readers import Table
 
 _SUFFIX = ".certificate.json"
@@ -62,6 +62,8 @@ def verify(given: _VerifyOptions) -> None:
       sfumato verify private.csv.certificate.json --against survey.csv --key-file year.key
       sfumato verify private.csv.certificate.json --report checked.json --report checked.html
     """
+    from sfumato.store.reports import ReadFile, report_document
+
     for path in given.report or []:
         check_report_path(path)
     found = verification(given.certificate, given.table, given.separator, given.simulation)
@@ -155,6 +157,8 @@ def _findings(
     found: Verification, given: _VerifyOptions | None, simulation: bool | None = None
 ) -> Findings:
     """What may leave of what was found: beside true rows, how many problems, not which."""
+    from sfumato.store.reports import Findings
+
     meant = given.simulation if given is not None else bool(simulation)
     level, problems = "anyone: from the certificate and the released table alone", found.problems
     if given is not None and given.against is not None:

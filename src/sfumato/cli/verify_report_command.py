@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -13,7 +13,9 @@ from sfumato.cli.audit_findings import audit_again
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
 from sfumato.cli.options import argument
 from sfumato.cli.verify_command import verify_findings
-from sfumato.store.reports import Findings
+
+if TYPE_CHECKING:
+    from sfumato.store.reports import Findings
 
 _COMPARED = ("level", "passed", "promise", "totals", "streams", "problems")
 

@@ -26,7 +26,8 @@ from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.guarantees import LIP, SIP
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss, as_matrix
-from sfumato.core.numerics import expected_error, log_up, shown_up
+from sfumato.core.numerics import expected_error, log_up
+from sfumato.core.printed import shown_up
 from sfumato.solver.design_result import Design, measured
 from sfumato.solver.linear_programs import minimum
 
@@ -52,6 +53,7 @@ def bounded_prior(
 
     Examples:
         >>> from sfumato.column.prior_sets import PriorBox
+        >>> import math
         >>> wide = bounded_prior(PriorBox([0.0, 0.0], [1.0, 1.0]), [[0, 1], [1, 0]], math.log(3))
         >>> wide.cost, wide.ldp.epsilon <= math.log(3)
         (0.25, True)

@@ -12,7 +12,7 @@ from sfumato.column.knowledge import Knowledge, Records
 from sfumato.core.arrays import Floats
 from sfumato.core.certificate import Certificate, saved
 from sfumato.core.guarantees import LDP, LIP
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.row_order import ORDER_TESTED, Order
 

@@ -25,7 +25,7 @@ from sfumato.column.knowledge import Knowledge
 from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.loss import Loss
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.noise.lattice import Lattice
 
 # More would find fault with every prior that was learnt from a hundred rows.

@@ -12,7 +12,7 @@ from typing import Any
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LIP, SIP, Guarantee
-from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.printed import shown_down, shown_up
 from sfumato.core.purpose import Purpose
 
 # What the arithmetic of two equal losses may leave between them.

@@ -14,7 +14,8 @@ from typing import Self, TypeAlias
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import add_up, shown_down, shown_up
+from sfumato.core.numerics import add_up
+from sfumato.core.printed import shown_down, shown_up
 
 
 class _Ordered(ABC):

@@ -8,7 +8,6 @@ whatever the order. So a bound costs one multiplication more than the plain valu
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from sfumato.core import portable
 
@@ -56,35 +55,6 @@ def log_up(value: float, relative_error: float = 0.0) -> float:
         return math.inf
     logarithm = portable.log(value)
     return up(logarithm + 4 * UNIT * abs(logarithm) + relative_error * (1 + 4 * UNIT) + 2 * UNIT)
-
-
-def shown_up(value: float, digits: int = 6) -> str:
-    """A number for people, rounded up in the last digit: what is printed is still a bound.
-
-    Examples:
-        >>> shown_up(1.8736622607277769), shown_up(1.0), shown_up(0.49999999999999)
-        ('1.87367', '1', '0.5')
-    """
-    return _shown(value, digits, ROUND_CEILING)
-
-
-def shown_down(value: float, digits: int = 6) -> str:
-    """A number for people, rounded down in the last digit.
-
-    Examples:
-        >>> shown_down(0.2984079)
-        '0.298407'
-    """
-    return _shown(value, digits, ROUND_FLOOR)
-
-
-def _shown(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    # The shortest text of a float stands for it: 0.1 is shown as 0.1, and read back as itself.
-    short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
-    # Through a float for its neat form, except where floats are too coarse to hold the digits.
-    return f"{float(short):.{digits}g}" if value == 0 or abs(value) > 1e-300 else str(short)
 
 
 def expected_error(terms: int) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE, RED
 from sfumato.store.files import whole
 

@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import shown_down, shown_up
+from sfumato.core.printed import shown_down, shown_up
 from sfumato.record.attack.bayes_attack import Found, bayes_disclosure
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.round_attackers import Attackers, in_shells

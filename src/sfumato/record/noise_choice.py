@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.core import portable
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.core.progress import Progress
 from sfumato.core.search import geometric
 from sfumato.record.attackers import certified, guessed, known_to_others

@@ -15,7 +15,8 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import Disclosure
-from sfumato.core.numerics import expected_error, shown_up, up
+from sfumato.core.numerics import expected_error, up
+from sfumato.core.printed import shown_up
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Address, Domain, Randomness
 from sfumato.core.specs import spec_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.arrays import Floats
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.record.attackers import guessed_by_coupling, largest_share
 from sfumato.record.best_round_noise import BestRound
 from sfumato.record.people import People

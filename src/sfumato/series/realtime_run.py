@@ -14,7 +14,7 @@ from sfumato.core.certificate import Certificate
 from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import ApproxDP, PureDP
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness
 from sfumato.series.memory import Memory

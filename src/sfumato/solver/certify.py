@@ -18,7 +18,7 @@ from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter, SolverFailed
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.solver.certificate_loops import rounded, undusted
 
 

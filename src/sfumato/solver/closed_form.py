@@ -32,6 +32,7 @@ def randomized_response(belief: ArrayLike, loss: Loss | ArrayLike, epsilon: floa
         `LDP(epsilon)`; its leakage under the belief is smaller.
 
     Examples:
+        >>> import math
         >>> design = randomized_response([0.5, 0.5], [[0, 1], [1, 0]], epsilon=math.log(3))
         >>> design.cost, design.sip.epsilon
         (0.25, 0.69314718)

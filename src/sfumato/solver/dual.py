@@ -35,6 +35,7 @@ def dual_bound(
     """Evaluate the bound at given prices, rounded down.
 
     Examples:
+        >>> import math
         >>> even, wrong = np.array([0.5, 0.5]), np.array([[0.0, 1.0], [1.0, 0.0]])
         >>> dual_bound(np.array([0.5, 0.5]), even, wrong, epsilon=math.log(3))
         0.1666667

@@ -10,7 +10,7 @@ from sfumato.core import checks
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss, as_loss
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.core.search import least_above
 from sfumato.solver.design_result import Design, measured
 from sfumato.solver.optimal_channel import optimal

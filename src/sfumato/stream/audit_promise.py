@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.models.encoding import StreamModel
 from sfumato.stream.release_spec import ReleaseSpec
 

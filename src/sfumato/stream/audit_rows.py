@@ -10,7 +10,7 @@ from sfumato.core.alphabet import Label
 from sfumato.core.errors import UnknownSymbol
 from sfumato.core.events import Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.models.encoding import StreamModel, Symbols, Unreadable
 
 

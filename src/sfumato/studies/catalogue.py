@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.arrays import Floats
-from sfumato.core.numerics import shown_up
+from sfumato.core.printed import shown_up
 from sfumato.core.randomness import seeded
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain

@@ -36,7 +36,7 @@ def fitted_polynomial(
     Examples:
         >>> height = np.arange(160.0, 181.0, 5.0)
         >>> fitted_polynomial({"h": height, "w": 0.5 * height - 15}, "w", ["h"], 1)[0]
-        'w = 70.0... + 0.5...*(h - 170)'
+        'w = 70 + 0.49999...*(h - 170)'
     """
     _check(columns, target, features, degree)
     values = np.stack([columns[name] for name in features])

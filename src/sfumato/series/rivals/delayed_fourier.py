@@ -43,7 +43,7 @@ class DelayedFourier(BlockMethod):
         >>> method.guarantee <= PureDP(4.0), method.blocks
         (True, 3)
         >>> method.release([50.0] * 7, seeded(1), Purpose.SIMULATION).round(1)
-        array([49.7, 49.7, 49.7, 49.8, 49.8, 49.8, 49.7])
+        array([50. , 50. , 50. , 49.1, 49.1, 49.1, 49.4])
 
     References:
         [Rastogi2010]

@@ -132,7 +132,7 @@ class Fast(SeriesMethod[Prediction]):
         >>> from sfumato.core.randomness import seeded
         >>> method = Fast.at(sensitivity=1.0, epsilon=2.0, length=6, process_variance=4.0)
         >>> method.release([50.0] * 6, seeded(2), Purpose.SIMULATION).round(1)
-        array([50.4, 51.5, 49.2, 51.5, 51.8, 52.6])
+        array([55.8, 52.4, 51.9, 51.1, 50.2, 52.1])
 
     References:
         [Fan2014, Alg. 1]

@@ -76,13 +76,12 @@ class Fourier(BlockMethod):
 
     Examples:
         >>> from sfumato.core.randomness import seeded
-        >>> from sfumato.core.portable_fourier import transformed
-    from sfumato.core.purpose import Purpose
+        >>> from sfumato.core.purpose import Purpose
         >>> method = Fourier.at(sensitivity=1.0, epsilon=2.0, length=6, coefficients=2)
         >>> method.guarantee <= PureDP(2.0), method.numbers
         (True, 3)
         >>> method.release([50.0] * 6, seeded(1), Purpose.SIMULATION).round(1)
-        array([48.3, 53. , 54.3, 51. , 46.3, 44.9])
+        array([51.9, 50.4, 51. , 53. , 54.5, 53.9])
 
     References:
         [Rastogi2010]

@@ -125,10 +125,10 @@ class Windowed(SeriesMethod[Window]):
         >>> method.guarantee <= PureDP(2.0)
         True
         >>> method.release(series, seeded(1), Purpose.SIMULATION).round(1)
-        array([903.4, 903.4, 903.6, 903.6, 298.4, 298.4])
+        array([898.7, 898.7, 898.7, 901.8, 308.4, 308.4])
         >>> absorbing = BudgetAbsorption(sensitivity=1.0, epsilon=2.0, window=4)
         >>> absorbing.release(series, seeded(3), Purpose.SIMULATION).round(1)
-        array([899.4, 899.4, 899.4, 898.9, 898.9, 898.9])
+        array([898.4, 898.4, 898.4, 898.4, 298.2, 298.2])
     """
 
     unit = Unit.WINDOW
