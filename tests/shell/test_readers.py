@@ -389,7 +389,7 @@ def test_every_command_that_reads_a_table_takes_a_separator_and_lists_the_column
     out = tmp_path / "out.csv"
     commands: dict[str, list[object]] = {
         "fit": [path, "--stream", "person", "--value", "nothing", "-o", out],
-        "release": [path, "-m", model, "--stream", "nothing", "--epsilon", 1, "-o", out],
+        "release": [path, "-m", model, "--stream", "nothing", "--epsilon", 1, *STEP, "-o", out],
         "audit": [path, "-m", model, "--plan", made(tmp_path / "plan.json", b'{"epsilon": 1}')],
         "privatize": [path, "-c", "nothing", "--epsilon", 1, "-o", out],
         "disclosure": ["-t", path, "-c", "nothing", "--accuracy", 1, "--sigma", 1],

@@ -122,7 +122,7 @@ def promise_of(spec: ReleaseSpec, model: StreamModel) -> Promise:
     bursts = None
     if spec.every is not None or spec.first is not None or spec.cap is not None:
         bursts = f"in bursts every {spec.every or 1} values"
-        bursts += "" if spec.first is None else f", the first {spec.first:g} times as large"
+        bursts += "" if spec.first in (None, 1) else f", the first {spec.first:g} times as large"
         bursts += "" if spec.cap is None else f", at most {spec.cap:g} each"
     return Promise(
         epsilon=float(total or 0.0),
