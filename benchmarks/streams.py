@@ -251,7 +251,7 @@ def sighted_table() -> None:
         began = time.process_time()
         sight = look_ahead(chain, case.loss, EPSILON)
         looked = time.process_time()
-        asked = {"method": sf.Method.FAR_SIGHTED, "sight": sight}
+        asked = {"method": sf.Method.FAR_SIGHTED, "sight": sight, "repair_limit": 1.0}
         ahead = sf.compile_policy(chain, case.loss, EPSILON, **asked)
         seconds = time.process_time() - looked
         near = sf.compile_policy(chain, case.loss, EPSILON)

@@ -127,7 +127,8 @@ def test_a_step_of_a_fleet_holds_its_signals() -> None:
 @cache
 def batch_policy(name: str) -> Policy:
     chain, far = CHAINS[name], "far-sighted"
-    return sf.compile_policy(chain, hamming(name), 0.8, width=2, method=far, steps=320)
+    asked = {"width": 2, "method": far, "steps": 320, "repair_limit": 1.0}
+    return sf.compile_policy(chain, hamming(name), 0.8, **asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("budget", ["per step", "window, capped", "horizon"])

@@ -18,6 +18,10 @@ class _CompileOptions(options.Options):
     steps: int | None = option("Simulated steps; more of them cover more beliefs.")
     tolerance: float = option("Part of the loss that is not worth another channel.", default=0.005)
     max_channels: int = option("Keep no more channels than this.", default=2_000)
+    repair_limit: float | None = option(
+        "A step at which every kept channel would cost this part more than it should is solved on "
+        "the spot, in milliseconds; 1 means hardly ever [0.2, far-sighted 0.1]."
+    )
     shown: options.Shown
 
 
@@ -58,6 +62,7 @@ def compile_policy(given: _CompileOptions) -> None:
             spec,
             tolerance=given.tolerance,
             max_channels=given.max_channels,
+            repair_limit=given.repair_limit,
             steps=given.steps,
             progress=lambda done, whole: show(100 * done // whole),
         )

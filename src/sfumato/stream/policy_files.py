@@ -24,6 +24,7 @@ def compile_for(
     *,
     tolerance: float = 0.005,
     max_channels: int = 2_000,
+    repair_limit: float | None = None,
     steps: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Policy:
@@ -34,6 +35,8 @@ def compile_for(
         spec: What the release will be asked to do.
         tolerance: A part of the loss that is not worth another channel.
         max_channels: Keep no more than this.
+        repair_limit: By what part mixing may make a kept channel dearer before a step is solved on
+            the spot; as `compile_policy` has it if not given.
         steps: Simulated steps; chosen by the size of the alphabet if not given.
         progress: Told how much of how much is done.
     """
@@ -56,6 +59,7 @@ def compile_for(
         price=spec.thrift or 0.0,
         tolerance=tolerance,
         max_channels=max_channels,
+        repair_limit=repair_limit,
         steps=steps,
         progress=progress,
     )
