@@ -7,6 +7,7 @@ command prints a line for each case, a JSON object: file or section -> digest.
 
 import hashlib
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.portability import close_calls
 from tests.shell import golden_cases, golden_python
 from tests.shell.golden_cases import Case
 from tests.shell.golden_text import plain
@@ -29,15 +31,21 @@ MORE = (
     Case("city-threes", (f"{_FEW} --batch 3",)),
     Case("city-auto", (f"{_FEW} --every auto",)),
 )
-TIMED = ("sqlite", "db", "png", "html", "svg", "pdf")
-"""Endings of files that hold times or drawings."""
+UNLIKE = (
+    *(".sqlite", ".db", ".png", ".html", ".svg", ".pdf", ".key", ".head", ".ledger"),
+    *("guesses.csv", "hours.csv"),
+)
+"""Ends of files that hold times, drawings, a ledger's own coins, or what a receiver infers."""
+LEDGERS = ("l", "copy")
+LEDGER_OF_PLAN = re.compile(rb'"ledger_commitment": "[0-9a-f]+"')
+LIBRARY = {**golden_python.CASES, **close_calls.CASES}
 
 
 def names() -> list[str]:
     """All cases that draw or decide: no help, no refusals, no figures."""
     unlike = ("help", "refused", "study", "demo", "temporal-plot")
     told = [case.name for case in (*golden_cases.CASES, *MORE)]
-    return [name for name in (*told, *golden_python.CASES) if not name.startswith(unlike)]
+    return [name for name in (*told, *LIBRARY) if not name.startswith(unlike)]
 
 
 def bits(value: Any) -> Iterator[str]:
@@ -65,9 +73,9 @@ def run(case: Case, staged: Path, scratch: Path) -> dict[str, str]:
     told = golden_cases.transcript(case, staged, folder)
     found = {"transcript": digest(told.encode())}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.name.startswith(".") and not path.name.endswith(TIMED):
-            data = path.read_bytes()
-            if before.get(path.name) != data and path.name not in case.unseen:
+        if path.is_file() and not path.name.startswith(".") and not path.name.endswith(UNLIKE):
+            data = LEDGER_OF_PLAN.sub(b"", path.read_bytes())
+            if before.get(path.name) != data and path.name not in (*case.unseen, *LEDGERS):
                 found[path.name] = digest(data.replace(str(folder).encode(), b"<folder>"))
     return found
 
@@ -85,7 +93,7 @@ def digests(wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
         for case in (*golden_cases.CASES, *MORE):
             if case.name in wanted:
                 yield case.name, run(case, staged, scratch)
-    for name, make in golden_python.CASES.items():
+    for name, make in LIBRARY.items():
         if name in wanted:
             told = make()
             yield name, {key: digest("\n".join(bits(told[key])).encode()) for key in told}

@@ -18,6 +18,7 @@ SHORT = (
     *("release-batch", "release-policy", "release-order2", "town-grid", "python-instant-methods"),
     *("privatize-number-optimal", "privatize-number-gaussian", "privatize-optimal"),
     *("realtime-realtime", "realtime-gaussian", "temporal-release", "temporal-allocate"),
+    *("heaped-mixtures", "least-noise"),
 )
 """A case or two for each job: what the default suite has time for."""
 

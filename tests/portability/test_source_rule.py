@@ -21,10 +21,6 @@ ALLOWED: dict[str, tuple[frozenset[str], str]] = {
     "column/privatize.py": (frozenset({"sklearn.utils"}), "tags: no numbers"),
     "core/fair_coins.py": (frozenset({"math.log", "np.log1p", "np.logaddexp"}), _WATCH),
     "core/unbiased.py": (frozenset({"@", "np.linalg"}), _RECEIVER),
-    "models/mixture_fitting.py": (
-        frozenset({"sklearn.cluster"}),
-        "k-means gives the first groups: whole numbers",
-    ),
     "models/pair_chain.py": (frozenset({"@"}), "sparse matrices: scipy's own loops, no BLAS"),
     "noise/number_noise.py": (frozenset({"**"}), "a whole power in a test of whole numbers"),
     "record/attack/bayes_attack.py": (frozenset({"stats.t"}), _NINE),

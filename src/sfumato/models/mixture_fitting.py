@@ -1,8 +1,7 @@
 """Mixtures of normals by expectation maximisation, summed in a fixed order.
 
-Groups to begin with are those of scikit-learn's k-means: whole numbers, which differ between
-machines only where a record is as near to one centre as to another, to the last bits. All that
-follows is computed here: weights, means and covariances are part of fingerprints and certificates.
+Weights, means and covariances are part of fingerprints and certificates, so nothing is left to a
+library that sums in an order of its own: neither these steps nor the groups they begin with.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import exp, log
 from sfumato.core.portable_products import root
+from sfumato.models.first_groups import first_groups
 
 # As scikit-learn has them: starts, steps at most, and the gain of likelihood that is none.
 _STARTS, _STEPS, _GAIN = 2, 1000, 1e-3
@@ -50,17 +50,11 @@ def fitted_mixture(scaled: Floats, components: int, least: float) -> FittedMixtu
         components: How many.
         least: Added to every variance: no component is narrower.
     """
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
     records = np.ascontiguousarray(scaled)
     coins = np.random.RandomState(0)
     best: FittedMixture | None = None
     for _ in range(_STARTS):
-        # The matrices are thin: threads of their own would only wait for each other.
-        with threadpool_limits(1):
-            groups = KMeans(components, n_init=1, random_state=coins).fit(records).labels_
-        shares = np.eye(components)[np.asarray(groups, np.int64)]
+        shares = np.eye(components)[first_groups(records, components, coins)]
         weights, means, covariances, likelihood = _maximised(records, shares, least)
         if best is None or likelihood > best.likelihood:
             best = FittedMixture(weights, means, covariances, likelihood, len(records))

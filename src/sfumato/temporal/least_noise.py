@@ -14,6 +14,7 @@ $$\sum_t 6 (g_t/4)^{2/3} - \alpha \sum_t \lambda_t, \qquad g = w^\top \lambda.$$
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
 
@@ -31,6 +32,8 @@ _LONGEST = 96
 _ROUNDING = 1e-9
 # What a solver finds is taken in steps of this part of where it began.
 _GRID = 2.0**20
+# Steps of the search for multipliers, and a slope that is none.
+_MOST_STEPS, _SETTLED = 500, 1e-9
 # Part of a budget that the solver may leave.
 _LEAST_PART = 1e-3
 
@@ -150,15 +153,37 @@ def _multipliers(
     # Of all multiples of one vector the best is known.
     part = 2 * float(ends.sum()) / (3 * alpha * length)
     start *= part * part * part
-    found = optimize.minimize(
-        lambda part: _negative_dual(part * start, slopes, alpha, start),
-        np.ones(length),
-        jac=True,
-        bounds=[(0.0, None)] * length,
-        method="L-BFGS-B",
-        options={"maxiter": 500, "maxcor": 20},
-    )
-    return _on_grid(np.maximum(found.x, 0.0)) * start, slopes
+    found = _least(lambda parts: _negative_dual(parts * start, slopes, alpha, start), length)
+    return found * start, slopes
+
+
+def _least(function: Callable[[Floats], tuple[float, Floats]], length: int) -> Floats:
+    """Where a convex function of parts that are not negative is least, begun at ones.
+
+    Projected gradients with the step lengths of Barzilai and Borwein, in fixed order: a minimiser
+    of a library takes other steps on another processor, and stops elsewhere by more than a grid.
+    """
+    here = best = np.ones(length)
+    value, slope = function(here)
+    lowest, step = value, 1 / float(np.abs(slope).max(initial=_ROUNDING))
+    last = [value]
+    for _ in range(_MOST_STEPS):
+        way = np.maximum(here - step * slope, 0.0) - here
+        if float(np.abs(way).max()) <= _SETTLED * min(step, 1.0):
+            break
+        descent, part = float((slope * way).sum()), 1.0
+        while (tried := function(here + part * way))[0] > max(last) + 1e-4 * part * descent:
+            part /= 2
+            if part < _ROUNDING:
+                return best
+        moved, turned = part * way, tried[1] - slope
+        here, value, slope = here + moved, *tried
+        if value < lowest:
+            best, lowest = here, value
+        last = [*last[-9:], value]
+        curved = float((moved * turned).sum())
+        step = min(float((moved * moved).sum()) / curved, 1e10) if curved > 0 else 1e10
+    return best
 
 
 def _told(values: Floats, slopes: tuple[float, float]) -> Floats:
