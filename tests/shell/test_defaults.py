@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.stream.release_spec import read_spec
 from tests.shell.releasing import EVEN, LIVE, STEP
-from tests.shell.running import call, done, rows
+from tests.shell.running import call, done, refused, rows
 from tests.shell.tables import table, walk
 
 TWO = walk(5, rows=40, symbols=("in", "out"))
@@ -131,3 +131,44 @@ def test_a_model_that_does_not_allow_far_sight_says_so(tmp_path: Path) -> None:
     said = done("release", live, "-m", tmp_path / "city.model", "--epsilon", 1, "-o", private).err
     assert "(--method step-wise): the model is no chain of order 1" in said
     assert read_spec(f"{private}.plan.json").method == "optimal"
+
+
+def test_rules_are_those_of_the_policy_that_made_the_rows(home: Path) -> None:
+    """Else a plan could state another promise, or another price, than what was released by."""
+    plan = home / "p.csv.plan.json"
+    honest = plan.read_text()
+    audit = ("audit", home / "p.csv", "-m", home / "two.model")
+    plan.write_text(honest.replace('"epsilon": 0.6', '"epsilon": 5.0'))
+    refused(call(*audit), "--epsilon must be the policy's, 0.6")
+    plan.write_text(honest.replace('  "sealed"', '  "thrift": 0.1,\n  "sealed"'))
+    refused(call(*audit), "--thrift must be the policy's price of a nat, 0")
+    ledger = ("--time", "when", "--ledger", home / "two.ledger")
+    days = [home / "monday.csv", home / "tuesday.csv"]
+    for day, path in enumerate(days):
+        stamped = [(f"{person},{20 * day + n}", place) for n, (person, place) in enumerate(TWO[:8])]
+        path.write_text("person,when,place\n" + "".join(f"{a},{b}\n" for a, b in stamped))
+    rule = ("-m", home / "two.model", "--epsilon", 0.6, *ledger)
+    done("release", days[0], *rule, "-o", home / "monday-private.csv")
+    said = call("release", days[1], *rule, "--thrift", 0.2, "-o", home / "tuesday-private.csv")
+    assert said.code == 2 and "--thrift must be the policy's price of a nat, 0" in said.err
+    assert not (home / "tuesday-private.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("honest", "forged"),
+    [
+        ('"epsilon": 0.6', '"epsilon": 6e-1'),
+        ('"epsilon": 0.6', '"epsilon": 0.1,\n  "epsilon": 0.6'),
+        ('"program": "sfumato ', '"program": "a1 was in from 0 to 24; sfumato '),
+        ('"sha256": "', '"sha256": "a1 was in: '),
+        ('"late": "refuse",\n  "keep": []', '"keep": [],\n  "late": "refuse"'),
+        ("\n}", "\n}\n\t\t"),
+    ],
+)
+def test_a_sealed_plan_has_room_for_nothing_else(home: Path, honest: str, forged: str) -> None:
+    plan = home / "p.csv.plan.json"
+    text = plan.read_text()
+    assert honest in text
+    place = text.rindex(honest) if honest == "\n}" else text.index(honest)
+    plan.write_text(text[:place] + forged + text[place + len(honest) :])
+    refused(call("audit", home / "p.csv", "-m", home / "two.model"), "as a release writes it")

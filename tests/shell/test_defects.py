@@ -270,3 +270,14 @@ def test_an_interrupt_while_the_program_is_loaded_is_no_traceback() -> None:
     ):
         sfumato.cli.main()
     assert ended.value.code == console.INTERRUPTED
+
+
+def test_an_interruption_that_a_loop_turned_into_its_own_error_is_no_defect() -> None:
+    def stopped(*_: object) -> None:
+        raise SystemError("a compiled loop returned a result with an exception set") from (
+            KeyboardInterrupt()
+        )
+
+    with mock.patch(BROKEN, stopped):
+        result = call(*DESIGN)
+    assert (result.code, result.err) == (130, "sfumato: interrupted\n")

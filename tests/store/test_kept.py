@@ -87,3 +87,13 @@ def held(path: Path, ready: threading.Event, done: threading.Event) -> None:
     with locked(path):
         ready.set()
         done.wait()
+
+
+def test_nothing_is_written_through_a_link(place: Kept, tmp_path: Path) -> None:
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    place.path.symlink_to(precious)
+    said: list[str] = []
+    place.get(sf.Prior, lambda: COIN, remark=said.append)
+    assert precious.read_text() == "mine"
+    assert "be none; got 'a link'" in said[-1]

@@ -139,7 +139,7 @@ class RuleChoice:
                 )
             if self.remark:
                 self.remark(
-                    f"{made.channels:,} channels, kept for the next run; they lose about "
+                    f"{made.channels:,} channels; they lose about "
                     f"{100 * made.report.extra_loss:.1f} % more than channels solved on the spot, "
                     f"as {100 * made.report.missed:.0f} % of the steps still are"
                 )

@@ -94,6 +94,10 @@ class Kept:
 
     def _write(self, thing: object, remark: Remark | None) -> None:
         try:
+            if (
+                self.path.is_symlink()
+            ):  # its name can be foreseen, and what it leads to is no policy
+                raise InvalidParameter("the file", "a link", "be none")
             write_whole(self.path, to_bytes(thing))
         except FileInUse:
             return  # by who makes the same

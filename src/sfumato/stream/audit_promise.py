@@ -129,7 +129,7 @@ def promise_of(spec: ReleaseSpec, model: StreamModel) -> Promise:
         unit=unit(spec),
         ldp=spec.ldp,
         loss=loss if isinstance(loss, str) else "a table in the rules",
-        method=spec.method,
+        method=spec.method if spec.thrift is None else f"{spec.method} with thrift {spec.thrift:g}",
         purpose=spec.purpose,
         bursts=bursts,
         batch=spec.width(model),

@@ -207,6 +207,14 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise InvalidParameter("policy", "another" if policy else None, rule)
         if self.model is not None and self.model != model.chain.fingerprint:
             raise InvalidParameter("model", "another", "be the one the release was made with")
+        if policy is None or policy.sight is None:
+            return
+        # Channels that look ahead are those of one cap and one price: other rules made no rows.
+        if self.epsilon != policy.epsilon:
+            raise InvalidParameter("--epsilon", self.epsilon, f"be the policy's, {policy.epsilon}")
+        if (self.thrift or 0.0) != policy.sight.price:
+            rule = f"be the policy's price of a nat, {policy.sight.price:g}"
+            raise InvalidParameter("--thrift", self.thrift, rule)
 
     def chosen_method(self) -> Method:
         """How channels are found."""
@@ -303,6 +311,24 @@ def read_spec(path: str | Path) -> ReleaseSpec:
 def parse_spec(document: bytes, source: str | Path) -> ReleaseSpec:
     """The same from bytes; `source` is what messages call them."""
     try:
-        return msgspec.json.decode(document, type=ReleaseSpec)
+        spec = msgspec.json.decode(document, type=ReleaseSpec)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise CorruptData(f"{source}: not the plan of a release ({problem})") from problem
+    if spec.sealed is not None and not _is_as_written(document, spec.sealed):
+        rule = (
+            "a sealed plan must be as a release writes it, to the letter: it has room for no more"
+        )
+        raise CorruptData(f"{source}: {rule}")
+    return spec
+
+
+def _is_as_written(document: bytes, seal: Seal) -> bool:
+    """Whether there is nothing but the rules in it: one spelling, no key twice, no other text."""
+    rules = msgspec.json.decode(document)
+    kinds = ((rules, ReleaseSpec), (rules["sealed"], Seal))
+    ordered = all(
+        list(told) == [name for name in kind.__struct_fields__ if name in told]
+        for told, kind in kinds
+    )
+    plain = msgspec.json.format(msgspec.json.encode(rules), indent=2)
+    return ordered and document == plain and seal.has_no_room

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
 import msgspec
+
+_VERSION, _DIGEST = re.compile(r"(sfumato [0-9a-z.+]{1,24})?"), re.compile(r"([0-9a-f]{64})?")
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +38,12 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     program: str = ""
     commitment: str | None = None
     ledger_commitment: str | None = None
+
+    @property
+    def has_no_room(self) -> bool:
+        """Whether its texts are a version and digests: others would be room for a message."""
+        texts = (self.sha256, self.commitment or "", self.ledger_commitment or "")
+        return bool(_VERSION.fullmatch(self.program)) and all(map(_DIGEST.fullmatch, texts))
 
     def broken(self, rows: int, streams: int, sha256: str | None) -> Iterator[str]:
         """What a file that was read is not as it was; without a digest only rows are counted."""
