@@ -10,6 +10,7 @@ from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from sfumato.cli.audit_command import AuditOptions
+    from sfumato.cli.report_comparison import Held
     from sfumato.store.reports import Findings, ReadFile
     from sfumato.stream.audit_report import AuditReport
     from sfumato.stream.release_spec import ReleaseSpec
@@ -113,7 +114,7 @@ def audit_findings(given: AuditOptions, reports: Sequence[AuditReport]) -> Findi
             checked.append(
                 f"{report.coins.tested:,} outputs beside true values: {how} at {report.coins.level}"
             )
-    not_checked = [line for report in reports for line in report.unchecked]
+    not_checked = _named(given, [line for report in reports for line in report.unchecked])
     if level < 2:
         not_checked.insert(0, _unfair(level))
     else:
@@ -126,7 +127,7 @@ def audit_findings(given: AuditOptions, reports: Sequence[AuditReport]) -> Findi
         promise=[line for r in reports if r.promise is not None for line in r.promise.lines()],
         totals=totals,
         streams=streams,
-        problems=_problems(reports, secret=level > 0),
+        problems=_named(given, _problems(reports, secret=level > 0)),
         checked=checked,
         not_checked=[*not_checked, *_NEVER],
     )
@@ -136,6 +137,15 @@ def _unfair(level: int) -> str:
     if level == 0:
         return "that the coins were fair: it needs the true values (--against), or the key"
     return "that each coin was fair: cheating in few rows needs the key to be found"
+
+
+def _named(given: AuditOptions, lines: Sequence[str]) -> list[str]:
+    """Lines about one of several files, by its name: where it lay is nobody's business."""
+    places = {f"{path}, ": f"{Path(path).name}, " for path in given.released or []}
+    return [
+        next((name + line[len(at) :] for at, name in places.items() if line.startswith(at)), line)
+        for line in lines
+    ]
 
 
 def _problems(reports: Sequence[AuditReport], *, secret: bool) -> list[str]:
@@ -149,8 +159,10 @@ def _problems(reports: Sequence[AuditReport], *, secret: bool) -> list[str]:
     return [f"{count:,} of kind {kind}: told to the holder" for kind, count in counts.items()]
 
 
-def audit_again(asked: dict[str, Any], paths: dict[str, list[str]]) -> Findings:
-    """The findings of `audit` once more, from files at hand."""
+def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) -> Findings:
+    """The findings of `audit` once more, from files at hand; of a holder's, what is public."""
+    from dataclasses import replace
+
     from sfumato.cli.audit_command import AuditOptions, audited
     from sfumato.cli.options import Shown
 
@@ -158,18 +170,31 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]]) -> Findings:
     released = paths.get("output", [])
     beside = [f"{path}.plan.json" for path in released]
     defaults: dict[str, Any] = dict.fromkeys(_ASKED) | {"coverage": "inputs", "simulation": False}
+    asked = defaults | {name: value for name, value in asked.items() if name in _ASKED}
+    if held.is_partial:  # whether rows had to be withheld is for the holder to find
+        asked["allow"] = ",".join(filter(None, (asked["allow"], "withheld")))
     given = AuditOptions(
-        **defaults | {name: value for name, value in asked.items() if name in _ASKED},
+        **asked,
         model=paths["model"][0],
         released=released,
         rules=plans[0] if plans and plans != beside else None,
         policy=next(iter(paths.get("policy", [])), None),
         ledger=next(iter(paths.get("ledger", [])), None),
-        against=None,
-        key_file=None,
-        shared_key=False,
-        commitment=None,
+        against=held.against or None,
+        key_file=held.key_file,
+        shared_key=held.shared_key,
+        commitment=held.commitment,
         report=None,
         shown=Shown(as_json=True, quiet=True),
     )
-    return audit_findings(given, audited(given)[2])
+    reports = audited(given)[2]
+    found = audit_findings(given, reports)
+    if not held.is_partial:
+        return found
+    unfair = [_unfair(1)] if held.level == 1 else []
+    return replace(
+        found,
+        level=_LEVELS[held.level],
+        problems=_problems(reports, secret=True),
+        not_checked=[*unfair, *found.not_checked[1:]],  # the first is of the level
+    )

@@ -48,11 +48,14 @@ def hold_against(
             _realtime(found, document, table, against, history, coins)
         case _:
             _streams(found, document, table, against, coins)
-    answered = [_ASK] if document["job"] in ("privatize", "publish") else []
-    answered += [] if coins is None else ["that the coins were fair, and"]
-    found.unchecked[:] = [
-        each for each in found.unchecked if not any(words in each for words in answered)
-    ]
+    found.unchecked = still_open(found.unchecked, document["job"], keyed=coins is not None)
+
+
+def still_open(unchecked: list[str], job: str, *, keyed: bool) -> list[str]:
+    """What remains unchecked beside the true rows, or the key as well."""
+    answered = [_ASK] if job in ("privatize", "publish") else []
+    answered += ["that the coins were fair, and"] if keyed else []
+    return [each for each in unchecked if not any(words in each for words in answered)]
 
 
 def _publish(

@@ -15,11 +15,17 @@ from sfumato.cli.report_page import REPORT, check_report_path, write_report
 from sfumato.core.errors import CorruptData, InvalidParameter
 
 if TYPE_CHECKING:
+    from sfumato.cli.report_comparison import Held
     from sfumato.core.verification import Verification
     from sfumato.store.reports import Findings
     from sfumato.tables.readers import Table
 
 _SUFFIX = ".certificate.json"
+_LEVELS = {
+    0: "anyone: from the certificate and the released table alone",
+    1: "holder of the true rows",
+    2: "holder of the true rows and the key",
+}
 
 
 class _VerifyOptions(options.Options):
@@ -68,6 +74,7 @@ def verify(given: _VerifyOptions) -> None:
         check_report_path(path)
     found = verification(given.certificate, given.table, given.separator, given.simulation)
     _hold_against(given, found)
+    level = 0 if given.against is None else 1 if given.secret.key_file is None else 2
     for path in given.report or []:
         files = [
             ReadFile("certificate", given.certificate),
@@ -77,7 +84,7 @@ def verify(given: _VerifyOptions) -> None:
         files += [] if given.history is None else [ReadFile("history", given.history)]
         key = given.secret.key_file
         files += [] if key is None else [ReadFile("key", key, secret=True)]
-        write_report(report_document(_findings(found, given), files), path)
+        write_report(report_document(_findings(found, given, level), files), path)
     if given.shown.as_json:
         print_json({"passed": found.passed, "certificate": given.certificate, **asdict(found)})
     else:
@@ -116,11 +123,27 @@ def verification(
     return found
 
 
-def verify_findings(asked: dict[str, Any], paths: dict[str, list[str]]) -> Findings:
-    """The findings of `verify` once more, from files at hand."""
-    certificate, table = paths["certificate"][0], paths["table"][0]
-    simulation = bool(asked.get("simulation"))
-    return _findings(verification(certificate, table, None, simulation), None, simulation)
+def verify_findings(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) -> Findings:
+    """The findings of `verify` once more, from files at hand; of a holder's, what is public."""
+    from sfumato.cli.verify_against import still_open
+
+    given = _VerifyOptions(
+        certificate=paths["certificate"][0],
+        table=paths["table"][0],
+        against=next(iter(held.against), None),
+        history=next(iter(paths.get("history", [])), None) if held.against else None,
+        secret=options.Secret(key_file=held.key_file, shared_key=held.shared_key),
+        commitment=held.commitment,
+        simulation=bool(asked.get("simulation")),
+        report=None,
+        separator=None,
+        shown=options.Shown(as_json=True, quiet=True),
+    )
+    found = verification(given.certificate, given.table, None, given.simulation)
+    _hold_against(given, found)
+    if held.is_partial:
+        found.unchecked = still_open(found.unchecked, found.job, keyed=held.level > 1)
+    return _findings(found, given, held.level)
 
 
 def _hold_against(given: _VerifyOptions, found: Verification) -> None:
@@ -153,22 +176,17 @@ def _hold_against(given: _VerifyOptions, found: Verification) -> None:
     hold_against(found, document, table, against, history, secret)
 
 
-def _findings(
-    found: Verification, given: _VerifyOptions | None, simulation: bool | None = None
-) -> Findings:
+def _findings(found: Verification, given: _VerifyOptions, level: int) -> Findings:
     """What may leave of what was found: beside true rows, how many problems, not which."""
     from sfumato.store.reports import Findings
 
-    meant = given.simulation if given is not None else bool(simulation)
-    level, problems = "anyone: from the certificate and the released table alone", found.problems
-    if given is not None and given.against is not None:
-        who = "true rows" if given.secret.key_file is None else "true rows and the key"
-        level = f"holder of the {who}"
-        problems = [f"{len(problems):,} problems, told to the {level}"] if problems else []
+    who, problems = _LEVELS[level], found.problems
+    if level and problems:
+        problems = [f"{len(problems):,} problems, told to the {who}"]
     return Findings(
         command="verify",
-        asked={"simulation": True} if meant else {},
-        level=level,
+        asked={"simulation": True} if given.simulation else {},
+        level=who,
         passed=found.passed,
         totals={"job": found.job, "purpose": found.purpose, "rows": found.rows, **found.figures},
         streams={},

@@ -11,13 +11,12 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.audit_findings import audit_again
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line
-from sfumato.cli.options import argument
+from sfumato.cli.options import argument, option
 from sfumato.cli.verify_command import verify_findings
 
 if TYPE_CHECKING:
+    from sfumato.cli.report_comparison import Held
     from sfumato.store.reports import Findings
-
-_COMPARED = ("level", "passed", "promise", "totals", "streams", "problems")
 
 
 class _VerifyReportOptions(options.Options):
@@ -27,6 +26,11 @@ class _VerifyReportOptions(options.Options):
         "[FILE]...",
         default=None,
     )
+    against: list[str] | None = option(
+        "The true values that the report was made with: all of it is computed again, locally."
+    )
+    secret: options.Secret
+    commitment: str | None = option("With --key-file: what was published before the data.")
     shown: options.Shown
 
 
@@ -34,45 +38,63 @@ def verify_report(given: _VerifyReportOptions) -> None:
     """Check a report: its text, the digests of the files it names, and its figures, once more.
 
     Files are known by their SHA-256, wherever they lie. If all that are public are there, the
-    command of the report is run again and must find the same; what needed true values or a key
-    cannot be found again without them, and is said. Exit code 1 when something does not fit.
+    command of the report is run again and must find the same. Of a report that was made with
+    --against or --key-file all that follows from public files (promise, totals, streams, problems
+    that anyone finds) is computed again, too; what needs the secret files is named as not checked,
+    and such a report is "not contradicted". With the same --against and --key-file all of it is
+    computed again. Exit code 1 when something does not fit.
 
     \b
     Examples:
       sfumato verify-report audit.json
       sfumato verify-report audit.json private.csv private.csv.plan.json city.model
+      sfumato verify-report audit.json --against live.csv --key-file year.key
     """
+    from sfumato.cli.report_comparison import Held, level_of, wrong_files
     from sfumato.store.reports import read_report
 
     document, problems = read_report(given.report)
-    found, missing, wrong = _files(document["files"], given.files or [], Path(given.report).parent)
+    named, key = document["files"], given.secret
+    problems += wrong_files(document["command"], named)
+    sound = not problems
+    found, missing, wrong = _files(named, given.files or [], Path(given.report).parent)
     problems += wrong
+    against, commitment = given.against or [], given.commitment
+    held = Held(level_of(named), against, key.key_file, key.shared_key, commitment)
     checked = [f"{sum(map(len, found.values())):,} files have the digests of the report"]
     unchecked = [f"{name}: not at hand" for name in missing]
-    if not missing and not wrong:
-        differences = _again(document, found)
-        if differences is None:
-            unchecked.append("the figures: the command needs true values or a key to find them")
-        else:
-            problems += differences
-            checked.append(f"`sfumato {document['command']}` finds the same again")
-    elif missing:
+    if missing:
         unchecked.append("the figures: not all files are at hand")
-    passed = not problems
+    elif sound and not wrong:
+        differences, remaining = _again(document, found, held)
+        problems += differences
+        unchecked += remaining
+        what = "of what is public the same" if held.is_partial else "the same"
+        checked.append(f"`sfumato {document['command']}` finds {what} again")
+    result = "does not fit" if problems else "not contradicted" if unchecked else "fits"
     if given.shown.as_json:
         told = {"checked": checked, "unchecked": unchecked, "problems": problems}
-        print_json({"passed": passed, "verdict": document["passed"], **told})
+        print_json(
+            {"passed": not problems, "result": result, "verdict": document["passed"], **told}
+        )
     else:
         verdict = "nothing wrong" if document["passed"] else "FAILED"
         print_line(f"{given.report}: {document['command']} of {document['time']}, {verdict}")
-        for line in checked if passed else checked[:1]:
+        for line in checked[:1] if problems else checked:
             print_line(f"checked: {line}")
         for line in unchecked:
             print_line(f"NOT checked: {line}")
         for line in problems:
             print_line(f"PROBLEM {line}")
-        print_line("the report fits" if passed else "the report does NOT fit")
-    if not passed:
+        needs = "files that are not at hand" if missing else held.needs
+        print_line(
+            {
+                "fits": "the report fits",
+                "not contradicted": f"the report is not contradicted: the rest needs {needs}",
+                "does not fit": "the report does NOT fit",
+            }[result]
+        )
+    if problems:
         raise typer.Exit(FAILED_AUDIT)
 
 
@@ -104,18 +126,13 @@ def _files(
     return found, missing, wrong
 
 
-def _again(document: dict[str, Any], paths: dict[str, list[str]]) -> list[str] | None:
-    """How the findings differ when the command is run again; None if it needs what is secret."""
-    from sfumato.core.verification import differences
+def _again(
+    document: dict[str, Any], paths: dict[str, list[str]], held: Held
+) -> tuple[list[str], ...]:
+    """How the findings differ when the command is run again, and what stays open."""
+    from sfumato.cli.report_comparison import compare
 
-    if any(each["sha256"] is None for each in document["files"]):
-        return None
-    commands: dict[str, Callable[[dict[str, Any], dict[str, list[str]]], Findings]]
+    commands: dict[str, Callable[[dict[str, Any], dict[str, list[str]], Held], Findings]]
     commands = {"verify": verify_findings, "audit": audit_again}
-    if document["command"] not in commands:
-        return [f"command: {str(document['command'])[:40]!r} is none that writes reports"]
-    found = commands[document["command"]](document["asked"], paths).document()
-    stated = {name: document[name] for name in _COMPARED}
-    due = {name: found[name] for name in _COMPARED}
-    found_again = differences(stated, due, "the files", what="report")
-    return [f"{name}: {how}" for name, how in found_again]
+    found = commands[document["command"]](document["asked"], paths, held)
+    return compare(document, found.document(), held)

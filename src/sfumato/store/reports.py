@@ -24,6 +24,12 @@ FIELDS = (
     *("format", "program", "platform", "time", "command", "asked", "files", "level", "passed"),
     *("promise", "totals", "streams", "problems", "checked", "not_checked", "written"),
 )
+_TYPES = {
+    **dict.fromkeys(("command", "time", "level"), str),
+    **dict.fromkeys(("files", "promise", "problems", "checked", "not_checked"), list),
+    **dict.fromkeys(("asked", "totals", "streams"), dict),
+    "passed": bool,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,14 @@ def read_report(path: str | Path) -> tuple[dict[str, Any], list[str]]:
     for name in FIELDS:
         if name not in document:
             raise CorruptData(f"{path}: {name}: missing from the report")
+    for name, kind in _TYPES.items():
+        if not isinstance(document[name], kind):
+            raise CorruptData(f"{path}: {name}: it must be of type {kind.__name__}")
+    for each in document["files"]:
+        if not isinstance(each, dict) or not {"role", "name", "sha256"} <= each.keys():
+            raise CorruptData(f"{path}: files: each must have role, name and sha256")
+        if not isinstance(each["role"], str) or (each["name"] is None) != (each["sha256"] is None):
+            raise CorruptData(f"{path}: files: a role is a text; a digest comes with a name")
     problems = [f"{name}: an unknown field" for name in document if name not in FIELDS]
     if content.decode() != canonical(document):
         problems.append("format: the text is not the one way to write it: it was edited")
