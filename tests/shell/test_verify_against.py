@@ -141,6 +141,37 @@ def test_draws_of_every_job_are_repeated_with_the_key(raw: str, folder: Path) ->
     assert not against(certificate, "other.csv")["passed"]
 
 
+def test_a_density_that_is_said_to_be_given_hides_no_coin(folder: Path) -> None:
+    command = [*JOBS["people.csv"], folder / "people.csv", "--coupling", "none", "--order", "kept"]
+    output = folder / "told.csv"
+    done(*command, "--key-file", folder / "year.key", "-o", output, "--quiet")
+    certificate = Path(f"{output}.certificate.json")
+    asked = json.loads(certificate.read_text())["asked"] | {"coupling": "given"}
+    resealed(certificate, asked=asked)
+    assert against(certificate, "people.csv")["problems"] == []
+    lines = output.read_text().splitlines()
+    lines[5] = lines[6]
+    output.write_text("\n".join(lines) + "\n")
+    resealed(certificate)
+    found = against(certificate, "people.csv")["problems"]
+    assert "table: row 5 is not what the key draws for the true value" in found
+    resealed(certificate, noise="best", learnt_from="table", evidence=None)
+    found = against(certificate, "people.csv")["unchecked"]
+    assert any(line.startswith("that the coins were fair, and") for line in found)
+    assert not any("every draw was repeated" in line for line in found)
+
+
+def test_outputs_are_tested_where_rows_were_dropped_too(folder: Path) -> None:
+    raw = folder / "survey.csv"
+    lines = raw.read_text().splitlines()
+    name, _, school = lines[9].split(",")
+    raw.write_text("\n".join([*lines[:9], f"{name},,{school}", *lines[10:]]) + "\n")
+    certificate = privatized(folder, "--history", folder / "public.csv", "--missing", "drop")
+    found = against(certificate, "survey.csv", key=False)
+    assert found["problems"] == []
+    assert any(line.startswith("bets against fair coins made") for line in found["private"])
+
+
 def test_a_key_is_for_keyed_releases_and_comes_with_the_rows(folder: Path) -> None:
     certificate = privatized(folder, "--history", folder / "public.csv")
     key, raw = ("--key-file", folder / "year.key"), ("--against", folder / "survey.csv")
@@ -216,8 +247,22 @@ def test_a_report_tells_nothing_of_the_rows_it_was_held_against(folder: Path) ->
         text = (folder / page).read_text()
         assert secret not in text
         assert "survey.csv" not in text
+        assert "coins made" not in text
     assert {"role": "true values", "name": None, "sha256": None, "bytes": None} in document["files"]
     assert "not contradicted" in done("verify-report", report).out
+    # One true value more or less moves what bets make, and nothing that is told.
+    lines = (folder / "survey.csv").read_text().splitlines()
+    name, answer, school = lines[9].split(",")
+    lines[9] = f"{name},{'yes' if answer == 'no' else 'no'},{school}"
+    (folder / "survey.csv").write_text("\n".join(lines) + "\n")
+    again = ("verify", folder / "told.csv.certificate.json", "--against", folder / "survey.csv")
+    shown = done(*again, "--report", folder / "again.json").out
+    assert "for you alone: bets against fair coins made" in shown
+    other = json.loads((folder / "again.json").read_text())
+    changing = ("time", "written")
+    assert {n: v for n, v in other.items() if n not in changing} == {
+        n: v for n, v in document.items() if n not in changing
+    }
 
 
 def test_a_page_loads_nothing_and_takes_no_data_for_marks(folder: Path) -> None:

@@ -125,7 +125,8 @@ def release(given: _TemporalReleaseOptions) -> None:
             progress=show,
         )
     if not sink.is_standard:
-        held = streams_document(report, spec, columns, coins, given.secret.commitment())
+        commitment, ledger = given.secret.commitment(), given.ledger is not None
+        held = streams_document(report, spec, columns, coins, commitment, ledger=ledger)
         write_certificate(held, given.output)
     certificate = report.certificate
     if given.shown.as_json and not sink.is_standard:

@@ -41,20 +41,21 @@ def hold_against(
         case "privatize":
             from sfumato.column.column_replay import replay_column
 
-            replay_column(found, document, table, against, history, coins)
+            repeated = replay_column(found, document, table, against, history, coins)
         case "publish":
-            _publish(found, document, table, against, history, coins)
+            repeated = _publish(found, document, table, against, history, coins)
         case "realtime":
-            _realtime(found, document, table, against, history, coins)
+            repeated = _realtime(found, document, table, against, history, coins)
         case _:
-            _streams(found, document, table, against, coins)
-    found.unchecked = still_open(found.unchecked, document["job"], keyed=coins is not None)
+            repeated = _streams(found, document, table, against, coins)
+    # Only what was really done is taken off the list of what was not.
+    found.unchecked = still_open(found.unchecked, computed=found.promise_checked, repeated=repeated)
 
 
-def still_open(unchecked: list[str], job: str, *, keyed: bool) -> list[str]:
-    """What remains unchecked beside the true rows, or the key as well."""
-    answered = [_ASK] if job in ("privatize", "publish") else []
-    answered += ["that the coins were fair, and"] if keyed else []
+def still_open(unchecked: list[str], *, computed: bool, repeated: bool) -> list[str]:
+    """What remains unchecked where figures were computed from true rows, or draws repeated."""
+    answered = [_ASK] if computed else []
+    answered += ["that the coins were fair, and"] if repeated else []
     return [each for each in unchecked if not any(words in each for words in answered)]
 
 
@@ -65,29 +66,41 @@ def _publish(
     against: Table,
     history: Table | None,
     coins: Randomness | None,
-) -> None:
+) -> bool:
     """Every delta again, from the records; with the key every value."""
     from dataclasses import replace
 
     from sfumato.record.publish import publish
     from sfumato.record.record_attest import figures_document
+    from sfumato.record.record_spec import BEST
     from sfumato.record.record_verify import read_spec
     from sfumato.tables.columns import read_columns
 
     spec = replace(read_spec(document), randomness=coins)
+    rows = read_columns(against, spec.table_columns)
+    names = [*spec.beside.columns, *spec.columns]
     if document["asked"]["coupling"] == "given":
         found.unchecked.append("delta: the density was given, and is not in the certificate")
-        return
-    rows = read_columns(against, spec.table_columns)
+        if coins is None or spec.noise == BEST:
+            what = "a key" if coins is None else "the density that the best noise was made against"
+            found.unchecked.append(f"that the coins were fair: it needs {what}")
+            return False
+        # What attackers know shapes the promise, not the draws: those follow from the noise.
+        plain = replace(spec, coupling="none", target_delta=None, sigma=document["sigma"])
+        _same_rows(found, publish(rows, plain).frame, table, names)
+        return True
     past = None if history is None else read_columns(history, spec.history_columns)
     done = publish(rows, spec, history=past)
     due = figures_document(done.certificate)
-    names = [name for name in due if coins is not None or name != "fingerprint"]
-    found.compare({name: document[name] for name in names}, {n: due[n] for n in names}, "the rows")
-    found.figures |= {name: due[name] for name in names if name.startswith("delta")}
+    told = [name for name in due if coins is not None or name != "fingerprint"]
+    found.compare({name: document[name] for name in told}, {n: due[n] for n in told}, "the rows")
+    found.figures |= {name: due[name] for name in told if name.startswith("delta")}
+    found.promise = dict.fromkeys(found.promise, True)
     found.checked.append("every delta: computed again from the rows")
-    if coins is not None:
-        _same_rows(found, done.frame, table, [*spec.beside.columns, *spec.columns])
+    if coins is None:
+        return False
+    _same_rows(found, done.frame, table, names)
+    return True
 
 
 def _realtime(
@@ -97,7 +110,7 @@ def _realtime(
     against: Table,
     history: Table | None,
     coins: Randomness | None,
-) -> None:
+) -> bool:
     """Every value again, with the key; without it true values tell nothing that can be proven."""
     from dataclasses import replace
 
@@ -112,7 +125,7 @@ def _realtime(
     if coins is None or asked["parts"]:
         what = "a key" if coins is None else "a series that was released at once"
         found.unchecked.append(f"that the coins were fair: it needs {what}")
-        return
+        return False
     spec, _, purpose = read_rules(document["rules"], "the certificate")
     timed = [] if asked["time"] is None else [asked["time"]]
     cells = read_columns(against, [column, *timed])
@@ -128,6 +141,7 @@ def _realtime(
         purpose=purpose,
     )
     _same_rows(found, {column: again.values}, table, [column])
+    return True
 
 
 def _streams(
@@ -136,7 +150,7 @@ def _streams(
     table: Table,
     against: Table,
     coins: Randomness | None,
-) -> None:
+) -> bool:
     """Every row again, with the key."""
     import json
     from dataclasses import replace
@@ -150,7 +164,7 @@ def _streams(
     if coins is None or document["moments"] != found.rows:
         what = "a key" if coins is None else "all rows of its streams in one file"
         found.unchecked.append(f"that the coins were fair: it needs {what}")
-        return
+        return False
     spec = parse_spec(json.dumps(document["rules"]).encode(), "the certificate")
     columns = EventColumns(document["event"], document["time"])
     with tempfile.TemporaryDirectory() as folder:
@@ -158,6 +172,7 @@ def _streams(
         release_streams(against, again, spec, columns=columns, randomness=coins)
         names = list(output_columns(spec, columns))
         _same_rows(found, read_columns(again, names), table, names)
+    return True
 
 
 def _same_rows(found: Verification, due: Any, table: Table, names: list[str]) -> None:

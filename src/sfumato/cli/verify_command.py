@@ -39,6 +39,9 @@ class _VerifyOptions(options.Options):
     secret: options.Secret
     commitment: str | None = option("With --key-file: what was published before the data.")
     simulation: bool = flag("--simulation", "A simulation is what was meant; else it fails.")
+    require_promise: bool = flag(
+        "--require-promise", "Fail unless every figure of the promise was computed again."
+    )
     report: list[str] | None = REPORT
     separator: str | None = options.SEPARATOR
     shown: options.Shown
@@ -58,12 +61,17 @@ def verify(given: _VerifyOptions) -> None:
     private rows would tell about them. Such figures are named; with --against RAW they are
     computed again, and outputs are held against their channels. With --key-file every draw is
     repeated: a single coin that was turned round shows. Not repeated are series and streams
-    that came in parts (--state, --ledger), and densities that were given in Python.
+    that came in parts (--state, --ledger), and best noise for a density given in Python.
+
+    What may be missing follows from what was asked, never from what is left out. The last line
+    says "the certificate fits" only when every figure of the promise was computed again; else it
+    names those that were not, or says NOT ONE. --require-promise makes that a failure.
 
     \b
     Examples:
       sfumato verify private.csv.certificate.json
       sfumato verify noisy.parquet.certificate.json --json
+      sfumato verify private.csv.certificate.json --require-promise
       sfumato verify private.csv.certificate.json --against survey.csv
       sfumato verify private.csv.certificate.json --against survey.csv --key-file year.key
       sfumato verify private.csv.certificate.json --report checked.json --report checked.html
@@ -74,6 +82,7 @@ def verify(given: _VerifyOptions) -> None:
         check_report_path(path)
     found = verification(given.certificate, given.table, given.separator, given.simulation)
     _hold_against(given, found)
+    _require(found, given.require_promise)
     level = 0 if given.against is None else 1 if given.secret.key_file is None else 2
     for path in given.report or []:
         files = [
@@ -86,7 +95,8 @@ def verify(given: _VerifyOptions) -> None:
         files += [] if key is None else [ReadFile("key", key, secret=True)]
         write_report(report_document(_findings(found, given, level), files), path)
     if given.shown.as_json:
-        print_json({"passed": found.passed, "certificate": given.certificate, **asdict(found)})
+        told = {"passed": found.passed, "promise_checked": found.promise_checked}
+        print_json({**told, "certificate": given.certificate, **asdict(found)})
     else:
         _show(found, given.certificate)
     if not found.passed:
@@ -135,6 +145,7 @@ def verify_findings(asked: dict[str, Any], paths: dict[str, list[str]], held: He
         secret=options.Secret(key_file=held.key_file, shared_key=held.shared_key),
         commitment=held.commitment,
         simulation=bool(asked.get("simulation")),
+        require_promise=bool(asked.get("require promise")),
         report=None,
         separator=None,
         shown=options.Shown(as_json=True, quiet=True),
@@ -142,8 +153,16 @@ def verify_findings(asked: dict[str, Any], paths: dict[str, list[str]], held: He
     found = verification(given.certificate, given.table, None, given.simulation)
     _hold_against(given, found)
     if held.is_partial:
-        found.unchecked = still_open(found.unchecked, found.job, keyed=held.level > 1)
+        found.unchecked = still_open(found.unchecked, computed=True, repeated=held.level > 1)
+    else:
+        _require(found, given.require_promise)
     return _findings(found, given, held.level)
+
+
+def _require(found: Verification, promise: bool) -> None:
+    """With `--require-promise` a figure of the promise that was not computed again is a problem."""
+    for name in [name for name, known in found.promise.items() if promise and not known]:
+        found.problems.append(f"{name}: promised, and not computed again (--require-promise)")
 
 
 def _hold_against(given: _VerifyOptions, found: Verification) -> None:
@@ -183,11 +202,16 @@ def _findings(found: Verification, given: _VerifyOptions, level: int) -> Finding
     who, problems = _LEVELS[level], found.problems
     if level and problems:
         problems = [f"{len(problems):,} problems, told to the {who}"]
+    # Of the promise a holder computes more than others: what, his report says as checked.
+    promise = {} if level else found.promise
+    again = {True: "computed again", False: "NOT computed again"}
+    given_options = {"simulation": given.simulation, "require promise": given.require_promise}
     return Findings(
         command="verify",
-        asked={"simulation": True} if given.simulation else {},
+        asked={name: True for name, on in given_options.items() if on},
         level=who,
         passed=found.passed,
+        promise=[f"{name}: {again[known]}" for name, known in promise.items()],
         totals={"job": found.job, "purpose": found.purpose, "rows": found.rows, **found.figures},
         streams={},
         problems=problems,
@@ -223,10 +247,12 @@ def _show(found: Verification, path: str) -> None:
         print_line(f"  {name} {figure}")
     for what in found.checked:
         print_line(f"checked: {what}")
+    for what in found.private:
+        print_line(f"for you alone: {what}")
     for what in found.unchecked:
         print_line(f"NOT checked: {what}")
     for problem in found.problems:
         print_line(f"PROBLEM {problem}")
     if found.purpose != "release":
         print_line("A SIMULATION: its coins can be guessed; it protects nobody's values")
-    print_line("the certificate fits" if found.passed else "the certificate does NOT fit")
+    print_line(found.verdict)

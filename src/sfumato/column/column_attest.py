@@ -50,6 +50,11 @@ def has_public_priors(knowledge: Knowledge) -> bool:
     return knowledge.records is Records.PUBLIC and not knowledge.features
 
 
+def has_evidence(mechanism: str, *, public: bool) -> bool:
+    """Whether a certificate tells what is sampled: where no prior of the rows shaped it."""
+    return public or mechanism_named(mechanism).prior_free
+
+
 def asked_document(spec: ColumnSpec, knowledge: Knowledge) -> dict[str, Any]:
     """What was asked for: choices of whoever released, and nothing of the rows."""
     learnt = isinstance(spec.prior, str) and not _is_file(spec.prior)
@@ -82,6 +87,6 @@ def _is_file(prior: str) -> bool:
 
 def _evidence(done: Privatized) -> dict[str, Any] | None:
     knowledge, public = done.knowledge, has_public_priors(done.knowledge)
-    if not public and not mechanism_named(done.spec.mechanism).prior_free:
+    if not has_evidence(done.spec.mechanism, public=public):
         return None
     return evidence_document(done.sampler.evidence, knowledge.groups, public=public)

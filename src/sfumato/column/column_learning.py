@@ -29,7 +29,7 @@ _LEARNT_PRIORS = ("estimate", "mixture")
 _MANY = 30
 # Largest share of rows whose value no other row has, for symbols that are read off them.
 _MOST_UNIQUE = 0.1
-_LEARNT_HERE = (
+LEARNT_HERE = (
     "the prior was learnt from this very column: the guarantee is against an adversary who "
     "knows that prior already; learn it from public records (history) to be safe"
 )
@@ -93,7 +93,7 @@ def _by_features(spec: ColumnSpec, where: Symbols, priors: Floats, records: Reco
         f"features {names}",
         features=spec.features,
         records=records,
-        remarks=(public, _LEARNT_HERE) if records is Records.PRIVATE else (public,),
+        remarks=(public, LEARNT_HERE) if records is Records.PRIVATE else (public,),
     )
 
 
@@ -213,7 +213,7 @@ def _check_symbols(spec: ColumnSpec, values: Sequence[Raw], records: Records) ->
 def _learnt_here(spec: ColumnSpec) -> tuple[str, ...]:
     """What was learnt from the very column that is released is said to be."""
     if spec.prior in _LEARNT_PRIORS:
-        return (_LEARNT_HERE,)
+        return (LEARNT_HERE,)
     if isinstance(spec.prior, PriorSet) and spec.values is None:
         return (
             "the possible symbols were read off this very column: which ones occur is told; give "

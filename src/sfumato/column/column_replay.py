@@ -22,6 +22,7 @@ from sfumato.core.fair_coins import LEVEL, largest_fortune
 from sfumato.core.randomness import BITS, Randomness
 from sfumato.core.verification import Verification
 from sfumato.noise.lattice import Lattice
+from sfumato.tables.cells import Missing, is_missing
 from sfumato.tables.columns import read_columns
 from sfumato.tables.readers import Table
 from sfumato.tables.row_order import Order
@@ -37,7 +38,7 @@ def replay_column(
     against: Table,
     history: Table | None,
     coins: Randomness | None,
-) -> None:
+) -> bool:
     """Hold a certificate and its table against the true rows, and note what does not fit.
 
     Args:
@@ -47,6 +48,9 @@ def replay_column(
         against: The rows that it was released of.
         history: Public records that priors were learnt from, where they are no evidence.
         coins: Those of the key; without them outputs are tested by how well they fit.
+
+    Returns:
+        Whether every draw was repeated.
     """
     spec = replace(read_spec(document), randomness=coins)
     rows = read_columns(against, spec.released_columns)
@@ -60,15 +64,17 @@ def replay_column(
     due = {name: value for name, value in due.items() if name not in skipped}
     found.compare(stated, due, "the rows")
     found.figures |= {name: due[name] for name in ("lip", "ldp", "cost", "silence", "gain")}
+    found.promise = dict.fromkeys(found.promise, True)
     found.checked.append(f"{', '.join(stated)}: computed again from the rows")
     names = [*spec.pass_through.columns, spec.column]
     cells = read_columns(table, names)
     if len(cells[spec.column]) != done.certificate.rows:
-        return
+        return False
     if keyed:
         _check_draws(found, done, cells, names)
-    elif spec.order is not Order.SHUFFLED and spec.randomness is None:
+    elif spec.order is not Order.SHUFFLED:
         _check_fit(found, done, rows, cells[spec.column])
+    return keyed
 
 
 def _released_again(document: Mapping[str, Any], spec: Any, rows: Any, past: Any) -> Privatized:
@@ -101,18 +107,26 @@ def _check_fit(
 ) -> None:
     """Outputs follow the channels of their true values, as far as a bet can tell."""
     evidence, knowledge = done.sampler.evidence, done.knowledge
-    if not evidence.channels or done.missing:
-        found.unchecked.append("that the coins were fair: no test for reports or dropped rows")
+    if not evidence.channels:
+        found.unchecked.append("that the coins were fair: there is no test for reports")
         return
-    values = done.spec.cells(rows[done.spec.column])
+    left = [cell for cell in rows[done.spec.column] if not _is_dropped(done, cell)]
+    values = done.spec.cells(left)
     places = knowledge.places(values, "frame")
     fortune = largest_fortune(_hits(found, evidence, knowledge.owner, places, cells))
-    told = f"bets against fair coins made {portable.exp(min(fortune, 700.0)):.3g} of 1 at best"
+    # What bets make moves with every true value: whoever holds those may see it, no report.
+    made = f"{portable.exp(min(fortune, 700.0)):.3g}"
+    found.private.append(f"bets against fair coins made {made} of 1 at best")
     found.checked.append(
-        f"{told}; honest releases reach {1 / LEVEL:,.0f} with probability {LEVEL:g} at most"
+        "outputs beside their true values: bets against fair coins, which honest releases let make "
+        f"{1 / LEVEL:,.0f} of 1 with probability {LEVEL:g} at most"
     )
     if fortune >= -portable.log(LEVEL):
         found.note("table", "the outputs are no fair draws: the truth leaves too often")
+
+
+def _is_dropped(done: Privatized, cell: Any) -> bool:
+    return done.spec.missing is Missing.DROP and is_missing(cell)
 
 
 def _hits(

@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 import msgspec
 import numpy as np
 
-from sfumato.column.column_attest import ASKED, figures_document
+from sfumato.column.column_attest import ASKED, figures_document, has_evidence
 from sfumato.column.column_certificate import column_certificate
 from sfumato.column.column_evidence import ColumnEvidence
+from sfumato.column.column_learning import LEARNT_HERE
 from sfumato.column.column_release import release_fingerprint, release_plan
 from sfumato.column.column_sampler import ColumnSampler, Drawn, reported
 from sfumato.column.column_spec import ColumnSpec
@@ -69,6 +70,8 @@ def read_spec(document: Mapping[str, Any]) -> ColumnSpec:
         raise CorruptData(f"asked: its fields must be {', '.join(ASKED)}")
     if sorted([*document["kept"], *document["independent"]]) != sorted(asked["keep"]):
         raise CorruptData("asked.keep: it must name the kept columns of the certificate")
+    if (asked["prior"] == "given") != (asked["learnt_from"] == "given"):
+        raise CorruptData("asked.learnt_from: it must be `given` if, and only if, the prior was")
     names = [name for name in ASKED if name not in ("prior", "learnt_from", "interval")]
     ends = asked["interval"]
     return ColumnSpec(
@@ -90,7 +93,7 @@ def _figures(
     values = cells[spec.column]
     found = Verification(document["job"], spec.purpose.value, len(values))
     evidence, knowledge = known_of(document, spec, cells, source)
-    public = evidence is not None and bool(document["evidence"]["priors"])
+    public = _is_public(document, spec)
     drawn = _drawn(found, document, evidence, values, knowledge.owner)
     if evidence is not None and public:
         sampler = ColumnSampler.of(evidence, knowledge.shares, spec.mechanism, _undrawn)
@@ -111,7 +114,11 @@ def _figures(
     due |= {name: document[name] for name in ("asked", "evidence")}
     stated = {name: value for name, value in document.items() if name not in ENVELOPE}
     found.compare(stated, due, "what it holds")
+    learnt_here = knowledge.records is Records.PRIVATE
+    if (LEARNT_HERE in document["remarks"]) != learnt_here:
+        found.note("remarks", f"that the prior was learnt here must {_said(learnt_here)}")
     found.figures = {name: due[name] for name in _SHOWN if public or name in computed}
+    found.promise = {"lip": public, "ldp": evidence is not None}
     found.checked.append(f"{', '.join(computed) or 'no figure'}: computed from what it holds")
     withheld = [name for name in _FIGURES if name not in computed]
     if withheld:
@@ -122,6 +129,11 @@ def _figures(
         )
     found.unchecked.append("that the coins were fair, and the rows are those of the people")
     return found
+
+
+def _is_public(document: Mapping[str, Any], spec: ColumnSpec) -> bool:
+    """Whether priors may be told: it follows from what was asked, not from what is left out."""
+    return document["asked"]["learnt_from"] != Records.PRIVATE and not spec.features
 
 
 def known_of(
@@ -140,8 +152,14 @@ def known_of(
         records=Records.PUBLIC if learnt == "given" else Records(learnt),
         remarks=(_MARK,),
     )
+    public = _is_public(document, spec)
     if document["evidence"] is None:
+        if has_evidence(spec.mechanism, public=public):
+            why = "priors are public" if public else f"{spec.mechanism} looks at no prior"
+            raise CorruptData(f"evidence: missing, where {why} and it must be told")
         return None, unknown
+    if not has_evidence(spec.mechanism, public=public):
+        raise CorruptData("evidence: it was made for priors of the rows, and must not be told")
     evidence, keys = read_evidence(
         document["evidence"],
         mechanism=spec.mechanism,
@@ -149,7 +167,10 @@ def known_of(
         budget=LIP(spec.epsilon, document["delta"]),
         lattice=lattice,
     )
-    if not document["evidence"]["priors"]:
+    if bool(document["evidence"]["priors"]) != public:
+        why = "missing, where they are public" if public else "of the rows, and must not be told"
+        raise CorruptData(f"evidence.priors: {why}")
+    if not public:
         return evidence, replace(unknown, where=evidence.where)
     priors = np.asarray(evidence.priors[evidence.of_group])
     known = replace(
@@ -159,8 +180,6 @@ def known_of(
         within=evidence.within,
         numbers=evidence.numbers,
     )
-    if known.records is not Records.PUBLIC:
-        raise CorruptData("evidence.priors: they were learnt from the rows, and must not be told")
     linked = spec.pass_through.linked
     if (keys is None) == bool(linked):
         raise CorruptData("evidence.groups: they must be those of the kept columns")
@@ -196,6 +215,10 @@ def _stated(document: Mapping[str, Any]) -> ColumnSampler:
 
 def _undrawn(*_: object) -> NoReturn:
     raise CorruptData("nothing is drawn where a certificate is checked")
+
+
+def _said(due: bool) -> str:
+    return "be said" if due else "not be said: asked.learnt_from says otherwise"
 
 
 def remarks_due(stated: Sequence[str], made: Sequence[str], *, public: bool = True) -> list[str]:

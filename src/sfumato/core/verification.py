@@ -25,6 +25,8 @@ class Verification:
         checked: What was verified, in words.
         unchecked: What was not, and why, in words.
         problems: What is wrong: the field, and how.
+        promise: Every figure that is promised, and whether it was computed again.
+        private: What was seen beside the true rows, for whoever holds them: it never leaves.
 
     Examples:
         >>> found = Verification("privatize", "release", 100)
@@ -33,6 +35,9 @@ class Verification:
         'lip: the certificate says 0.01; computed from the channel 1.0'
         >>> found.problems[1:], found.passed
         (['ldp: missing', 'seen: an unknown field'], False)
+        >>> found.promise |= {"lip": True, "ldp": False}
+        >>> found.promise_checked
+        False
     """
 
     job: str
@@ -42,11 +47,37 @@ class Verification:
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    promise: dict[str, bool] = field(default_factory=dict)
+    private: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
         """Whether everything that could be checked fits."""
         return not self.problems
+
+    @property
+    def promise_checked(self) -> bool:
+        """Whether every figure that is promised was computed again."""
+        return bool(self.promise) and all(self.promise.values())
+
+    @property
+    def verdict(self) -> str:
+        """What became of it, in words that say no more than was found.
+
+        Examples:
+            >>> Verification("privatize", "release", 9, promise={"lip": False}).verdict
+            'nothing in it is contradicted, and NOT ONE figure of its promise could be checked'
+        """
+        if not self.passed:
+            return "the certificate does NOT fit"
+        if self.promise_checked:
+            return "the certificate fits"
+        if not any(self.promise.values()):
+            return (
+                "nothing in it is contradicted, and NOT ONE figure of its promise could be checked"
+            )
+        open_ = ", ".join(name for name, known in self.promise.items() if not known)
+        return f"the certificate fits as far as it can be checked; NOT checked is its {open_}"
 
     def note(self, name: str, problem: str) -> None:
         """Remember what is wrong with a field; the first few."""

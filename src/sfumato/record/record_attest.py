@@ -75,7 +75,9 @@ def noise_of_certificate(
 ) -> VectorNoise | None:
     """The noise that a certificate says was added; None if it must not say it."""
     scales = np.asarray(sigma, dtype=np.float64)
-    if shells is not None:
-        edges, masses = (np.asarray(shells[name], np.float64) for name in ("edges", "masses"))
-        return RoundNoise(scales, edges, masses)
-    return None if spec.noise == BEST else spec.noise_at(scales)
+    if spec.noise != BEST:  # it follows from its deviations, whatever shells are told
+        return spec.noise_at(scales)
+    if shells is None:
+        return None
+    edges, masses = (np.asarray(shells[name], np.float64) for name in ("edges", "masses"))
+    return RoundNoise(scales, edges, masses)

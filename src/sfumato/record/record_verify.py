@@ -19,8 +19,13 @@ from sfumato.record.publish import (
     publish_fingerprint,
 )
 from sfumato.record.published_noise import lattice_steps, published_box
-from sfumato.record.record_attest import ASKED, figures_document, noise_of_certificate
-from sfumato.record.record_spec import RecordSpec
+from sfumato.record.record_attest import (
+    ASKED,
+    figures_document,
+    noise_of_certificate,
+    shells_of,
+)
+from sfumato.record.record_spec import BEST, RecordSpec
 from sfumato.store.attestation import ENVELOPE
 from sfumato.tables.closed_file import check_file
 from sfumato.tables.columns import read_columns
@@ -82,6 +87,7 @@ def _figures(
     document: Mapping[str, Any], spec: RecordSpec, cells: Mapping[str, Sequence[Any]]
 ) -> Verification:
     rows = len(cells[spec.columns[0]])
+    _check_told(document, spec)
     found = Verification(document["job"], spec.purpose.value, rows)
     noise = noise_of_certificate(spec, document["sigma"], document["evidence"])
     stated = _stated(document, rows)
@@ -103,12 +109,14 @@ def _figures(
     else:
         found.unchecked.append("fingerprint: it needs the key that the coins came from")
     due = figures_document(stated)
-    due |= {name: document[name] for name in ("asked", "evidence")}
+    shells = None if noise is None else shells_of(noise, document["learnt_from"])
+    due |= {"asked": document["asked"], "evidence": shells}
     held = {name: value for name, value in document.items() if name not in ENVELOPE}
     found.compare(held, due, "what it holds")
     _check_order(found, document, spec)
     found.figures = {name: due[name] for name in computed if name in due}
     found.checked.append(f"{', '.join(computed) or 'no figure'}: computed from the noise")
+    found.promise = {name: name in computed for name in ("delta", "delta_without_correlation")}
     rest = [name for name in _FROM_RECORDS if name not in computed]
     found.unchecked.append(
         f"{', '.join(rest)}: not checkable from the certificate, for they came from records that "
@@ -120,6 +128,17 @@ def _figures(
         )
     found.unchecked.append("that the coins were fair, and the rows are those of the people")
     return found
+
+
+def _check_told(document: Mapping[str, Any], spec: RecordSpec) -> None:
+    """What may be left out follows from what was asked, not from what is left out."""
+    asked, learnt = document["asked"]["coupling"], document["learnt_from"]
+    sources = {"none": ("nothing",), "given": ("nothing", "table", "history")}
+    if learnt not in sources.get(asked, ("table", "history")):
+        raise CorruptData(f"learnt_from: it cannot be {learnt!r} with coupling {asked!r}")
+    if spec.noise == BEST and (document["evidence"] is None) != (learnt == "table"):
+        rule = "missing if, and only if, the best noise was made against the table itself"
+        raise CorruptData(f"evidence: it must be {rule}; learnt_from says {learnt!r}")
 
 
 def _stated(document: Mapping[str, Any], rows: int) -> PublishCertificate:

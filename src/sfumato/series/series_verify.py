@@ -101,6 +101,7 @@ def _figures(document: Mapping[str, Any], values: Sequence[float | None]) -> Ver
     computed = ["epsilon", "delta", "unit", "values", "fingerprint"]
     computed += [] if risk is None else list(_MEASURED)
     found.figures = {name: due[name] for name in computed if name != "fingerprint"}
+    found.promise = {"epsilon": True, "delta": True}
     found.checked += [f"{', '.join(computed)}: computed from the rules", *audit.checked]
     found.unchecked += audit.unchecked
     if risk is None:
@@ -121,6 +122,6 @@ def _risk(
     whole = not document["asked"]["parts"] and spec.interval is None
     plain = not isinstance(method, Realtime) or method.estimate.name == "plain"
     variances = method.error_variances
-    if not (whole and plain) or variances is None or document["cost"] is None:
+    if not (whole and plain) or variances is None:
         return None
     return measured_risk(values, variances)

@@ -21,6 +21,8 @@ from sfumato.temporal.temporal_run import TemporalReport
 from sfumato.temporal.temporal_spec import TemporalSpec, document, parse_spec
 
 JOB = "temporal release"
+# Sums over more moments are rounded otherwise: by far less than this.
+_SLACK = 1e-9
 
 
 def streams_document(
@@ -29,6 +31,8 @@ def streams_document(
     columns: EventColumns,
     coins: Randomness | None,
     commitment: str | None,
+    *,
+    ledger: bool,
 ) -> dict[str, Any]:
     """The certificate of released streams as a JSON object; `sfumato verify` checks it.
 
@@ -38,6 +42,7 @@ def streams_document(
         columns: Those of ids and times, which left too.
         coins: Where the noise came from.
         commitment: To the key of the coins.
+        ledger: Whether there was one, so that other files may hold moments of these streams.
     """
     told = certificate_document(report.certificate) | {
         "rules": json.loads(document(spec)),
@@ -46,6 +51,7 @@ def streams_document(
         "rows": report.rows,
         "moments": report.moments,
         "streams": report.streams,
+        "asked": {"ledger": ledger},
     }
     return attested(JOB, told, coins, commitment)
 
@@ -78,23 +84,46 @@ def _figures(
     found: Verification, stated: Mapping[str, Any], spec: TemporalSpec, table: Table
 ) -> None:
     due = {name: value for name, value in stated.items() if name not in ENVELOPE}
+    if stated["asked"] not in ({"ledger": True}, {"ledger": False}):
+        raise CorruptData("asked: its only field must be ledger, true or false")
+    # Only a ledger knows of moments that stand in other files.
+    parts = stated["asked"]["ledger"] and stated["moments"] != found.rows
+    audit = audit_streams([table], spec, simulation=True, parts=parts)
+    for problem in audit.problems:
+        found.note("table", problem)
+    made = certificate_document(audit.certificate)
     due["rows"] = found.rows
-    if stated["moments"] == found.rows:
-        audit = audit_streams([table], spec, simulation=True)
-        for problem in audit.problems:
-            found.note("table", problem)
-        made = certificate_document(audit.certificate)
-        due = made | {name: due[name] for name in due if name not in made}
-        due["streams"] = len(audit.leakages)
-        found.figures = {
-            f"{one['notion']} {one['scope']}": one["alpha"] for one in made["guarantees"]
-        } | {name: made[name] for name in ("cost", "silence", "gain")}
-        found.checked.append("guarantees, cost, silence, gain: computed from rows and rules")
+    figures = {f"{one['notion']} {one['scope']}": one["alpha"] for one in made["guarantees"]}
+    found.promise = dict.fromkeys(figures, not parts)
+    if parts:
+        _check_part(found, stated, made["guarantees"], len(audit.leakages))
     else:
-        found.unchecked.append(
-            "guarantees, cost, silence: earlier rows of these streams stand in other files or in "
-            "the ledger (sfumato temporal audit monday.csv tuesday.csv, or --ledger)"
-        )
+        due = made | {name: due[name] for name in due if name not in made}
+        due |= {"streams": len(audit.leakages), "moments": found.rows}
+        found.figures = figures | {name: made[name] for name in ("cost", "silence", "gain")}
+        found.checked.append("guarantees, cost, silence, gain: computed from rows and rules")
     held = {name: value for name, value in stated.items() if name not in ENVELOPE}
     found.compare(held, due, "the rows and the rules")
     found.unchecked.append("that the coins were fair, and that no stream or last row is missing")
+
+
+def _check_part(
+    found: Verification, stated: Mapping[str, Any], least: list[dict[str, Any]], streams: int
+) -> None:
+    """Of streams that go on elsewhere: nothing is less than what stands here from the first on."""
+    for name, here in (("moments", found.rows), ("streams", streams)):
+        if stated[name] < here:
+            found.note(name, f"the certificate says {stated[name]}, and the file holds {here}")
+    if len(stated["guarantees"]) != len(least):
+        raise CorruptData(f"guarantees: there must be {len(least)}")
+    for place, (one, other) in enumerate(zip(stated["guarantees"], least, strict=True)):
+        if {**one, "alpha": 0} != {**other, "alpha": 0}:
+            found.note(f"guarantees[{place}]", "it is none of the rules")
+        if not one["alpha"] >= other["alpha"] * (1 - _SLACK):
+            told = f"the certificate says {one['alpha']}; the rows of this file alone leak"
+            found.note(f"guarantees[{place}].alpha", f"{told} {other['alpha']}")
+    found.checked.append("guarantees: no less than what the rows of this file leak")
+    found.unchecked.append(
+        "guarantees, cost, silence: earlier rows of these streams stand in other files or in "
+        "the ledger (sfumato temporal audit monday.csv tuesday.csv, or --ledger)"
+    )
