@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.numerics import UNIT, add_up, expected_error, log_up, up
+from sfumato.core.numerics import UNIT, add_up, expected_error, log_up, sum_up, up
 
 positive = st.floats(min_value=1e-300, max_value=1e300)
 near_one = st.floats(min_value=1 - 1e-6, max_value=1 + 1e-6)
@@ -85,3 +85,10 @@ def test_some_plain_sums_fall_below_the_exact_ones() -> None:
     low = [(a, b) for a, b in pairs if Fraction(a + b) < Fraction(a) + Fraction(b)]
     assert low
     assert all(Fraction(add_up(a, b)) >= Fraction(a) + Fraction(b) for a, b in low)
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e300), max_size=40))
+def test_a_sum_is_the_least_float_that_is_not_below_the_exact_one(terms: list[float]) -> None:
+    exact, total = sum(map(Fraction, terms), Fraction()), sum_up(terms)
+    assert Fraction(total) >= exact
+    assert total == 0 or Fraction(math.nextafter(total, 0)) < exact

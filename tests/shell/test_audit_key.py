@@ -109,6 +109,66 @@ def test_the_key_must_be_the_one_that_was_committed_to(
     refused(call("audit", output, "-m", model, "--commitment", commitment), "--key-file")
 
 
+@pytest.fixture
+def two_days(model: Path, tmp_path: Path) -> Path:
+    """Two days in one ledger, each drawn with a key of its own."""
+    people = walk(11, rows=80)
+    for number, day in enumerate((people[:50], people[50:]), start=1):
+        source = table(tmp_path / f"day{number}.csv", day)
+        done("key", "new", tmp_path / f"k{number}.key")
+        options = (*PLANS["values"], "--ledger", tmp_path / "town.ledger", "--append", "--quiet")
+        keyed = ("--key-file", tmp_path / f"k{number}.key", "-o", tmp_path / f"d{number}.csv")
+        done("release", source, "-m", model, *options, *keyed)
+    return tmp_path
+
+
+def test_what_stands_in_the_ledger_alone_is_not_said_to_be_repeated(
+    two_days: Path, model: Path
+) -> None:
+    known = ("--against", two_days / "day2.csv", "--key-file", two_days / "k2.key")
+    ledger = ("--ledger", two_days / "town.ledger")
+    asked = ("audit", two_days / "d2.csv", "-m", model, *ledger, *known)
+    report = two_days / "report.json"
+    said = done(*asked, "--report", report).out
+    assert "30 of 80 draws were repeated with the key" in said and "every draw" not in said
+    left = "50 draws with the key: they stand in the ledger alone, without their true values"
+    assert f"not checked: {left}" in said
+    document = done(*asked, "--json").document
+    assert document["replayed"] == {"repeated": 30, "due": 80, "whole": False}
+    assert left in document["unchecked"]
+    written = json.loads(report.read_text())
+    assert "every" not in written["level"]
+    assert "draws: 30 of 80 draws were repeated with the key" in written["checked"]
+    assert left in written["not_checked"]
+
+
+def test_streams_that_were_left_out_are_not_said_to_be_repeated(
+    two_days: Path, model: Path
+) -> None:
+    source = two_days / "day1.csv"
+    rows = [line.split(",")[0] for line in source.read_text().splitlines()[1:]]
+    own, report = rows.count(rows[0]), two_days / "report.json"
+    assert 0 < own < len(rows) == 50
+    known = ("--against", source, "--key-file", two_days / "k1.key")
+    asked = ("audit", two_days / "d1.csv", "-m", model, *known)
+    assert "every draw was repeated with the key" in done(*asked).out
+    said = done(*asked, "--only", rows[0], "--report", report).out
+    assert f"{own} of 50 draws were repeated with the key" in said
+    left = f"{50 - own} rows of streams that --only leaves out"
+    assert f"not checked: {left}" in said
+    document = done(*asked, "--only", rows[0], "--json").document
+    assert document["replayed"] == {"repeated": own, "due": 50, "whole": False}
+    written = json.loads(report.read_text())
+    assert f"draws: {own} of 50 draws were repeated with the key" in written["checked"]
+    assert left in written["not_checked"]
+    # The ledger holds both days: what --only leaves out of it counts once.
+    ledger = ("--ledger", two_days / "town.ledger", "--only", rows[0], "--json")
+    document = done("audit", two_days / "d1.csv", "-m", model, *ledger).document
+    later = (two_days / "day2.csv").read_text().splitlines()[1:]
+    others = 50 - own + sum(line.split(",")[0] != rows[0] for line in later)
+    assert f"{others} rows of streams that --only leaves out" in document["unchecked"]
+
+
 def test_a_key_of_words_is_not_committed_to(model: Path, key: Path, tmp_path: Path) -> None:
     source, output = live(tmp_path, "values"), tmp_path / "private.csv"
     options = ("--epsilon", 0.8, "--method", "optimal", "--key-file", key, "--quiet", "-o", output)
@@ -149,6 +209,30 @@ def test_a_report_of_an_audit_says_what_was_read_and_what_was_not_checked(report
     page = (reported / "audit.html").read_text()
     for text in (document["written"], document["files"][0]["sha256"], "NOT checked", "SIP(0.8)"):
         assert text in page
+
+
+def test_a_report_names_the_policy_that_was_read_and_not_another_beside_the_model(
+    model: Path, tmp_path: Path
+) -> None:
+    """The one of the release has a name of its own; `city.policy` is of another budget."""
+    city, output = tmp_path / "city.model", tmp_path / "private.csv"
+    city.write_bytes(model.read_bytes())
+    step = ("--method", "step-wise", "--steps", 64, "--quiet")
+    kept = tmp_path / "city.kept.policy"
+    done("compile", "-m", city, "--epsilon", 0.8, *step, "-o", kept)
+    done("compile", "-m", city, "--epsilon", 0.5, *step, "-o", tmp_path / "city.policy")
+    rule = ("--epsilon", 0.8, "--method", "step-wise", "--policy", kept, "--quiet", "-o", output)
+    done("release", live(tmp_path, "values"), "-m", city, *rule)
+    report = tmp_path / "audit.json"
+    done("audit", output, "-m", city, "--report", report)
+    named = json.loads(report.read_text())["files"]
+    assert [each["name"] for each in named if each["role"] == "policy"] == [kept.name]
+    assert "finds the same again" in done("verify-report", report).out
+    # Elsewhere, under another name, it is known by its digest, and by its fingerprint.
+    moved = tmp_path / "elsewhere.bin"
+    kept.rename(moved)
+    assert "finds the same again" in done("verify-report", report, moved).out
+    refused(call("audit", output, "-m", city), "policy of this release does not lie beside")
 
 
 def test_a_report_of_an_audit_is_found_again(reported: Path) -> None:

@@ -169,7 +169,9 @@ def test_recovery_is_brute_force_over_all_tracks_given_values_and_signals(
     assert isinstance(read, StreamModel) and isinstance(read.chain, MarkovChain)
     spec = read_spec(f"{private}.plan.json")
     assert spec.policy is not None
-    plan = spec.plan(read, policy_named(spec.policy, model))
+    found = policy_named(spec.policy, model)
+    assert found is not None and found[1].name.startswith("two.")
+    plan = spec.plan(read, found[0])
     state, likelihoods, not_first = plan.begin("a"), [], 0
     for row in rows(private):
         ready = plan.prepare(state)

@@ -12,6 +12,9 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.store.keys import commitment_of, is_committed, key_commitment, new_key, read_key
 
 SECRET = bytes(range(90, 122))
+RANDOM = hashlib.sha256(b"as random as any").digest()
+WORDS = "correct horse battery"
+HAN = "".join(chr(0x4E11 + 1301 * place) for place in range(16))
 
 
 @pytest.fixture
@@ -79,7 +82,7 @@ def test_a_device_without_an_end_is_no_key() -> None:
 
 def test_a_commitment_binds_to_key_and_name_and_is_a_plain_hash(key: Path) -> None:
     """Computed here from the description alone: lengths in front, a word before everything."""
-    secret = bytes(range(200, 232))
+    secret = RANDOM
     framed = b"".join(len(part).to_bytes(8, "big") + part for part in (b"town", secret))
     expected = hashlib.sha256(b"sfumato key commitment v1 " + framed).hexdigest()
     assert key_commitment(secret, "town") == f"town:{expected}"
@@ -88,26 +91,50 @@ def test_a_commitment_binds_to_key_and_name_and_is_a_plain_hash(key: Path) -> No
     assert is_committed(secret, f"town:{expected}")
     assert not is_committed(secret, expected)
     assert not is_committed(secret, f"towm:{expected}")
-    assert not is_committed(bytes(range(201, 233)), f"town:{expected}")
+    assert not is_committed(RANDOM[::-1], f"town:{expected}")
 
 
-@pytest.mark.parametrize("content", [b"thirty-two letters of some words", SECRET[:31] + b"\x00"])
-def test_a_key_that_may_be_guessed_has_no_commitment(content: bytes) -> None:
-    told = content if content.startswith(b"thirty") else content[:16]
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"thirty-two letters of some words",
+        SECRET[:16],
+        WORDS.encode("utf-16"),
+        WORDS[:15].encode("utf-16"),
+        WORDS[:16].encode("utf-16-be"),
+        "Gr\u00fc\u00dfe aus M\u00fcnchen, sch\u00f6ne Tage!".encode("latin-1")[:32],
+        f"{WORDS} and staple".encode()[:31] + b"\0",
+        WORDS.encode().ljust(32, b"\0"),
+        bytes(range(0xC0, 0xDE)) + b" !",  # as KOI8-R and CP1251 write Cyrillic
+        HAN.encode("utf-16-le"),
+        HAN.encode("utf-16-be"),
+        HAN.encode("gb18030"),
+        b"0123456789abcdef" * 4,
+        RANDOM.hex().encode(),
+        RANDOM + b"\n",
+        bytes(range(32)),
+        RANDOM[:16] * 2,
+    ],
+)
+def test_a_key_that_may_be_guessed_has_no_commitment(told: bytes) -> None:
     assert commitment_of(told) is None
-    with pytest.raises(InvalidParameter, match="32 random bytes") as refusal:
+    with pytest.raises(InvalidParameter, match=r"16 bytes|32 random bytes.*sfumato key new") as no:
         key_commitment(told)
-    assert told.decode() not in str(refusal.value)
+    assert told.decode("latin-1") not in str(no.value)
 
 
-def test_random_bytes_in_digits_have_a_commitment() -> None:
-    assert commitment_of(os.urandom(32).hex().encode() + b"\n") is not None
+def test_every_new_key_has_a_commitment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the generator first gives what looks like a text."""
+    drawn = iter([b"thirty-two letters of some words", RANDOM])
+    monkeypatch.setattr(os, "urandom", lambda _: next(drawn))
+    assert commitment_of(new_key(tmp_path / "new.key")) == key_commitment(RANDOM)
+    assert (tmp_path / "new.key").read_bytes() == RANDOM
 
 
 @pytest.mark.parametrize("text", ["", "5d41", 64 * "g", f":{64 * '0'}", f"a b :{64 * '0'}"])
 def test_what_is_no_commitment_is_refused_not_taken_for_another_key(text: str) -> None:
     with pytest.raises(InvalidParameter, match="64 hexadecimal digits"):
-        is_committed(bytes(range(32)), text)
+        is_committed(RANDOM, text)
 
 
 def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:

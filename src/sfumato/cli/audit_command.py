@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -12,9 +12,10 @@ from sfumato.cli.options import argument, flag, option
 from sfumato.cli.report_page import REPORT, check_report_path, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sfumato.models.encoding import StreamModel
+    from sfumato.solver.policy import Policy
     from sfumato.stream.audit_promise import Required
     from sfumato.stream.audit_report import AuditReport
     from sfumato.stream.release_spec import ReleaseSpec
@@ -66,7 +67,8 @@ class AuditOptions(options.Options):
     allow_column: list[str] | None = option("A further column that the file may have.")
     window: int | None = option("Also the worst window of this many steps.")
     key_file: str | None = option(
-        "With --against: the key of the release's coins. Every draw is repeated."
+        "With --against: the key of the release's coins. Every draw that has a true value is "
+        "repeated, and the rest counted."
     )
     shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
     commitment: str | None = option(
@@ -76,6 +78,22 @@ class AuditOptions(options.Options):
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
     shown: options.Shown
+
+
+class Audited(NamedTuple):
+    """What was audited, and what was found.
+
+    Attributes:
+        model: The model.
+        releases: The places of the files of each release, and their rules.
+        reports: What was found of each.
+        policies: The file of each one's policy: empty if it was compiled anew, None without one.
+    """
+
+    model: StreamModel
+    releases: list[tuple[list[int], list[ReleaseSpec]]]
+    reports: list[AuditReport]
+    policies: list[str | None]
 
 
 def audit(given: AuditOptions) -> None:
@@ -131,11 +149,12 @@ def audit(given: AuditOptions) -> None:
             raise InvalidParameter("--report", "given", rule)
         audit_realtime(given)
         return
-    model, releases, reports = audited(given)
+    done = audited(given)
+    model, releases, reports = done.model, done.releases, done.reports
     rules = [common_rules(specs) for _, specs in releases]
     passed, told = all(report.passed for report in reports), told_together(reports)
     for path in given.report or []:
-        write_report(report_document(audit_findings(given, reports), read_files(given)), path)
+        write_report(report_document(audit_findings(given, done), read_files(given, done)), path)
     if given.shown.as_json and len(reports) == 1:
         print_json({"passed": passed, "purpose": rules[0].purpose, **reports[0].document()})
     elif given.shown.as_json:
@@ -150,8 +169,6 @@ def audit(given: AuditOptions) -> None:
             print_report(report, unit_of(spec.loss_for(model), model), own)
         if len(reports) > 1:
             print_together(told)
-        if given.key_file is not None:
-            print_line("every draw was repeated with the key")
         if any(spec.purpose != "release" for spec in rules):
             meant = "" if given.simulation else " (add --simulation if it is meant to be one)"
             print_line(
@@ -180,13 +197,17 @@ def _refuse_for_series(given: AuditOptions) -> None:
             raise InvalidParameter(name, value, "come with --model: it is for releases of streams")
 
 
-def audited(
-    given: AuditOptions,
-) -> tuple[StreamModel, list[tuple[list[int], list[ReleaseSpec]]], list[AuditReport]]:
-    """The model, the releases with the rules of their files, and what was found of each."""
+def audited(given: AuditOptions, at_hand: Iterable[str] = ()) -> Audited:
+    """The model, the releases with the rules of their files, and what was found of each.
+
+    Args:
+        given: What was asked for.
+        at_hand: Files in which policies may be that are not beside the model.
+    """
     from dataclasses import replace
 
-    from sfumato.cli.audit_rules import rules_of_releases
+    from sfumato.cli.audit_rules import common_rules, rules_of_releases
+    from sfumato.cli.rule_choice import policy_of
     from sfumato.core.errors import InvalidParameter
 
     files, ledger = given.released or [], given.ledger
@@ -199,11 +220,13 @@ def audited(
             "--ledger", ledger, "be that of one release; these files are of more"
         )
     required = _required(given)
-    reports = [
-        _audited(given, model, places if files else [], specs, required)
-        for places, specs in releases
-    ]
-    return model, releases, reports
+    done = Audited(model, releases, [], [])
+    for places, specs in releases:
+        policy, where = policy_of(common_rules(specs), given.policy, model, given.model, at_hand)
+        own = places if files else []
+        done.reports.append(_audited(given, model, own, specs, required, policy))
+        done.policies.append(None if policy is None else where or "")
+    return done
 
 
 def _required(given: AuditOptions) -> Required:
@@ -232,11 +255,11 @@ def _audited(
     places: Sequence[int],
     specs: Sequence[ReleaseSpec],
     required: Required,
+    policy: Policy | None,
 ) -> AuditReport:
     """The audit of one release, in one file or several."""
     from sfumato.cli.audit_findings import check_commitments, key_of
     from sfumato.cli.audit_rules import common_rules
-    from sfumato.cli.rule_choice import policy_of
     from sfumato.core.checks import choice
     from sfumato.core.randomness import keyed
     from sfumato.stream.audit import audit_table
@@ -246,9 +269,7 @@ def _audited(
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table
 
-    assert given.model is not None  # a series has none, and its own audit
     spec, secret = common_rules(specs), key_of(given)
-    policy = policy_of(spec, given.policy, model, given.model)
     files, true = given.released or [], given.against or []
     if len(true) == len(files):
         true = [true[place] for place in places]

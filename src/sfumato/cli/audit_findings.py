@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.core.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from sfumato.cli.audit_command import AuditOptions
+    from sfumato.cli.audit_command import Audited, AuditOptions
     from sfumato.cli.report_comparison import Held
     from sfumato.store.reports import Findings, ReadFile
     from sfumato.stream.audit_report import AuditReport
@@ -25,7 +25,7 @@ _ASKED = (
 _LEVELS = {
     0: "anyone: output, model and plan alone",
     1: "holder of the true values: outputs fit their channels",
-    2: "holder of the key: every draw was repeated",
+    2: "holder of the key: draws were repeated, as many as stand under checked",
 }
 _NEVER = (
     "that the rows are those of the people, and that no second release was kept back",
@@ -61,19 +61,16 @@ def check_commitments(
             report.note_all("the key must be the one that the plan names", Kind.COINS)
 
 
-def read_files(given: AuditOptions) -> list[ReadFile]:
+def read_files(given: AuditOptions, done: Audited) -> list[ReadFile]:
     """All files that an audit read."""
     from sfumato.store.reports import ReadFile
-    from sfumato.stream.policy_files import beside_model
 
     assert given.model is not None  # a report is of a release
     files = [ReadFile("output", path) for path in given.released or []]
     plans = [given.rules] if given.rules else [f"{path}.plan.json" for path in given.released or []]
     files += [ReadFile("plan", path) for path in plans if Path(path).is_file()]
     files.append(ReadFile("model", given.model))
-    policy = given.policy or str(beside_model(given.model))
-    if Path(policy).is_file():
-        files.append(ReadFile("policy", policy))
+    files += [ReadFile("policy", path) for path in dict.fromkeys(done.policies) if path]
     if given.ledger is not None:
         files.append(ReadFile("ledger", given.ledger))
     files += [ReadFile("true values", path, secret=True) for path in given.against or []]
@@ -82,13 +79,14 @@ def read_files(given: AuditOptions) -> list[ReadFile]:
     return files
 
 
-def audit_findings(given: AuditOptions, reports: Sequence[AuditReport]) -> Findings:
+def audit_findings(given: AuditOptions, done: Audited) -> Findings:
     """What was found, without what only the true values tell."""
     from dataclasses import asdict
 
     from sfumato.store.reports import Findings
     from sfumato.stream.audit_total import told_together
 
+    reports = done.reports
     level = 0 if not given.against else 1 if given.key_file is None else 2
     streams: dict[str, Any] = {}
     for number, report in enumerate(reports, start=1):
@@ -114,6 +112,8 @@ def audit_findings(given: AuditOptions, reports: Sequence[AuditReport]) -> Findi
             checked.append(
                 f"{report.coins.tested:,} outputs beside true values: {how} at {report.coins.level}"
             )
+    replays = [report.replayed for report in reports if report.replayed is not None]
+    checked += [f"draws: {replayed} with the key" for replayed in replays]
     not_checked = _named(given, [line for report in reports for line in report.unchecked])
     if level < 2:
         not_checked.insert(0, _unfair(level))
@@ -178,7 +178,7 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
         model=paths["model"][0],
         released=released,
         rules=plans[0] if plans and plans != beside else None,
-        policy=next(iter(paths.get("policy", [])), None),
+        policy=None,
         ledger=next(iter(paths.get("ledger", [])), None),
         against=held.against or None,
         key_file=held.key_file,
@@ -187,14 +187,14 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
         report=None,
         shown=Shown(as_json=True, quiet=True),
     )
-    reports = audited(given)[2]
-    found = audit_findings(given, reports)
+    done = audited(given, paths.get("policy", []))
+    found = audit_findings(given, done)
     if not held.is_partial:
         return found
     unfair = [_unfair(1)] if held.level == 1 else []
     return replace(
         found,
         level=_LEVELS[held.level],
-        problems=_problems(reports, secret=True),
+        problems=_problems(done.reports, secret=True),
         not_checked=[*unfair, *found.not_checked[1:]],  # the first is of the level
     )

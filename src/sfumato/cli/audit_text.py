@@ -56,6 +56,8 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
         alone = f"{report.only_in_ledger:,} events are in the ledger alone"
         print_line(f"{alone}; they were checked too")
         print_line(f"head of the ledger: {report.ledger_head}")
+    if report.replayed is not None:
+        print_line(f"{report.replayed} with the key")
     for line in report.unchecked:
         print_line(f"not checked: {line}")
     where = f"{files[0]}, " if len(files) == 1 else ""

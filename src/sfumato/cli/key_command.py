@@ -59,7 +59,8 @@ def commit(given: _CommitOptions) -> None:
     """Print the commitment to a key: a hash to be published before the data are there.
 
     It is a SHA-256 of the key, and of the name if one is given; it tells nothing of a random key.
-    A key of words is refused, for a hash would show who guesses it.
+    Only keys that `key new` made have one. Words, digits and other lengths are refused, for a hash
+    would show who guesses them.
 
     \b
     Examples:

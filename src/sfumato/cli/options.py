@@ -270,7 +270,7 @@ class Secret(Options):
     def commitment(self) -> str | None:
         """The commitment to the key, to leave with what it is used for; None without a key.
 
-        A key of words has none either: a hash of it would show who guesses it.
+        A key that `key new` cannot have made has none: a hash of it would show who guesses it.
         """
         from sfumato.store.keys import commitment_of
 

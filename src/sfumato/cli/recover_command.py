@@ -106,7 +106,7 @@ def recover(given: RecoverOptions) -> None:
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
-    policy = policy_of(spec, given.policy, read, given.model)
+    policy, _ = policy_of(spec, given.policy, read, given.model)
     plan = spec.plan(read, policy)
     if given.model_free and every > 1:
         check_unselected("--every", every, plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,7 +127,7 @@ class RuleChoice:
         if not isinstance(self.model.chain, MarkovChain) or self.model.chain.order > 1:
             return None  # every step is solved
         if begun and begun.policy and (found := policy_named(begun.policy, self.file)) is not None:
-            return found
+            return found[0]
         spec.check_sight(self.model)
 
         def make() -> Policy:
@@ -148,25 +148,49 @@ class RuleChoice:
         return kept_policy(self.model, spec, self.file, make, self.remark)
 
 
-def policy_of(spec: ReleaseSpec, given: str | None, model: StreamModel, file: str) -> Policy | None:
-    """The policy that a release was made with: given, beside the model, or compiled once more.
+def policy_of(
+    spec: ReleaseSpec,
+    given: str | None,
+    model: StreamModel,
+    file: str,
+    at_hand: Iterable[str] = (),
+) -> tuple[Policy | None, str | None]:
+    """The policy that a release was made with, and its file: None if it was compiled once more.
 
     Args:
         spec: The rules of the release; they name their policy.
         given: The file of the policy, if one was given.
         model: The model.
-        file: The file of the model.
+        file: The file of the model; policies beside it are known by their fingerprints.
+        at_hand: Other files in which it may be.
+
+    Raises:
+        InvalidParameter: If it is in no file, and model and rules make another.
     """
+    from sfumato.core.errors import InvalidParameter
     from sfumato.solver.design_methods import Method
-    from sfumato.stream.policy_files import beside_model, compile_for, load_policy, policy_named
+    from sfumato.stream.policy_files import compile_for, load_policy, policy_named
 
     if given is not None or spec.policy is None:
-        return None if given is None else load_policy(given)
-    found = policy_named(spec.policy, file)
-    if found is None and spec.chosen_method() is Method.FAR_SIGHTED:
-        # Whoever has model and rules alone makes the same policy from them.
-        found = compile_for(model, spec)
-    return load_policy(beside_model(file)) if found is None else found
+        return (None, None) if given is None else (load_policy(given), given)
+    spec.check_model(model)
+    if (found := policy_named(spec.policy, file, at_hand)) is not None:
+        return found[0], str(found[1])
+    if spec.chosen_method() is not Method.FAR_SIGHTED:
+        rule = (
+            "be a file that `sfumato compile` wrote: the policy of this release does not lie "
+            "beside the model"
+        )
+        raise InvalidParameter("--policy", None, rule)
+    # Whoever has model and rules alone makes the same policy from them.
+    made = compile_for(model, spec)
+    if made.fingerprint != spec.policy:
+        rule = (
+            "be given: the release was made with another policy than model and rules make, and may "
+            "lose more than it need; with the file its leakage can be checked all the same"
+        )
+        raise InvalidParameter("--policy", None, rule)
+    return made, None
 
 
 def rules_begun(ledger: str | None) -> ReleaseSpec | None:

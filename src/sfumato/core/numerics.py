@@ -8,6 +8,7 @@ whatever the order. So a bound costs one multiplication more than the plain valu
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from sfumato.core import portable
 
@@ -35,6 +36,18 @@ def add_up(left: float, right: float) -> float:
     if left == 0.0 or right == 0.0:
         return left + right
     return up(left + right)
+
+
+def sum_up(terms: Sequence[float]) -> float:
+    """Return the least float that is not below the exact sum.
+
+    Examples:
+        >>> sum_up([0.1] * 10), sum_up([0.5, 0.25])
+        (1.0000000000000002, 0.75)
+    """
+    nearest = math.fsum(terms)
+    # What is left of the exact sum has the right sign, for `fsum` rounds once.
+    return up(nearest) if math.isfinite(nearest) and math.fsum((*terms, -nearest)) > 0 else nearest
 
 
 def log_up(value: float, relative_error: float = 0.0) -> float:

@@ -86,7 +86,7 @@ def log2(value: float) -> float: ...
 @overload
 def log2(value: Several) -> Floats: ...
 def log2(value: Any) -> Any:
-    """The logarithm to the base 2, within 2 units in the last place; exact for powers of 2."""
+    """The logarithm to the base 2, within 3 units in the last place; exact for powers of 2."""
     return _of(value, loops.log2, loops.log2_each)
 
 

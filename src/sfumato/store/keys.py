@@ -7,7 +7,8 @@ longer compared.
 
 A commitment is a hash of a key that is published before the data are there: whoever gets the key
 later can replay every draw, and see that it is the key that was meant then. Of a key that could be
-guessed a hash would be a way to test guesses: words have none.
+guessed a hash would be a way to test guesses. So only what `key new` makes has one: 32 bytes that
+look like random ones. Text in any encoding, digits, and keys of another length have none.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _MOST_BYTES = 1 << 20
 """More is no key, but a file that was named by mistake, or a device without an end."""
 _SECRET_BYTES, _NAME_BYTES = 32, 16
 _COMMITMENT = re.compile(r"(?:(?P<name>[^:\s](?:[^:]*[^:\s])?):)?(?P<hash>[0-9a-f]{64})")
-# Random bytes that were written as text: openssl rand -hex 32, for instance.
-_HEX = re.compile(rb"\s*[0-9a-fA-F]{64,}\s*")
+# What 32 random bytes are, but for one key in some thousand; a new key is drawn until it is.
+_DIFFERENT, _MOST_PRINTABLE, _LEAST_SPAN, _QUARTERS = 22, 24, 96, 4
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -94,6 +95,8 @@ def new_key(path: str | Path) -> bytes:
         raise InvalidParameter("key file", str(path), rule) from None
     try:
         secret = os.urandom(_SECRET_BYTES)
+        while not _unguessable(secret):
+            secret = os.urandom(_SECRET_BYTES)
         os.write(handle, secret)
         os.fsync(handle)
     finally:
@@ -105,22 +108,25 @@ def key_commitment(secret: bytes, name: str | None = None) -> str:
     """A hash that binds to a key and tells nothing of it, to be published before the data.
 
     Args:
-        secret: The key; random bytes, 32 or more, as they are or in hexadecimal digits.
+        secret: The key: 32 random bytes, as `new_key` makes them.
         name: What it is for, if it is to be part of the commitment: `town 2026`.
 
     Raises:
         InvalidParameter: If the key may be guessed: a hash of it would show who guessed right.
 
     Examples:
-        >>> key_commitment(bytes(range(32)), "town 2026")
-        'town 2026:113ff201f871ce88f41c06019bf03fc17847c5f17a96ebf10cae88215ea3aeeb'
+        >>> key_commitment(hashlib.sha256(b"an example").digest(), "town 2026")
+        'town 2026:2fc0f679caaf4f7c4c608142541d30d419d092eaead57b368c38e889ec504e38'
         >>> key_commitment(b"thirty-two letters of some words")
         Traceback (most recent call last):
         sfumato.core.errors.InvalidParameter: key must be 32 random bytes to be committed to ...
     """
     check_secret(secret, "key")
     if not _unguessable(secret):
-        rule = "be 32 random bytes to be committed to (sfumato key new): words can be guessed"
+        rule = (
+            "be 32 random bytes to be committed to (sfumato key new): text, digits and keys of "
+            "another length may be guessed, and a hash would show who guesses right"
+        )
         raise InvalidParameter("key", f"{len(secret)} bytes", rule)
     if name is not None and _COMMITMENT.fullmatch(f"{name}:{64 * '0'}") is None:
         raise InvalidParameter("name", name, "have no colon, and no blank at its ends")
@@ -142,7 +148,7 @@ def is_committed(secret: bytes, commitment: str) -> bool:
         InvalidParameter: If it is none.
 
     Examples:
-        >>> secret = bytes(range(32))
+        >>> secret = hashlib.sha256(b"an example").digest()
         >>> is_committed(secret, key_commitment(secret)), is_committed(secret, 64 * "0")
         (True, False)
     """
@@ -156,15 +162,22 @@ def is_committed(secret: bytes, commitment: str) -> bool:
 
 
 def _unguessable(secret: bytes) -> bool:
-    """Whether a key looks like random bytes: 32 of them are a text once in 10**13 keys."""
-    if len(secret) < _SECRET_BYTES:
+    """Whether a key is 32 bytes that look random, and like no text in any common encoding."""
+    if len(secret) != _SECRET_BYTES or len(set(secret)) < _DIFFERENT:
         return False
-    if _HEX.fullmatch(secret) is not None:
-        return True
+    if sum(0x20 <= byte < 0x7F for byte in secret) > _MOST_PRINTABLE:
+        return False
+    # Encodings of one byte for a letter leave out a quarter of all bytes.
+    if len({byte >> 6 for byte in secret}) < _QUARTERS:
+        return False
+    # UTF-16: the upper halves of letters of one script lie near each other.
+    if any(max(half) - min(half) < _LEAST_SPAN for half in (secret[::2], secret[1::2])):
+        return False
     try:
-        return not all(c.isprintable() or c.isspace() for c in secret.decode())
+        secret.decode()
     except UnicodeDecodeError:
         return True
+    return False
 
 
 def _holds(path: Path, secret: bytes) -> bool:

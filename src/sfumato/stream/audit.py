@@ -107,6 +107,8 @@ def audit_table(
             own = rules[min(place, len(rules) - 1)] if rules else None
             _audit_file(walk, table, _columns(table, model, plan, own, columns), own, progress)
         walk.end(Coverage.PART if chosen is not None else coverage)
+    if report.left_out:
+        report.unchecked.append(f"{report.left_out:,} rows of streams that --only leaves out")
     for stream in sorted(chosen or ()):
         if stream not in report.streams:
             raise InvalidParameter("only", stream, "be a stream of the files, or of the ledger")

@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.core.budgets import PerStep
 from sfumato.core.events import Event, Outcome
+from sfumato.core.numerics import sum_up
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
 from sfumato.stream.audit_report import AuditReport
@@ -121,7 +122,7 @@ class Totals:
             recent = self._windows.setdefault(stream, deque(maxlen=longest))
             recent.extend(event.sip.epsilon for event in due)
             reach = self._window + len(due) - 1
-            entry.worst_window = max(entry.worst_window or 0.0, math.fsum(list(recent)[-reach:]))
+            entry.worst_window = max(entry.worst_window or 0.0, sum_up(list(recent)[-reach:]))
 
     def finish(self, report: AuditReport) -> None:
         """Compose what was fixed in advance."""

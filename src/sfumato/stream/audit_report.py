@@ -61,6 +61,26 @@ class CoinReport:
     power: list[Power]
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """How many draws were repeated with the key.
+
+    Attributes:
+        repeated: Rows whose draws were repeated, those of moments without a value included.
+        due: All rows of the files and events of the ledger, also those that were not looked at.
+        whole: Whether that is every draw: none is left, and the ledger, if any, could be read.
+    """
+
+    repeated: int
+    due: int
+    whole: bool
+
+    def __str__(self) -> str:
+        if self.whole:
+            return "every draw was repeated"
+        return f"{self.repeated:,} of {self.due:,} draws were repeated"
+
+
 @dataclass(slots=True)
 class StreamAudit:
     """What one stream leaked, recomputed.
@@ -118,6 +138,8 @@ class AuditReport:
         promise: What the rules allow; None if they were not given.
         unchecked: What nobody looked at: bytes of packed files, columns that were allowed.
         coins: Whether outputs are fair draws; None without true values.
+        replayed: How many draws were repeated; None without a key, and then in no document.
+        left_out: Rows and events of streams that nobody asked for; they are in `unchecked`.
         file: What messages call the current file, where there are several.
     """
 
@@ -139,6 +161,8 @@ class AuditReport:
     promise: Promise | None = None
     unchecked: list[str] = field(default_factory=list)
     coins: CoinReport | None = None
+    replayed: ReplayReport | None = None
+    left_out: int = field(default=0, repr=False)
     file: str = field(default="", repr=False)
 
     @property
@@ -149,7 +173,9 @@ class AuditReport:
     def document(self) -> dict[str, Any]:
         """What was found, as a document."""
         found = asdict(self)
-        del found["file"]
+        del found["file"], found["left_out"]
+        if self.replayed is None:
+            del found["replayed"]
         return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:

@@ -58,6 +58,7 @@ class Walk:
         self._fingerprints: dict[str, array[int]] = {}
         self._lost: dict[str, str] = {}
         self._unverifiable: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
 
     def begin(self, *, text: bool) -> None:
         """Begin a file; what others said before it may be said again in it.
@@ -75,6 +76,7 @@ class Walk:
         self.file_streams.add(stream)
         if self._only is not None and stream not in self._only:
             self._true_value(stream, number)
+            self._left_out[stream] += 1
             return
         self.report.rows += 1
         self.report.streams.setdefault(stream, StreamAudit())
@@ -239,16 +241,21 @@ class Walk:
     def end(self, coverage: Coverage) -> None:
         """Check what the ledger holds beyond the files, and itself."""
         self._tell_lost()
-        if self.ledger is None:
-            return
-        self.report.ledger_head = self.ledger.head
-        for problem in self.ledger.problems:
+        if self.ledger is not None:
+            self._end_ledger(self.ledger, coverage)
+        self.report.left_out = self._left_out.total()
+
+    def _end_ledger(self, ledger: LedgerSide, coverage: Coverage) -> None:
+        self.report.ledger_head = ledger.head
+        for problem in ledger.problems:
             self.report.note_ledger(problem)
-        for stream, moments in self.ledger.streams():
+        for stream, moments in ledger.streams():
             if self._only is None or stream in self._only:
                 self._catch_up(stream, moments)
-        self.report.only_in_ledger = self.ledger.alone.total()
-        for source, missing in self.ledger.missing(coverage):
+            else:
+                self._left_out[stream] = max(self._left_out[stream], moments)
+        self.report.only_in_ledger = ledger.alone.total()
+        for source, missing in ledger.missing(coverage):
             rows = self.report.rows
             self.report.note(rows, f"the ledger holds {missing} events more of {source!r}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sfumato.core import checks
@@ -106,13 +106,22 @@ def kept_policy(
     return Kept.beside(beside, "policy", *asked, spec.thrift).get(Policy, make, check, remark)
 
 
-def policy_named(fingerprint: str, beside: str | Path) -> Policy | None:
-    """The policy that a plan names, if it lies beside the model; None if none does."""
+def policy_named(
+    fingerprint: str, beside: str | Path, at_hand: Iterable[str] = ()
+) -> tuple[Policy, Path] | None:
+    """The policy that a plan names, and the file in which it was found; None if it is in none.
+
+    Args:
+        fingerprint: That of the policy.
+        beside: The file of the model; all policies that bear its name are looked at.
+        at_hand: Other files to look at, before those.
+    """
     model = Path(beside)
-    for path in sorted(model.parent.glob(f"{glob.escape(model.stem)}*.policy")):
+    near = sorted(model.parent.glob(f"{glob.escape(model.stem)}*.policy"))
+    for path in (*map(Path, at_hand), *near):
         found = Kept(path).read(Policy)
         if found is not None and found.fingerprint == fingerprint:
-            return found
+            return found, path
     return None
 
 

@@ -201,12 +201,16 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """The loss that was asked for, or the one that suits the model."""
         return default_loss(model) if self.loss is None else self.loss
 
+    def check_model(self, model: StreamModel) -> None:
+        """Refuse another model than that of the release."""
+        if self.model is not None and self.model != model.chain.fingerprint:
+            raise InvalidParameter("model", "another", "be the one the release was made with")
+
     def _check_made_with(self, model: StreamModel, policy: Policy | None) -> None:
+        self.check_model(model)
         if self.policy != (None if policy is None else policy.fingerprint):
             rule = "be the one the release was made with" if self.policy else "not be given"
             raise InvalidParameter("policy", "another" if policy else None, rule)
-        if self.model is not None and self.model != model.chain.fingerprint:
-            raise InvalidParameter("model", "another", "be the one the release was made with")
         if policy is None or policy.sight is None:
             return
         # Channels that look ahead are those of one cap and one price: other rules made no rows.

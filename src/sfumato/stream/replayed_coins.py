@@ -3,6 +3,9 @@
 A key fixes every coin: what left for a true value is a function of key, plan, stream and sequence
 number. So one coin that was turned round shows, with certainty. That the key was drawn at random,
 and not sought among many, nothing shows but a commitment that was published before the data.
+
+What stands in the ledger alone has no true value here, so it is not drawn again, and neither is a
+batch whose channel looks back at such a value. The report says how many draws were repeated.
 """
 
 from __future__ import annotations
@@ -12,8 +15,11 @@ from sfumato.core.errors import SfumatoError
 from sfumato.core.events import Outcome
 from sfumato.core.randomness import Randomness
 from sfumato.stream.audit_checks import CheckedBatch
-from sfumato.stream.audit_report import AuditReport, Kind
+from sfumato.stream.audit_report import AuditReport, Kind, ReplayReport
 from sfumato.stream.plan import Plan
+
+_UNKNOWN = object()
+"""In place of a true value that is not at hand."""
 
 
 class ReplayedCoins:
@@ -32,16 +38,21 @@ class ReplayedCoins:
         self._known: dict[str, list[object]] = {}
         self._others: list[tuple[int, str]] = []
         self.rows = 0
+        self._without_truth = self._without_past = 0
 
     def see(self, batch: CheckedBatch) -> None:
         """Draw a batch again; one without true values cannot be drawn."""
-        symbols = [None if truth is None else truth.symbol for truth in batch.truths]
-        if not batch.rows or batch.truths[0] is None:
-            return
+        symbols = [_UNKNOWN if truth is None else truth.symbol for truth in batch.truths]
         before = self._known.setdefault(batch.stream, [])
         recalled = before[len(before) - self._plan.recalled(batch.state) :]
         before += symbols
-        self.rows += len(batch.rows)
+        if _UNKNOWN in symbols:
+            self._without_truth += len(symbols)
+            return
+        if _UNKNOWN in recalled:
+            self._without_past += len(symbols)
+            return
+        self.rows += len(symbols)
         if batch.due[0].outcome is Outcome.SKIPPED and symbols[0] in (None, MISSING_SYMBOL):
             return  # a moment without a value: nothing was drawn
         try:
@@ -62,6 +73,20 @@ class ReplayedCoins:
         self._others.append((batch.rows[-1], rule))
 
     def finish(self, report: AuditReport) -> None:
-        """Write down the rows that left otherwise."""
+        """Write down the rows that left otherwise, and how many were drawn again at all."""
         for row, rule in self._others:
             report.note_all(f"row {row}: {rule}", Kind.COINS)
+        seen = self.rows + self._without_truth + self._without_past
+        # Rows that cannot be read, or follow such a one, were never seen.
+        unread = max(report.rows - report.repeated + report.only_in_ledger - seen, 0)
+        due, sound = seen + unread + report.left_out, Kind.LEDGER.value not in report.problem_kinds
+        report.replayed = ReplayReport(self.rows, due, self.rows == due and sound)
+        for count, why in (
+            (self._without_truth, "stand in the ledger alone, without their true values"),
+            (self._without_past, "come from channels that look back at values not given"),
+            (unread, "are of rows that cannot be verified"),
+        ):
+            if count:
+                report.unchecked.append(f"{count:,} draws with the key: they {why}")
+        if not sound:
+            report.unchecked.append("draws with the key that stand in the ledger: it is not sound")
