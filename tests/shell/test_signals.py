@@ -5,9 +5,12 @@ import itertools
 import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
+from sfumato.cli.rule_choice import policy_of
+from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
 from sfumato.store.files import load
@@ -194,3 +197,17 @@ def test_recovery_is_brute_force_over_all_tracks_given_values_and_signals(
     for row, due in zip(rows(guesses), posterior, strict=True):
         assert row["recovered"] == labels[int(due.argmax())]
         assert float(row["probability"]) == pytest.approx(due.max(), abs=1e-12)
+
+
+def test_a_policy_that_model_and_rules_do_not_make_is_told(
+    model: Path, private: Path, tmp_path: Path
+) -> None:
+    """Without the file of the release, whoever has model and rules compiles the policy again."""
+    read, spec = load(model), read_spec(f"{private}.plan.json")
+    assert isinstance(read, StreamModel)
+    clean = tmp_path / "clean" / "two.model"
+    policy, where = policy_of(spec, None, read, str(clean))
+    assert policy is not None and (policy.fingerprint, where) == (spec.policy, None)
+    swapped = msgspec.structs.replace(spec, policy=64 * "0")
+    with pytest.raises(InvalidParameter, match="another policy than model and rules make"):
+        policy_of(swapped, None, read, str(clean))
