@@ -23,6 +23,7 @@ from sfumato.store.files import load
 from sfumato.stream.release_spec import ReleaseSpec, document
 from sfumato.stream.seal import Seal, program, sealed
 from tests.audit.releasers import Cheat
+from tests.shell.releasing import write_rules
 from tests.shell.running import Result, call, done
 from tests.shell.tables import read, table
 
@@ -113,7 +114,7 @@ class Scene:
         """Change the rules."""
         rules = json.loads(self.rules.read_text())
         change(rules)
-        self.rules.write_text(json.dumps(rules))
+        write_rules(self.rules, rules)
 
     def seal(self) -> None:
         """Let the rules say that the file was written as it is now."""

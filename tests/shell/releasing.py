@@ -109,6 +109,12 @@ def rewritten(path: Path, records: Rows) -> Path:
     return resealed(changed)
 
 
+def write_rules(path: Path, rules: dict[str, Any]) -> None:
+    """Rules as a release spells them, whatever they say."""
+    ordered = {name: rules[name] for name in ReleaseSpec.__struct_fields__ if name in rules}
+    path.write_text(json.dumps(ordered | rules, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
 def resealed(path: Path) -> Path:
     """Let the rules beside a table say that it was written as it is now."""
     rules = Path(f"{path}.plan.json")
@@ -120,7 +126,7 @@ def resealed(path: Path) -> Path:
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
     }
     document["sealed"] |= seal
-    rules.write_text(json.dumps(document))
+    write_rules(rules, document)
     return path
 
 

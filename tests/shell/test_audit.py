@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
-from tests.shell.releasing import EVEN, FAST, STEP, Rows, another, audited, rewritten
+from tests.shell.releasing import EVEN, FAST, STEP, Rows, another, audited, rewritten, write_rules
 from tests.shell.running import call, done, rows
 from tests.shell.tables import FORMATS, PLACES, by_stream, table, walk, write
 
@@ -340,7 +340,7 @@ def test_another_plan_is_found_out(
 ) -> None:
     rules = json.loads(Path(f"{released}.plan.json").read_text())
     other = tmp_path / "other.plan.json"
-    other.write_text(json.dumps(rules | change))
+    write_rules(other, rules | change)
     result = call("audit", released, "-m", model, "--plan", other)
     assert result.code == 1
     assert "must be" in result.out

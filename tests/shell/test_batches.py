@@ -27,6 +27,7 @@ from tests.shell.releasing import (
     refused,
     released_rows,
     rewritten,
+    write_rules,
 )
 from tests.shell.running import Result, call, done, litter, piped, rows, spawn
 from tests.shell.tables import FORMATS, PLACES, by_stream, read, table, walk, write
@@ -950,7 +951,7 @@ def test_the_length_of_batches_is_one_of_the_rules(
     """Longer batches may be cut short, as these could be; the ledger knows better."""
     rules = json.loads(Path(f"{released}.plan.json").read_text())
     other = tmp_path / "other.plan.json"
-    other.write_text(json.dumps(rules | {"batch": width}))
+    write_rules(other, rules | {"batch": width})
     assert call("audit", released, "-m", model, "--plan", other).code == int(width != 4)
     ledger = released.with_name("city.ledger")
     kept = call("audit", released, "-m", model, "--plan", other, "--ledger", ledger)

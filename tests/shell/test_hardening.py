@@ -16,7 +16,7 @@ from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.tables.writers import Output
-from tests.shell.releasing import EVEN, STEP
+from tests.shell.releasing import EVEN, STEP, write_rules
 from tests.shell.running import COMMAND, Result, call, done, litter, rows, spawn
 from tests.shell.tables import PLACES, table, walk, write
 
@@ -399,7 +399,7 @@ def test_a_true_table_that_does_not_fit_is_named(model: Path, released: Path) ->
 def test_a_ragged_loss_in_the_rules_is_refused(model: Path, released: Path) -> None:
     document = Path(f"{released}.plan.json")
     rules = json.loads(document.read_text()) | {"loss": [[0, 1], [1, 0, 2]]}
-    document.write_text(json.dumps(rules))
+    write_rules(document, rules)
     clear(call("audit", released, "-m", model))
 
 
