@@ -16,6 +16,7 @@ import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.record.attributes import LEARNT
 from sfumato.record.coupling.joint_mixture import JointMixture
+from sfumato.record.record_attest import publish_document
 from sfumato.tables.problems import BadTable
 
 Floats = NDArray[np.float64]
@@ -366,3 +367,14 @@ def test_shuffled_rows_leave_whole_and_in_no_order() -> None:
     assert abs(np.corrcoef(places, np.arange(150))[0, 1]) < 0.4
     again = publish(order="shuffled", **options)
     assert again.frame["id"] == shuffled.frame["id"]
+
+
+def test_the_best_noise_of_columns_that_nobody_described_is_learnt_from_them() -> None:
+    """Its shells follow from their means and variances, so a certificate must not tell them."""
+    column = np.random.default_rng(3).normal(70.0, 9.0, 60)
+    options: dict[str, Any] = {"accuracy": 3.0, "sigma": 8.0, "coupling": "none"}
+    made = sf.publish({"x": column}, ["x"], noise="best", **options)
+    assert made.certificate.learnt_from == "table"
+    assert publish_document(made)["evidence"] is None
+    plain = sf.publish({"x": column}, ["x"], noise="gaussian", **options)
+    assert plain.certificate.learnt_from == "nothing"

@@ -225,7 +225,7 @@ LEFT_OUT: dict[str, tuple[str, Change, str]] = {
     "noise that is said to be the best": (
         "noise",
         together(added("noise", "best"), added("evidence", None), promising(delta=1e-4)),
-        "evidence: it must be missing if, and only if, the best noise was made against the table",
+        "learnt_from: it cannot be 'nothing' with coupling 'none'",
     ),
     "a table that nothing was learnt from": (
         "noise",
@@ -235,7 +235,7 @@ LEFT_OUT: dict[str, tuple[str, Change, str]] = {
             added("learnt_from", "table"),
             promising(delta=1e-4),
         ),
-        "learnt_from: it cannot be 'table' with coupling 'none'",
+        "fingerprint: the certificate says",
     ),
     "shells of another noise": (
         "noise",

@@ -18,7 +18,7 @@ from sfumato.models.encoding import Raw
 from sfumato.record.attributes import Attributes, Numbers, known_attributes, numbers_of
 from sfumato.record.constants import FEWEST_RECORDS
 from sfumato.record.coupling.joint_mixture import JointMixture
-from sfumato.record.record_spec import RecordSpec
+from sfumato.record.record_spec import BEST, RecordSpec
 from sfumato.tables.cells import Missing, missing_rows
 from sfumato.tables.frames import columns_of, written_columns
 from sfumato.tables.pass_through import FEWEST_ROWS, Groups, PassThrough
@@ -164,7 +164,9 @@ def known_people(frame: Any, history: Any, spec: RecordSpec) -> People:
         _check_rows(len(rows))
     groups = _groups(numbers, past, owner, learnt, spec)
     source = "table" if history is None else "history"
-    learnt_from = "nothing" if given or groups[0].known.ignorant else source
+    # The best noise is made against columns as they are where no density was given.
+    fitted = spec.noise == BEST and groups[0].known.joint is None
+    learnt_from = source if fitted or not (given or groups[0].known.ignorant) else "nothing"
     taught = history is None and not (given and len(rows) < FEWEST_RECORDS)
     return People(beside, groups, numbers, others, half, rows, dropped, learnt_from, taught)
 

@@ -133,7 +133,8 @@ def _figures(
 def _check_told(document: Mapping[str, Any], spec: RecordSpec) -> None:
     """What may be left out follows from what was asked, not from what is left out."""
     asked, learnt = document["asked"]["coupling"], document["learnt_from"]
-    sources = {"none": ("nothing",), "given": ("nothing", "table", "history")}
+    alone = ("table", "history") if spec.noise == BEST else ("nothing",)
+    sources = {"none": alone, "given": ("nothing", "table", "history")}
     if learnt not in sources.get(asked, ("table", "history")):
         raise CorruptData(f"learnt_from: it cannot be {learnt!r} with coupling {asked!r}")
     if spec.noise == BEST and (document["evidence"] is None) != (learnt == "table"):
