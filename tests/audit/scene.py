@@ -19,9 +19,10 @@ from sfumato.core.alphabet import Label
 from sfumato.core.events import Outcome
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
+from sfumato.store.attestation import program
 from sfumato.store.files import load
 from sfumato.stream.release_spec import ReleaseSpec, document
-from sfumato.stream.seal import Seal, program, sealed
+from sfumato.stream.seal import Seal, sealed
 from tests.audit.releasers import Cheat
 from tests.shell.releasing import write_rules
 from tests.shell.running import Result, call, done

@@ -16,6 +16,7 @@ from sfumato.core.progress import Progress
 from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import Grid, StreamModel
+from sfumato.store.attestation import program
 from sfumato.store.keys import ledger_commitment
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Again
@@ -24,7 +25,7 @@ from sfumato.stream.input_rows import Reading, RowChecks, RowReader
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import JOB, beside
 from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
-from sfumato.stream.seal import Seal, program, sealed
+from sfumato.stream.seal import Seal, sealed
 from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
 from sfumato.tables.problems import BadTable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -55,11 +54,6 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield f"{rule}; it has {streams:,}"
         elif sha256 is not None and sha256 != self.sha256:
             yield "the file must have the bytes that the release wrote; it was changed afterwards"
-
-
-def program() -> str:
-    """The name and version of this program."""
-    return f"sfumato {metadata.version('sfumato')}"
 
 
 def sealed(document: bytes, seal: Seal) -> bytes:
