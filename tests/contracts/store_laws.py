@@ -6,12 +6,17 @@ A new kind inherits `StoreLaws` and says in `open` how it is opened; `tests/stor
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
 import pytest
 
+from sfumato.core.arrays import Ints
 from sfumato.core.errors import ForkedUse, SfumatoError
+from sfumato.store.answer_columns import AnswerColumns, Coded, PositionColumns
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import (
     NO_JOB,
@@ -51,6 +56,50 @@ def moments(stream: str, count: int, source: str = "live.csv") -> list[tuple[Ans
     return history
 
 
+Item = TypeVar("Item")
+
+
+def by_columns(
+    answers: Iterable[Answer], positions: Iterable[Position]
+) -> tuple[AnswerColumns, PositionColumns]:
+    """Answers of one source that left alone, and positions, as columns."""
+    rows, after = list(answers), list(positions)
+    assert all(row.batch is None for row in rows) and len({row.source for row in rows}) < 2
+
+    def whole(read: Callable[[Answer], int]) -> Ints:
+        return np.array([read(row) for row in rows], dtype=np.int64)
+
+    def coded(cells: Sequence[Item], words: list[Item]) -> Ints:
+        kinds = [(type(word), word) for word in words]
+        found = [-1 if cell is None else kinds.index((type(cell), cell)) for cell in cells]
+        return np.array(found, dtype=np.int64)
+
+    streams = list(dict.fromkeys([*(one.stream for one in after), *(row.stream for row in rows)]))
+    outcomes = sorted({row.outcome for row in rows})
+    labels = [label for _, label in {(type(row.released), row.released) for row in rows}]
+    columns = AnswerColumns(
+        source=rows[0].source if rows else "",
+        ids=[row.id for row in rows],
+        places=whole(lambda row: row.place),
+        streams=Coded(coded([row.stream for row in rows], streams), streams),
+        sequences=whole(lambda row: row.sequence),
+        outcomes=Coded(coded([row.outcome for row in rows], outcomes), outcomes),
+        released=Coded(coded([row.released for row in rows], labels), labels),
+        leakage=np.array([row.leakage for row in rows]),
+        model_free=np.array([row.model_free for row in rows]),
+        tags=[row.tag for row in rows],
+        times=[row.time for row in rows] if any(row.time for row in rows) else None,
+        signals=whole(lambda row: -1 if row.signal is None else row.signal),
+    )
+    return columns, PositionColumns(
+        [one.stream for one in after],
+        np.array([one.sequence for one in after], dtype=np.int64),
+        np.array([one.leakage for one in after]),
+        np.array([one.model_free for one in after]),
+        [one.state for one in after],
+    )
+
+
 def answers_of(store: Store | LedgerReader) -> list[Answer]:
     """Every answer, stream by stream, in order."""
     return [answer for stream, _ in store.streams() for answer in store.rest(stream, 0)]
@@ -60,8 +109,21 @@ class StoreLaws(ABC):
     """What every store keeps."""
 
     @abstractmethod
-    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
+    def opened(self, place: Path, plan: str, job: Job) -> Store:
         """A store at a place; the same place again is the same ledger."""
+
+    @pytest.fixture(autouse=True, params=["rows", "columns"])
+    def way(self, request: pytest.FixtureRequest) -> None:
+        """Every law holds for answers one by one, and for batches by columns."""
+        self.in_columns = request.param == "columns"
+
+    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
+        """A store whose `commit` goes the way that is tested."""
+        store = self.opened(place, plan, job)
+        if self.in_columns:
+            commit = store.commit_columns
+            store.commit = lambda answers, positions: commit(*by_columns(answers, positions))  # type: ignore[method-assign]
+        return store
 
     # What is kept ---------------------------------------------------------------------------------
 
@@ -79,7 +141,10 @@ class StoreLaws(ABC):
         with self.open(tmp_path) as store:
             ((answer, after),) = moments("u1", 1)
             store.commit([answer], [after])
-            assert store.answers(["u1:1", "", "u1:0 ", "U1:0"]) == {}
+            others = ["u1:1", "", "u1:0 ", "U1:0"]
+            assert store.answers(others) == {}
+            assert store.known(others).tolist() == [False] * 4
+            assert store.known([]).tolist() == []
             assert store.position("u2") is None
             assert store.moment("u1", 1) is None
             assert store.moment("u1", -1) is None
@@ -98,8 +163,11 @@ class StoreLaws(ABC):
         history = moments("u1", 1201)
         with self.open(tmp_path) as store:
             store.commit([answer for answer, _ in history], [history[-1][1]])
-            found = store.answers([answer.id for answer, _ in history])
+            ids = [answer.id for answer, _ in history]
+            found = store.answers(ids)
+            mask = store.known([ids[3], "u1:1201", *ids, "other:0", ids[3]])
         assert found == {answer.id: answer for answer, _ in history}
+        assert mask.tolist() == [True, False, *[True] * 1201, False, True]
 
     def test_released_values_keep_their_kind_and_ids_may_be_any_text(self, tmp_path: Path) -> None:
         released: list[Released] = ["1", 1, 1.0, "", None, -7, 0.1, "é ✓", "'); --"]
@@ -121,6 +189,17 @@ class StoreLaws(ABC):
                 now = [history[place] for history in histories.values()]
                 store.commit([answer for answer, _ in now], [after for _, after in now])
             assert list(store.streams()) == [("a", 4), ("b", 4)]
+
+    def test_rows_of_a_batch_keep_the_order_of_their_streams(self, tmp_path: Path) -> None:
+        histories = [moments(stream, 3) for stream in ("b", "a", "c")]
+        turns = [iter(history) for history in histories]
+        answers = [next(turns[place])[0] for place in (2, 0, 0, 1, 2, 0, 1, 1, 2)]
+        with self.open(tmp_path) as store:
+            store.commit(answers, [history[-1][1] for history in histories])
+            for history in histories:
+                assert list(store.rest(history[0][0].stream, 0)) == [one for one, _ in history]
+                assert store.position(history[0][0].stream) == history[-1][1]
+            assert store.known([answer.id for answer in answers]).all()
 
     # All or nothing -------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.store.memory import MemoryLedger, MemoryStore
 from sfumato.store.protocol import Job, Store
-from tests.contracts.store_laws import JOB, PLAN, StoreLaws
+from tests.contracts.store_laws import StoreLaws
 
 
 class TestMemoryStore(StoreLaws):
@@ -14,5 +14,5 @@ class TestMemoryStore(StoreLaws):
         """What lies at each place."""
         self.places: dict[Path, MemoryLedger] = defaultdict(MemoryLedger)
 
-    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
+    def opened(self, place: Path, plan: str, job: Job) -> Store:
         return MemoryStore(self.places[place], plan=plan, job=job)

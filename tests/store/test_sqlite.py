@@ -11,7 +11,7 @@ from sfumato.store.ledger_check import check_ledger
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Job, LedgerMismatch, Store
 from sfumato.store.sqlite import SqliteStore
-from tests.contracts.store_laws import JOB, PLAN, StoreLaws, answers_of, moments
+from tests.contracts.store_laws import PLAN, StoreLaws, answers_of, moments
 
 PATIENCE = 60.0
 HOLDER = """
@@ -24,7 +24,7 @@ with SqliteStore(sys.argv[1], sys.argv[2]):
 
 
 class TestSqliteStore(StoreLaws):
-    def open(self, place: Path, plan: str = PLAN, job: Job = JOB) -> Store:
+    def opened(self, place: Path, plan: str, job: Job) -> Store:
         return SqliteStore(place / "city.ledger", plan, job=job)
 
 

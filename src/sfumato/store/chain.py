@@ -158,6 +158,13 @@ def value_tag(secret: bytes, id_: str, stream: str, value: Released) -> bytes:
     return hmac.digest(secret, b"sfumato value 1 " + content, "sha256")[:_TAG_BYTES]
 
 
+def value_tags(
+    secret: bytes, ids: Sequence[str], streams: Sequence[str], values: Sequence[Released]
+) -> list[bytes]:
+    """Keyed digests of the values of many events, as `value_tag` makes them."""
+    return [value_tag(secret, *event) for event in zip(ids, streams, values, strict=True)]
+
+
 def head_file(ledger: Path) -> Path:
     """Where the head of a ledger is kept."""
     return ledger.with_name(f"{ledger.name}.head")

@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import quote
 
+import numpy as np
+
+from sfumato.core.arrays import Bools
 from sfumato.core.errors import CorruptData
 from sfumato.store.chain import (
     ANSWER_FIELDS,
@@ -101,12 +104,21 @@ class LedgerReader:
     def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers already given, by event id."""
         found: dict[str, Answer] = {}
-        for start in range(0, len(ids), _QUESTION_MARKS):
-            part = ids[start : start + _QUESTION_MARKS]
+        for part in _parts(ids):
             marks = ",".join("?" * len(part))
             for entry in self._some(f"WHERE id IN ({marks})", *part):
                 found[entry.answer.id] = entry.answer
         return found
+
+    def known(self, ids: Sequence[str]) -> Bools:
+        """Which of these events were answered before."""
+        found: set[str] = set()
+        for part in _parts(ids):
+            marks = ",".join("?" * len(part))
+            with self._reported():
+                rows = self._database.execute(f"SELECT id FROM events WHERE id IN ({marks})", part)
+                found.update(id_ for (id_,) in rows)
+        return np.array([id_ in found for id_ in ids], dtype=bool)
 
     def moment(self, stream: str, sequence: int) -> Answer | None:
         """The answer given at one moment of a stream."""
@@ -340,6 +352,12 @@ class LedgerReader:
             if isinstance(problem, sqlite3.OperationalError):
                 what = "the ledger cannot be written"
             raise CorruptData(f"{self.path}: {what} ({problem})") from problem
+
+
+def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many at a time as one statement may name."""
+    for start in range(0, len(ids), _QUESTION_MARKS):
+        yield ids[start : start + _QUESTION_MARKS]
 
 
 def _moment_of(entry: Entry) -> tuple[str, int]:

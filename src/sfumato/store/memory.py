@@ -11,7 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+import numpy as np
+
+from sfumato.core.arrays import Bools
 from sfumato.core.guard import Guarded, guarded
+from sfumato.store.answer_columns import AnswerColumns, PositionColumns
 from sfumato.store.chain import (
     Entry,
     by_stream,
@@ -121,6 +125,12 @@ class MemoryStore(Guarded):
         return {id_: there[id_] for id_ in ids if id_ in there}
 
     @guarded
+    def known(self, ids: Sequence[str]) -> Bools:
+        """Which of these events were answered before."""
+        there = self._ledger.answers
+        return np.array([id_ in there for id_ in ids], dtype=bool)
+
+    @guarded
     def moment(self, stream: str, sequence: int) -> Answer | None:
         """The answer given at one moment of a stream."""
         moments = self._ledger.moments.get(stream, [])
@@ -149,6 +159,14 @@ class MemoryStore(Guarded):
     @guarded
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         """Store answers and the positions after them, all or nothing."""
+        self._commit(answers, positions)
+
+    @guarded
+    def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
+        """The same for a batch by columns."""
+        self._commit(answers.answers(), positions.positions())
+
+    def _commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         if not self._ledger.held:
             raise LedgerMismatch("the ledger must be open; it was closed")
         groups = by_stream(answers, positions)

@@ -14,6 +14,9 @@ no job: an answer is text and numbers, and a state is opaque bytes (`codec`). A 
 5. `commit(answers, positions)`: all or nothing, on disk when it returns. Only then may an answer
    leave. What was drawn is committed also if a later row of the group is refused.
 
+Many rows at once: `known(ids)` says which were answered before, `value_tags` makes all digests,
+`commit_columns(answers, positions)` stores arrays; the ledger is as if they had come one by one.
+
 `ledgered_run.LedgeredRun` does 3 to 5 for any job. Two numbers of a stream are kept in the open,
 `leakage` and `model_free`, each in a unit that adds up: they never fall, and a check of the ledger
 compares them with the sums of the rows. A job without one of them says 0 everywhere.
@@ -25,9 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
+from sfumato.core.arrays import Bools
 from sfumato.core.errors import SfumatoError
+
+if TYPE_CHECKING:
+    from sfumato.store.answer_columns import AnswerColumns, PositionColumns
 
 Released: TypeAlias = str | int | float | None
 """What may leave in one answer; a job that releases more than one number writes it as text."""
@@ -219,6 +226,10 @@ class Store(Protocol):
         """The answers already given, by event id."""
         ...
 
+    def known(self, ids: Sequence[str]) -> Bools:
+        """Which of these events were answered before; quicker than their answers."""
+        ...
+
     def moment(self, stream: str, sequence: int) -> Answer | None:
         """The answer given at one moment of a stream."""
         ...
@@ -250,6 +261,10 @@ class Store(Protocol):
             LedgerMismatch: If an event id or a moment of a stream was answered before, a moment is
                 left out, or a position would go back; nothing is stored then.
         """
+        ...
+
+    def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
+        """The same for a batch by columns: as if its rows had been committed together."""
         ...
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.core.guard import Guarded, guarded
+from sfumato.store.answer_columns import AnswerColumns, PositionColumns
 from sfumato.store.chain import (
     Anchor,
     by_stream,
@@ -222,6 +223,13 @@ class SqliteStore(Guarded, LedgerReader):
 
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         """Store answers and the positions after them, all or nothing; on disk when this returns."""
+        self._commit(answers, positions)
+
+    def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
+        """The same for a batch by columns."""
+        self._commit(answers.answers(), positions.positions())
+
+    def _commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         groups = by_stream(answers, positions)
         sources = Counter(answer.source for group, _ in groups for answer in group)
         with self._reported():
