@@ -25,6 +25,7 @@ class Coded(Generic[Word]):
         words: The different cells.
 
     Examples:
+        >>> import numpy as np
         >>> Coded(np.array([1, 0, -1]), ["home", "work"]).cells()
         ['work', 'home', None]
     """
