@@ -29,6 +29,7 @@ from sfumato.core.randomness import (
     keyed,
     secure,
     seeded,
+    words_at,
 )
 from tests.contracts.threads import at_once
 from tests.strategies import Floats, stochastic_matrices
@@ -456,3 +457,32 @@ def test_the_first_word_of_successive_addresses_is_even() -> None:
     assert float(stats.chisquare(counts).pvalue) > ALPHA
     pairs = np.bincount([4 * (a >> 2) + (b >> 2) for a, b in itertools.pairwise(tops)])
     assert float(stats.chisquare(pairs).pvalue) > ALPHA
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2**62)), max_size=12),
+    st.lists(st.text(max_size=80), min_size=5, max_size=5),
+)
+def test_words_of_many_addresses_are_those_of_each(
+    draws: list[tuple[int, int]], streams: list[str]
+) -> None:
+    which = np.array([place for place, _ in draws], dtype=np.int64)
+    sequences = np.array([turn for _, turn in draws], dtype=np.int64)
+    for source in (keyed(b"sixteen bytes or more"), seeded(3)):
+        words = words_at(source, Domain.STREAM, "plan", streams, which, sequences)
+        alone = [
+            source.at(Address(Domain.STREAM, "plan", streams[at], n)).word() for at, n in draws
+        ]
+        assert words.tolist() == alone
+
+
+def test_words_of_many_addresses_without_addresses_are_fresh() -> None:
+    which = np.zeros(64, dtype=np.int64)
+    words = words_at(secure(), Domain.STREAM, "plan", ["ann"], which, which)
+    assert len(set(words.tolist())) == 64
+
+
+def test_words_of_a_moment_below_0_are_refused() -> None:
+    below = np.array([-1])
+    with pytest.raises(InvalidParameter, match="sequence"):
+        words_at(seeded(1), Domain.STREAM, "plan", ["ann"], np.array([0]), below)
