@@ -44,13 +44,14 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/solver.py > $(RESULTS)/solver.md
 	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
-	$(BIN)/python benchmarks/tables.py > $(RESULTS)/tables.md
+	$(BIN)/python benchmarks/tables.py --growth $(RESULTS)/growth.json > $(RESULTS)/tables.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
 	$(BIN)/python benchmarks/recovery.py > $(RESULTS)/recovery.md
 	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md
 	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/disclosure.py > $(RESULTS)/disclosure.md
 	$(BIN)/python benchmarks/figure.py
+	$(BIN)/python benchmarks/growth_figure.py
 
 # Nothing may be slower than it was: `make bench-compare BASE=v0.1`.
 BASE ?= HEAD~1

@@ -1,142 +1,247 @@
-"""How fast tables are released, and how much memory it takes: `make bench`.
+"""How fast tables are released and audited, and how that grows: `make bench`.
 
-Streams are drawn from a 16-state ring and released in a subprocess each, so that the largest
-resident memory is that of one run. The share of file handling is measured by running the same
-rows through readers, store and writer with the step replaced by a constant answer.
+Streams are random walks on a ring of 16 places, interleaved. Each run is a process of its own (see
+`table_jobs.py`), the median of three; the limits beside them (the bare fleet, raw SQLite with the
+same bytes) are measured in turn with them. `--quick` takes tables a hundredth as long.
+
+    python benchmarks/tables.py [--quick] [--growth growth.json]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 
-SYMBOLS = 16
+import sfumato as sf
+
 EPSILON = 0.5
+PART = 1_000_000
+JOBS = Path(__file__).with_name("table_jobs.py")
 
 
-def ring(stay: float) -> np.ndarray:
-    """A ring whose walker stays, or moves to a neighbour."""
-    eye = np.eye(SYMBOLS)
-    return stay * eye + (1 - stay) / 2 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
+@dataclass(frozen=True)
+class Setting:
+    """A chain with its policy, and where the tables of its streams are."""
+
+    folder: Path
+    symbols: int = 16
+    order: int = 1
+    files: dict = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Tells its files from those of others."""
+        return f"{self.symbols}-{self.order}"
+
+    def prepare(self) -> None:
+        """Make model, policy and a small table to warm up with."""
+        chain = ring_chain(self.symbols, self.order)
+        model, policy = self.folder / f"{self.name}.model", self.folder / f"{self.name}.policy"
+        sf.save(chain, model)
+        loss = sf.loss.absolute(chain.alphabet)
+        steps = 4_000 if self.symbols <= 64 else 400
+        sf.save(sf.compile_policy(chain, loss, EPSILON, steps=steps), policy)
+        self.files.update(model=str(model), policy=str(policy))
+        self.files["small"] = str(self.table(2_000, 100, "parquet"))
+
+    def table(self, rows: int, streams: int, suffix: str) -> Path:
+        """A table of interleaved random walks."""
+        path = self.folder / f"{self.name}-{rows}-{streams}.{suffix}"
+        if path.exists():
+            return path
+        rng = np.random.default_rng(1)
+        place = rng.integers(0, self.symbols, streams)
+        names = pa.array([f"u{number}" for number in range(streams)])
+        with writer(path, suffix) as sink:
+            done, held = 0, []
+            while done < rows:
+                moved = (rng.random(streams) < 0.2) * rng.choice([-1, 1], streams)
+                place = (place + moved) % self.symbols
+                held.append(place)
+                done += streams
+                if done % PART < streams or done >= rows:
+                    values = pa.array(np.concatenate(held))
+                    who = pa.chunked_array([names] * len(held)).combine_chunks()
+                    sink.write_table(pa.table({"stream": who, "value": values}))
+                    held = []
+        return path
 
 
-def make_data(folder: Path, rows: int, streams: int, suffix: str) -> Path:
-    """A table of interleaved random walks."""
-    rng = np.random.default_rng(1)
-    place = rng.integers(0, SYMBOLS, streams)
-    path = folder / f"live-{rows}.{suffix}"
-    blocks = []
-    for _ in range(rows // streams):
-        place = (place + rng.choice([-1, 0, 0, 0, 0, 0, 0, 0, 0, 1], streams)) % SYMBOLS
-        blocks.append(place)
-    values = np.concatenate(blocks)
-    names = np.char.add("u", np.tile(np.arange(streams), rows // streams).astype(str))
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    table = pa.table({"stream": names, "value": values})
+def writer(path: Path, suffix: str):
+    """Writes tables with a stream and a value."""
+    schema = pa.schema([("stream", pa.string()), ("value", pa.int64())])
     if suffix == "csv":
-        pyarrow.csv.write_csv(table, path)
-    else:
-        pyarrow.parquet.write_table(table, path)
-    return path
+        return pyarrow.csv.CSVWriter(path, schema)
+    return pyarrow.parquet.ParquetWriter(path, schema)
 
 
-def run_one(
-    model: str, source: str, output: str, method: str, policy: str, handling_only: str
-) -> None:
-    """Release one table in this process and print what it took."""
-    from sfumato.core.events import Event, Outcome
-    from sfumato.core.guarantees import LDP, SIP
-    from sfumato.models.encoding import StreamModel, Symbols
-    from sfumato.store.files import load
-    from sfumato.stream.plan import Plan
-    from sfumato.stream.release_run import release_table
-    from sfumato.stream.release_spec import ReleaseSpec
-    from sfumato.tables.readers import Table
-
-    chain = load(model)
-    stream_model = StreamModel(chain, Symbols(chain.alphabet))
-    kept = load(policy) if policy else None
-    named = None if kept is None else kept.fingerprint
-    spec = ReleaseSpec(epsilon=EPSILON, loss="absolute", method=method, policy=named)
-    plan = spec.plan(stream_model, kept)
-    if handling_only == "yes":
-        free = (SIP(0.0), LDP(0.0))
-
-        def constant_step(self, state, value, randomness):
-            from dataclasses import replace
-
-            event = Event(state.stream, state.sequence, Outcome.RELEASED, 0, *free)
-            return (event,), replace(state, sequence=state.sequence + 1)
-
-        Plan.step = constant_step
-    start = time.perf_counter()
-    report = release_table(Table.at(source), Table.at(output), stream_model, plan)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"rows": report.rows, "seconds": seconds, "peak_mb": peak_memory()}))
+def ring_chain(symbols: int, order: int) -> sf.MarkovChain:
+    """A walk on a ring that mostly stays; of a higher order it knows the same."""
+    eye = np.eye(symbols)
+    step = 0.8 * eye + 0.1 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
+    rows = np.tile(step, (symbols ** (order - 1), 1))
+    return sf.MarkovChain.from_matrix(rows, floor=1e-4 / symbols)
 
 
-def peak_memory() -> float:
-    """Largest resident memory of this process in MB.
-
-    Not `ru_maxrss`: that one also remembers the parent, from before the new program began.
-    """
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
-
-
-def measure(
-    model: Path, source: Path, method: str, policy: Path | str, handling_only: bool = False
-) -> dict:
-    """Run one release in a process of its own."""
-    output = source.with_name(f"out-{source.name}")
-    command = [sys.executable, __file__, "one", model, source, output, method, policy]
-    command.append("yes" if handling_only else "no")
-    done = subprocess.run([str(part) for part in command], capture_output=True, check=True)
+def once(kind: str, setting: Setting, **asked) -> dict:
+    """One run of a job in a process of its own."""
+    job = {"kind": kind, "folder": str(setting.folder), "epsilon": EPSILON, "method": "optimal"}
+    job |= {"keyed": False, "ledger": None} | setting.files
+    job |= {name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}
+    done = subprocess.run(
+        [sys.executable, JOBS, json.dumps(job)], capture_output=True, check=False, text=True
+    )
+    if done.returncode:
+        raise SystemExit(f"{kind} failed: {done.stderr[-2000:]}")
     return json.loads(done.stdout)
 
 
-def main() -> None:
-    """Measure and print a table."""
-    import sfumato as sf
+class Race:
+    """Runs of several jobs in turn; their medians."""
 
+    def __init__(self, turns: int) -> None:
+        self._turns = turns
+        self._jobs: dict = {}
+
+    def add(self, name: str, job) -> None:
+        """A job, as a function that runs it once."""
+        self._jobs[name] = job
+
+    def run(self) -> dict:
+        """The median of each: rows a second, processor seconds per row, MB."""
+        found: dict = {name: [] for name in self._jobs}
+        for _ in range(self._turns):
+            for name, job in self._jobs.items():
+                found[name].append(job())
+        return {name: medians(runs) for name, runs in found.items()}
+
+
+def medians(runs: list[dict]) -> dict:
+    """Of several runs of one job."""
+    middle = statistics.median
+    return {
+        "rows": runs[0]["rows"],
+        "speed": middle(run["rows"] / run["seconds"] for run in runs),
+        "cpu_us": 1e6 * middle(run["cpu"] / run["rows"] for run in runs),
+        "peak_mb": max(run["peak_mb"] for run in runs),
+    }
+
+
+def released(setting: Setting, rows: int, streams: int, suffix: str, **more):
+    """A job that releases a table; what it writes is thrown away, but for the last."""
+    source = setting.table(rows, streams, suffix)
+    output = source.with_name(f"out-{source.name}")
+    ledger = source.with_suffix(".ledger") if more.pop("ledgered", False) else None
+
+    def job() -> dict:
+        for old in (output, *(source.parent.glob(f"{ledger.name}*") if ledger else ())):
+            old.unlink(missing_ok=True)
+        return once("release", setting, source=source, output=output, ledger=ledger, **more)
+
+    return job, output, ledger
+
+
+def goals(setting: Setting, whole: int, part: int, turns: int) -> None:
+    """The jobs that have a goal, beside their limits."""
+    race = Race(turns)
+    parquet, output, _ = released(setting, whole, 10_000, "parquet")
+    race.add("bare fleet", lambda: once("fleet", setting, rows=whole, streams=10_000))
+    race.add("release, Parquet", parquet)
+    race.add("audit, Parquet", lambda: once("audit", setting, source=output))
+    race.add("release, CSV", released(setting, whole, 10_000, "csv")[0])
+    keyed, _, _ = released(setting, part, 10_000, "parquet", keyed=True)
+    race.add("release, Parquet, keyed coins", keyed)
+    held, _, ledger = released(setting, part, 10_000, "csv", ledgered=True)
+    race.add("release, CSV, durable ledger", held)
+    copy = setting.folder / "raw.sqlite"
+
+    def raw() -> dict:
+        for old in setting.folder.glob("raw.sqlite*"):
+            old.unlink()
+        return once("sqlite", setting, source=ledger, output=copy)
+
+    race.add("raw SQLite, the same rows", raw)
+    race.add("one stream", released(setting, part, 1, "parquet")[0])
+    race.add("as many streams as rows", released(setting, part, part, "parquet")[0])
+    found = race.run()
+    fleet, table = found["bare fleet"]["speed"], found["release, Parquet"]["speed"]
+    limits = dict.fromkeys(found, fleet) | {"audit, Parquet": table}
+    limits["release, CSV, durable ledger"] = found["raw SQLite, the same rows"]["speed"]
+    print("| job | rows | rows/s | us of processor a row | peak MB | share of its limit |")
+    print("|---" * 6 + "|")
+    for name, one in found.items():
+        share = "" if name in ("bare fleet", "raw SQLite, the same rows") else one["speed"]
+        share = f"{share / limits[name]:.0%}" if share else ""
+        figures = f"{one['speed']:,.0f} | {one['cpu_us']:.2f} | {one['peak_mb']:,.0f} | {share}"
+        print(f"| {name} | {one['rows']:,} | {figures} |", flush=True)
+
+
+def growth(folder: Path, scale: int, turns: int) -> dict:
+    """How a release grows with rows, streams, symbols and order, each beside the bare fleet."""
+    found: dict = {"rows": [], "streams": [], "symbols": [], "order": []}
+    base = Setting(folder)
+    base.prepare()
+    middle = 1_000_000 // scale
+    for rows in (middle // 10, middle, 10 * middle):
+        found["rows"].append((rows, *beside(base, rows, 10_000 // scale, turns)))
+    for streams in (1, 100, 10_000, middle):
+        if streams <= middle:
+            found["streams"].append((streams, *beside(base, middle, streams, turns)))
+    for symbols in (2, 16, 64, 256):
+        setting = base if symbols == 16 else Setting(folder, symbols)
+        if setting is not base:
+            setting.prepare()
+        few = middle if symbols <= 16 else middle // 4
+        found["symbols"].append((symbols, *beside(setting, few, 1_000, turns)))
+    for order in (1, 2, 3):
+        setting = Setting(folder, 4, order)
+        setting.prepare()
+        found["order"].append((order, *beside(setting, middle, 1_000, turns)))
+    for name, points in found.items():
+        print(f"\n| {name} | release, rows/s | bare fleet | share | peak MB |\n" + "|---" * 5 + "|")
+        for at, speed, limit, peak in points:
+            print(f"| {at:,} | {speed:,.0f} | {limit:,.0f} | {speed / limit:.0%} | {peak:,.0f} |")
+    return found
+
+
+def beside(setting: Setting, rows: int, streams: int, turns: int) -> tuple[float, float, float]:
+    """Rows a second of a release, those of the bare fleet, and MB."""
+    race = Race(turns)
+    race.add("release", released(setting, rows, streams, "parquet")[0])
+    race.add("fleet", lambda: once("fleet", setting, rows=rows, streams=streams))
+    found = race.run()
+    return found["release"]["speed"], found["fleet"]["speed"], found["release"]["peak_mb"]
+
+
+def main() -> None:
+    """Measure and print."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--quick", action="store_true", help="tables a hundredth as long, one turn")
+    asked.add_argument("--growth", type=Path, help="where to keep the points of the picture")
+    given = asked.parse_args()
+    scale, turns = (100, 1) if given.quick else (1, 3)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        chain = sf.MarkovChain.from_matrix(ring(0.8), floor=1e-4)
-        model = folder / "ring.model"
-        sf.save(chain, model)
-        policy = folder / "ring.policy"
-        loss = sf.loss.absolute(chain.alphabet)
-        sf.save(sf.compile_policy(chain, loss, EPSILON, steps=4_000), policy)
-        print("| method | format | rows | rows/s | peak MB | file handling |\n" + "|---" * 6 + "|")
-        for method, kept, suffix, rows, streams in (
-            ("optimal", "", "csv", 10_000, 1_000),
-            ("optimal", policy, "csv", 200_000, 10_000),
-            ("optimal", policy, "csv", 1_000_000, 10_000),
-            ("optimal", policy, "parquet", 200_000, 10_000),
-            ("randomized-response", "", "csv", 50_000, 10_000),
-        ):
-            source = make_data(folder, rows, streams, suffix)
-            whole = measure(model, source, method, kept)
-            files = measure(model, source, method, "", handling_only=True)
-            share = files["seconds"] / whole["seconds"]
-            speed = whole["rows"] / whole["seconds"]
-            name = f"{method}, compiled" if kept else method
-            figures = f"{speed:,.0f} | {whole['peak_mb']:,.0f} | {share:.0%}"
-            print(f"| {name} | {suffix} | {rows:,} | {figures} |", flush=True)
+        setting = Setting(Path(name))
+        setting.prepare()
+        print("## Tables\n")
+        goals(setting, 10_000_000 // scale, 1_000_000 // scale, turns)
+    with tempfile.TemporaryDirectory() as name:
+        print("\n## Growth")
+        points = growth(Path(name), scale, 1)
+    if given.growth:
+        given.growth.write_text(json.dumps(points) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["one"]:
-        run_one(*sys.argv[2:])
-    else:
-        main()
+    main()
