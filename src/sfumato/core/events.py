@@ -19,6 +19,10 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
+OUTCOMES = tuple(Outcome)
+"""Where outcomes stand in arrays, they are places in this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """What happened at one moment of one stream, and what it cost.

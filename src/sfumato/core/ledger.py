@@ -91,6 +91,14 @@ class Ledgers(Guarded):
         self.recent = np.zeros((streams, keep, 2))
 
     @guarded
+    def grow(self, streams: int) -> None:
+        """Make room for `streams` accounts; those that come have spent nothing."""
+        more, keep = streams - len(self.counts), self.recent.shape[1]
+        self.counts = np.concatenate([self.counts, np.zeros(more, dtype=np.int64)])
+        self.spent = np.concatenate([self.spent, np.zeros((more, 2))])
+        self.recent = np.concatenate([self.recent, np.zeros((more, keep, 2))])
+
+    @guarded
     def __getitem__(self, stream: int) -> Ledger:
         count, keep = int(self.counts[stream]), self.recent.shape[1]
         last = self.recent[stream, keep - min(count, keep) :]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sfumato.stream.burst_search import best_bursts as best_bursts
     from sfumato.stream.composition import composed as composed
     from sfumato.stream.fit_model import fit_table as fit_table
-    from sfumato.stream.fleet import Step as Step
+    from sfumato.stream.fleet_answers import Step as Step
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
     from sfumato.stream.partition import batch_loss as batch_loss

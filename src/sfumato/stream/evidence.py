@@ -15,7 +15,7 @@ from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.events import Outcome
+from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.progress import Progress
 from sfumato.core.unbiased import unbiased_weights
 from sfumato.models.library import PatternLibrary
@@ -24,7 +24,7 @@ from sfumato.stream.partition.cells import Partition, StepDesign
 from sfumato.stream.partition.patterns import Patterns, ShortBatches, WholeBatches
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery_loops import Told
-from sfumato.stream.released_tracks import OUTCOMES, ReleasedTracks
+from sfumato.stream.released_tracks import ReleasedTracks
 
 _LISTED = 4096
 """Batches of which each has a likelihood of its own."""

@@ -8,85 +8,29 @@ stream would get alone with the same coins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core import checks
-from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
-from sfumato.core.errors import InterruptedStep, InvalidParameter
-from sfumato.core.events import Event, Outcome, events_of
-from sfumato.core.guard import Guarded, guarded
-from sfumato.core.ledger import Ledgers
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
+from sfumato.core.events import OUTCOMES, Event, Outcome
+from sfumato.core.guard import guarded
 from sfumato.core.randomness import Randomness, secure
 from sfumato.core.state import StreamState
-from sfumato.models.markov import MarkovChain
-from sfumato.stream.fleet_arrays import PREPARED, Prepared, StreamArrays
+from sfumato.stream.fleet_answers import SKIPPED, Codes, Run, Seen, Step
+from sfumato.stream.fleet_arrays import PREPARED, Prepared
+from sfumato.stream.fleet_streams import FleetStreams
 from sfumato.stream.plan import Plan
 
 Values = Sequence[Any] | NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """What left in one step of many streams.
-
-    Attributes:
-        streams: Names of the streams.
-        sequences: The moment of each, or at which its batch began.
-        released: Places in the alphabet of the symbols that left, -1 for none; in the shape of the
-            values: one place per stream or, in batches, a row.
-        outcomes: What left.
-        charges: Both certificates of each: under the model, and whatever the model.
-        alphabet: The symbols.
-        signals: Which output of its channel left, -1 where none did; None unless the plan is
-            far-sighted.
-    """
-
-    streams: Sequence[str]
-    sequences: Ints
-    released: Ints
-    outcomes: Sequence[Outcome]
-    charges: Floats
-    alphabet: Alphabet
-    signals: Ints | None = None
-
-    def labels(self) -> list[Any]:
-        """The symbols that left, a list per stream in batches; None where none did."""
-        symbols = self.alphabet.labels
-        found = [symbols[place] if place >= 0 else None for place in self.released.ravel().tolist()]
-        if self.released.ndim == 1:
-            return found
-        width = self.released.shape[1]
-        return [found[row : row + width] for row in range(0, len(found), width)]
-
-    def __len__(self) -> int:
-        return len(self.streams)
-
-    def __iter__(self) -> Iterator[tuple[Event, ...]]:
-        """The events of each stream; the leakage of a batch stands at its last value."""
-        in_batches = self.released.ndim > 1
-        rows = zip(
-            self.streams,
-            self.sequences.tolist(),
-            self.labels(),
-            self.outcomes,
-            self.charges.tolist(),
-            [-1] * len(self) if self.signals is None else self.signals.tolist(),
-            strict=True,
-        )
-        for stream, began, left, outcome, charge, sent in rows:
-            labels, signal = left if in_batches else [left], None if sent < 0 else sent
-            began_at = (stream, began, outcome, labels, *charge)
-            yield events_of(*began_at, in_batches=in_batches, signal=signal)
-
-
-class Fleet(Guarded):
+class Fleet(FleetStreams):
     """Streams that are released together under one plan with a compiled policy.
 
     A batch is a value of the chain of batches, so that one set of loops serves every width.
@@ -127,33 +71,13 @@ class Fleet(Guarded):
         randomness: Randomness | None = None,
         threads: int = 1,
     ) -> None:
-        if plan.policy is None:
-            rule = "have a policy: make one with `compile_policy`"
-            raise InvalidParameter("plan", "one without", rule)
-        chain = plan.space.chain
-        assert isinstance(chain, MarkovChain)  # no other model has a policy
         self._randomness = secure() if randomness is None else randomness
         plan.check_coins(self._randomness)
-        self.streams = (*(state.stream for state in states), *streams)
-        count = checks.count("streams", len(self.streams))
-        if len(set(self.streams)) != count:
-            raise InvalidParameter("streams", "a name twice", "be different")
-        self.plan, self._policy = plan, plan.policy
-        workers = checks.count("threads", threads)
-        self._arrays = StreamArrays.under(plan.policy, chain, count, workers)
-        self._arrays.drifts[:] = plan.begin("").belief.drift
-        self._ledgers = Ledgers(count, plan.budget.memory)
-        self._last = np.full(count, -1, dtype=np.int64)
-        self._torn = False
+        super().__init__(plan, streams, states, threads)
         alphabet = plan.model.alphabet
         self._numbered = alphabet.labels == tuple(range(len(alphabet)))
         # A batch is numbered with its first value most significant, as everywhere else.
         self._powers = len(alphabet) ** np.arange(plan.width - 1, -1, -1)
-        for place, state in enumerate(states):
-            self._put(place, state)
-
-    def __len__(self) -> int:
-        return len(self.streams)
 
     @guarded
     def step(self, values: Values, which: Ints | None = None) -> Step:
@@ -171,10 +95,13 @@ class Fleet(Guarded):
         """
         self._check_whole()
         streams = self._chosen(which, len(values))
+        return self._stepped(streams, values, whole=which is None)
+
+    def _stepped(self, streams: Ints, values: Values, *, whole: bool) -> Step:
         cells = self._cells(values)
         # First what needs no coins; what the loops do not cover is tried by the plan on the side.
         prepared, quick = self._prepared(streams, cells)
-        step = self._blank(streams, whole=which is None)
+        step = self._blank(streams, whole=whole)
         paused = self._paused(streams, cells)
         guesses = self._guesses(streams[paused])
         slow = [
@@ -259,7 +186,9 @@ class Fleet(Guarded):
     def skip(self, which: Ints | None = None) -> None:
         """Let a moment of every stream, or of some, or a whole batch, pass without a release."""
         self._check_whole()
-        streams = self._chosen(which, None)
+        self._skipped(self._chosen(which, None))
+
+    def _skipped(self, streams: Ints) -> None:
         self._torn = True
         self._arrays.advance(streams)
         self._arrays.moments[streams] += self.plan.width - 1
@@ -267,64 +196,131 @@ class Fleet(Guarded):
         self._torn = False
 
     @guarded
-    def state(self, stream: int) -> StreamState:
-        """Where a stream stands: store it, and go on from it later."""
-        return self._state(stream)
+    def run(self, cells: Ints, which: Ints) -> Run:
+        """Release many values of many streams, each stream's in the order given; all or none.
 
-    def _state(self, stream: int) -> StreamState:
+        Args:
+            cells: Places of the true symbols in the alphabet; -1 for one outside it, -2 for a
+                moment that passes without a release.
+            which: Place of the stream of each, as often as the stream has values.
+
+        Raises:
+            BudgetExceeded: If the budget of a stream is gone and the plan says to refuse.
+            UnknownSymbol: If a value is not in the alphabet and the plan says to refuse.
+            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
+
+        Examples:
+            >>> import sfumato as sf
+            >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+            >>> loss = sf.loss.hamming(chain.alphabet)
+            >>> policy = sf.compile_policy(chain, loss, 0.5, steps=500)
+            >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), loss, policy=policy)
+            >>> fleet = sf.Fleet(plan, ["ann", "bob"])
+            >>> run = fleet.run(np.array([0, 0, 1, 1, 1]), np.array([0, 1, 0, 0, 1]))
+            >>> run.sequences
+            array([0, 0, 1, 2, 1])
+        """
         self._check_whole()
-        last = int(self._last[stream])
-        return StreamState(
-            plan=self.plan.fingerprint,
-            stream=self.streams[stream],
-            sequence=int(self._arrays.moments[stream]),
-            belief=self._arrays.belief(stream),
-            ledger=self._ledgers[stream],
-            last=None if last < 0 else last,
-        )
+        streams = self._checked(which)
+        places = self._checked_cells("cells", cells, streams, -2)
+        run = Run.blank(len(streams), sighted=self.plan.sight is not None)
+        before = self._backup(np.unique(streams))
+        try:
+            for rows in waves(streams):
+                self._wave(run, rows, places[rows], streams[rows])
+        except BaseException:
+            # Nothing of it has left, so it never happened.
+            self._restore(before)
+            raise
+        return run
 
-    @property
-    def spent(self) -> Floats:
-        """What every stream has spent so far: under the model, and whatever the model."""
-        with self._lock:
-            return self._ledgers.spent.copy()
+    def _wave(self, run: Run, rows: Ints, cells: Ints, streams: Ints) -> None:
+        """One value of each of some streams, or a moment that passes."""
+        passing = cells == -2
+        if passing.any():
+            skipped = streams[passing]
+            run.sequences[rows[passing]] = self._arrays.moments[skipped]
+            run.outcomes[rows[passing]] = SKIPPED
+            self._skipped(skipped)
+            rows, cells, streams = rows[~passing], cells[~passing], streams[~passing]
+        labels = (*self.plan.model.alphabet.labels, None)
+        values = [labels[cell] for cell in cells.tolist()]
+        step = self._stepped(streams, values, whole=False)
+        run.sequences[rows], run.released[rows] = step.sequences, step.released
+        run.outcomes[rows] = [OUTCOMES.index(outcome) for outcome in step.outcomes]
+        run.charges[rows] = step.charges
+        if run.signals is not None and step.signals is not None:
+            run.signals[rows] = step.signals
 
-    @property
-    def bytes_per_stream(self) -> int:
-        """Memory that the state of one stream takes; it does not grow with time."""
-        arrays, ledgers = self._arrays, self._ledgers
-        held = arrays.joints.nbytes + arrays.moments.nbytes + arrays.drifts.nbytes
-        spent = ledgers.counts.nbytes + ledgers.spent.nbytes + ledgers.recent.nbytes
-        return (held + spent + self._last.nbytes) // len(self)
+    @guarded
+    def observe(self, released: Ints, signals: Ints | None, outcomes: Codes, which: Ints) -> Seen:
+        """Follow many streams by what was seen to leave, in the order given: draws nothing.
 
-    @property
-    def torn(self) -> bool:
-        """Whether an exception broke into a step; the fleet must be begun again from states."""
-        return self._torn
+        Args:
+            released: Places of the symbols that left, -1 for none.
+            signals: Which output of its channel left, -1 for none; None if there are none at all.
+            outcomes: What left: places in `tuple(Outcome)`.
+            which: Place of the stream of each, as often as the stream has values.
 
-    def _check_whole(self) -> None:
-        if self._torn:
-            raise InterruptedStep
+        Raises:
+            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
+        """
+        self._check_whole()
+        streams = self._checked(which)
+        places = self._checked_cells("released", released, streams, -1)
+        codes = np.asarray(outcomes)
+        sent = np.full(len(streams), -1) if signals is None else np.asarray(signals)
+        seen = Seen.blank(len(streams))
+        before, lost = self._backup(np.unique(streams)), set()
+        try:
+            for row, stream in enumerate(streams.tolist()):
+                seen.sequences[row] = self._arrays.moments[stream]
+                if stream not in lost and not self._followed(
+                    seen, row, stream, int(places[row]), int(sent[row]), OUTCOMES[codes[row]]
+                ):
+                    lost.add(stream)
+        except BaseException:
+            self._restore(before)
+            raise
+        return seen
 
-    def _put(self, place: int, state: StreamState) -> None:
-        self.plan.check_own(state)
-        self._arrays.put(place, state.sequence, state.belief)
-        self._ledgers[place] = state.ledger
-        self._last[place] = -1 if state.last is None else state.last
+    def _followed(
+        self, seen: Seen, row: int, stream: int, place: int, signal: int, outcome: Outcome
+    ) -> bool:
+        """Let a stream go on by what left, by the plan; whether it can have left."""
+        state, labels = self._state(stream), self.plan.model.alphabet.labels
+        label = None if place < 0 else labels[place]
+        try:
+            events, following = self.plan.observe(
+                state, [label], outcome, None if signal < 0 else signal
+            )
+        except (InvalidParameter, UnknownSymbol):
+            return False
+        if outcome in (Outcome.SUPPRESSED, Outcome.REPEATED):
+            seen.withheld[row] = self.plan.prepare(state) is not None
+        seen.charges[row] = events[0].sip.epsilon, events[0].ldp.epsilon
+        seen.possible[row] = True
+        self._put(stream, following)
+        return True
+
+    def _checked_cells(self, name: str, cells: Ints, streams: Ints, least: int) -> Ints:
+        """Places in the alphabet, one for each entry of `streams`."""
+        if self.plan.in_batches:
+            raise InvalidParameter("plan", "one for batches", "release values one by one")
+        given, size = np.asarray(cells), len(self.plan.model.alphabet)
+        if given.shape != streams.shape or (given.size and given.dtype.kind not in "iu"):
+            raise InvalidParameter(name, given.shape, f"be {len(streams)} places in the alphabet")
+        if given.size and not (given.min() >= least and given.max() < size):
+            raise InvalidParameter(name, "others", f"be places in the alphabet, or {least} to -1")
+        return given.astype(np.int64)
 
     def _chosen(self, which: Ints | None, count: int | None) -> Ints:
         if which is None:
             streams = np.arange(len(self))
         else:
-            given = np.asarray(which)
-            whole = given.ndim == 1 and (given.dtype.kind in "iu" or given.size == 0)
-            if (
-                not whole
-                or len(np.unique(given)) != len(given)
-                or (given.size and not (given.min() >= 0 and given.max() < len(self)))
-            ):
+            streams = self._checked(which)
+            if len(np.unique(streams)) != len(streams):
                 raise InvalidParameter("which", "other places", "be places of different streams")
-            streams = given.astype(np.int64)
         if count is not None and count != len(streams):
             raise InvalidParameter("values", count, f"be one per stream, {len(streams)}")
         return streams
@@ -338,7 +334,7 @@ class Fleet(Guarded):
             return self._randomness.words(len(streams))
         words = np.empty(len(streams), dtype=np.uint64)
         for row, stream in enumerate(streams.tolist()):
-            here = self.plan.address(self.streams[stream], int(self._arrays.moments[stream]))
+            here = self.plan.address(self._names[stream], int(self._arrays.moments[stream]))
             words[row] = self._randomness.at(here).word()
         return words
 
@@ -369,7 +365,7 @@ class Fleet(Guarded):
         return np.array(flat, dtype=np.int64).reshape(values.shape)
 
     def _blank(self, streams: Ints, *, whole: bool) -> Step:
-        names = self.streams if whole else [self.streams[place] for place in streams.tolist()]
+        names = self._names if whole else [self._names[place] for place in streams.tolist()]
         count, in_batches = len(streams), self.plan.in_batches
         shape = (count, self.plan.width) if in_batches else (count,)
         return Step(
@@ -390,6 +386,21 @@ class Fleet(Guarded):
         step.charges[row] = events[-1].sip.epsilon, events[-1].ldp.epsilon
         if step.signals is not None and events[-1].signal is not None:
             step.signals[row] = events[-1].signal
+
+
+def waves(streams: Ints) -> list[Ints]:
+    """Rows with at most one of each stream: its first value, its second, and so on.
+
+    Examples:
+        >>> [wave.tolist() for wave in waves(np.array([3, 5, 3, 3]))]
+        [[0, 1], [2], [3]]
+    """
+    by_stream = np.argsort(streams, kind="stable")
+    first = np.searchsorted(streams[by_stream], streams[by_stream])
+    turns = np.empty(len(streams), dtype=np.int64)
+    turns[by_stream] = np.arange(len(streams)) - first
+    by_turn = np.argsort(turns, kind="stable")
+    return np.split(by_turn, np.flatnonzero(np.diff(turns[by_turn])) + 1) if len(streams) else []
 
 
 def _rows(values: Sequence[Any], width: int) -> NDArray[Any]:

@@ -65,6 +65,20 @@ class Prepared(NamedTuple):
         return Prepared(*parts)
 
 
+def _room(count: int, width: int) -> Prepared:
+    """Room for the channels of a step of `count` streams, of at most `width` columns each."""
+    return Prepared(
+        which=np.arange(count),
+        chosen=np.empty(count, dtype=np.int64),
+        parts=np.empty(count, dtype=np.int64),
+        blends=np.empty((count, width), dtype=np.int64),
+        charges=np.empty((count, 2)),
+        status=np.empty(count, dtype=np.int64),
+        columns=np.empty(count, dtype=np.int64),
+        released=np.empty(count, dtype=np.int64),
+    )
+
+
 class StreamArrays:
     """Beliefs of `count` streams, all at their first value.
 
@@ -98,16 +112,7 @@ class StreamArrays:
         self._running: list[Future[None]] = []
         self.tables = tables
         width = int(tables[0][:, 3].max())
-        self._room = Prepared(
-            which=np.arange(count),
-            chosen=np.empty(count, dtype=np.int64),
-            parts=np.empty(count, dtype=np.int64),
-            blends=np.empty((count, width), dtype=np.int64),
-            charges=np.empty((count, 2)),
-            status=np.empty(count, dtype=np.int64),
-            columns=np.empty(count, dtype=np.int64),
-            released=np.empty(count, dtype=np.int64),
-        )
+        self._room = _room(count, width)
         rows, size = int(tables[0][:, 1].max()), chain.size
         # For each thread: a belief, masses of rows, an output marginal, running sums, contexts.
         self._work = [
@@ -124,6 +129,18 @@ class StreamArrays:
         """Streams under a policy."""
         limit = policy.repair_limit
         return cls(chain, policy.tables, limit, count, threads, scale=policy.scale)
+
+    def grow(self, count: int) -> None:
+        """Make room for `count` streams; those that come are at their first value."""
+        more = count - len(self.moments)
+        first = np.tile(self.chain.initial.reshape(1, -1), (more, 1))
+        self.joints = np.concatenate([self.joints, first])
+        self.moments = np.concatenate([self.moments, np.zeros(more, dtype=np.int64)])
+        self.drifts = np.concatenate([self.drifts, np.zeros(more)])
+
+    def settle(self) -> None:
+        """Wait for threads that an exception left behind."""
+        wait(self._running)
 
     @property
     def column(self) -> int:
@@ -172,7 +189,9 @@ class StreamArrays:
         The result is overwritten by the next call.
         """
         # Threads that an exception here left behind must not write into what comes next.
-        wait(self._running)
+        self.settle()
+        if len(which) > len(self._room.which):
+            self._room = _room(len(self.moments), self._room.blends.shape[1])
         room = self._room.of(slice(len(which)))
         room.which[:] = which
         self._run(stepping.PREPARE, room, allowed=allowed)

@@ -7,13 +7,13 @@ import numpy as np
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.events import Outcome
+from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.progress import Progress
 from sfumato.stream.evidence import Evidence, output_of
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.fleet_arrays import PREPARED
 from sfumato.stream.plan import Plan
-from sfumato.stream.released_tracks import OUTCOMES, ReleasedTracks
+from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.replay_loops import find_columns, likelihoods
 
 _RELEASED = OUTCOMES.index(Outcome.RELEASED)

@@ -13,13 +13,12 @@ import numpy as np
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
-from sfumato.core.events import Event, Outcome
+from sfumato.core.events import OUTCOMES, Event
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.audit_rows import read_signal, released_symbol
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk, Table
 
-OUTCOMES = tuple(Outcome)
 _CODES = {outcome.value: code for code, outcome in enumerate(OUTCOMES)}
 _NONE = -1
 

@@ -1,0 +1,138 @@
+"""What left in one step of many streams, and in many steps of them, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core.alphabet import Alphabet
+from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.events import OUTCOMES, Event, Outcome, events_of
+
+Codes = NDArray[np.uint8]
+RELEASED = OUTCOMES.index(Outcome.RELEASED)
+SKIPPED = OUTCOMES.index(Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What left in one step of many streams.
+
+    Attributes:
+        streams: Names of the streams.
+        sequences: The moment of each, or at which its batch began.
+        released: Places in the alphabet of the symbols that left, -1 for none; in the shape of the
+            values: one place per stream or, in batches, a row.
+        outcomes: What left.
+        charges: Both certificates of each: under the model, and whatever the model.
+        alphabet: The symbols.
+        signals: Which output of its channel left, -1 where none did; None unless the plan is
+            far-sighted.
+    """
+
+    streams: Sequence[str]
+    sequences: Ints
+    released: Ints
+    outcomes: Sequence[Outcome]
+    charges: Floats
+    alphabet: Alphabet
+    signals: Ints | None = None
+
+    def labels(self) -> list[Any]:
+        """The symbols that left, a list per stream in batches; None where none did."""
+        symbols = self.alphabet.labels
+        found = [symbols[place] if place >= 0 else None for place in self.released.ravel().tolist()]
+        if self.released.ndim == 1:
+            return found
+        width = self.released.shape[1]
+        return [found[row : row + width] for row in range(0, len(found), width)]
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    def __iter__(self) -> Iterator[tuple[Event, ...]]:
+        """The events of each stream; the leakage of a batch stands at its last value."""
+        in_batches = self.released.ndim > 1
+        rows = zip(
+            self.streams,
+            self.sequences.tolist(),
+            self.labels(),
+            self.outcomes,
+            self.charges.tolist(),
+            [-1] * len(self) if self.signals is None else self.signals.tolist(),
+            strict=True,
+        )
+        for stream, began, left, outcome, charge, sent in rows:
+            labels, signal = left if in_batches else [left], None if sent < 0 else sent
+            began_at = (stream, began, outcome, labels, *charge)
+            yield events_of(*began_at, in_batches=in_batches, signal=signal)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What left in many steps of many streams, one entry per value in the order they were given.
+
+    Attributes:
+        sequences: The moment of each value in its stream.
+        released: Places in the alphabet of the symbols that left, -1 for none.
+        outcomes: What left: places in `tuple(Outcome)`.
+        charges: Both certificates of each: under the model, and whatever the model.
+        signals: Which output of its channel left, -1 where none did; None unless the plan is
+            far-sighted.
+    """
+
+    sequences: Ints
+    released: Ints
+    outcomes: Codes
+    charges: Floats
+    signals: Ints | None
+
+    @classmethod
+    def blank(cls, count: int, *, sighted: bool) -> Self:
+        """Room for `count` values, none of which has left."""
+        return cls(
+            sequences=np.zeros(count, dtype=np.int64),
+            released=np.full(count, -1, dtype=np.int64),
+            outcomes=np.full(count, RELEASED, dtype=np.uint8),
+            charges=np.zeros((count, 2)),
+            signals=np.full(count, -1, dtype=np.int64) if sighted else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What anybody can compute of values that were seen to leave, in the order they were given.
+
+    Attributes:
+        sequences: The moment of each value in its stream.
+        charges: Both certificates of each: under the model, and whatever the model.
+        possible: Whether the plan can have let it leave there. From the first that it cannot on,
+            no later value of its stream is looked at, and the stream stands before that one.
+        withheld: Whether nothing new left although the plan had a channel for it: for a value
+            outside the alphabet, says the plan.
+    """
+
+    sequences: Ints
+    charges: Floats
+    possible: Bools
+    withheld: Bools
+
+    @classmethod
+    def blank(cls, count: int) -> Self:
+        """Room for `count` values, none of which was looked at."""
+        return cls(
+            sequences=np.zeros(count, dtype=np.int64),
+            charges=np.zeros((count, 2)),
+            possible=np.zeros(count, dtype=np.bool_),
+            withheld=np.zeros(count, dtype=np.bool_),
+        )
+
+    def __len__(self) -> int:
+        return len(self.sequences)
