@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from sfumato.core import limits
-from sfumato.tables.readers import Table, opened
+from sfumato.tables.lines import opened
+from sfumato.tables.readers import Table
 from sfumato.tables.writers import ShortEnds, arrow_schema
 
 Finding = tuple[int | None, str]

@@ -30,10 +30,10 @@ def plain(cell: Any) -> Any:
             return cell
 
 
-def batches(
+def column_arrays(
     path: str, format: str, wanted: Sequence[str], optional: Sequence[str], size: int
-) -> Iterator[dict[str, list[Any]]]:
-    """The wanted columns of successive rows of a Parquet or an Arrow file."""
+) -> Iterator[dict[str, Any]]:
+    """The wanted columns of successive rows of a Parquet or an Arrow file, as arrays."""
     import pyarrow as pa
     import pyarrow.ipc
     import pyarrow.parquet
@@ -41,7 +41,7 @@ def batches(
     if format == "parquet":
         file = pyarrow.parquet.ParquetFile(path)
         chosen = _chosen(path, file.schema_arrow.names, wanted, optional)
-        coded = [name for name in chosen if _is_text(file.schema_arrow.field(name).type)]
+        coded = [name for name in chosen if is_text(file.schema_arrow.field(name).type)]
         # Words stay numbers of a list of words: one long word in many rows is held once.
         file = pyarrow.parquet.ParquetFile(path, read_dictionary=coded)
         _check_sizes(path, file.metadata, chosen)
@@ -59,7 +59,7 @@ def batches(
         )
     for part in parts:
         if part.num_rows:
-            yield {name: _cells(part[name], name, path) for name in chosen}
+            yield {name: part[name] for name in chosen}
 
 
 def _chosen(
@@ -90,35 +90,70 @@ def _check_sizes(path: str, metadata: Any, chosen: Sequence[str]) -> None:
                 raise BadTable(path, None, rule)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a column of Arrow holds text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _cells(column: Any, name: str, path: str) -> list[Any]:
-    """Cells as Python values; equal words of a coded column are one object."""
+def checked_cells(array: Any, name: str, path: str) -> list[Any]:
+    """The cells of some rows of a column, if they are within the limits."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.DictionaryArray):
+        used = array.indices.unique().drop_null()  # of a long list of words, few stand here
+        _check_cells(array.dictionary.take(used), name, path)
+    else:
+        _check_cells(array, name, path)
+    return python_cells(array)
+
+
+def is_sound(array: Any) -> bool:
+    """Whether nothing in a column is malformed or too large, not even a word nobody uses."""
+    import pyarrow as pa
+
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    words = getattr(array, "dictionary", array)
+    return _longest(words) <= limits.FIELD and words.nbytes <= limits.CHUNK
+
+
+def _check_cells(array: Any, name: str, path: str) -> None:
+    if _longest(array) > limits.FIELD:
+        rule = f"a cell of column {name!r} must have at most {limits.FIELD:,} characters"
+        raise BadTable(path, None, rule)
+    if array.nbytes > limits.CHUNK:
+        rule = f"column {name!r} must take at most {limits.CHUNK:,} bytes in {len(array):,} rows"
+        raise BadTable(path, None, rule)
+
+
+def _longest(array: Any) -> int:
+    """Characters of the longest text; 0 where there is none."""
     import pyarrow as pa
     import pyarrow.compute
 
-    if isinstance(column, pa.DictionaryArray):
-        used = column.indices.unique().drop_null()  # of a long list of words, few stand here
-        words = _cells(column.dictionary.take(used), name, path)
+    if not is_text(array.type) or not len(array):
+        return 0
+    return pa.compute.max(pa.compute.utf8_length(array)).as_py() or 0
+
+
+def python_cells(array: Any) -> list[Any]:
+    """Cells as Python values; equal words of a coded column are one object."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.DictionaryArray):
+        used = array.indices.unique().drop_null()
+        words = python_cells(array.dictionary.take(used))
         by_code = dict(zip(used.to_pylist(), words, strict=True))
-        return [by_code.get(code) for code in column.indices.to_pylist()]
-    if _is_text(column.type) and len(column):
-        longest = pa.compute.max(pa.compute.utf8_length(column)).as_py() or 0
-        if longest > limits.FIELD:
-            rule = f"a cell of column {name!r} must have at most {limits.FIELD:,} characters"
-            raise BadTable(path, None, rule)
-    if column.nbytes > limits.CHUNK:
-        rule = f"column {name!r} must take at most {limits.CHUNK:,} bytes in {len(column):,} rows"
-        raise BadTable(path, None, rule)
-    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
-        column = column.cast(_of_microseconds(column.type), safe=False)
-    cells: list[Any] = column.to_pylist()
-    is_plain = _is_text(column.type) or pa.types.is_primitive(column.type)
-    if is_plain and not pa.types.is_temporal(column.type):
+        return [by_code.get(code) for code in array.indices.to_pylist()]
+    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
+        array = array.cast(_of_microseconds(array.type), safe=False)
+    cells: list[Any] = array.to_pylist()
+    is_plain = is_text(array.type) or pa.types.is_primitive(array.type)
+    if is_plain and not pa.types.is_temporal(array.type):
         return cells
     return [plain(cell) for cell in cells]
 

@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import os
-import sys
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, TypeVar
 
 import msgspec
 
-from sfumato.core import limits
 from sfumato.core.errors import InvalidParameter
-from sfumato.tables.columnar import batches
-from sfumato.tables.headers import (
-    SEPARATORS,
-    check_names,
-    holds_names,
-    listed,
-    no_column,
-    separator_of,
-)
+from sfumato.tables.batches import BATCH_ROWS, Batch, columnar_batches
+from sfumato.tables.chunks import CHUNK_ROWS as CHUNK_ROWS
+from sfumato.tables.chunks import Chunk as Chunk
+from sfumato.tables.columnar import checked_cells, column_arrays
+from sfumato.tables.csv_rows import CsvRows
+from sfumato.tables.headers import SEPARATORS, listed
+from sfumato.tables.lines import STANDARD as STANDARD
+from sfumato.tables.lines import Lines, opened
 from sfumato.tables.problems import BadTable
 
-STANDARD = "-"
-CHUNK_ROWS = 4096
-_PEEKED = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some successive rows of a table, column by column.
-
-    Attributes:
-        first: Number of the first row, counted from 1.
-        columns: The wanted columns; a text or a number each.
-    """
-
-    first: int
-    columns: dict[str, list[Any]]
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +92,46 @@ class Table:
             BadTable: If the file cannot be read, a column is missing or a row is malformed.
         """
         size = 1 if self.is_standard else rows
-        try:
+        with self._problems():
             match self.format:
                 case "csv":
                     yield from self._csv(wanted, optional, size)
                 case "jsonl":
-                    yield from self._json_lines(wanted, optional, size)
+                    yield from self._filled(self._json_lines(wanted, optional, size))
                 case _:
-                    yield from self._columnar(wanted, optional, size)
+                    yield from self._sound(self._columnar(wanted, optional, size))
+
+    def batches(
+        self, wanted: Sequence[str], optional: Sequence[str] = (), rows: int = BATCH_ROWS
+    ) -> Generator[Batch | Chunk, None, None]:
+        """Yield the same rows as arrays; as a `Chunk` where only the strict reader may read them.
+
+        Args:
+            wanted: Columns that must exist.
+            optional: Columns that are read if they exist.
+            rows: About how many rows a batch has.
+
+        Raises:
+            BadTable: As `chunks` does, with the same rows and rules.
+        """
+        if self.is_standard or self.format == "jsonl":
+            yield from self.chunks(wanted, optional)
+            return
+        with self._problems():
+            if self.format != "csv":
+                arrays = columnar_batches(self.path, self.format, wanted, optional, rows)
+                yield from self._sound(arrays)
+                return
+            with opened(self.path) as file:
+                lines = Lines(file, self.path)
+                table = CsvRows(lines, self.path, self.separator, wanted, optional)
+                yield from self._filled(table.batches(rows))
+
+    @contextmanager
+    def _problems(self) -> Iterator[None]:
+        """What is wrong with a file, in words."""
+        try:
+            yield
         except FileNotFoundError:
             raise BadTable(self.path, None, "the file must exist; it does not") from None
         except (IsADirectoryError, PermissionError) as problem:
@@ -140,87 +148,18 @@ class Table:
 
     def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
         with opened(self.path) as file:
-            decoded = _Lines(file, self.path)
-            first = next(decoded, "")
-            decoded.hold(first)
-            mark = self.separator or separator_of(first, wanted, self.path)
-            lines = csv.reader(decoded, delimiter=mark, strict=True)
-            try:
-                header = next(lines, None)
-            except csv.Error as problem:
-                raise BadTable(self.path, None, f"the header is malformed ({problem})") from None
-            if not header:
-                raise BadTable(self.path, None, "the file must not be empty")
-            check_names(header, self.path)
-            for name in wanted:
-                if name not in header:
-                    raise self._missing(name, header, lines, decoded)
-            places = {name: header.index(name) for name in (*wanted, *optional) if name in header}
-            yield from self._csv_rows(lines, decoded, len(header), places, size)
+            lines = Lines(file, self.path)
+            table = CsvRows(lines, self.path, self.separator, wanted, optional)
+            yield from self._filled(table.chunks(size))
 
-    def _missing(self, name: str, header: list[str], lines: Any, decoded: _Lines) -> BadTable:
-        """Without a header line the names would be somebody's values: those are not repeated."""
-        following: list[list[str]] = []
-        with suppress(csv.Error, BadTable):
-            for row in islice(() if self.is_standard else lines, _PEEKED):
-                decoded.begin_row(1)
-                if len(row) == len(header):
-                    following.append(row)
-        if holds_names(header, following):
-            return no_column(self.path, name, header)
-        rule = f"none of its {len(header)} columns is named so in the first line"
-        if len(header) == 1:
-            rule += "; it has no comma, semicolon or tab in it"
-        return BadTable(self.path, None, f"the table must have a column {name!r}; {rule}")
-
-    def _csv_rows(
-        self, lines: Any, decoded: _Lines, width: int, places: dict[str, int], size: int
-    ) -> Iterator[Chunk]:
-        columns: dict[str, list[Any]] = {name: [] for name in places}
-        first, number = 1, 0
-        for row in self._filled(lines, decoded, width):
-            number += 1
-            if len(row) != width:
-                rule = f"a row must have {width} fields, like the header; it has {len(row)}"
-                raise BadTable(self.path, number, rule)
-            for name, place in places.items():
-                columns[name].append(row[place])
-            if number - first + 1 == size:
-                yield Chunk(first, columns)
-                columns, first = {name: [] for name in places}, number + 1
-        yield from self._rest(first, number, columns)
-
-    def _rest(self, first: int, number: int, columns: dict[str, list[Any]]) -> Iterator[Chunk]:
-        """The last chunk, which may be smaller; a file without any row is refused."""
-        if number == 0 and not self.is_standard:
+    def _filled(self, parts: Iterator[Part]) -> Iterator[Part]:
+        """The parts of a table; a file without any row is refused."""
+        first = next(parts, None)
+        if first is not None:
+            yield first
+            yield from parts
+        elif not self.is_standard:
             raise BadTable(self.path, None, "the table must not be empty")
-        if number >= first:
-            yield Chunk(first, columns)
-
-    def _filled(self, lines: Any, decoded: _Lines, width: int) -> Iterator[list[str]]:
-        """The rows; blank lines after the last one are none.
-
-        A blank line between rows is how a table of one column writes a missing value: skipped, it
-        would vanish and the rows after it would move up. Where there are more columns it is a row
-        without fields.
-        """
-        number, blank = 1, 0
-        while True:
-            decoded.begin_row(number + blank)
-            try:
-                row = next(lines, None)
-            except csv.Error as problem:
-                rule = f"the row is malformed ({problem})"
-                raise BadTable(self.path, number + blank, rule) from None
-            if row is None:
-                return
-            if not row:
-                blank += 1
-                continue
-            for _ in range(blank):
-                yield [""] if width == 1 else []
-            yield row
-            number, blank = number + blank + 1, 0
 
     def _json_lines(
         self, wanted: Sequence[str], optional: Sequence[str], size: int
@@ -229,7 +168,7 @@ class Table:
         columns: dict[str, list[Any]] = {}
         first, number = 1, 0
         with opened(self.path) as file:
-            decoded = _Lines(file, self.path)
+            decoded = Lines(file, self.path)
             for line in decoded:
                 decoded.begin_row(number + 2)
                 if not line.strip():
@@ -254,26 +193,29 @@ class Table:
                 if number - first + 1 == size:
                     yield Chunk(first, columns)
                     columns, first = {name: [] for name in columns}, number + 1
-        yield from self._rest(first, number, columns)
+        if number >= first:
+            yield Chunk(first, columns)
 
     def _columnar(
         self, wanted: Sequence[str], optional: Sequence[str], size: int
     ) -> Iterator[Chunk]:
+        first = 1
+        for arrays in column_arrays(self.path, self.format, wanted, optional, size):
+            cells = {name: checked_cells(array, name, self.path) for name, array in arrays.items()}
+            yield Chunk(first, cells)
+            first += len(next(iter(cells.values())))
+
+    def _sound(self, parts: Iterator[Part]) -> Iterator[Part]:
+        """The parts of a Parquet or an Arrow file, which may be damaged anywhere."""
         import pyarrow as pa
 
-        first = 1
         try:
-            for columns in batches(self.path, self.format, wanted, optional, size):
-                chunk = Chunk(first, columns)
-                yield chunk
-                first += len(chunk)
+            yield from self._filled(parts)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError):
             rule = "the file must be readable" if Path(self.path).is_dir() else "it is damaged"
             raise BadTable(self.path, None, rule) from None
-        if first == 1:
-            raise BadTable(self.path, None, "the table must not be empty")
 
 
 def _format(path: str) -> str:
@@ -309,60 +251,3 @@ def _separator(given: str) -> str:
 def same_file(left: str, right: str) -> bool:
     """Whether two names mean one file, however they are written."""
     return left != STANDARD and os.path.realpath(left) == os.path.realpath(right)
-
-
-def opened(path: str) -> IO[bytes]:
-    """A file, a compressed one, or standard input."""
-    if path == STANDARD:
-        if sys.stdin is None:
-            raise BadTable(STANDARD, None, "standard input must be readable; it is closed")
-        return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
-    if path.endswith(".gz"):
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return Path(path).open("rb")
-
-
-class _Lines:
-    """Lines of UTF-8 text, with limits: no NUL, no line and no row without an end.
-
-    Attributes:
-        row: The data row that the next line belongs to, for messages.
-    """
-
-    def __init__(self, file: IO[bytes], path: str) -> None:
-        self._file = file
-        self._path = path
-        self._encoding = "utf-8-sig"
-        self._held: list[str] = []
-        self.row = 1
-        self._length = 0
-
-    def begin_row(self, row: int) -> None:
-        """The next line is the first of a row; a quoted field may take more than one."""
-        self.row, self._length = row, 0
-
-    def hold(self, line: str) -> None:
-        """Give a line back: it comes again next."""
-        self._held.append(line)
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        if self._held:
-            return self._held.pop()
-        line = self._file.readline(limits.LINE + 1)
-        if not line:
-            raise StopIteration
-        self._length += len(line)
-        if self._length > limits.LINE:
-            rule = f"a row must have at most {limits.LINE:,} bytes, or a quote is never closed"
-            raise BadTable(self._path, self.row, rule)
-        try:
-            text = line.decode(self._encoding)
-        except UnicodeDecodeError:
-            raise BadTable(self._path, self.row, "the text must be UTF-8") from None
-        self._encoding = "utf-8"
-        if "\0" in text:
-            raise BadTable(self._path, self.row, "the text must not hold NUL characters")
-        return text

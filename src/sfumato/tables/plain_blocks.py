@@ -1,0 +1,88 @@
+"""Blocks of a CSV file that hold nothing but cells: those are read by array.
+
+The strict reader (`csv_rows.py`) says what a file means. A block is read here only if both can but
+agree: every byte is a character of a cell, a separator or the end of a line.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sfumato.core import limits
+
+
+def plain_columns(
+    block: bytes, mark: str, width: int, places: Mapping[str, int]
+) -> dict[str, Any] | None:
+    r"""The cells of whole lines as arrays of text; None where the strict reader must look.
+
+    Args:
+        block: Whole lines.
+        mark: What separates the cells of a line.
+        width: How many cells a line must have.
+        places: Which of them are wanted, by their names.
+
+    Examples:
+        >>> plain_columns(b"u1,home\nu2,work\n", ",", 2, {"cell": 1})["cell"].to_pylist()
+        ['home', 'work']
+        >>> plain_columns(b'u1,"home"\n', ",", 2, {"cell": 1}) is None
+        True
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+
+    lines = _plain(block)
+    if lines is None:
+        return None
+    names = list(map(str, range(width)))
+    chosen = [names[place] for place in places.values()]
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.py_buffer(lines),
+            pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=names, block_size=len(lines) + 1
+            ),
+            pyarrow.csv.ParseOptions(
+                delimiter=mark,
+                quote_char=False,
+                double_quote=False,
+                newlines_in_values=False,
+                ignore_empty_lines=False,
+            ),
+            # The bytes were seen to be UTF-8, also in columns that nobody wants.
+            pyarrow.csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(chosen, pa.string()),
+                include_columns=chosen,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None  # a line with too many or too few cells
+    columns = zip(places, table.columns, strict=True)
+    return {name: column.combine_chunks() for name, column in columns}
+
+
+def _plain(block: bytes) -> bytes | None:
+    """The lines with line feeds alone for ends, if nothing in them but separators has a meaning."""
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n")
+    odd = b'"' in block or b"\0" in block or b"\r" in block
+    # pyarrow takes a byte order mark for the beginning of a file, whose first line is not here.
+    if odd or block.startswith((b"\n", codecs.BOM_UTF8)) or b"\n\n" in block:
+        return None
+    if not block.isascii():
+        try:
+            block.decode()
+        except UnicodeDecodeError:
+            return None
+    return block if _longest(block) <= limits.FIELD else None
+
+
+def _longest(block: bytes) -> int:
+    """Bytes of the longest line: no cell in it has more characters."""
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+    return int(np.diff(ends, prepend=-1, append=len(block)).max())
