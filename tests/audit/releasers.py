@@ -107,9 +107,8 @@ def coins_of(
         if rng.random() < share and only(row, place):
             output = cheat(fair, losses, output, rng)
         signal = None if rule.sight is None else int(channel.outputs[output])
-        due, following = rule.observe(state, [labels[symbols[output]]], signal=signal)
-        batch = CheckedBatch.of(rule, state, due, following, [Truth(labels[place])], [row + 1])
-        test.see(batch)
-        state = following
+        seen = rule.observed(state, [labels[symbols[output]]], signal=signal)
+        test.see(CheckedBatch.of(state, seen, [Truth(labels[place])], [row + 1]))
+        state = seen.following
     test.finish(report)
     return test, report

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.core.budgets import PerStep
-from sfumato.core.events import Event, Outcome
+from sfumato.core.events import Event
 from sfumato.core.numerics import sum_up
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
@@ -24,7 +24,7 @@ from sfumato.stream.composition import composed
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.patterns import Patterns, WholeBatches
-from sfumato.stream.plan import Plan
+from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.recovered_loss import RecoveredLoss
 from sfumato.stream.true_values import RealisedLoss, Truth
 from sfumato.stream.value_exposure import ValueExposure
@@ -58,22 +58,14 @@ class CheckedBatch:
     @classmethod
     def of(
         cls,
-        plan: Plan,
         state: StreamState,
-        due: Sequence[Event],
-        following: StreamState,
+        seen: Observed,
         truths: Sequence[Truth | None] | None = None,
         rows: Sequence[int] = (),
     ) -> CheckedBatch:
-        """The same with the channel that the plan had here."""
-        design = output = None
-        if due[0].outcome is Outcome.RELEASED:
-            design = plan.prepare(state, len(due))
-        if design is not None:
-            places = plan.model.alphabet.indices([event.released for event in due])
-            output = design.output(places, due[0].signal)
-        known = [None] * len(due) if truths is None else truths
-        return cls(state, due, following, design, output, known, rows)
+        """What was seen of a batch, with its true values where they are known."""
+        known = [None] * len(seen.events) if truths is None else truths
+        return cls(state, *seen, known, rows)
 
     @property
     def stream(self) -> str:

@@ -15,7 +15,7 @@ from sfumato.stream.audit_checks import Check, CheckedBatch
 from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
-from sfumato.stream.plan import Plan
+from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.true_values import Truth, Truths
 
 _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
@@ -145,14 +145,14 @@ class Walk:
                 raise Unreadable(rule)
             if events[0].outcome not in _OPEN and self._plan.prepare(state, len(rows)):
                 self.report.withheld += len(rows)
-            due, following = self._observed(state, events)
+            seen = self._observed(state, events)
         except _BROKEN as problem:
             self._lose(stream, rows[-1].number, str(problem))
             return
-        for row, each in zip(rows, due, strict=True):
+        for row, each in zip(rows, seen.events, strict=True):
             self._compare(row, each)
         numbers = [row.number for row in rows]
-        self._show(state, due, following, [truth for _, truth in held], numbers)
+        self._show(state, seen, [truth for _, truth in held], numbers)
         if self.ledger is None:
             said = self._fingerprints.setdefault(stream, array("q"))
             said.extend(map(_fingerprint, events))
@@ -171,14 +171,12 @@ class Walk:
                 rule += "; a stream that goes on needs the files before this one, or the ledger"
             raise Unreadable(rule)
 
-    def _observed(
-        self, state: StreamState, events: Sequence[Event]
-    ) -> tuple[Sequence[Event], StreamState]:
+    def _observed(self, state: StreamState, events: Sequence[Event]) -> Observed:
         """What the plan must have done where this was said, and the state after it."""
         if len({event.outcome for event in events}) > 1:
             raise Unreadable("the values of a batch must have one outcome")
         released, outcome = [event.released for event in events], events[0].outcome
-        return self._plan.observe(state, released, outcome, events[0].signal)
+        return self._plan.observed(state, released, outcome, events[0].signal)
 
     def _said_before(self, row: AuditRow, state: StreamState) -> bool:
         """Whether a row only says again what was said before; what is wrong with it is noted.
@@ -228,15 +226,15 @@ class Walk:
         for events in self.ledger.before(stream, self._state(stream).sequence, moment):
             state = self._state(stream)
             try:
-                due, following = self._observed(state, events)
+                seen = self._observed(state, events)
             except _BROKEN as problem:
                 where = f"stream {stream!r}, moment {events[0].sequence}"
                 self.report.note_ledger(f"{where}: {problem}")
                 return
-            for event, each in zip(events, due, strict=True):
+            for event, each in zip(events, seen.events, strict=True):
                 for rule in differences(event, each, "the ledger"):
                     self.report.note(self.report.rows, rule)
-            self._show(state, due, following)
+            self._show(state, seen)
 
     def end(self, coverage: Coverage) -> None:
         """Check what the ledger holds beyond the files, and itself."""
@@ -262,16 +260,15 @@ class Walk:
     def _show(
         self,
         state: StreamState,
-        due: Sequence[Event],
-        following: StreamState,
+        seen: Observed,
         truths: Sequence[Truth | None] | None = None,
         rows: Sequence[int] = (),
     ) -> None:
         """Let every check see a batch, and go on after it."""
-        batch = CheckedBatch.of(self._plan, state, due, following, truths, rows)
+        batch = CheckedBatch.of(state, seen, truths, rows)
         for check in self._checks:
             check.see(batch)
-        self._states[state.stream] = following
+        self._states[state.stream] = seen.following
 
     def _state(self, stream: str) -> StreamState:
         return self._states.get(stream) or self._plan.begin(stream)

@@ -260,11 +260,22 @@ class Plan:
         Raises:
             InvalidParameter: If this plan could not have produced the batch here.
         """
+        seen = self.observed(state, outputs, outcome, signal)
+        return seen.events, seen.following
+
+    def observed(
+        self,
+        state: StreamState,
+        outputs: Sequence[Label | None],
+        outcome: Outcome = Outcome.RELEASED,
+        signal: int | None = None,
+    ) -> Observed:
+        """The same as `observe`, with the channel that it came from."""
         self.check_own(state)
         length = self._length(len(outputs))
         if outcome is not Outcome.RELEASED:
             self._check_signal(signal, due=False)
-            return self._observed_silence(state, outputs, outcome)
+            return Observed(*self._observed_silence(state, outputs, outcome))
         ready = self._ready(state, length, self.allowance(state.ledger, length))
         if ready is None or not ready.covered:
             raise InvalidParameter("output", "a release", "not occur: the budget was gone")
@@ -273,7 +284,7 @@ class Plan:
         output = ready.found.output(places, signal)
         if output is None:
             raise InvalidParameter("output", "another", "be one that the channel can release")
-        return self._released(state, length, ready, output)
+        return Observed(*self._released(state, length, ready, output), ready.found, output)
 
     def _check_signal(self, signal: int | None, *, due: bool) -> None:
         if (signal is not None) != due:
@@ -421,6 +432,22 @@ class Plan:
             last=last,
         )
         return events, following
+
+
+class Observed(NamedTuple):
+    """What anybody can compute of a batch that left.
+
+    Attributes:
+        events: What happened, with its certificates.
+        following: Where the stream stands after it.
+        design: The channel that it came from; None where nothing new left.
+        output: Which output of that channel it is.
+    """
+
+    events: Events
+    following: StreamState
+    design: StepDesign | None = None
+    output: int | None = None
 
 
 class _Ready(NamedTuple):
