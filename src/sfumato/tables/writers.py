@@ -15,14 +15,18 @@ from typing import IO, Any, Protocol, Self, TypeAlias
 
 import msgspec
 
+from sfumato.core import limits
 from sfumato.store.outputs import together
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
+from sfumato.tables.spelling import Cells, Spelling, arrow_type, column_array
 
 Record = Sequence[str | int | float | None]
 Document: TypeAlias = bytes | Callable[[str], bytes]
 Columns = Mapping[str, type]
 """Names of the columns, in order, and what they hold: `str`, `int`, `float` or `bool`."""
+_GROUP_ROWS = 1 << 18
+"""Rows of a group in a Parquet or an Arrow file: some 20 MB while it is gathered."""
 
 
 class Output:
@@ -93,6 +97,23 @@ class Output:
         if self._table.is_standard:
             sys.stdout.flush()
 
+    def write_columns(self, columns: Mapping[str, Cells]) -> None:
+        r"""Append rows that come as columns: the same file as by `write`, faster.
+
+        Args:
+            columns: The cells of every column, by its name.
+
+        Examples:
+            >>> target = getfixture("tmp_path") / "private.csv"
+            >>> with Output(Table.at(str(target)), {"stream": str, "sip": float}) as output:
+            ...     output.write_columns({"stream": ["u1", "u2"], "sip": [0.5, None]})
+            >>> target.read_text()
+            'stream,sip\nu1,0.5\nu2,\n'
+        """
+        self._writer.write_columns(columns)
+        if self._table.is_standard:
+            sys.stdout.flush()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -127,6 +148,8 @@ def file_digest(path: str | Path) -> str:
 class _Writer(Protocol):
     def write(self, records: Iterable[Record]) -> None: ...
 
+    def write_columns(self, columns: Mapping[str, Cells]) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -150,9 +173,13 @@ class _Lines:
 
     def __init__(self, table: Table, columns: Columns, sink: IO[str]) -> None:
         self._names = tuple(columns)
+        self._kinds = columns
         self._sink = sink
         mark, is_csv = table.separator or ",", table.format == "csv"
         self._csv = csv.writer(ShortEnds(sink), delimiter=mark) if is_csv else None
+        self._spelling = (
+            Spelling.of_csv(self._names, mark) if is_csv else Spelling.of_json(self._names)
+        )
         if self._csv:
             self._csv.writerow(self._names)
 
@@ -164,6 +191,20 @@ class _Lines:
             line = msgspec.json.encode(dict(zip(self._names, record, strict=True)))
             self._sink.write(line.decode() + "\n")
 
+    def write_columns(self, columns: Mapping[str, Cells]) -> None:
+        if len(self._names) == 1:
+            # Alone in its line, a cell may need quotes that it does not need between others.
+            (name,) = self._names
+            cells = column_array(columns[name], self._kinds[name])
+            self.write((cell,) for cell in cells.to_pylist())
+            return
+        lines = self._spelling.lines(columns, self._kinds)
+        if isinstance(self._sink, io.TextIOWrapper):
+            self._sink.flush()
+            self._sink.buffer.write(lines)
+        else:
+            self._sink.write(str(lines, "utf-8"))
+
     def close(self) -> None:
         self._sink.close()
 
@@ -172,30 +213,54 @@ def arrow_schema(columns: Columns) -> Any:
     """The columns of a Parquet or an Arrow file."""
     import pyarrow as pa
 
-    kinds = {bool: pa.bool_(), str: pa.string(), int: pa.int64(), float: pa.float64()}
-    return pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    return pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
 
 
 class _Columnar:
-    """Records as columns, Parquet or Arrow."""
+    """Records as columns, Parquet or Arrow, in groups of rows of one size however they came."""
 
     def __init__(self, format: str, columns: Columns, path: Path) -> None:
         import pyarrow.ipc
         import pyarrow.parquet
 
+        self._columns = columns
         self._schema = arrow_schema(columns)
         if format == "parquet":
             self._writer: Any = pyarrow.parquet.ParquetWriter(path, self._schema)
         else:
             self._writer = pyarrow.ipc.new_file(str(path), self._schema)
+        self._held: list[Any] = []
+        self._rows = 0
 
     def write(self, records: Iterable[Record]) -> None:
+        if rows := list(records):
+            cells = map(list, zip(*rows, strict=True))
+            self.write_columns(dict(zip(self._columns, cells, strict=True)))
+
+    def write_columns(self, columns: Mapping[str, Cells]) -> None:
         import pyarrow as pa
 
-        if rows := list(records):
-            columns = list(map(list, zip(*rows, strict=True)))
-            arrays = [pa.array(c, type=f.type) for c, f in zip(columns, self._schema, strict=True)]
+        arrays = [column_array(columns[name], kind) for name, kind in self._columns.items()]
+        self._held.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._rows += len(arrays[0])
+        if self._rows >= _GROUP_ROWS:
+            self._flush(self._rows - self._rows % _GROUP_ROWS)
+        elif sum(batch.nbytes for batch in self._held) > limits.CHUNK:
+            self._flush(self._rows)
+
+    def _flush(self, rows: int) -> None:
+        """Write so many of the rows that are held."""
+        import pyarrow as pa
+
+        held = pa.Table.from_batches(self._held, self._schema)
+        for start in range(0, rows, _GROUP_ROWS):
+            group = held.slice(start, min(_GROUP_ROWS, rows - start))
+            # A part of an array would drag its neighbours into the file: it is copied.
+            arrays = [pa.concat_arrays(column.chunks) for column in group.columns]
             self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._held, self._rows = held.slice(rows).to_batches(), self._rows - rows
 
     def close(self) -> None:
+        if self._rows:
+            self._flush(self._rows)
         self._writer.close()

@@ -1,0 +1,190 @@
+"""Cells of whole columns as the text that a line of CSV or JSON has for them.
+
+A text is what Python's csv writer, or msgspec, writes for one cell. What is the same for many rows
+is spelled once: words are numbered, and equal numbers too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core.arrays import Ints
+from sfumato.tables.batches import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Word: TypeAlias = str | int | float | None
+
+
+class Coded(NamedTuple):
+    """A column of few different cells.
+
+    Attributes:
+        codes: The number of each cell in the list; -1 for none.
+        words: The different cells.
+
+    Examples:
+        >>> column_array(Coded(np.array([1, 0, -1]), ["a", "b"]), str).to_pylist()
+        ['b', 'a', None]
+    """
+
+    codes: Ints
+    words: Sequence[Word]
+
+
+Cells: TypeAlias = "Coded | Column | NDArray[Any] | Sequence[Word] | pa.Array"
+"""A column: coded, an array of numbers (masked where there is none), an Arrow array or a list."""
+_PLAIN_LEAST, _PLAIN_MOST = 1e-3, 1e6
+"""Between these Arrow writes a float that is not whole as Python and msgspec do, says a test."""
+
+
+def arrow_type(kind: type) -> pa.DataType:
+    """How Arrow calls a kind of cells."""
+    import pyarrow as pa
+
+    return {bool: pa.bool_(), str: pa.string(), int: pa.int64(), float: pa.float64()}[kind]
+
+
+def column_array(cells: Cells, kind: type) -> pa.Array:
+    """A column as an array of the type that files have for its kind."""
+    import pyarrow as pa
+
+    if isinstance(cells, Column):
+        cells = cells.array
+    if isinstance(cells, Coded):
+        words = pa.array([*cells.words, None], type=arrow_type(kind))
+        return words.take(pa.array(_all_words(cells)))
+    if isinstance(cells, np.ma.MaskedArray):
+        return pa.array(cells.data, mask=np.ma.getmaskarray(cells), type=arrow_type(kind))
+    if isinstance(cells, pa.DictionaryArray):
+        cells = cells.dictionary_decode()
+    if isinstance(cells, pa.Array):
+        return cells.cast(arrow_type(kind))
+    return pa.array(cells, type=arrow_type(kind))
+
+
+def _all_words(cells: Coded) -> Ints:
+    """Codes of a list that ends with the word for no cell."""
+    return np.where(cells.codes < 0, len(cells.words), cells.codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How lines of text spell cells.
+
+    Attributes:
+        before: What stands before the cell of each column in its line, by the names of columns.
+        end: What ends a line.
+        word: The text of one cell.
+        quotes: What stands around a text in which nothing is odd.
+        odd: A regular expression: texts that hold such a character are spelled one by one.
+    """
+
+    before: Mapping[str, str]
+    end: str
+    word: Callable[[Word], str]
+    quotes: str
+    odd: str
+
+    @classmethod
+    def of_csv(cls, names: Sequence[str], mark: str) -> Spelling:
+        """As the csv module writes them."""
+        before = {name: mark if place else "" for place, name in enumerate(names)}
+        return cls(before, "\n", partial(_csv_word, mark), "", f'["\r\n{mark}]')
+
+    @classmethod
+    def of_json(cls, names: Sequence[str]) -> Spelling:
+        """As msgspec writes them: an object a line."""
+        before = {n: f"{',' if i else '{'}{_json_word(n)}:" for i, n in enumerate(names)}
+        return cls(before, "}\n", _json_word, '"', r'["\\\x00-\x1f\x7f]')
+
+    def lines(self, columns: Mapping[str, Cells], kinds: Mapping[str, type]) -> memoryview:
+        r"""The lines of whole columns, as bytes.
+
+        Examples:
+            >>> cells = {"stream": Coded(np.array([0, 0]), ["u1"]), "sip": np.array([0.5, 1.0])}
+            >>> kinds = {"stream": str, "sip": float}
+            >>> bytes(Spelling.of_csv(["stream", "sip"], ",").lines(cells, kinds))
+            b'u1,0.5\nu1,1.0\n'
+        """
+        import pyarrow as pa
+        import pyarrow.compute
+
+        pieces: list[Any] = []
+        for name, before in self.before.items():
+            pieces += [_text(before), self._texts(columns[name], kinds[name])]
+        joined = pa.compute.binary_join_element_wise(*pieces, _text(self.end), _text(""))
+        # Texts of an array lie one behind the other, as lines do in a file.
+        _, ends, texts = joined.buffers()
+        return memoryview(texts or b"")[: int(np.frombuffer(ends, np.int64)[len(joined)])]
+
+    def _texts(self, cells: Cells, kind: type) -> pa.Array:
+        import pyarrow as pa
+
+        if isinstance(cells, Coded):
+            words = self._words(pa.array(cells.words, type=arrow_type(kind)))
+            return words.take(pa.array(_all_words(cells)))
+        array = column_array(cells, kind)
+        if kind is int and not array.null_count:
+            return array.cast(pa.large_string())
+        # The bits of a float tell it from all others, which it need not be equal to: -0.0, NaN.
+        coded = (array.view(pa.int64()) if kind is float else array).dictionary_encode()
+        words = coded.dictionary.view(pa.float64()) if kind is float else coded.dictionary
+        codes = coded.indices.fill_null(len(words))
+        return self._words(words).take(codes)
+
+    def _words(self, words: pa.Array) -> pa.Array:
+        """The texts of different cells, and behind them the one for no cell."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_string(words.type):
+            odd = pc.match_substring_regex(words, self.odd)
+            text = words.cast(pa.large_string())
+            if self.quotes:
+                quote = _text(self.quotes)
+                text = pc.binary_join_element_wise(quote, text, quote, _text(""))
+        elif pa.types.is_floating(words.type):
+            numbers = words.to_numpy(zero_copy_only=False)
+            size = np.abs(numbers)
+            plain = (size >= _PLAIN_LEAST) & (size < _PLAIN_MOST) & (size != np.floor(size))
+            odd, text = pa.array(~plain), words.cast(pa.large_string())
+        else:
+            odd, text = pa.array([True] * len(words), pa.bool_()), pa.nulls(len(words))
+        odd = odd.fill_null(True)
+        spelled = [self.word(word) for word in words.filter(odd).to_pylist()]
+        texts = pc.replace_with_mask(text.cast(pa.large_string()), odd, _text_array(spelled))
+        return pa.concat_arrays([texts, _text_array([self.word(None)])])
+
+
+def _text(text: str) -> pa.Scalar:
+    import pyarrow as pa
+
+    return pa.scalar(text, pa.large_string())
+
+
+def _text_array(texts: Sequence[str]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(texts, pa.large_string())
+
+
+def _csv_word(mark: str, word: Word) -> str:
+    """A cell between others, as the csv module writes it."""
+    line = io.StringIO(newline="")
+    csv.writer(line, delimiter=mark).writerow((word, 0))
+    return line.getvalue().removesuffix(f"{mark}0\r\n")
+
+
+def _json_word(word: Word) -> str:
+    return msgspec.json.encode(word).decode()
