@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.core import checks, limits, portable
 from sfumato.core.alphabet import MISSING_SYMBOL, Alphabet, Label
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import EARTH, on_earth
 from sfumato.models.library import PatternLibrary
@@ -103,6 +103,19 @@ class Bins:
         place = _cell(self.edges, number(value), self.clip)
         return None if place is None else self.alphabet.labels[place]
 
+    def cells(self, values: Floats) -> Ints:
+        """Places of the symbols of many finite numbers, as `encode` finds them; -1 for None.
+
+        Examples:
+            >>> Bins([0.0, 1.0, 2.0]).cells(np.array([0.5, 2.0, 2.5]))
+            array([ 0,  1, -1])
+        """
+        return _cells(self.edges, values, self.clip)
+
+    def beyond(self, values: Floats) -> Bools:
+        """Which of many numbers lie outside all bins."""
+        return _cells(self.edges, values, False) < 0
+
     def outside(self, value: Raw) -> bool:
         """Whether a number lies outside all bins."""
         return _cell(self.edges, number(value), False) is None
@@ -162,6 +175,17 @@ class Grid:
         if column is None or row is None:
             return None
         return self.alphabet.labels[column * (self.y_edges.size - 1) + row]
+
+    def cells(self, xs: Floats, ys: Floats) -> Ints:
+        """Places of the symbols of many finite points, as `encode` finds them; -1 for None."""
+        columns = _cells(self.x_edges, xs, self.clip)
+        rows = _cells(self.y_edges, ys, self.clip)
+        places = columns * (self.y_edges.size - 1) + rows
+        return np.where((columns < 0) | (rows < 0), -1, places)
+
+    def beyond(self, xs: Floats, ys: Floats) -> Bools:
+        """Which of many points lie outside the grid."""
+        return (_cells(self.x_edges, xs, False) < 0) | (_cells(self.y_edges, ys, False) < 0)
 
     def outside(self, x: Raw, y: Raw) -> bool:
         """Whether a point lies outside the grid."""
@@ -328,6 +352,13 @@ def _cell(edges: Floats, value: float, clip: bool) -> int | None:
     elif not edges[0] <= value <= edges[-1]:
         return None
     return min(bisect_right(edges.tolist(), value), edges.size - 1) - 1
+
+
+def _cells(edges: Floats, values: Floats, clip: bool) -> Ints:
+    """The bins of many values, as `_cell` finds them; -1 for None."""
+    found = np.searchsorted(edges, np.clip(values, edges[0], edges[-1]), side="right")
+    places = np.minimum(found, edges.size - 1) - 1
+    return places if clip else np.where((values < edges[0]) | (values > edges[-1]), -1, places)
 
 
 def _edges(name: str, edges: Sequence[float] | Floats) -> Floats:

@@ -23,10 +23,10 @@ with SqliteStore(path, method.fingerprint, job=JOB, rules=document) as store:
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from sfumato.core.errors import CorruptData
 from sfumato.store.chain import value_tag
@@ -64,6 +64,65 @@ class StateKind(Generic[State]):
     spent: Callable[[State], tuple[float, float]]
 
 
+class HeldStreams(Protocol[State]):
+    """The streams of one run: where they stand, and which of them had answers in it."""
+
+    def __len__(self) -> int:
+        """How many streams had answers in this run, new or old."""
+        ...
+
+    def state(self, stream: str) -> State | None:
+        """Where a stream stands; None if the store, or a new beginning, must tell."""
+        ...
+
+    def began(self, stream: str) -> int | None:
+        """The first moment of a stream that was answered in this run."""
+        ...
+
+    def take(self, answers: Sequence[Answer], states: Mapping[str, State]) -> None:
+        """What was committed just now: new answers, and where their streams stand."""
+        ...
+
+    def repeat(self, stream: str) -> None:
+        """A stream has got an old answer."""
+        ...
+
+    def repeated(self) -> Iterable[str]:
+        """The streams that have got old answers."""
+        ...
+
+
+class _HeldByName(Generic[State]):
+    """The streams of a run by their names."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, State] = {}
+        self._began: dict[str, int] = {}
+        self._old: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._began.keys() | self._old)
+
+    def state(self, stream: str) -> State | None:
+        return self._states.get(stream)
+
+    def began(self, stream: str) -> int | None:
+        return self._began.get(stream)
+
+    def take(self, answers: Sequence[Answer], states: Mapping[str, State]) -> None:
+        for answer in answers:
+            self._began.setdefault(answer.stream, answer.sequence)
+        if len(self._states) + len(states) > _STATES_HELD:
+            self._states.clear()
+        self._states.update(states)
+
+    def repeat(self, stream: str) -> None:
+        self._old.add(stream)
+
+    def repeated(self) -> Iterable[str]:
+        return self._old
+
+
 class Group(Generic[State]):
     """Answers and states that will be committed together."""
 
@@ -94,21 +153,25 @@ class LedgeredRun(Generic[State]):
             holds whatever the model.
     """
 
-    def __init__(self, store: Store, source: Input, kind: StateKind[State]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        source: Input,
+        kind: StateKind[State],
+        held: HeldStreams[State] | None = None,
+    ) -> None:
         self.source = source
         self.repeated = self.answered = 0
         self._store, self._kind = store, kind
         self._identity = Identity(store.front.identity or Identity.ROW)
-        self._states: dict[str, State] = {}
-        self._began: dict[str, int] = {}
-        self._old: set[str] = set()
+        self._held = _HeldByName[State]() if held is None else held
         self._largest = (0.0, 0.0)
         self._comparable: dict[str, bool] = {}
 
     @property
     def streams(self) -> int:
         """How many streams had answers in this run, new or old."""
-        return len(self._began.keys() | self._old)
+        return len(self._held)
 
     def earlier(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers given before, by event id."""
@@ -124,11 +187,21 @@ class LedgeredRun(Generic[State]):
         Raises:
             CorruptData: If what is stored is not what the last commit stored.
         """
-        if stream in self._states:
-            return self._states[stream]
+        held = self._held.state(stream)
+        if held is not None:
+            return held
+        stored = self.stored(stream)
+        return self._kind.begin(stream) if stored is None else stored
+
+    def stored(self, stream: str) -> State | None:
+        """Where the store says that a stream stands; None if it never released anything.
+
+        Raises:
+            CorruptData: If what is stored is not what the last commit stored.
+        """
         position = self._store.position(stream)
         if position is None:
-            return self._kind.begin(stream)
+            return None
         state = from_bytes(position.state, self._kind.type)
         told = (position.sequence, (position.leakage, position.model_free))
         if told != (self._kind.sequence(state), self._kind.spent(state)):
@@ -157,11 +230,7 @@ class LedgeredRun(Generic[State]):
             self._largest = max(self._largest[0], spent[0]), max(self._largest[1], spent[1])
         self._store.commit(group.answers, positions)
         self.answered += len(group.answers)
-        for answer in group.answers:
-            self._began.setdefault(answer.stream, answer.sequence)
-        if len(self._states) + len(group.states) > _STATES_HELD:
-            self._states.clear()
-        self._states.update(group.states)
+        self._held.take(group.answers, group.states)
 
     def committed(self, count: int) -> str:
         """Words for what became of the answers of a run that ends before its input does."""
@@ -174,7 +243,8 @@ class LedgeredRun(Generic[State]):
 
     def answered_here(self, answer: Answer) -> bool:
         """Whether an answer was given in this very run."""
-        return answer.sequence >= self._began.get(answer.stream, answer.sequence + 1)
+        began = self._held.began(answer.stream)
+        return began is not None and answer.sequence >= began
 
     def check_retry(self, answer: Answer, stream: str, tag: bytes) -> bool:
         """Count a row that was answered before, and see whether it may have the old answer.
@@ -188,15 +258,19 @@ class LedgeredRun(Generic[State]):
         by_row = self._identity is Identity.ROW
         if answer.stream != stream and not by_row:
             raise LedgerMismatch("an event id must not occur in two streams")
-        if answer.source not in self._comparable:
-            known = self._store.compared(answer.source, self.source.secret)
-            self._comparable[answer.source] = known
+        comparable = self.comparable(answer.source)
         same = hmac.compare_digest(answer.tag, tag) and answer.stream == stream
-        if self._comparable[answer.source] and not same:
+        if comparable and not same:
             raise LedgerMismatch(self._other_value())
         self.repeated += 1
-        self._old.add(stream)
-        return self._comparable[answer.source]
+        self._held.repeat(stream)
+        return comparable
+
+    def comparable(self, source: str) -> bool:
+        """Whether values of an input can be compared with those of this one."""
+        if source not in self._comparable:
+            self._comparable[source] = self._store.compared(source, self.source.secret)
+        return self._comparable[source]
 
     def _other_value(self) -> str:
         if self._identity is Identity.ROW:
@@ -234,5 +308,5 @@ class LedgeredRun(Generic[State]):
     def largest(self) -> tuple[float, float]:
         """The largest leakages, those of streams that had old answers included."""
         spent = [self._largest]
-        spent += (self._kind.spent(self.state(stream)) for stream in self._old)
+        spent += (self._kind.spent(self.state(stream)) for stream in self._held.repeated())
         return max(one[0] for one in spent), max(one[1] for one in spent)

@@ -122,6 +122,11 @@ class SqliteStore(Guarded, LedgerReader):
             with self._reported():
                 self._open(plan, job, rules)
 
+    @property
+    def headless(self) -> bool:
+        """Whether a lasting ledger has rows, and no head beside it to compare them with."""
+        return self.lasting and self.anchored is None and self.front.head.entries > 0
+
     def _check_place(self, path: Path) -> None:
         if not path.parent.is_dir():
             raise LedgerMismatch(f"{path}: the folder of a ledger must exist; it does not")

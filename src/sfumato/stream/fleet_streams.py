@@ -187,6 +187,17 @@ class FleetStreams(Guarded):
         accounts = (ledgers.counts, ledgers.spent, ledgers.recent)
         return (arrays.joints, arrays.moments, arrays.drifts, *accounts, self._last)
 
+    @guarded
+    def put(self, places: Ints, states: Sequence[StreamState]) -> None:
+        """Set streams to where they stand after steps that were made elsewhere."""
+        self._check_whole()
+        self._torn = True
+        for place, state in zip(self._checked(places).tolist(), states, strict=True):
+            if state.stream != self._names[place]:
+                raise InvalidParameter("states", "that of another stream", "be in their order")
+            self._put(place, state)
+        self._torn = False
+
     def _put(self, place: int, state: StreamState) -> None:
         self.plan.check_own(state)
         self._arrays.put(place, state.sequence, state.belief)

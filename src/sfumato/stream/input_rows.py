@@ -126,7 +126,7 @@ class RowReader:
             silent = gone and reading.missing is Missing.SKIP
             symbol = self._symbol(value, place, gone)
             tag = value_tag(self._source.secret, id_, stream, MISSING_SYMBOL if silent else symbol)
-            beside = tuple(_as_text(columns[name][offset]) for name in reading.keep)
+            beside = tuple(as_text(columns[name][offset]) for name in reading.keep)
             yield Row(id_, stream, place, time, symbol, silent, beside, tag)
 
     def _symbol(self, value: tuple[Raw, ...], place: int, gone: bool) -> Label | None:
@@ -155,6 +155,7 @@ class RowChecks:
         ledger: LedgeredRun[StreamState],
         reading: Reading,
         remark: Callable[[str], None] | None,
+        last_time: Callable[[str], str | None] | None = None,
     ) -> None:
         self._path = path
         self._ledger = ledger
@@ -162,7 +163,7 @@ class RowChecks:
         self._remark = remark
         self.live = path == STANDARD
         advice = "sort the table, or release rows as they come (--late accept)"
-        self._order = TimeOrder(path, reading.time, ledger.last_time, advice)
+        self._order = TimeOrder(path, reading.time, last_time or ledger.last_time, advice)
         self._remarked: set[str] = set()
 
     def check_retry(self, answer: Answer, row: Row) -> None:
@@ -195,12 +196,16 @@ class RowChecks:
             rule = "an event id must not occur in two streams"
         return BadTable(self._path, row.place, rule)
 
+    def forget_times(self) -> None:
+        """Ask anew for the last times of streams: other rows have come in between."""
+        self._order.forget()
+
     def check_order(self, row: Row) -> None:
         """Refuse a row that goes back in time, unless it was said that some do."""
         self._order.check(row, late=self._reading.late is Late.ACCEPT)
 
 
-def _as_text(cell: object) -> str | None:
+def as_text(cell: object) -> str | None:
     """A cell as text: what is kept looks alike in every format."""
     if cell is None:
         return None

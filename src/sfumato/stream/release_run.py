@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from sfumato.core import checks
-from sfumato.core.budgets import Horizon
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
-from sfumato.core.purpose import Fallback
 from sfumato.core.randomness import Randomness, secure
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.keys import ledger_commitment
 from sfumato.store.ledgered_run import LedgeredRun
-from sfumato.store.protocol import Again
+from sfumato.store.protocol import Again, Identity
 from sfumato.store.sqlite import SqliteStore
+from sfumato.store.unkept import UnkeptStore
+from sfumato.stream.column_rows import ColumnReader
+from sfumato.stream.column_run import Answered, ColumnRun, OneByOne
+from sfumato.stream.earlier_rows import EarlierRows
+from sfumato.stream.horizon_check import check_horizon
 from sfumato.stream.input_rows import Reading, RowChecks, RowReader
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_spec import JOB, beside
 from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
+from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
-from sfumato.tables.cells import Missing
+from sfumato.tables.cells import Late, Missing
 from sfumato.tables.input_groups import Interruptible
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table, same_file
@@ -110,33 +114,27 @@ def release_table(
             raise BadTable(str(ledger), None, "the ledger must be a file of its own")
     coins = secure() if spec.randomness is None else spec.randomness
     if ledger is None and reading.missing is not Missing.DROP:
-        _check_horizon(source, model.stream, plan)
+        check_horizon(source, model.stream, plan)
     columns = output_columns(model, reading, plan)
-    rules = None if document is None else document.decode()
-    keeping = SqliteStore(ledger, plan.fingerprint, job=JOB, rules=rules)
-    with keeping as store, Interruptible() as stop:
-        if remark and ledger is not None and store.anchored is None and store.front.head.entries:
+    with _store(source, plan, spec) as store, Interruptible() as stop:
+        if remark and isinstance(store, SqliteStore) and store.headless:
             remark(
                 f"{ledger}.head was not there: whether this is an older copy of the ledger, and "
                 "what it spent since is forgotten, cannot be told"
             )
-        name = spec.source_name or Path(source.path).name
-        begun = store.begin(name, reading.identity, spec.again)
-        ledgered = LedgeredRun(store, begun, state_kind(plan))
-        reader = RowReader(source.path, model, reading, ledgered.source)
-        row_checks = RowChecks(source.path, ledgered, reading, remark)
-        run = RowRun(reader, row_checks, plan, ledgered, coins)
+        run = _begun(source, model, plan, spec, store, coins, remark)
         papers: dict[str, Document] = {}
         if document is not None:
             papers[str(beside(output.path))] = partial(_sealed, document, run, stop, spec)
         with Output(output, columns, papers) as sink:
             if ledger is None:  # now that nobody else can write it
                 _check_first(output, coins)
-            chunks = source.chunks(reading.columns(model))
-            # A thread that waits for rows holds them itself, until the process ends.
-            with closing(chunks) if spec.wait is None else nullcontext():
-                for records in run.records(chunks, stop, spec.wait):
-                    sink.write(records)
+            with _answers(run, source, reading.columns(model), stop, spec.wait) as parts:
+                for answered in parts:
+                    if isinstance(answered, dict):
+                        sink.write_columns(answered)
+                    else:
+                        sink.write(answered)
                     if progress:
                         progress(run.rows)
             if not stop.requested:
@@ -144,7 +142,86 @@ def release_table(
         return run.report(interrupted=stop.requested)
 
 
-def _sealed(document: bytes, run: RowRun, stop: Interruptible, spec: RunSpec, digest: str) -> bytes:
+def _by_columns(source: Table, plan: Plan, spec: RunSpec) -> bool:
+    """Whether many rows are read and answered together: of a file, value by value, by a policy."""
+    alone = plan.policy is not None and not plan.in_batches
+    return alone and spec.wait is None and Path(source.path).is_file() and not source.is_standard
+
+
+def _store(source: Table, plan: Plan, spec: RunSpec) -> SqliteStore | UnkeptStore:
+    """Where answers are kept; nowhere, if no row can come twice without being noticed."""
+    reading = spec.reading
+    timed = reading.identity is Identity.TIME and reading.late is Late.REFUSE
+    ordered = reading.identity is Identity.ROW or timed
+    if spec.ledger is None and ordered and _by_columns(source, plan, spec):
+        return UnkeptStore(plan.fingerprint, JOB)
+    rules = None if spec.document is None else spec.document.decode()
+    return SqliteStore(spec.ledger, plan.fingerprint, job=JOB, rules=rules)
+
+
+def _begun(
+    source: Table,
+    model: StreamModel,
+    plan: Plan,
+    spec: RunSpec,
+    store: SqliteStore | UnkeptStore,
+    coins: Randomness,
+    remark: Callable[[str], None] | None,
+) -> RowRun | ColumnRun:
+    """A run over a source that nothing has been read of."""
+    reading, path, kind = spec.reading, source.path, state_kind(plan)
+    begun = store.begin(spec.source_name or Path(path).name, reading.identity, spec.again)
+    reader = RowReader(path, model, reading, begun)
+    if not _by_columns(source, plan, spec):
+        ledgered = LedgeredRun(store, begun, kind)
+        return RowRun(reader, RowChecks(path, ledgered, reading, remark), plan, ledgered, coins)
+    streams = RunStreams(plan, coins)
+    ledgered = LedgeredRun(store, begun, kind, streams)
+    if store.front.head.entries:
+        streams.stored = partial(_stored, ledgered, reading)
+    earlier = EarlierRows(source, model, reading, streams)
+    if isinstance(store, UnkeptStore) and reading.identity is Identity.TIME:
+        store.earlier = earlier
+    checks = RowChecks(path, ledgered, reading, remark, streams.last_time)
+    rows = RowRun(reader, checks, plan, ledgered, coins)
+    columns = ColumnReader(model, reading, begun.label)
+    kept = None if isinstance(store, UnkeptStore) else store
+    one_by_one = OneByOne(rows, checks, streams, earlier)
+    return ColumnRun(one_by_one, columns, streams, ledgered, kept, reading, model)
+
+
+def _stored(
+    ledgered: LedgeredRun[StreamState], reading: Reading, stream: str
+) -> tuple[StreamState, str | None] | None:
+    """Where a stream stood before a run, and the time of its last row if it counts."""
+    state = ledgered.stored(stream)
+    if state is None:
+        return None
+    return state, None if reading.time is None else ledgered.last_time(stream)
+
+
+@contextmanager
+def _answers(
+    run: RowRun | ColumnRun,
+    source: Table,
+    wanted: list[str],
+    stop: Interruptible,
+    wait: float | None,
+) -> Iterator[Iterator[Answered]]:
+    """What may leave; the source is let go of at the end, however that comes."""
+    if isinstance(run, ColumnRun):
+        with closing(source.batches(wanted)) as batches:
+            yield run.answers(batches, stop)
+        return
+    chunks = source.chunks(wanted)
+    # A thread that waits for rows holds them itself, until the process ends.
+    with closing(chunks) if wait is None else nullcontext():
+        yield run.records(chunks, stop, wait)
+
+
+def _sealed(
+    document: bytes, run: RowRun | ColumnRun, stop: Interruptible, spec: RunSpec, digest: str
+) -> bytes:
     """The rules of a release, with what they say of the file that it wrote."""
     rows, streams = run.rows, run.report(interrupted=stop.requested).streams
     complete = not stop.requested
@@ -165,29 +242,6 @@ def _check_first(output: Table, coins: Randomness) -> None:
     if not coins.addressed and not output.is_standard and Path(output.path).exists():
         rule = "not exist: a second release tells more about everyone (or give a ledger, or a key)"
         raise InvalidParameter("output", output.path, rule)
-
-
-def _check_horizon(source: Table, stream: str, plan: Plan) -> None:
-    """Refuse a file with more values of a stream than a budget is for, before anything is drawn.
-
-    With a ledger it is refused where the budget ends: what was answered until then stays there.
-    """
-    budget = plan.budget
-    if not isinstance(budget, Horizon) or plan.on_exhausted is not Fallback.REFUSE:
-        return
-    if source.is_standard or not Path(source.path).is_file():
-        return  # a pipe is read once
-    counts: Counter[object] = Counter()
-    for chunk in source.chunks([stream]):
-        for offset, owner in enumerate(chunk.columns[stream]):
-            counts[owner] += 1
-            if counts[owner] > budget.steps:
-                rule = (
-                    f"the budget is for {budget.steps} values of a stream, and this one is beyond "
-                    "them; nothing was released. Give it a longer --horizon, or let nothing or the "
-                    "last value leave then: --when-exhausted suppress or repeat"
-                )
-                raise BadTable(source.path, chunk.first + offset, rule)
 
 
 def output_columns(model: StreamModel, reading: Reading, plan: Plan) -> Columns:

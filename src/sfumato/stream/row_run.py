@@ -7,7 +7,7 @@ complete at once. What was answered before is answered from the ledger.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
@@ -120,11 +120,15 @@ class RowRun:
             arriving = with_ticks(chunks, stop, partial(self._patience, wait))
         for group in groups(arriving, stop):
             if group is not None:
-                yield self._written(self._answered(group))
+                yield self.answered(group)
             while wait is not None and (late := self._flushed(wait)):
                 yield self._written(late)
         while not stop.requested and (last := self._flushed(0.0)):
             yield self._written(last)
+
+    def answered(self, chunk: Chunk) -> list[Record]:
+        """Rows of the output for some rows of the input."""
+        return self._written(self._answered(chunk))
 
     def check_resumed(self) -> None:
         """At the end of the input: refuse one that lacks rows which were answered before."""
@@ -148,7 +152,14 @@ class RowRun:
             clipped=self._reader.clipped,
         )
 
-    def _written(self, answers: list[Answer]) -> list[Record]:
+    def repeated(
+        self, answers: Sequence[Answer], beside: Sequence[tuple[str | None, ...]]
+    ) -> list[Record]:
+        """Old answers that were found elsewhere, and what leaves beside each, as rows."""
+        self._beside.update((old.id, cells) for old, cells in zip(answers, beside, strict=True))
+        return self._written(answers)
+
+    def _written(self, answers: Sequence[Answer]) -> list[Record]:
         """Answers as rows of the output: public things only."""
         self.rows += len(answers)
         alphabet, in_batches = self._plan.model.alphabet, self._plan.in_batches

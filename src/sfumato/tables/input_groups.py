@@ -24,7 +24,7 @@ from sfumato.tables.readers import CHUNK_ROWS, Chunk
 
 Value = TypeVar("Value")
 
-_GROUP_SECONDS, _LONGEST_TICK = 0.25, 3600.0
+GROUP_SECONDS, _LONGEST_TICK = 0.25, 3600.0
 
 
 class Interruptible:
@@ -86,14 +86,14 @@ def groups(chunks: Iterator[Chunk | None], stop: Interruptible) -> Iterator[Chun
             part = {name: column[start : start + size] for name, column in chunk.columns.items()}
             yield Chunk(chunk.first + start, part)
             start += size
-            quick = time.monotonic() - began < _GROUP_SECONDS
+            quick = time.monotonic() - began < GROUP_SECONDS
             size = min(2 * size, CHUNK_ROWS) if quick else max(size // 2, 1)
 
 
-def until_stopped(chunks: Iterator[Chunk], stop: Interruptible) -> Iterator[Chunk]:
-    """Chunks until the end or a request to stop."""
+def until_stopped(chunks: Iterator[Value], stop: Interruptible) -> Iterator[Value]:
+    """Chunks, or batches, until the end or a request to stop."""
     while not stop.requested:
-        chunk = None
+        chunk: Value | None = None
         with stop.waiting():
             chunk = next(chunks, None)
         if chunk is None:
@@ -241,6 +241,10 @@ class TimeOrder:
         self._path, self._column, self._advice = path, column, advice
         self._last_time = last_time
         self._times: dict[str, Time | None] = {}
+
+    def forget(self) -> None:
+        """Ask anew for the last times: other rows have come in between."""
+        self._times.clear()
 
     def check(self, row: EventRow, *, late: bool = False) -> None:
         """Refuse a row that goes back, unless late ones are taken."""
