@@ -70,7 +70,7 @@ def test_files_of_new_rows_go_on_where_the_series_is(tmp_path: Path) -> None:
     for rows in parts:
         released(ledger(tmp_path, rows), [VALUES[row] for row in rows], weekly(rows))
     with LedgerReader(tmp_path / "year.ledger") as kept:
-        told = [entry.answer.released for entry in kept.entries()]
+        told = [answer.released for answer in kept.history()]
         state = kept.position("cnt")
     assert len(told) == 40 and state is not None and state.sequence == 40
     whole = released(ledger(tmp_path), VALUES, weekly(range(40)), CountedCoins())
@@ -94,7 +94,7 @@ def test_after_a_kill_nothing_is_answered_twice(
         with pytest.raises(KeyboardInterrupt):
             released(ledger(tmp_path), VALUES)
     with LedgerReader(tmp_path / "year.ledger") as kept:
-        before = [entry.answer.released for entry in kept.entries()]
+        before = [answer.released for answer in kept.history()]
     assert len(before) == 16
     assert released(ledger(tmp_path), VALUES).values[:16] == before
     with LedgerReader(tmp_path / "year.ledger") as kept:

@@ -52,7 +52,7 @@ def test_the_ledger_alone_cannot_test_a_guess(model: Path, tmp_path: Path) -> No
     live, ledger = table(tmp_path / "live.csv", [("a", PLACES[0])] * 20), tmp_path / "l.ledger"
     done("release", live, "-m", model, *RULE, "--ledger", ledger, "-o", tmp_path / "p.csv")
     with LedgerReader(ledger) as reader:
-        answers = [entry.answer for entry in reader.intact_entries()]
+        answers = list(reader.history())
     assert len({answer.tag for answer in answers}) == 20
     secret = key_file(ledger).read_bytes()
     assert secret not in ledger.read_bytes()

@@ -6,7 +6,7 @@ import pytest
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.chain import value_tag, value_tags
-from sfumato.store.protocol import Released
+from sfumato.store.protocol import Position, Released
 from tests.contracts.store_laws import by_columns, moments
 
 
@@ -21,7 +21,7 @@ def test_columns_are_their_answers_and_positions() -> None:
     columns, positions = by_columns(answers, after)
     assert len(columns) == 10
     assert [*map(repr, columns.answers())] == [*map(repr, answers)]
-    assert positions.positions() == after
+    assert [Position(*row) for row in positions.rows()] == after
 
 
 def test_columns_of_different_lengths_are_refused() -> None:

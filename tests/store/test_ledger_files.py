@@ -32,6 +32,15 @@ def filled(path: Path, count: int = 6, streams: tuple[str, ...] = ("u1", "u2")) 
     return path
 
 
+def at_once(path: Path, count: int = 6, streams: tuple[str, ...] = ("u1", "u2")) -> Path:
+    """The same in one commit: many rows in a link."""
+    histories = [moments(stream, count) for stream in streams]
+    with SqliteStore(path, PLAN) as store:
+        answers = [answer for history in histories for answer, _ in history]
+        store.commit(answers, [history[-1][1] for history in histories])
+    return path
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     return filled(tmp_path / "city.ledger")
@@ -64,11 +73,18 @@ def forgotten_end(database: sqlite3.Connection) -> None:
     database.execute("UPDATE ledger SET entries = 11, head = ?", (head,))
 
 
+def moved_end(database: sqlite3.Connection) -> None:
+    """The hash of a link stands a row earlier."""
+    (own,) = database.execute("SELECT hash FROM events WHERE entry = 12").fetchone()
+    database.execute("UPDATE events SET hash = x'' WHERE entry = 12")
+    database.execute("UPDATE events SET hash = ? WHERE entry = 11", (own,))
+
+
 TAMPERINGS: dict[str, Tamper] = {
     "an edited answer": lambda d: d.execute("UPDATE events SET released = 7 WHERE entry = 4"),
     "an edited price": lambda d: d.execute("UPDATE events SET leakage = .2 WHERE entry = 4"),
-    "an edited signal": lambda d: d.execute("UPDATE events SET signal = 2 WHERE entry = 4"),
-    "a lost signal": lambda d: d.execute("UPDATE events SET signal = NULL WHERE entry = 4"),
+    "an edited signal": lambda d: d.execute("UPDATE events SET signal = 9 WHERE entry = 3"),
+    "a lost signal": lambda d: d.execute("UPDATE events SET signal = NULL WHERE entry = 3"),
     "an added signal": lambda d: d.execute("UPDATE events SET signal = 0 WHERE entry = 1"),
     "an edited first row": lambda d: d.execute("UPDATE events SET model_free = 9 WHERE entry = 1"),
     "an edited last row": lambda d: d.execute("UPDATE events SET leakage = 0 WHERE entry = 12"),
@@ -82,13 +98,22 @@ TAMPERINGS: dict[str, Tamper] = {
     "a cheaper state": lambda d: d.execute("UPDATE streams SET leakage = 0 WHERE stream = 'u1'"),
     "an older state": lambda d: d.execute("UPDATE streams SET sequence = 5 WHERE stream = 'u1'"),
     "a lost state": lambda d: d.execute("DELETE FROM streams WHERE stream = 'u1'"),
+    "a lost hash": lambda d: d.execute("UPDATE events SET hash = x'' WHERE entry = 6"),
+    "a lost head": lambda d: d.execute("UPDATE events SET head = x'' WHERE entry = 12"),
+    "an added hash": lambda d: d.execute("UPDATE events SET hash = zeroblob(32) WHERE entry = 3"),
+    "an added head": lambda d: d.execute("UPDATE events SET head = zeroblob(32) WHERE entry = 3"),
+    "a moved end of a link": moved_end,
     "another front": lambda d: d.execute("UPDATE ledger SET entries = 11"),
 }
 
 
+@pytest.mark.parametrize("made", [filled, at_once])
 @pytest.mark.parametrize("anchored", ["with its head", "alone"])
 @pytest.mark.parametrize("name", TAMPERINGS)
-def test_tampering_is_found_by_a_check(ledger: Path, name: str, anchored: str) -> None:
+def test_tampering_is_found_by_a_check(
+    tmp_path: Path, name: str, anchored: str, made: Callable[[Path], Path]
+) -> None:
+    ledger = made(tmp_path / "city.ledger")
     if anchored == "alone":
         head_file(ledger).unlink()
     assert check_ledger(ledger).passed
@@ -120,8 +145,12 @@ EDITS = {
 }
 
 
+@pytest.mark.parametrize("made", [filled, at_once])
 @pytest.mark.parametrize("name", EDITS)
-def test_a_stream_is_never_continued_over_an_edited_row(ledger: Path, name: str) -> None:
+def test_a_stream_is_never_continued_over_an_edited_row(
+    tmp_path: Path, name: str, made: Callable[[Path], Path]
+) -> None:
+    ledger = made(tmp_path / "city.ledger")
     with sqlite3.connect(ledger) as database:
         database.execute(EDITS[name])
     database.close()
@@ -139,6 +168,25 @@ def test_a_changed_answer_is_never_given_again(ledger: Path) -> None:
         with pytest.raises(CorruptData, match="moment 1 of stream 'u2' was changed"):
             store.answers(["u2:1"])
         assert len(store.answers(["u1:0", "u2:0"])) == 2
+
+
+def test_no_answer_of_a_link_with_a_changed_row_is_given_again(tmp_path: Path) -> None:
+    ledger = at_once(tmp_path / "city.ledger", 150)
+    with sqlite3.connect(ledger) as database:
+        database.execute("UPDATE events SET released = 7 WHERE id = 'u1:70'")
+    database.close()
+    told = "one of the moments 64 to 127 of stream 'u1' was changed"
+    with SqliteStore(ledger, PLAN) as store:
+        for near in ("u1:64", "u1:70", "u1:127"):
+            with pytest.raises(CorruptData, match=told):
+                store.answers([near])
+            with pytest.raises(CorruptData, match=told):
+                store.moment("u1", int(near[3:]))
+        with pytest.raises(CorruptData, match=told):
+            list(store.rest("u1", 100))
+        others = ["u1:63", "u1:128", "u1:149", "u2:70"]
+        assert store.answers(others).keys() == set(others)
+        assert [answer.sequence for answer in store.rest("u1", 140)] == [*range(140, 150)]
 
 
 def test_a_state_put_back_is_never_continued(ledger: Path) -> None:
@@ -163,21 +211,30 @@ def by_hand(path: Path) -> tuple[int, bytes]:
     database.close()
     head = hashed(b"sfumato ledger 4 ledger\0" + msgspec.msgpack.encode([id_, plan])).digest()
     last: dict[str, bytes] = {}
+    link, links = b"", b""
     for *row, signal in rows:
         stream = row[4]
         begun = b"sfumato ledger 4 stream\0" + msgspec.msgpack.encode([id_, plan, stream])
         before = last.get(stream) or hashed(begun).digest()
         told = [] if signal is None else [signal]
-        content = msgspec.msgpack.encode([*row[:-3], *told, row[-3]])
-        last[stream] = hashed(b"sfumato ledger 4 row\0" + before + content).digest()
-        assert row[-2] == last[stream]
-        head = hashed(b"sfumato ledger 4 head\0" + head + last[stream]).digest()
-        assert row[-1] == head
+        link += msgspec.msgpack.encode([*row[:-3], *told, row[-3]])
+        if row[-2]:
+            last[stream] = hashed(b"sfumato ledger 4 row\0" + before + link).digest()
+            assert row[-2] == last[stream]
+            link, links = b"", links + last[stream]
+        if row[-1]:
+            head = hashed(b"sfumato ledger 4 head\0" + head + links).digest()
+            assert row[-1] == head
+            links = b""
+    assert not link and not links
     return len(rows), head
 
 
-def test_the_head_is_a_chain_over_all_rows(ledger: Path) -> None:
-    assert Head(*by_hand(ledger)) == Head.read(check_ledger(ledger).head)
+@pytest.mark.parametrize("count", [6, 63, 64, 65, 200])
+def test_the_head_is_a_chain_over_all_rows(tmp_path: Path, count: int) -> None:
+    for path in (filled(tmp_path / "turns.ledger", 6), at_once(tmp_path / "once.ledger", count)):
+        assert Head(*by_hand(path)) == Head.read(check_ledger(path).head)
+        assert check_ledger(path).passed
 
 
 # Rolled back -------------------------------------------------------------------------------------
@@ -263,6 +320,41 @@ def test_a_killed_writer_loses_nothing(ledger: Path) -> None:
     assert check_ledger(ledger).rows == 14
     with SqliteStore(ledger, PLAN) as store:
         assert store.count() == 14
+
+
+WRITING = """
+import os, sys
+sys.path.insert(0, os.getcwd())
+from sfumato.store.sqlite import SqliteStore
+from tests.contracts.store_laws import PLAN, by_columns, moments
+histories = [moments(f"v{i}", 4_000) for i in range(10)]
+with SqliteStore(sys.argv[1], PLAN) as store:
+    for first in range(0, 4_000, 100):
+        some = [history[first : first + 100] for history in histories]
+        columns = by_columns([a for part in some for a, _ in part], [part[-1][1] for part in some])
+        store.commit_columns(*columns)
+        print(store.front.head, flush=True)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 3, 4])
+def test_a_writer_of_columns_that_is_killed_loses_no_batch_and_halves_none(
+    ledger: Path, after: int
+) -> None:
+    words = [sys.executable, "-c", WRITING, str(ledger)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        told = [Head.read(writer.stdout.readline()) for _ in range(after)]
+        writer.kill()
+    report = check_ledger(ledger, told[-1])
+    assert report.problems == []
+    rows = report.rows - 12
+    assert rows >= 1_000 * after and rows % 1_000 == 0
+    with SqliteStore(ledger, PLAN) as store:
+        assert {moments for name, moments in store.streams() if name[0] == "v"} == {rows // 10}
+        ((answer, state),) = moments("w", 1)
+        store.commit([answer], [state])
+    assert check_ledger(ledger, told[0]).passed
 
 
 @pytest.mark.parametrize("loss", ["truncated", "cut in two", "removed"])

@@ -82,9 +82,9 @@ def test_a_ledger_whose_first_page_is_damaged_is_refused(path: Path) -> None:
 def test_a_ledger_of_another_version_is_refused(path: Path) -> None:
     SqliteStore(path, PLAN).close()
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE ledger SET version = 6")
+        database.execute("UPDATE ledger SET version = 7")
     database.close()
-    with pytest.raises(CorruptData, match="must have version 5; it has 6"):
+    with pytest.raises(CorruptData, match="must have version 6; it has 7"):
         SqliteStore(path, PLAN)
 
 

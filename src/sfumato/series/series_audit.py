@@ -121,7 +121,7 @@ def audit_series(
                 report.note("the ledger is not that of the rules that it holds")
             for problem in checked(reader).problems:
                 report.note(f"the ledger: {problem}")
-            answers = [entry.answer for entry in reader.entries()]
+            answers = list(reader.history())
         _check_answers(report, method, spec, answers)
         if released is not None:
             _check_output(report, released, answers)

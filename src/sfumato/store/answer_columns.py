@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
-from sfumato.store.protocol import Answer, Position, Released
+from sfumato.store.chain import Commit, apart
+from sfumato.store.protocol import Answer, Released
 
 Word = TypeVar("Word", bound=Released)
 
@@ -33,10 +37,11 @@ class Coded(Generic[Word]):
     codes: Ints
     words: Sequence[Word]
 
-    def cells(self) -> list[Word | None]:
-        """The cells one by one."""
-        words = [*self.words, None]
-        return [words[code] for code in self.codes.tolist()]
+    def cells(self, order: Ints | None = None) -> list[Word | None]:
+        """The cells one by one, in another order if one is given."""
+        codes = self.codes if order is None else self.codes[order]
+        every: list[Word | None] = _objects([*self.words, None])[codes].tolist()
+        return every
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +87,32 @@ class AnswerColumns:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def columns(self, order: Ints) -> list[list[Any]]:
+        """The fields of `Answer`, column by column, in another order."""
+        count = len(self)
+        signals: list[int | None] = [None] * count
+        if self.signals is not None:
+            signals = [None if one < 0 else one for one in self.signals[order].tolist()]
+        return [
+            _taken(self.ids, order),
+            [self.source] * count,
+            self.places[order].tolist(),
+            self.streams.cells(order),
+            self.sequences[order].tolist(),
+            self.outcomes.cells(order),
+            self.released.cells(order),
+            self.leakage[order].tolist(),
+            self.model_free[order].tolist(),
+            [None] * count,
+            [None] * count if self.times is None else _taken(self.times, order),
+            _taken(self.tags, order),
+            signals,
+        ]
+
     def answers(self) -> list[Answer]:
         """The same, one by one."""
-        count = len(self)
-        signals = [None] * count
-        if self.signals is not None:
-            signals = [None if one < 0 else one for one in self.signals.tolist()]
-        return [
-            Answer(*fields)
-            for fields in zip(
-                self.ids,
-                [self.source] * count,
-                self.places.tolist(),
-                self.streams.cells(),
-                self.sequences.tolist(),
-                self.outcomes.cells(),
-                self.released.cells(),
-                self.leakage.tolist(),
-                self.model_free.tolist(),
-                [None] * count,
-                [None] * count if self.times is None else self.times,
-                self.tags,
-                signals,
-                strict=True,
-            )
-        ]
+        columns = self.columns(np.arange(len(self)))
+        return [Answer(*fields) for fields in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +133,33 @@ class PositionColumns:
     model_free: Floats
     states: Sequence[bytes]
 
-    def positions(self) -> list[Position]:
-        """The same, one by one."""
-        return [
-            Position(*fields)
-            for fields in zip(
-                self.streams,
-                self.sequences.tolist(),
-                self.leakage.tolist(),
-                self.model_free.tolist(),
-                self.states,
-                strict=True,
-            )
-        ]
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The fields of `Position`, stream by stream."""
+        numbers = (self.sequences.tolist(), self.leakage.tolist(), self.model_free.tolist())
+        return list(zip(self.streams, *numbers, self.states, strict=True))
+
+
+def committed(answers: AnswerColumns, positions: PositionColumns) -> Commit:
+    """Answers and positions that are committed together, as `by_stream` puts them.
+
+    Raises:
+        LedgerMismatch: If a stream has one and not the other.
+    """
+    codes, streams = answers.streams.codes, answers.streams.words
+    counts = np.bincount(codes, minlength=len(streams)) if len(codes) else np.array([], dtype=int)
+    if list(positions.streams) != list(streams) or len(counts) != len(streams) or not counts.all():
+        raise apart()
+    order = np.argsort(codes, kind="stable")
+    return Commit(answers.columns(order), np.cumsum(counts).tolist(), positions.rows())
+
+
+def _taken(cells: Sequence[Any], order: Ints) -> list[Any]:
+    every: list[Any] = _objects(cells)[order].tolist()
+    return every
+
+
+def _objects(cells: Sequence[Any]) -> NDArray[np.object_]:
+    """An array that holds what the list holds."""
+    array = np.empty(len(cells), dtype=object)
+    array[:] = cells
+    return array

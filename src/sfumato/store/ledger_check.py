@@ -6,15 +6,31 @@ import contextlib
 import math
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import count, islice, repeat
 from pathlib import Path
 
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.numerics import add_up
-from sfumato.store.chain import Entry, first_hash, first_head, next_head, row_hash, state_digest
+from sfumato.store.chain import (
+    DIGEST,
+    HASH,
+    HEAD,
+    LEAKAGE,
+    MODEL_FREE,
+    SEQUENCE,
+    STREAM,
+    Row,
+    first_hash,
+    first_head,
+    intact,
+    next_head,
+    state_digest,
+)
 from sfumato.store.ledger_reader import LedgerReader
-from sfumato.store.protocol import Head, Position
+from sfumato.store.protocol import Head
 
 _SHOWN = 20
 
@@ -71,12 +87,12 @@ class _Stream:
     model_free: float = 0.0
     digest: bytes | None = None
 
-    def add(self, entry: Entry) -> None:
-        """One more row."""
-        answer = entry.answer
-        self.hash, self.moments, self.digest = entry.hash, answer.sequence + 1, entry.digest
-        self.leakage = add_up(self.leakage, answer.leakage)
-        self.model_free = add_up(self.model_free, answer.model_free)
+    def add(self, link: Sequence[Row]) -> None:
+        """One more link."""
+        *_, last = link
+        self.hash, self.moments, self.digest = last[HASH], last[SEQUENCE] + 1, last[DIGEST]
+        self.leakage = reduce(add_up, [row[LEAKAGE] for row in link], self.leakage)
+        self.model_free = reduce(add_up, [row[MODEL_FREE] for row in link], self.model_free)
 
 
 def check_ledger(path: str | Path, expect: Head | None = None) -> LedgerReport:
@@ -109,6 +125,7 @@ def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
         with _noting(report):
             if ledger.head_at(expect.entries) != expect:
                 report.note(f"the ledger did not grow from the expected head {expect}")
+    ledger.intact = report.passed
     report.largest_leakage = max((one.leakage for one in streams.values()), default=0.0)
     report.largest_model_free = max((one.model_free for one in streams.values()), default=0.0)
     return report
@@ -123,27 +140,44 @@ def _noting(report: LedgerReport) -> Iterator[None]:
 
 
 def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
-    """Recompute both chains, row by row."""
+    """Recompute both chains, link by link."""
     front = ledger.front
     streams: dict[str, _Stream] = {}
     head, number = first_head(front.id, front.plan), 0
-    for entry in ledger.entries():
-        number += 1
-        answer = entry.answer
-        where = f"row {entry.number} (moment {answer.sequence} of stream {answer.stream!r})"
-        begun = _Stream(first_hash(front.id, front.plan, answer.stream))
-        stream = streams.setdefault(answer.stream, begun)
-        if entry.number != number or answer.sequence != stream.moments:
-            report.note(f"{where}: a row before it is missing, or stands elsewhere")
-            number = entry.number
-        own = row_hash(stream.hash, entry.content())
-        if own != entry.hash or next_head(head, entry.hash) != entry.head:
-            report.note(f"{where}: it was changed, or a row before it")
-        head = entry.head
-        stream.add(entry)
-    if (number, head) != (front.head.entries, front.head.hash):
-        report.note(f"the ledger must end with {front.head}; it ends with {Head(number, head)}")
+    hashes: list[bytes] = []
+    for link in ledger.links():
+        name = link[0][STREAM]
+        stream = streams.get(name)
+        if stream is None:
+            stream = streams[name] = _Stream(first_hash(front.id, front.plan, name))
+        places = [(row[0], row[STREAM], row[SEQUENCE]) for row in link]
+        due = zip(count(number + 1), repeat(name), count(stream.moments))
+        if places != list(islice(due, len(link))):
+            report.note(f"{_where(link)}: a row before it is missing, or stands elsewhere")
+        changed = not intact(link, stream.hash) or any(row[HEAD] for row in link[:-1])
+        own, above = link[-1][HASH:]
+        hashes.append(own)
+        if above:
+            changed = changed or next_head(head, hashes) != above
+            head, hashes = above, []
+        if changed:
+            report.note(f"{_where(link)}: it was changed, or a row before it")
+        number = link[-1][0]
+        stream.add(link)
+    end = Head(number, head)
+    if hashes or end != front.head:
+        report.note(f"the ledger must end with {front.head}; it ends with {end}")
     return streams
+
+
+def _where(link: Sequence[Row]) -> str:
+    """The place of a link, for a message."""
+    first, last = link[0], link[-1]
+    stream = f"of stream {first[STREAM]!r}"
+    if len(link) == 1:
+        return f"row {first[0]} (moment {first[SEQUENCE]} {stream})"
+    moments = f"moments {first[SEQUENCE]} to {last[SEQUENCE]}"
+    return f"one of the rows {first[0]} to {last[0]} ({moments} {stream})"
 
 
 def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: LedgerReport) -> None:
@@ -153,7 +187,7 @@ def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: Ledge
         stream = found.get(name)
         if stream is None or (moments, own) != (stream.moments, stream.hash):
             report.note(f"stream {name!r}: its state is not the one after its last row")
-        elif state_digest(Position(name, moments, leakage, model_free, state)) != stream.digest:
+        elif state_digest(leakage, model_free, state) != stream.digest:
             report.note(f"stream {name!r}: its state was changed")
         else:
             sums = [(leakage, stream.leakage), (model_free, stream.model_free)]

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self, TypeAlias, TypeVar
-from urllib.parse import quote
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,15 +21,21 @@ from sfumato.core.arrays import Bools
 from sfumato.core.errors import CorruptData
 from sfumato.store.chain import (
     ANSWER_FIELDS,
-    Entry,
+    DIGEST,
+    HASH,
+    SEQUENCE,
+    STREAM,
     Row,
+    answer_of,
     first_hash,
     first_head,
+    intact,
+    links,
     next_head,
-    row_hash,
     state_digest,
     written_head,
 )
+from sfumato.store.ledger_connection import log_of, read_only
 from sfumato.store.plan_rules import other_plan
 from sfumato.store.protocol import (
     Answer,
@@ -43,23 +46,24 @@ from sfumato.store.protocol import (
     Position,
 )
 
-VERSION = 5
-UNSIGNALLED = 4
-"""The version before: its events have no signals, and are read as such."""
+VERSION = 6
+UNLINKED, UNSIGNALLED = 5, 4
+"""Versions before: every row was a link with a head; its events had no signals. They are read."""
 _QUESTION_MARKS = 500  # SQLite allows 999 in a statement, in its oldest builds
 _PAGE = 4096
-Item = TypeVar("Item")
-_StreamRow: TypeAlias = tuple[int, float, float, bytes, bytes]
 
 COLUMNS = ", ".join(("entry", *ANSWER_FIELDS, "digest", "hash", "head"))
-_SEQUENCE = 1 + ANSWER_FIELDS.index("sequence")
-_BEFORE = """SELECT before.hash FROM events AS before
-    WHERE before.stream = events.stream AND before.sequence = events.sequence - 1"""
-_CHECKED = f"SELECT {COLUMNS}, ({_BEFORE}) FROM events"
-"""Rows, each with the hash that it must continue."""
+_STREAM_COLUMNS = "stream, sequence, leakage, model_free, state, hash"
+_ID = 1 + ANSWER_FIELDS.index("id")
+_ROWS = f"SELECT {COLUMNS} FROM events"
 _UNSIGNALLED_EVENTS = """CREATE TEMP VIEW IF NOT EXISTS events AS
     SELECT *, NULL AS signal FROM main.events"""
 """A view of this connection alone, which stands before the table of that name."""
+_SPAN = """SELECT
+    coalesce((SELECT entry FROM events WHERE entry < ? AND hash <> x'' ORDER BY entry DESC LIMIT 1),
+        0) + 1,
+    (SELECT entry FROM events WHERE entry >= ? AND hash <> x'' ORDER BY entry LIMIT 1)"""
+"""First and last row of the link that a row stands in."""
 
 
 class LedgerReader:
@@ -69,6 +73,9 @@ class LedgerReader:
         path: The ledger file.
         plan: Fingerprint of the plan; a ledger of another plan is refused. None for any.
         job: The job that wrote it; a ledger of another job is refused. None for any.
+
+    Attributes:
+        intact: Whether every row was checked, and none can change: they are not checked again.
 
     Raises:
         LedgerMismatch: If there is no such file, or it is the ledger of another plan.
@@ -81,13 +88,14 @@ class LedgerReader:
         self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
         self._intact_streams: set[str] = set()  # streams of which every row was checked
+        self.intact = False
         if not self.path.is_file():
             raise LedgerMismatch(f"{path}: the ledger must exist; it does not")
         # The head first: rows that are committed while this reads come on top.
         self.anchored = written_head(self.path)
-        self.log_there = _log_of(self.path).exists()
+        self.log_there = log_of(self.path).exists()
         with self._closing_on_failure(), self._reported():
-            self._database = self._closing.enter_context(_read_only(self.path))
+            self._database = self._closing.enter_context(read_only(self.path))
             self._database.execute("BEGIN")
             self.front = self._read_front(plan, job)
 
@@ -103,43 +111,56 @@ class LedgerReader:
 
     def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers already given, by event id."""
-        found: dict[str, Answer] = {}
-        for part in _parts(ids):
-            marks = ",".join("?" * len(part))
-            for entry in self._some(f"WHERE id IN ({marks})", *part):
-                found[entry.answer.id] = entry.answer
-        return found
+        wanted = set(ids)
+        entries = [entry for (entry,) in self._any_of("SELECT entry FROM events WHERE id IN", ids)]
+        with self._reported():
+            found = [answer_of(row) for row in self._intact_rows(entries) if row[_ID] in wanted]
+        return {answer.id: answer for answer in found}
 
     def known(self, ids: Sequence[str]) -> Bools:
         """Which of these events were answered before."""
-        found: set[str] = set()
-        for part in _parts(ids):
-            marks = ",".join("?" * len(part))
-            with self._reported():
-                rows = self._database.execute(f"SELECT id FROM events WHERE id IN ({marks})", part)
-                found.update(id_ for (id_,) in rows)
+        found = {id_ for (id_,) in self._any_of("SELECT id FROM events WHERE id IN", ids)}
         return np.array([id_ in found for id_ in ids], dtype=bool)
 
     def moment(self, stream: str, sequence: int) -> Answer | None:
         """The answer given at one moment of a stream."""
-        found = self._some("WHERE stream = ? AND sequence = ?", stream, sequence)
-        return found[0].answer if found else None
+        with self._reported():
+            row = self._one(f"{_ROWS} WHERE stream = ? AND sequence = ?", stream, sequence)
+            if row is None:
+                return None
+            if not (self.intact or stream in self._intact_streams):
+                self._intact_rows(row[:1])
+            return answer_of(row)
 
     def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
         """The answers of a stream from one moment on, in order."""
-        query = f"{_CHECKED} WHERE stream = ? AND sequence > ? ORDER BY sequence"
-        for entry in self._pages(query, (stream, sequence - 1), self._intact, _moment_of):
-            yield entry.answer
+        where = "WHERE stream = ? AND sequence < ? AND hash <> x'' ORDER BY sequence DESC LIMIT 1"
+        above = self._one(f"SELECT sequence, hash FROM events {where}", stream, sequence)
+        begun = (-1, first_hash(self.front.id, self.front.plan, stream))
+        for link in self._stream_links(stream, *(above or begun)):
+            with self._reported():
+                found = [answer_of(row) for row in link if row[SEQUENCE] >= sequence]
+            yield from found
 
-    def entries(self) -> Iterator[Entry]:
-        """Every row in the order in which they were committed, unchecked."""
-        query = f"SELECT {COLUMNS} FROM events WHERE entry > ? ORDER BY entry"
-        return self._pages(query, (0,), Entry.of, lambda entry: (entry.number,))
+    def links(self) -> Iterator[Sequence[Row]]:
+        """Every row in the order in which they were committed, link by link, unchecked."""
+        query = f"{_ROWS} WHERE entry > ? ORDER BY entry"
+        return links(self._pages(query, (0,), lambda row: (row[0],)))
 
-    def intact_entries(self) -> Iterator[Entry]:
+    def rows(self) -> Iterator[Row]:
         """Every row in the order in which they were committed, checked."""
-        query = f"{_CHECKED} WHERE entry > ? ORDER BY entry"
-        return self._pages(query, (0,), self._intact, lambda entry: (entry.number,))
+        last: dict[str, bytes] = {}
+        for link in self.links():
+            stream = link[0][STREAM]
+            before = last.get(stream) or first_hash(self.front.id, self.front.plan, stream)
+            if not intact(link, before):
+                raise self._changed(link)
+            last[stream] = link[-1][HASH]
+            yield from link
+
+    def history(self) -> Iterator[Answer]:
+        """Every answer in the order in which they were committed, unchecked."""
+        return (answer_of(row) for link in self.links() for row in link)
 
     def streams(self) -> Iterator[tuple[str, int]]:
         """The streams, and how many answers each has."""
@@ -147,9 +168,9 @@ class LedgerReader:
 
     def stream_rows(self) -> Iterator[tuple[str, int, float, float, bytes, bytes]]:
         """The streams as they are stored, unchecked."""
-        columns = "stream, sequence, leakage, model_free, state, hash"
-        query = f"SELECT {columns} FROM streams WHERE stream > ? ORDER BY stream"
-        return self._pages(query, ("",), lambda row: row, lambda row: row[:1])
+        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream"
+        for page in self._pages(query, ("",), lambda row: row[:1]):
+            yield from page
 
     def count(self) -> int:
         """How many answers there are."""
@@ -173,45 +194,77 @@ class LedgerReader:
             return dict(self._database.execute(query).fetchall())
 
     def position(self, stream: str) -> Position | None:
-        """Where a stream stands; None if it never released anything.
+        """Where a stream stands; None if it never released anything."""
+        return self.positions([stream])[0]
+
+    def positions(self, streams: Sequence[str]) -> list[Position | None]:
+        """Where streams stand; None for those that never released anything.
 
         Whoever goes on from a state relies on all that came before it: the first time, every row of
         the stream is checked.
 
         Raises:
-            CorruptData: If the state is not the one of the last row, or a row was changed.
+            CorruptData: If a state is not the one of the last row, or a row was changed.
         """
-        row = self._stream_row(stream)
-        if stream in self._intact_streams:
-            order = "ORDER BY sequence DESC LIMIT 1"
-            query = f"SELECT sequence + 1, hash, digest FROM events WHERE stream = ? {order}"
-            last = self._one(query, stream)
-        else:
-            last = self._checked_chain(stream)
-        if row is None and last is None:
-            return None
-        if row is None:
+        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream IN"
+        found = {row[0]: row for row in self._any_of(query, streams)}
+        begun = "SELECT stream FROM events WHERE sequence = 0 AND stream IN"
+        for (stream,) in self._any_of(begun, [one for one in streams if one not in found]):
             raise self._broken(f"the state of stream {stream!r} is missing")
-        sequence, leakage, model_free, state, own = row
-        after = Position(stream, sequence, leakage, model_free, state)
-        if last != (sequence, own, state_digest(after)):
+        for stream, *after, own in found.values():
+            self._check_end(stream, after, own)
+        return [Position(*found[one][:-1]) if one in found else None for one in streams]
+
+    def _check_end(self, stream: str, after: Sequence[Any], own: bytes) -> None:
+        """Refuse a state that is not the one of the last row, or a stream with a changed row."""
+        last: Row | None
+        if self.intact or stream in self._intact_streams:
+            last = self._one(f"{_ROWS} WHERE stream = ? ORDER BY sequence DESC LIMIT 1", stream)
+        else:
+            last = None
+            begun = first_hash(self.front.id, self.front.plan, stream)
+            for link in self._stream_links(stream, -1, begun):
+                last = link[-1]
+        sequence, *spent = after
+        told = None if last is None else (last[SEQUENCE] + 1, last[HASH], last[DIGEST])
+        if told != (sequence, own, state_digest(*spent)):
             raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
         self._intact_streams.add(stream)
-        return after
 
-    def _checked_chain(self, stream: str) -> Row | None:
-        """Moments, hash and digest of the last row, once every row of the stream was checked."""
-        before = first_hash(self.front.id, self.front.plan, stream)
-        moments, digest = 0, None
-        query = f"SELECT {COLUMNS} FROM events WHERE stream = ? ORDER BY sequence"
+    def _stream_links(self, stream: str, last: int, before: bytes) -> Iterator[Sequence[Row]]:
+        """The links of a stream after one that ends at a moment, checked."""
+        query = f"{_ROWS} WHERE stream = ? AND sequence > ? ORDER BY sequence"
+        pages = self._pages(query, (stream, last), lambda row: (stream, row[SEQUENCE]))
+        for link in links(pages):
+            if [row[SEQUENCE] for row in link] != list(range(last + 1, last + 1 + len(link))):
+                raise self._changed(link, last + 1)
+            if not intact(link, before):
+                raise self._changed(link)
+            last, before = link[-1][SEQUENCE], link[-1][HASH]
+            yield link
+
+    def _intact_rows(self, entries: Iterable[int]) -> list[Row]:
+        """The rows of some entries, and those of their links, checked."""
+        rows: list[Row] = []
         with self._reported():
-            for row in self._database.execute(query, (stream,)):
-                *_, digest, own, _ = row
-                if row[_SEQUENCE] != moments or row_hash(before, row[:-2]) != own:
-                    what = f"moment {moments} of stream {stream!r} was changed, moved or lost"
-                    raise self._broken(what)
-                before, moments = own, moments + 1
-        return (moments, before, digest) if moments else None
+            for entry in sorted(entries):
+                if not rows or rows[-1][0] < entry:
+                    rows += self._intact_link(entry)
+        return rows
+
+    def _intact_link(self, entry: int) -> list[Row]:
+        """The rows of the link that an entry stands in, checked."""
+        first, last = self._one(_SPAN, entry, entry)
+        query = f"{_ROWS} WHERE entry BETWEEN ? AND ? ORDER BY entry"
+        link = self._database.execute(query, (first, last or entry)).fetchall()
+        stream, moment = link[0][STREAM], link[0][SEQUENCE]
+        query = "SELECT hash FROM events WHERE stream = ? AND sequence = ?"
+        above = self._one(query, stream, moment - 1)
+        if above is None and moment == 0:
+            above = (first_hash(self.front.id, self.front.plan, stream),)
+        if above is None or not intact(link, *above):
+            raise self._changed(link)
+        return link
 
     def check_head(self) -> None:
         """Refuse a ledger whose end is not what it says, or that lost rows; a quick look.
@@ -249,60 +302,54 @@ class LedgerReader:
         return None
 
     def head_at(self, entries: int) -> Head | None:
-        """The head after so many rows, recomputed from the last; None if there are fewer."""
+        """The head after so many rows, recomputed from their last commit; None if it has none."""
         begun = first_head(self.front.id, self.front.plan)
         if entries == 0:
             return Head(0, begun)
-        row = self._one(f"{_CHECKED} WHERE entry = ?", entries)
-        above = self._one("SELECT head FROM events WHERE entry = ?", entries - 1)
-        if row is None or (above is None and entries > 1):
+        there = self._one("SELECT head FROM events WHERE entry = ?", entries)
+        if there in (None, (b"",)):
             return None
-        own = self._intact(row).hash
-        return Head(entries, next_head(begun if above is None else above[0], own))
+        self._intact_rows([entries])
+        before = "WHERE entry < ? AND head <> x'' ORDER BY entry DESC LIMIT 1"
+        above = self._one(f"SELECT entry, head FROM events {before}", entries) or (0, begun)
+        with self._reported():
+            query = "SELECT hash FROM events WHERE entry > ? AND entry <= ? ORDER BY entry"
+            hashes = self._database.execute(query, (above[0], entries))
+            return Head(entries, next_head(above[1], (own for (own,) in hashes)))
 
     def _one(self, query: str, *given: object) -> Any:
         with self._reported():
             return self._database.execute(query, given).fetchone()
 
-    def _some(self, where: str, *given: object) -> list[Entry]:
-        """A few rows, checked."""
-        with self._reported():
-            rows = self._database.execute(f"{_CHECKED} {where}", given)
-            return [self._intact(row) for row in rows]
+    def _any_of(self, query: str, names: Sequence[str]) -> Iterator[Row]:
+        """Rows that have any of some names; the query ends where the list of them begins."""
+        for start in range(0, len(names), _QUESTION_MARKS):
+            part = names[start : start + _QUESTION_MARKS]
+            marks = ",".join("?" * len(part))
+            with self._reported():
+                rows = self._database.execute(f"{query} ({marks})", part).fetchall()
+            yield from rows
 
     def _pages(
-        self,
-        query: str,
-        after: tuple[Any, ...],
-        read: Callable[[Any], Item],
-        key: Callable[[Item], tuple[Any, ...]],
-    ) -> Iterator[Item]:
+        self, query: str, after: tuple[Any, ...], key: Callable[[Row], tuple[Any, ...]]
+    ) -> Iterator[list[Row]]:
         """Many rows, page by page: between two pages others may use the ledger."""
-        page: list[Item] = []
+        page: list[Row] = []
         while not page or len(page) == _PAGE:
             with self._reported():
-                rows = self._database.execute(f"{query} LIMIT {_PAGE}", after).fetchall()
-                page = [read(row) for row in rows]
+                page = self._database.execute(f"{query} LIMIT {_PAGE}", after).fetchall()
             if not page:
                 return
-            yield from page
+            yield page
             after = key(page[-1])
 
-    def _intact(self, row: Row) -> Entry:
-        """A row, if it is the one that was committed."""
-        *stored, before = row
-        entry = Entry.of(tuple(stored))
-        stream, sequence = entry.answer.stream, entry.answer.sequence
-        if sequence == 0 and before is None:
-            before = first_hash(self.front.id, self.front.plan, stream)
-        if not isinstance(before, bytes) or row_hash(before, row[:-3]) != entry.hash:
-            raise self._broken(f"moment {sequence} of stream {stream!r} was changed, moved or lost")
-        return entry
-
-    def _stream_row(self, stream: str) -> _StreamRow | None:
-        query = "SELECT sequence, leakage, model_free, state, hash FROM streams WHERE stream = ?"
-        row: _StreamRow | None = self._one(query, stream)
-        return row
+    def _changed(self, link: Sequence[Row], moment: int | None = None) -> CorruptData:
+        """What is wrong with a link whose hash is not that of its rows."""
+        first = link[0][SEQUENCE] if moment is None else moment
+        which = f"moment {first}"
+        if len(link) > 1:
+            which = f"one of the moments {first} to {link[-1][SEQUENCE]}"
+        return self._broken(f"{which} of stream {link[0][STREAM]!r} was changed, moved or lost")
 
     def _read_front(self, plan: str | None, job: Job | None) -> Front:
         there = "SELECT 1 FROM sqlite_master WHERE name = 'ledger'"
@@ -311,7 +358,7 @@ class LedgerReader:
         (version,) = self._database.execute("SELECT version FROM ledger").fetchone() or (None,)
         if version == UNSIGNALLED:
             self._database.execute(_UNSIGNALLED_EVENTS)
-        elif version != VERSION:
+        elif version not in (VERSION, UNLINKED):
             raise CorruptData(
                 f"{self.path}: a ledger must have version {VERSION}; it has {version}. Those of "
                 "other versions are not continued: begin a new ledger"
@@ -352,47 +399,3 @@ class LedgerReader:
             if isinstance(problem, sqlite3.OperationalError):
                 what = "the ledger cannot be written"
             raise CorruptData(f"{self.path}: {what} ({problem})") from problem
-
-
-def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many at a time as one statement may name."""
-    for start in range(0, len(ids), _QUESTION_MARKS):
-        yield ids[start : start + _QUESTION_MARKS]
-
-
-def _moment_of(entry: Entry) -> tuple[str, int]:
-    return entry.answer.stream, entry.answer.sequence
-
-
-@contextlib.contextmanager
-def _read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    log = _log_of(path)
-    with contextlib.ExitStack() as stack:
-        if not log.exists() or log.stat().st_size == 0:
-            yield stack.enter_context(_connected(path, "immutable=1"))
-            return
-        database = stack.enter_context(_connected(path, "mode=ro"))
-        try:
-            database.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError as problem:
-            if "locked" in str(problem):
-                raise
-            # A log needs a file beside it to be read; where none may be made, a copy is.
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for part in (path, log):
-                shutil.copyfile(part, folder / part.name)
-            database = stack.enter_context(_connected(folder / path.name, "mode=rw"))
-        yield database
-
-
-@contextlib.contextmanager
-def _connected(path: Path, how: str) -> Iterator[sqlite3.Connection]:
-    name = f"file:{quote(str(path.resolve()))}?{how}"
-    # Whoever uses it holds the lock of the reader.
-    connection = sqlite3.connect(name, uri=True, isolation_level=None, check_same_thread=False)
-    with contextlib.closing(connection) as database:
-        yield database
-
-
-def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")

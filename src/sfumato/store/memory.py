@@ -15,15 +15,8 @@ import numpy as np
 
 from sfumato.core.arrays import Bools
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.answer_columns import AnswerColumns, PositionColumns
-from sfumato.store.chain import (
-    Entry,
-    by_stream,
-    chained_rows,
-    check_moments,
-    first_hash,
-    first_head,
-)
+from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
+from sfumato.store.chain import Commit, by_stream, first_hash, first_head
 from sfumato.store.keys import secret_of
 from sfumato.store.plan_rules import chosen_label, other_plan
 from sfumato.store.protocol import (
@@ -159,45 +152,47 @@ class MemoryStore(Guarded):
     @guarded
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         """Store answers and the positions after them, all or nothing."""
-        self._commit(answers, positions)
+        self._commit(by_stream(answers, positions))
 
     @guarded
     def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
         """The same for a batch by columns."""
-        self._commit(answers.answers(), positions.positions())
+        self._commit(committed(answers, positions))
 
-    def _commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
-        if not self._ledger.held:
+    def _commit(self, commit: Commit) -> None:
+        ledger = self._ledger
+        if not ledger.held:
             raise LedgerMismatch("the ledger must be open; it was closed")
-        groups = by_stream(answers, positions)
-        given = [answer for group, _ in groups for answer in group]
+        if not commit.after:
+            return
+        given = [Answer(*row) for row in zip(*commit.columns, strict=True)]
+        after = [Position(*row) for row in commit.after]
         ids = {answer.id for answer in given}
-        if len(ids) < len(given) or ids & self._ledger.answers.keys():
+        if len(ids) < len(given) or ids & ledger.answers.keys():
             raise LedgerMismatch("an event was answered before: its id is taken")
-        head, hashes = self.front.head, dict[str, bytes]()
-        for group, position in groups:
-            before = self._check_forward(group, position)
-            rows, head = chained_rows(group, position, before, head)
-            hashes[position.stream] = Entry.of(rows[-1]).hash
+        now = [ledger.positions.get(position.stream) for position in after]
+        commit.check_moments([0 if there is None else there.sequence for there in now])
+        for there, position in zip(now, after, strict=True):
+            if there is not None and (
+                position.leakage < there.leakage or position.model_free < there.model_free
+            ):
+                raise LedgerMismatch("a state may only move forward and never lower its spend")
+        before = [self._last_hash(position.stream) for position in after]
+        _, hashes, head = commit.chained(before, self.front.head)
         # Everything was checked: from here on nothing can be refused.
         for answer in given:
-            name, count = self._ledger.inputs.get(answer.source, (answer.source, 0))
-            self._ledger.inputs[answer.source] = (name, count + 1)
-            self._ledger.answers[answer.id] = answer
-            self._ledger.moments.setdefault(answer.stream, []).append(answer)
-        self._ledger.positions.update((after.stream, after) for _, after in groups)
-        self._ledger.hashes.update(hashes)
+            name, count = ledger.inputs.get(answer.source, (answer.source, 0))
+            ledger.inputs[answer.source] = (name, count + 1)
+            ledger.answers[answer.id] = answer
+            ledger.moments.setdefault(answer.stream, []).append(answer)
+        for position, own in zip(after, hashes, strict=True):
+            ledger.positions[position.stream] = position
+            ledger.hashes[position.stream] = own
         self._set_front(replace(self.front, head=head))
 
-    def _check_forward(self, answers: list[Answer], after: Position) -> bytes:
-        """Refuse a position that goes back; return the hash of the last row of its stream."""
-        now = self._ledger.positions.get(after.stream)
-        check_moments(answers, after, 0 if now is None else now.sequence)
-        if now is None:
-            return first_hash(self.front.id, self.front.plan, after.stream)
-        if after.leakage < now.leakage or after.model_free < now.model_free:
-            raise LedgerMismatch("a state may only move forward and never lower its spend")
-        return self._ledger.hashes[after.stream]
+    def _last_hash(self, stream: str) -> bytes:
+        own = self._ledger.hashes.get(stream)
+        return first_hash(self.front.id, self.front.plan, stream) if own is None else own
 
     def _set_front(self, front: Front) -> None:
         self.front = self._ledger.front = front

@@ -3,7 +3,7 @@
 Charge, answer and new state are committed together; an answer leaves only after its commit. The
 same event id again returns the stored answer, so a retry never draws fresh noise. WAL mode with
 `synchronous=FULL`: a commit that returned survives a power cut. Rows are chained (`chain`), and
-their head is kept beside the file (`anchor`).
+their head is kept beside the file (`chain`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sfumato.core.guard import Guarded, guarded
-from sfumato.store.answer_columns import AnswerColumns, PositionColumns
+from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import (
+    ANSWER_FIELDS,
     Anchor,
+    Commit,
     by_stream,
-    chained_rows,
-    check_moments,
     first_hash,
     first_head,
     written_head,
@@ -105,7 +105,7 @@ class SqliteStore(Guarded, LedgerReader):
         self.lasting = path is not None
         self._lock = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
-        self._intact_streams = set()
+        self._intact_streams, self.intact = set(), False
         self._anchor = None
         self.anchored, self.log_there = None, True
         with self._closing_on_failure():
@@ -141,7 +141,7 @@ class SqliteStore(Guarded, LedgerReader):
             self._create(plan, job, rules)
         self.front = self._read_front(plan, job)
         self.check_head()
-        self._add_signals()
+        self._renew()
         if self.path is not None:
             # Marked as open in the file itself, not in its log alone: a copy without the log shows.
             self._database.execute("PRAGMA journal_mode=WAL")
@@ -163,13 +163,15 @@ class SqliteStore(Guarded, LedgerReader):
             row = (VERSION, id_, job.name, plan, None, rules, 0, first_head(id_, plan), 1)
             self._database.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def _add_signals(self) -> None:
-        """Let a ledger of the version before hold signals; its rows have none, and stay."""
-        if self._database.execute("SELECT version FROM ledger").fetchone() != (UNSIGNALLED,):
+    def _renew(self) -> None:
+        """Let a ledger of an earlier version go on; its rows stay as they are."""
+        (version,) = self._database.execute("SELECT version FROM ledger").fetchone()
+        if version == VERSION:
             return
         with self._transaction():
-            self._database.execute("DROP VIEW temp.events")
-            self._database.execute("ALTER TABLE events ADD COLUMN signal INTEGER")
+            if version == UNSIGNALLED:
+                self._database.execute("DROP VIEW temp.events")
+                self._database.execute("ALTER TABLE events ADD COLUMN signal INTEGER")
             self._database.execute("UPDATE ledger SET version = ?", (VERSION,))
 
     def close(self) -> None:
@@ -228,23 +230,22 @@ class SqliteStore(Guarded, LedgerReader):
 
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         """Store answers and the positions after them, all or nothing; on disk when this returns."""
-        self._commit(answers, positions)
+        self._commit(by_stream(answers, positions))
 
     def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
         """The same for a batch by columns."""
-        self._commit(answers.answers(), positions.positions())
+        self._commit(committed(answers, positions))
 
-    def _commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
-        groups = by_stream(answers, positions)
-        sources = Counter(answer.source for group, _ in groups for answer in group)
+    def _commit(self, commit: Commit) -> None:
+        if not commit.after:
+            return
         with self._reported():
-            head = self.front.head
             with self._transaction():
-                for group, after in groups:
-                    head = self._append(group, after, head)
+                head = self._append(commit)
                 self._database.execute(
                     "UPDATE ledger SET entries = ?, head = ?", (head.entries, head.hash)
                 )
+                sources = Counter(commit.columns[ANSWER_FIELDS.index("source")])
                 self._database.executemany(
                     "UPDATE inputs SET answered = answered + ? WHERE label = ?",
                     [(count, label) for label, count in sources.items()],
@@ -252,23 +253,26 @@ class SqliteStore(Guarded, LedgerReader):
             self.front = replace(self.front, head=head)
             self._write_head(head)
 
-    def _append(self, answers: list[Answer], after: Position, head: Head) -> Head:
-        """Store the answers of one stream after its last row; return the new head."""
-        row = self._stream_row(after.stream)
-        due, before = 0, first_hash(self.front.id, self.front.plan, after.stream)
-        if row is not None:
-            due, *_, before = row
-        check_moments(answers, after, due)
-        rows, head = chained_rows(answers, after, before, head)
+    def _append(self, commit: Commit) -> Head:
+        """Store answers after the last rows of their streams; return the new head."""
+        there = self._stream_ends([stream for stream, *_ in commit.after])
+        commit.check_moments([moments for moments, _ in there])
+        rows, hashes, head = commit.chained([own for _, own in there], self.front.head)
         try:
             self._database.executemany(_INSERT, rows)
         except sqlite3.IntegrityError as problem:
             raise LedgerMismatch(f"an event was answered before: {problem}") from problem
-        spent = (after.leakage, after.model_free)
-        moved = (after.stream, after.sequence, *spent, after.state, rows[-1][-2])
-        if self._database.execute(_ADVANCE, moved).rowcount != 1:
+        moved = [(*after, own) for after, own in zip(commit.after, hashes, strict=True)]
+        if self._database.executemany(_ADVANCE, moved).rowcount != len(moved):
             raise LedgerMismatch("a state may only move forward and never lower its spend")
         return head
+
+    def _stream_ends(self, streams: Sequence[str]) -> list[tuple[int, bytes]]:
+        """How many moments streams have, and the hashes of their last rows."""
+        query = "SELECT stream, sequence, hash FROM streams WHERE stream IN"
+        found = {stream: (moments, own) for stream, moments, own in self._any_of(query, streams)}
+        id_, plan = self.front.id, self.front.plan
+        return [found.get(one) or (0, first_hash(id_, plan, one)) for one in streams]
 
     def _write_head(self, head: Head) -> None:
         """The head is on disk before anything that it stands for leaves."""

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from sfumato.core.progress import Progress
+from sfumato.store.chain import answer_of
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.tables.readers import CHUNK_ROWS, Table
 from sfumato.tables.writers import Columns, Output, Record
@@ -60,11 +61,11 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
 
 
 def _records(ledger: LedgerReader, *, signalled: bool) -> Iterator[Record]:
-    for entry in ledger.intact_entries():
-        answer = entry.answer
+    for row in ledger.rows():
+        answer = answer_of(row)
         released = None if answer.released is None else str(answer.released)
         yield [
-            entry.number,
+            row[0],
             answer.id,
             answer.source,
             answer.place,
