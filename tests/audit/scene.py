@@ -13,12 +13,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from sfumato.core.alphabet import Label
 from sfumato.core.events import Outcome
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
+from sfumato.solver.policy import Policy
 from sfumato.store.attestation import program
 from sfumato.store.files import load
 from sfumato.stream.release_spec import ReleaseSpec, document
@@ -28,6 +30,8 @@ from tests.shell.releasing import write_rules
 from tests.shell.running import Result, call, done
 from tests.shell.tables import read, table
 
+COMPILED = 0.8
+"""What a value may leak under the policies of scenes."""
 HEADER = ["person", "sequence", "released", "outcome", "sip", "ldp"]
 
 
@@ -47,10 +51,19 @@ class Scene:
     Attributes:
         folder: Where all of it lies.
         output: Name of the released file.
+        compiled: Whether it was released under a policy.
     """
 
     folder: Path
     output: str = "private.csv"
+    compiled: bool = False
+
+    @property
+    def policy(self) -> Policy | None:
+        """The compiled policy, of a release that had one."""
+        found = load(self.folder / "city.policy") if self.compiled else None
+        assert found is None or isinstance(found, Policy)
+        return found
 
     @property
     def model(self) -> Path:
@@ -131,7 +144,7 @@ class Scene:
     def copied(self, folder: Path) -> Scene:
         """The same in another folder."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        return Scene(folder, self.output)
+        return Scene(folder, self.output, self.compiled)
 
     # Releasers that lie about their coins --------------------------------------------------------
 
@@ -157,7 +170,12 @@ class Scene:
         """
         model = load(self.model)
         assert isinstance(model, StreamModel)
-        plan, rng = spec.plan(model), np.random.default_rng(seed)
+        policy = self.policy
+        if policy is not None and spec.purpose == "release" and spec.epsilon == COMPILED:
+            spec = msgspec.structs.replace(spec, policy=policy.fingerprint)
+        else:
+            policy = None
+        plan, rng = spec.plan(model, policy), np.random.default_rng(seed)
         loss, labels = plan.value_loss, model.alphabet.labels
         assert loss is not None
         states: dict[str, StreamState] = {}

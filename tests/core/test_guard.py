@@ -43,7 +43,7 @@ from sfumato.store.protocol import Position
 from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet
-from sfumato.stream.fleet_replay import _Replay
+from sfumato.stream.fleet_replay import Replay
 from sfumato.stream.fleet_streams import FleetStreams
 from sfumato.stream.plan import Plan
 from sfumato.stream.release import BatchedRelease, InstantRelease
@@ -299,7 +299,7 @@ IDS = [kind.__name__ for kind in CASES]
 
 
 def test_every_guarded_class_is_tried() -> None:
-    own = {Guarded, FleetStreams, _Replay}  # a fleet, and one of one call
+    own = {Guarded, FleetStreams, Replay}  # a fleet, and one of one call
     guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - own
     assert {kind for kind in guarded if not isabstract(kind)} == set(CASES)
 

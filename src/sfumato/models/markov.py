@@ -174,7 +174,7 @@ class MarkovChain:
     @property
     def fingerprint(self) -> str:
         """Identifies the model."""
-        rows, *mixed = self._rows
+        rows, *mixed = self.loop_rows
         known = (rows,) if isinstance(rows, np.ndarray) else rows
         name = self.alphabet.fingerprint
         return digest("markov", name, self.order, self.initial, *mixed, *known)
@@ -216,14 +216,14 @@ class MarkovChain:
         """
         from sfumato.models.chain_loops import advance
 
-        return partial(advance, joints, moments, drifts, which, *self._rows, work)
+        return partial(advance, joints, moments, drifts, which, *self.loop_rows, work)
 
     def spread(self, weights: Floats) -> Floats:
         """Weights of contexts, carried one moment forward; their sum stays the same."""
         from sfumato.models.chain_loops import spread
 
         moved = np.empty(weights.size)
-        spread(weights, *self._rows, moved)
+        spread(weights, *self.loop_rows, moved)
         return moved
 
     def expect(self, values: Floats, weights: Floats, least: float = 0.0) -> Floats:
@@ -231,11 +231,11 @@ class MarkovChain:
         from sfumato.models.chain_loops import expect
 
         means = np.empty(values.size)
-        expect(values, weights, least, *self._rows, means)
+        expect(values, weights, least, *self.loop_rows, means)
         return means
 
     @property
-    def _rows(self) -> tuple[Any, Floats, Floats]:
+    def loop_rows(self) -> tuple[Any, Floats, Floats]:
         """Known rows, backoff and background, as the loops take them."""
         known = self.known
         rows = known if isinstance(known, np.ndarray) else (known.data, known.indices, known.indptr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import NamedTuple
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
+from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
 from sfumato.stream.audit_checks import Check, Exposure, Losses, Totals
+from sfumato.stream.audit_columns import ColumnWalk, FleetStates
 from sfumato.stream.audit_ledger import Coverage, LedgerSide
 from sfumato.stream.audit_promise import Allow, Required, broken_promises, promise_of
 from sfumato.stream.audit_report import AuditReport, Kind
@@ -95,7 +97,8 @@ def audit_table(
     seeing += also
     chosen = None if only is None else frozenset(only)
     skips = missing is Missing.SKIP
-    walk = Walk(model, plan, report, seeing, truths, skips=skips, only=chosen)
+    kind, states = _walk_under(plan)
+    walk = kind(model, plan, report, seeing, truths, skips=skips, only=chosen, states=states)
     if ledger is not None:  # it tells a part from the whole
         required = replace(required, allow=required.allow | {Allow.UNSEALED})
     _check_promises(report, rules, model, required)
@@ -105,7 +108,10 @@ def audit_table(
         for place, table in enumerate(tables):
             report.file = f"{table.path}, " if len(tables) > 1 else ""
             own = rules[min(place, len(rules) - 1)] if rules else None
-            _audit_file(walk, table, _columns(table, model, plan, own, columns), own, progress)
+            there = _columns(table, model, plan, own, columns)
+            recurs = "event" in there.due or place < len(tables) - 1
+            walk.begin(text=table.format == "csv", recurs=recurs)
+            _audit_file(walk, table, there, own, progress)
         walk.end(Coverage.PART if chosen is not None else coverage)
     if report.left_out:
         report.unchecked.append(f"{report.left_out:,} rows of streams that --only leaves out")
@@ -120,6 +126,13 @@ def audit_table(
     for check in seeing:
         check.finish(report)
     return report
+
+
+def _walk_under(plan: Plan) -> tuple[type[Walk], MutableMapping[str, StreamState]]:
+    """How rows are looked at: many at once where there are loops for it."""
+    if plan.policy is None or plan.in_batches:
+        return Walk, {}
+    return ColumnWalk, FleetStates(plan)
 
 
 def _check_promises(
@@ -167,13 +180,10 @@ def _audit_file(
     progress: Progress | None,
 ) -> None:
     report, done = walk.report, walk.report.rows
-    walk.begin(text=table.format == "csv")
-    for chunk in table.chunks(list(columns.due)):
-        for offset in range(len(chunk)):
-            fields = {name: column[offset] for name, column in chunk.columns.items()}
-            walk.row(chunk.first + offset, fields)
+    for rows in table.batches(list(columns.due)):
+        walk.take(rows)
         if progress:
-            progress(done + chunk.first + len(chunk) - 1)
+            progress(done + rows.first + len(rows) - 1)
     walk.rest()
     for row, rule in _misshapen(table, columns):
         if row is None:

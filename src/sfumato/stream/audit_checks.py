@@ -14,18 +14,21 @@ from typing import Protocol
 
 import numpy as np
 
+from sfumato.core.arrays import Floats
 from sfumato.core.budgets import PerStep
 from sfumato.core.events import Event
 from sfumato.core.numerics import sum_up
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
+from sfumato.stream.audit_loops import worst_window
 from sfumato.stream.audit_report import AuditReport
+from sfumato.stream.checked_columns import CheckedColumns
 from sfumato.stream.composition import composed
+from sfumato.stream.output_log import OutputLog
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.patterns import Patterns, WholeBatches
 from sfumato.stream.plan import Observed, Plan
-from sfumato.stream.recovered_loss import RecoveredLoss
 from sfumato.stream.true_values import RealisedLoss, Truth
 from sfumato.stream.value_exposure import ValueExposure
 
@@ -107,7 +110,8 @@ class Totals:
         entry.steps += len(due)
         entry.sip, entry.ldp = batch.following.ledger.sip, batch.following.ledger.ldp
         entry.worst_step = max(entry.worst_step, due[-1].sip.epsilon)
-        self._lengths.setdefault(stream, Counter())[len(due)] += 1
+        if self._plan.in_batches:
+            self._lengths.setdefault(stream, Counter())[len(due)] += 1
         if self._window:
             # A batch stands at its last value, and counts in windows that begin in it.
             longest = self._window + self._plan.width - 1
@@ -116,16 +120,46 @@ class Totals:
             reach = self._window + len(due) - 1
             entry.worst_window = max(entry.worst_window or 0.0, sum_up(list(recent)[-reach:]))
 
+    def covers(self, columns: CheckedColumns) -> bool:
+        """Sums are all it has to say."""
+        return True
+
+    def see_columns(self, columns: CheckedColumns) -> None:
+        """Account for many rows."""
+        charges = columns.followed.charges[columns.order, 0]
+        worst = np.maximum.reduceat(charges, columns.starts).tolist() if len(columns) else []
+        spent = columns.spent[columns.streams].tolist()
+        told = zip(columns.owners(), columns.counts.tolist(), spent, worst, strict=True)
+        for stream, steps, (sip, ldp), most in told:
+            entry = self._report.streams[stream]
+            entry.steps += steps
+            entry.sip, entry.ldp = sip, ldp
+            entry.worst_step = max(entry.worst_step, most)
+        if self._window:
+            for stream, start, count in columns.parts():
+                self._add_windows(stream, charges[start : start + count], self._window)
+
+    def _add_windows(self, stream: str, charges: Floats, window: int) -> None:
+        """The worst window that ends at one of some successive rows."""
+        entry = self._report.streams[stream]
+        recent = self._windows.setdefault(stream, deque(maxlen=window))
+        before = min(len(recent), window - 1)
+        values = np.array([*list(recent)[len(recent) - before :], *charges.tolist()])
+        recent.extend(charges.tolist())
+        entry.worst_window = worst_window(values, before, window, entry.worst_window or 0.0)
+
     def finish(self, report: AuditReport) -> None:
         """Compose what was fixed in advance."""
         for stream, entry in report.streams.items():
-            entry.composed = min(entry.sip, self._composed(stream))
+            entry.composed = min(entry.sip, self._composed(stream, entry.steps))
 
-    def _composed(self, stream: str) -> float:
+    def _composed(self, stream: str, steps: int) -> float:
         """Bound that fails with probability `DELTA`; a budget per step only is fixed in advance."""
         if not isinstance(self._plan.budget, PerStep):
             return math.inf
         lengths = tuple(sorted(self._lengths.get(stream, Counter()).items()))
+        if not self._plan.in_batches:
+            lengths = ((1, steps),) if steps else ()
         if lengths not in self._bounds:
             each = self._plan.budget.sip.epsilon
             fixed = [each * length for length, times in lengths for _ in range(times)]
@@ -137,8 +171,10 @@ class Exposure:
     """What all outputs told about any one value, and what the receiver's best guesses lose."""
 
     def __init__(self, model: StreamModel, plan: Plan, losses: RealisedLoss) -> None:
-        self._told = ValueExposure(model, plan)
-        self._recovered = RecoveredLoss(losses)
+        self._told: ValueExposure | OutputLog = OutputLog(model)
+        if plan.in_batches:
+            self._told = ValueExposure(model, plan)
+        self._losses = losses
 
     def see(self, batch: CheckedBatch) -> None:
         """Remember how likely every batch made what left."""
@@ -148,16 +184,22 @@ class Exposure:
                 self._told.give_up()
             if batch.output is not None:
                 likelihood = design.design.channel.likelihood(batch.output)
-        self._told.add(batch.stream, len(batch.due), likelihood)
-        self._recovered.add(batch.stream, batch.truths)
+        self._told.add(batch.stream, batch.truths, likelihood)
+
+    def covers(self, columns: CheckedColumns) -> bool:
+        """It only remembers."""
+        return True
+
+    def see_columns(self, columns: CheckedColumns) -> None:
+        """The same for many rows."""
+        assert isinstance(self._told, OutputLog)  # batches come one by one
+        self._told.add_columns(columns)
 
     def finish(self, report: AuditReport) -> None:
         """Follow the outputs of each stream forth and back."""
+        exact, report.recovered_loss = self._told.finish(self._losses)
         for stream, entry in report.streams.items():
-            exact = self._told.about_one_value(stream)
-            entry.one_value = min(entry.sip, entry.ldp, exact)
-        if self._told.chain is not None:
-            report.recovered_loss = self._recovered.mean(self._told.chain, self._told.outputs)
+            entry.one_value = min(entry.sip, entry.ldp, exact.get(stream, math.inf))
 
 
 class Losses:
@@ -189,6 +231,14 @@ class Losses:
             loss = float(self._plan.loss.between(np.array([places, left])).matrix[0, 1])
             entry.loss = (entry.loss or 0.0) + loss
             self._losses.add_batch(loss, len(batch.due))
+
+    def covers(self, columns: CheckedColumns) -> bool:
+        """Sums are all it has to say."""
+        return True
+
+    def see_columns(self, columns: CheckedColumns) -> None:
+        """Account for what many rows cost, and for what they told about the truth."""
+        self._losses.tell_places(columns.left.released)
 
     def finish(self, report: AuditReport) -> None:
         """Losses per value."""

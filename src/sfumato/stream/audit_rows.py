@@ -135,14 +135,15 @@ def misspelled(row: AuditRow, model: StreamModel, *, text: bool) -> Iterator[str
             # Names of streams, event ids and kept columns are texts, and their own affair.
             if not isinstance(cell, str) and (cell is not None or name == model.stream):
                 yield f"column {name!r} must hold texts"
-        elif not _same(cell, due[name], text=text):
+        elif not same_cell(cell, due[name], text=text):
             if name in ("x", "y"):
                 yield "x and y must be the centre of the released cell, as the release writes it"
                 return
             yield f"{name} must be written as the release writes it"
 
 
-def _same(cell: Any, due: Label | float | None, *, text: bool) -> bool:
+def same_cell(cell: Any, due: Label | float | None, *, text: bool) -> bool:
+    """Whether a cell is written as a release writes a value."""
     if text:
         return bool(cell == ("" if due is None else str(due)))
     # Two floats of one value are written alike but for the sign of zero.

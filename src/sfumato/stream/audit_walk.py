@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
-from sfumato.core.events import Event, Outcome
+from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.audit_checks import Check, CheckedBatch
@@ -17,10 +21,13 @@ from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
 from sfumato.stream.plan import Observed, Plan
 from sfumato.stream.true_values import Truth, Truths
+from sfumato.tables.batches import Batch
+from sfumato.tables.readers import Chunk
 
 _OPEN = (Outcome.RELEASED, Outcome.SKIPPED)
 """What does not look like a value outside the alphabet."""
 _BROKEN = (InvalidParameter, UnknownSymbol, Unreadable)
+_KEYS = np.frombuffer(secrets.token_bytes(7 * 8), dtype=np.uint64) | np.uint64(1)
 
 
 class Walk:
@@ -45,6 +52,7 @@ class Walk:
         *,
         skips: bool = False,
         only: frozenset[str] | None = None,
+        states: MutableMapping[str, StreamState] | None = None,
     ) -> None:
         self._model, self._plan, self._checks = model, plan, checks
         self._truths, self._skips, self._only = truths, skips, only
@@ -53,21 +61,31 @@ class Walk:
         self.report = report
         self.ledger: LedgerSide | None = None
         self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
-        self._states: dict[str, StreamState] = {}
+        self._states: MutableMapping[str, StreamState] = {} if states is None else states
         self._began: dict[str, int] = {}
         self._fingerprints: dict[str, array[int]] = {}
+        self._may_recur = False
         self._lost: dict[str, str] = {}
         self._unverifiable: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
 
-    def begin(self, *, text: bool) -> None:
+    def begin(self, *, text: bool, recurs: bool = True) -> None:
         """Begin a file; what others said before it may be said again in it.
 
         Args:
             text: Whether its cells are texts.
+            recurs: Whether anything may be said again that it says: by itself, or by files to come.
         """
         self._text, self.file_rows, self.file_streams = text, 0, set()
+        self._may_recur = recurs and self.ledger is None
         self._began = {stream: state.sequence for stream, state in self._states.items()}
+
+    def take(self, rows: Batch | Chunk) -> None:
+        """Take successive rows."""
+        chunk = rows.chunk() if isinstance(rows, Batch) else rows
+        for offset in range(len(chunk)):
+            fields = {name: column[offset] for name, column in chunk.columns.items()}
+            self.row(chunk.first + offset, fields)
 
     def row(self, number: int, fields: dict[str, Any]) -> None:
         """Take a row; check the batch that it completes, and the one that it shows to be over."""
@@ -153,9 +171,12 @@ class Walk:
             self._compare(row, each)
         numbers = [row.number for row in rows]
         self._show(state, seen, [truth for _, truth in held], numbers)
-        if self.ledger is None:
-            said = self._fingerprints.setdefault(stream, array("q"))
-            said.extend(map(_fingerprint, events))
+        if self._may_recur:
+            self._said(stream).extend(map(self._fingerprint, events))
+
+    def _said(self, stream: str) -> array[int]:
+        """Eight bytes of every row of a stream."""
+        return self._fingerprints.setdefault(stream, array("q"))
 
     def _check_turn(self, rows: Sequence[AuditRow], state: StreamState) -> None:
         """See whether a batch stands at the moments that are due."""
@@ -189,7 +210,7 @@ class Walk:
             return False
         if self.ledger is None:
             may = "event" in row.fields or moment < self._began.get(stream, 0)
-            if not may or self._fingerprints[stream][moment] != _fingerprint(row.event):
+            if not may or self._fingerprints[stream][moment] != self._fingerprint(row.event):
                 return False
             self.report.repeated += 1
             return True
@@ -273,8 +294,31 @@ class Walk:
     def _state(self, stream: str) -> StreamState:
         return self._states.get(stream) or self._plan.begin(stream)
 
+    def _fingerprint(self, event: Event) -> int:
+        """Eight bytes of what a row says."""
+        place = -1 if event.released is None else self._model.alphabet.index(event.released)
+        said = (place, event.signal, OUTCOMES.index(event.outcome), event.batch)
+        whole = np.array([-1 if one is None else one for one in said], dtype=np.int64)[:, None]
+        leakages = np.array([[event.sip.epsilon, event.ldp.epsilon]])
+        return int(fingerprints(whole[0], whole[1], whole[2], leakages, whole[3])[0])
 
-def _fingerprint(event: Event) -> int:
-    """Eight bytes of what a row says."""
-    said = (event.released, event.signal, event.outcome, event.sip, event.ldp, event.batch)
-    return hash(said)
+
+def fingerprints(
+    released: Ints, signals: Ints, outcomes: Ints, leakages: Floats, batches: Ints | None = None
+) -> Ints:
+    """Eight bytes of what each of some rows says: keyed, so that nobody can look for two alike.
+
+    Args:
+        released: Places of symbols; -1 for none.
+        signals: Outputs of channels; -1 for none.
+        outcomes: What left, as places in `OUTCOMES`.
+        leakages: Both certificates.
+        batches: Where batches began; -1, or nothing, for none.
+    """
+    bits = np.ascontiguousarray(leakages).view(np.int64)
+    batches = np.full(len(released), -1, dtype=np.int64) if batches is None else batches
+    mixed = np.full(len(released), _KEYS[0], dtype=np.uint64)
+    for key, part in zip(_KEYS[1:], (released, signals, outcomes, *bits.T, batches), strict=True):
+        mixed = (mixed ^ part.astype(np.uint64)) * key
+        mixed ^= mixed >> np.uint64(29)
+    return mixed.view(np.int64)

@@ -44,22 +44,23 @@ def guesses(found: Floats, loss: Loss) -> Ints:
 class RecoveredLoss:
     """Losses of best guesses beside true values, stream by stream."""
 
-    def __init__(self, losses: RealisedLoss) -> None:
-        self._losses = losses
+    def __init__(self) -> None:
         self._truths: dict[str, list[Truth | None]] = {}
 
     def add(self, stream: str, truths: Sequence[Truth | None]) -> None:
         """The true values of the next moments; None where they are not known."""
         self._truths.setdefault(stream, []).extend(truths)
 
-    def mean(self, chain: MarkovChain | PairChain, told: Mapping[str, Told]) -> float | None:
+    def mean(
+        self, chain: MarkovChain | PairChain, told: Mapping[str, Told], losses: RealisedLoss
+    ) -> float | None:
         """Loss per value that is known; None if none is."""
         total, count = 0.0, 0
         for stream, truths in self._truths.items():
-            rows = [None if truth is None else self._losses.costs(truth) for truth in truths]
+            rows = [None if truth is None else losses.costs(truth) for truth in truths]
             if stream not in told or all(row is None for row in rows):
                 continue
-            best = guesses(smoothed(chain, told[stream]), self._losses.priced)
+            best = guesses(smoothed(chain, told[stream]), losses.priced)
             for row, guess in zip(rows, best.tolist(), strict=True):
                 if row is not None:
                     total, count = total + float(row[guess]), count + 1

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.alphabet import Label
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss
 from sfumato.models.encoding import StreamModel, Symbols, Unreadable
@@ -36,6 +36,19 @@ class Truth:
         encoding = model.encoding
         symbol = encoding.encode(*value)
         return cls(symbol, None if isinstance(encoding, Symbols) else encoding.places(*value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TruthColumns:
+    """The true values of many rows.
+
+    Attributes:
+        truths: Those that differ.
+        codes: Which of them each row has.
+    """
+
+    truths: list[Truth]
+    codes: Ints
 
 
 class Truths:
@@ -135,6 +148,10 @@ class RealisedLoss:
         if event.released is not None:
             self._released[self._alphabet.index(event.released)] = True
 
+    def tell_places(self, places: Ints) -> None:
+        """Many more, as places in the alphabet; -1 for none."""
+        self._released[places[places >= 0]] = True
+
     @property
     def never(self) -> tuple[Label, ...]:
         """Symbols that were never released."""
@@ -168,3 +185,8 @@ class RealisedLoss:
             return None
         exact = None if truth.point is None else self._loss.from_point(truth.point)
         return self._loss.rows([place])[0] if exact is None else exact
+
+
+def in_turn(total: float, amounts: Floats) -> float:
+    """A sum to which amounts are added one after the other: as if each came alone."""
+    return float(np.add.accumulate(np.append(total, amounts))[-1])
