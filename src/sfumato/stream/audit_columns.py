@@ -56,7 +56,7 @@ class FleetStates(MutableMapping[str, StreamState]):
         return self._fleet.state(place)
 
     def __setitem__(self, stream: str, state: StreamState) -> None:
-        self.fleet([stream]).put(self._place(stream), state)
+        self.fleet([stream]).put(np.array([self._place(stream)]), [state])
 
     def __delitem__(self, stream: str) -> None:
         raise TypeError("what left has left")

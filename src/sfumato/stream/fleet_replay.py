@@ -14,7 +14,6 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.progress import Progress
 from sfumato.core.purpose import Fallback
-from sfumato.core.state import StreamState
 from sfumato.stream.evidence import Evidence
 from sfumato.stream.fleet import Fleet, waves
 from sfumato.stream.fleet_answers import RELEASED, SKIPPED
@@ -124,10 +123,6 @@ class Replay(Fleet):
     def totals(self) -> Floats:
         """What each stream has spent so far, as it is: not a copy."""
         return self._ledgers.spent
-
-    def put(self, place: int, state: StreamState) -> None:
-        """Set where a stream stands."""
-        self._put(place, state)
 
     def follow(self, left: Left, progress: Progress | None = None, *, whole: bool) -> Followed:
         """Let streams go on by what left.
