@@ -13,7 +13,7 @@ import pytest
 import sfumato
 from sfumato.core.lazy import listed_names
 
-ROOMS = ("column", "record", "series", "solver", "store", "stream", "temporal")
+ROOMS = ("attacks", "column", "record", "series", "solver", "store", "stream", "temporal")
 PACKAGES = ("sfumato", *(f"sfumato.{room}" for room in ROOMS))
 NAMES = [(package, name) for package in PACKAGES for name in import_module(package).__all__]
 
@@ -47,6 +47,7 @@ TOP = [
     "TemporalDP",
     "Unit",
     "Window",
+    "attacks",
     "column",
     "compare",
     "compile_policy",
@@ -68,6 +69,7 @@ TOP = [
     "temporal",
 ]
 IN_ROOMS = {
+    "attacks": "BlackBox LowerBound MechanismAudit Notion audit_mechanism",
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
         bounded_leakage bounded_prior recover_column""",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",

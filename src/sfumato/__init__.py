@@ -2,8 +2,9 @@
 
 A value arrives, one private value leaves, the adversary's belief moves on, and the leakage is
 known exactly. What most users need stands here; the rest is in the room of its job: `sf.stream`,
-`sf.column`, `sf.record`, `sf.series`, `sf.temporal`, and `sf.solver`, `sf.store` below them. Names
-are loaded when they are first used, so that importing costs nothing.
+`sf.column`, `sf.record`, `sf.series`, `sf.temporal`, and `sf.solver`, `sf.store` below them, and
+`sf.attacks`, which tries to break them. Names are loaded when they are first used, so that
+importing costs nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from sfumato import attacks as attacks
     from sfumato import column as column
     from sfumato import record as record
     from sfumato import series as series

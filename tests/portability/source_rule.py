@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
-OUTSIDE = ("studies", "plots", "cli")
-"""Rooms that draw and print: nothing that leaves is decided there."""
+OUTSIDE = ("studies", "plots", "cli", "attacks")
+"""Rooms that draw, print and attack: nothing that leaves is decided there."""
 
 FUNCTIONS = frozenset(
     [

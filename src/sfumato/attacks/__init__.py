@@ -1,0 +1,23 @@
+"""Attackers who see released data and public knowledge alone: lower bounds on what leaks.
+
+The names of the room, loaded when they are first used:
+
+>>> import sfumato as sf
+>>> print(sf.attacks.LowerBound(0.7, sf.attacks.Notion.SIP))
+SIP leakage at least 0.7
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfumato.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from sfumato.attacks.black_box import BlackBox as BlackBox
+    from sfumato.attacks.lower_bound import LowerBound as LowerBound
+    from sfumato.attacks.lower_bound import Notion as Notion
+    from sfumato.attacks.mechanism_audit import MechanismAudit as MechanismAudit
+    from sfumato.attacks.mechanism_audit import audit_mechanism as audit_mechanism
+
+__getattr__, __dir__ = lazily(__name__)
