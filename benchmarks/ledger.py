@@ -108,6 +108,7 @@ class Raw:
         self.database = sqlite3.connect(path, isolation_level=None)
         self.database.execute("PRAGMA journal_mode=WAL")
         self.database.execute("PRAGMA synchronous=FULL")
+        self.database.execute(f"PRAGMA cache_size=-{sqlite._CACHE_KIB}")
         for statement in sqlite._SCHEMA.split(";"):
             self.database.execute(statement)
 

@@ -77,6 +77,10 @@ def compared(plan: Plan, cells: Ints, which: Ints, **options: Any) -> Fleet:
     fleet = Fleet(plan, NAMES, randomness=keyed_coins(), **options)
     assert told(plan, fleet.run(cells, which), which) == events
     assert everything(fleet) == [to_bytes(state) for state in states]
+    assert fleet.positions(np.arange(len(NAMES))).rows() == [
+        (state.stream, state.sequence, state.ledger.sip, state.ledger.ldp, to_bytes(state))
+        for state in states
+    ]
     cut, again = len(cells) // 3, Fleet(plan, NAMES, randomness=keyed_coins(), **options)
     parts = [again.run(cells[part], which[part]) for part in (slice(cut), slice(cut, None))]
     assert told(plan, parts[0], which[:cut]) + told(plan, parts[1], which[cut:]) == events

@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -121,7 +121,25 @@ def to_bytes(thing: object) -> bytes:
     later = _later(kind)
     unused = all(getattr(thing, name) is None for name in later)
     codec = _codec(kind, later if unused else ())
-    body = _encode(codec.write(thing))
+    return _sealed(codec, codec.write(thing))
+
+
+def forms_to_bytes(kind: type, forms: Iterable[Any]) -> list[bytes]:
+    """Encode many values of one class that are at hand as they are stored: fields by their names.
+
+    What `to_bytes` makes of a value is what this makes of its fields, without making the value.
+    Nothing is checked here: what is read later is.
+
+    Args:
+        kind: The class.
+        forms: The fields of each value, as plain trees; those that came later are left out.
+    """
+    codec = _codec(kind, _later(kind))
+    return [_sealed(codec, form) for form in forms]
+
+
+def _sealed(codec: _Codec, form: Any) -> bytes:
+    body = _encode(form)
     checksum = _checksum(codec.name, VERSION, codec.layout, body)
     return MAGIC + _encode(_Envelope(codec.name, VERSION, body, checksum, codec.layout))
 

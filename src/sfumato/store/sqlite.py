@@ -73,6 +73,8 @@ SET sequence = excluded.sequence, leakage = excluded.leakage, model_free = exclu
 WHERE excluded.sequence > sequence AND excluded.leakage >= leakage
     AND excluded.model_free >= model_free
 """
+_CACHE_KIB = 16 << 10
+"""Groups of many streams touch many pages: with the usual 2 MiB they take an eighth longer."""
 _MARKS = ", ".join("?" * (COLUMNS.count(",") + 1))
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES ({_MARKS})"
 
@@ -137,6 +139,7 @@ class SqliteStore(Guarded, LedgerReader):
 
     def _open(self, plan: str, job: Job, rules: str | None) -> None:
         self._database.execute("PRAGMA synchronous=FULL")
+        self._database.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         if self._database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
             self._create(plan, job, rules)
         self.front = self._read_front(plan, job)

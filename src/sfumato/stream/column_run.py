@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -21,9 +21,8 @@ from sfumato.core.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.core.events import OUTCOMES
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
-from sfumato.store.answer_columns import AnswerColumns, Coded, PositionColumns
+from sfumato.store.answer_columns import AnswerColumns, Coded
 from sfumato.store.chain import value_tags
-from sfumato.store.codec import to_bytes
 from sfumato.store.ledgered_run import LedgeredRun
 from sfumato.store.protocol import Identity, Store
 from sfumato.stream.answer_table import AnswerTable, answer_table
@@ -190,7 +189,7 @@ class ColumnRun:
             raise Irregular from None
         if self._store is not None:
             answers = self._answer_columns(rows, ids, times, run)
-            self._store.commit_columns(answers, self._positions(rows.streams.words, places))
+            self._store.commit_columns(answers, self._streams.fleet.positions(places))
         self._ledger.answered += len(rows)
         self._streams.mark_new(which, run.sequences)
         if keys is not None:
@@ -245,16 +244,6 @@ class ColumnRun:
         values = [words[cell] for cell in rows.cells.tolist()]
         names = [rows.streams.words[code] for code in rows.streams.codes.tolist()]
         return value_tags(self._ledger.source.secret, ids, names, values)
-
-    def _positions(self, names: Sequence[str], places: Ints) -> PositionColumns:
-        states = self._streams.fleet.states(places)
-        return PositionColumns(
-            streams=names,
-            sequences=np.array([state.sequence for state in states]),
-            leakage=np.array([state.ledger.sip for state in states]),
-            model_free=np.array([state.ledger.ldp for state in states]),
-            states=[to_bytes(state) for state in states],
-        )
 
     def _repeated(self, store: Store, rows: RowColumns, ids: list[str]) -> list[Record]:
         """The answers that were given before, if these are the same rows."""

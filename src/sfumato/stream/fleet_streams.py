@@ -15,8 +15,10 @@ from sfumato.core.guard import Guarded, guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
+from sfumato.store.answer_columns import PositionColumns
 from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.plan import Plan
+from sfumato.stream.stored_states import stored_positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +155,15 @@ class FleetStreams(Guarded):
             ledger=self._ledgers[stream],
             last=None if last < 0 else last,
         )
+
+    @guarded
+    def positions(self, places: Ints) -> PositionColumns:
+        """Where some streams stand, as a store keeps it: without a `StreamState` for each."""
+        self._check_whole()
+        which = self._checked(places)
+        names = [self._names[place] for place in which.tolist()]
+        arrays, ledgers = self._arrays, self._ledgers
+        return stored_positions(self.plan.fingerprint, names, arrays, ledgers, self._last, which)
 
     @guarded
     def backup(self, places: Ints) -> Backup:
