@@ -15,9 +15,14 @@ from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
     from sfumato.attacks.black_box import BlackBox as BlackBox
+    from sfumato.attacks.information_gain import realised_gains as realised_gains
     from sfumato.attacks.lower_bound import LowerBound as LowerBound
     from sfumato.attacks.lower_bound import Notion as Notion
     from sfumato.attacks.mechanism_audit import MechanismAudit as MechanismAudit
     from sfumato.attacks.mechanism_audit import audit_mechanism as audit_mechanism
+    from sfumato.attacks.track_attack import TrackAttack as TrackAttack
+    from sfumato.attacks.track_attack import attack_tracks as attack_tracks
+    from sfumato.attacks.worst_outputs import WorstOutputs as WorstOutputs
+    from sfumato.attacks.worst_outputs import worst_outputs as worst_outputs
 
 __getattr__, __dir__ = lazily(__name__)

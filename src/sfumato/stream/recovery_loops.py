@@ -119,6 +119,22 @@ def _filtered(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def log_probabilities(
+    chain: ChainArrays, told: Told, starts: Ints, span: int, found: Floats
+) -> None:
+    """Log probability of all outputs of each stream, up to factors of the likelihoods."""
+    longest = 0
+    for stream in range(starts.size - 1):
+        longest = max(longest, starts[stream + 1] - starts[stream])
+    kept = np.empty((max(1, longest - span + 1), chain[0].size))
+    for stream in range(starts.size - 1):
+        first, length = starts[stream], starts[stream + 1] - starts[stream]
+        found[stream] = 0.0
+        if length > 0:
+            found[stream] = _filtered(chain, told, first, length, span, kept)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _spread_out(
     weights: Floats, later: Floats, axis: int, span: int, shown: Ints, posterior: Floats
 ) -> None:

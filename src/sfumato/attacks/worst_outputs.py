@@ -1,0 +1,131 @@
+"""The outputs that would tell the most: a search over what a plan can release.
+
+A certificate that no output sequence comes near would be safe but wasteful. Here the adversary's
+best case is looked for: outputs, and a track behind them, whose posterior is as far from its prior
+as can be found. What is found is a lower bound; beside the certificate of the same outputs it says
+how tight that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.attacks.information_gain import rounded_down
+from sfumato.attacks.lower_bound import LowerBound, Notion
+from sfumato.core import checks
+from sfumato.core.alphabet import Label
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.events import Outcome
+from sfumato.core.guarantees import SIP
+from sfumato.core.state import StreamState
+from sfumato.stream.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class WorstOutputs:
+    """Outputs that tell much, and what is certified for them.
+
+    Attributes:
+        outputs: What leaves; None where the budget was gone.
+        bound: How far they move the belief about some track.
+        certified: What the ledger says that they leaked, at most.
+    """
+
+    outputs: tuple[Label | None, ...]
+    bound: LowerBound
+    certified: SIP
+
+    @property
+    def tightness(self) -> float:
+        """Which part of the certificate was reached."""
+        return self.bound.epsilon / self.certified.epsilon if self.certified.epsilon else 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Path:
+    """Some outputs: how much likelier, and how much less likely, some track is after them."""
+
+    state: StreamState
+    outputs: tuple[Label | None, ...] = ()
+    up: float = 0.0
+    down: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Move:
+    """One more output of a path."""
+
+    path: _Path
+    labels: tuple[Label | None, ...]
+    outcome: Outcome
+    signal: int | None
+    up: float
+    down: float
+
+
+def worst_outputs(plan: Plan, length: int, *, beam: int = 8) -> WorstOutputs:
+    """Search for the outputs of a stream that move the adversary's belief the most.
+
+    Args:
+        plan: The rule of the release.
+        length: Values of the stream.
+        beam: Paths that are followed at a time: half of them for a track that becomes likelier,
+            half for one that becomes less likely.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
+        >>> found = worst_outputs(plan, 4)
+        >>> found.tightness > 0.95, found.bound.exceeds(found.certified)
+        (True, False)
+    """
+    checks.count("length", length)
+    checks.count("beam", beam, at_least=2)
+    if plan.memory > 1:
+        rule = "be 1: outputs that look at the same value are not at their worst together"
+        raise InvalidParameter("memory", plan.memory, rule)
+    paths = [_Path(plan.begin("attacked"))]
+    while (done := paths[0].state.sequence) < length:
+        values = min(plan.width, length - done)
+        moves = [move for path in paths for move in _moves(plan, path, values)]
+        paths = [_followed(plan, move) for move in _best(moves, beam)]
+    best = max(paths, key=lambda path: max(path.up, path.down))
+    gain = rounded_down(max(best.up, best.down))
+    tried = f"a search over outputs of {length} values, {beam} at a time"
+    certified, _ = best.state.ledger.spent
+    return WorstOutputs(best.outputs, LowerBound(gain, Notion.SIP, tried=tried), certified)
+
+
+def _moves(plan: Plan, path: _Path, values: int) -> list[_Move]:
+    """All that can leave next."""
+    design = plan.prepare(path.state, values)
+    if design is None:
+        events, _ = plan.skip(path.state, values)
+        labels = tuple(event.released for event in events)
+        return [_Move(path, labels, Outcome.SKIPPED, None, path.up, path.down)]
+    channel, masses = design.design.channel, design.partition.masses
+    symbols, found = plan.model.alphabet.labels, []
+    for output in channel.outputs.tolist():
+        likelihood = channel.likelihood(output)
+        chance = float(masses @ likelihood / masses.sum())
+        with np.errstate(divide="ignore"):
+            up = path.up + float(np.log(likelihood.max() / chance))
+            down = path.down + float(np.log(chance) - np.log(likelihood.min()))
+        labels = tuple(symbols[place] for place in design.patterns[output].tolist())
+        signal = None if plan.sight is None else output
+        found.append(_Move(path, labels, Outcome.RELEASED, signal, up, down))
+    return found
+
+
+def _best(moves: list[_Move], beam: int) -> list[_Move]:
+    ups = sorted(moves, key=lambda move: -move.up)[: beam - beam // 2]
+    downs = [move for move in sorted(moves, key=lambda move: -move.down) if move not in ups]
+    return [*ups, *downs[: beam // 2]]
+
+
+def _followed(plan: Plan, move: _Move) -> _Path:
+    _, state = plan.observe(move.path.state, move.labels, move.outcome, move.signal)
+    return _Path(state, (*move.path.outputs, *move.labels), move.up, move.down)
