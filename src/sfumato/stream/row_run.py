@@ -120,7 +120,7 @@ class RowRun:
             arriving = with_ticks(chunks, stop, partial(self._patience, wait))
         for group in groups(arriving, stop):
             if group is not None:
-                yield self.answered(group)
+                yield from self._leaving(group)
             while wait is not None and (late := self._flushed(wait)):
                 yield self._written(late)
         while not stop.requested and (last := self._flushed(0.0)):
@@ -128,7 +128,7 @@ class RowRun:
 
     def answered(self, chunk: Chunk) -> list[Record]:
         """Rows of the output for some rows of the input."""
-        return self._written(self._answered(chunk))
+        return [record for records in self._leaving(chunk) for record in records]
 
     def check_resumed(self) -> None:
         """At the end of the input: refuse one that lacks rows which were answered before."""
@@ -179,9 +179,26 @@ class RowRun:
             records.append([*record, answer.outcome, answer.leakage, answer.model_free])
         return records
 
-    def _answered(self, chunk: Chunk) -> list[Answer]:
-        """Answer the rows of a chunk: from the ledger, or by a new draw that is committed."""
+    def _leaving(self, chunk: Chunk) -> Iterator[list[Record]]:
+        """What leaves for the rows of a chunk, all of it committed.
+
+        Rows of a pipe that came before a bad one have their answers; of a file, nothing leaves.
+        """
         read, problem = self._reader.read(chunk)
+        for part in _without_repeats(read) if self._checks.live else [read]:
+            answers, refusal = self._answered(part)
+            broken = refusal or problem
+            if broken is not None and not self._checks.live:
+                raise broken
+            yield self._written(answers)
+            if refusal is not None:
+                raise refusal
+        if problem is not None:
+            raise problem
+
+    def _answered(self, read: list[Row]) -> tuple[list[Answer], BadTable | None]:
+        """Answer rows from the ledger, or by new draws that are committed, up to a bad one."""
+        problem: BadTable | None = None
         earlier = self._ledger.earlier([row.id for row in read])
         fresh: dict[str, Row] = {}
         released: _Leaving = {}
@@ -191,17 +208,20 @@ class RowRun:
         except BadTable as other:
             problem = other
         # What was drawn is charged and stored, also when a later row is refused.
-        with self._ledger.group() as group:
-            self._release(fresh, released, group)
-        if problem is not None:
-            raise problem
+        try:
+            with self._ledger.group() as group:
+                self._release(fresh, released, group)
+        except BadTable as refusal:
+            problem = refusal
         answers: list[Answer] = []
         for row in read:
+            if problem is not None and problem.row is not None and row.place >= problem.row:
+                break
             if row.id in fresh:
                 answers += released.get(row.id, ())
             elif row.id in earlier:
                 answers.append(earlier[row.id])
-        return answers
+        return answers, problem
 
     def _sort(self, row: Row, earlier: dict[str, Answer], fresh: dict[str, Row]) -> None:
         """See whether a row needs a new draw, or is a retry that may have its old answer."""
@@ -220,7 +240,9 @@ class RowRun:
 
     def _release(self, rows: dict[str, Row], released: _Leaving, group: Group[StreamState]) -> None:
         """Draw answers for rows; values of one stream in their order."""
-        if self._plan.policy is not None and not self._plan.in_batches and len(rows) >= _FEW:
+        # A fleet answers in another order than rows came: after a bad one, some would have been.
+        together = self._plan.policy is not None and not self._plan.in_batches
+        if together and len(rows) >= _FEW and not self._checks.live:
             self._release_together(list(rows.values()), released, group)
             return
         early = self._plan.in_batches and self._plan.on_unknown is Fallback.REFUSE
@@ -356,6 +378,17 @@ class RowRun:
             )
             for row, event in zip(rows, events, strict=True)
         ]
+
+
+def _without_repeats(rows: list[Row]) -> Iterator[list[Row]]:
+    """The rows in parts in which no event comes twice: a retry has the answer that left before."""
+    part: dict[str, Row] = {}
+    for row in rows:
+        if row.id in part:
+            yield list(part.values())
+            part = {}
+        part[row.id] = row
+    yield list(part.values())
 
 
 @dataclass(frozen=True, slots=True)

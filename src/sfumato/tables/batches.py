@@ -101,6 +101,34 @@ class Batch:
         return Chunk(self.first, {name: column.cells() for name, column in self.columns.items()})
 
 
+def as_batch(chunk: Chunk) -> Batch | Chunk:
+    """The same rows as arrays, if the cells of each column have one type that arrays hold.
+
+    Examples:
+        >>> as_batch(Chunk(1, {"cell": ["home", None]})).columns["cell"].cells()
+        ['home', None]
+        >>> as_batch(Chunk(1, {"cell": ["home", 7]}))
+        Chunk(first=1, columns={'cell': ['home', 7]})
+    """
+    arrays = {name: _array(cells) for name, cells in chunk.columns.items()}
+    if any(array is None for array in arrays.values()):
+        return chunk
+    return Batch(chunk.first, {name: Column(array) for name, array in arrays.items()})
+
+
+def _array(cells: list[Any]) -> pa.Array | None:
+    import pyarrow as pa
+
+    kinds = set(map(type, cells)) - {type(None)}
+    if len(kinds) > 1 or not kinds <= {str, int, float}:
+        return None
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    try:
+        return pa.array(cells, types[kinds.pop() if kinds else str])
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None  # a number of too many digits, half a character, too much text
+
+
 def columnar_batches(
     path: str, format: str, wanted: Sequence[str], optional: Sequence[str], rows: int
 ) -> Iterator[Batch | Chunk]:

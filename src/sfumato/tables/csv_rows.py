@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice, repeat
 from typing import Any
 
-from sfumato.tables.batches import Batch, Column
-from sfumato.tables.chunks import CHUNK_ROWS, Chunk
+from sfumato.core import limits
+from sfumato.tables.batches import Batch, Column, as_batch
+from sfumato.tables.chunks import Chunk
 from sfumato.tables.headers import check_names, holds_names, no_column, separator_of
 from sfumato.tables.lines import STANDARD, Lines
 from sfumato.tables.plain_blocks import plain_columns
 from sfumato.tables.problems import BadTable
 
 _PEEKED = 100
-_LARGEST_BLOCK = 1 << 24
-_GUESSED_LINE = 16
-"""Bytes of a line, before any was seen."""
 
 
 class CsvRows:
-    """The rows of an open CSV file that follow its header.
+    """The rows of a CSV file that follow its header.
 
     Args:
         lines: The file, at its beginning.
@@ -77,12 +76,36 @@ class CsvRows:
             rule += "; it has no comma, semicolon or tab in it"
         return BadTable(self._path, None, f"the table must have a column {name!r}; {rule}")
 
-    @property
-    def number(self) -> int:
-        """How many rows were read."""
-        return self._number
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """All rows, so many at a time; of a pipe those that are there, at most so many."""
+        if not self._lines.live:
+            yield from self._strict(size)
+            return
+        for block in self._lines.blocks(size):
+            rows = self._closed(block) if size > 1 else None
+            if rows is None:
+                self._lines.give_back(block)
+                yield from self._strict(1, block=True)
+                continue
+            for start in range(0, len(rows), size):
+                part, first = rows[start : start + size], self._number + 1
+                self._number += len(part)
+                cells = {n: [row[place] for row in part] for n, place in self._places.items()}
+                yield Chunk(first, cells)
 
-    def chunks(self, size: int, *, block: bool = False) -> Iterator[Chunk]:
+    def batches(self, rows: int) -> Iterator[Batch | Chunk]:
+        """All rows of a file, about so many at a time, by array where nothing is in the way."""
+        for block in self._lines.blocks(rows):
+            arrays = plain_columns(block, self._mark, self._width, self._places)
+            if arrays is None:
+                self._lines.give_back(block)
+                yield from map(as_batch, self._strict(rows, block=True))
+                continue
+            batch = Batch(self._number + 1, {n: Column(array) for n, array in arrays.items()})
+            self._number += len(batch)
+            yield batch
+
+    def _strict(self, size: int, *, block: bool = False) -> Iterator[Chunk]:
         """All rows, so many at a time; or those of the block that was given back last."""
         columns: dict[str, list[Any]] = {name: [] for name in self._places}
         first = self._number + 1
@@ -95,19 +118,19 @@ class CsvRows:
         if self._number >= first:
             yield Chunk(first, columns)
 
-    def batches(self, rows: int) -> Iterator[Batch | Chunk]:
-        """All rows, about so many at a time: by array wherever nothing stands in the way."""
-        size = rows * _GUESSED_LINE
-        while block := self._lines.block(min(max(size, 1), _LARGEST_BLOCK)):
-            arrays = plain_columns(block, self._mark, self._width, self._places)
-            if arrays is None:
-                self._lines.give_back(block)
-                yield from self.chunks(CHUNK_ROWS, block=True)
-                continue
-            batch = Batch(self._number + 1, {n: Column(array) for n, array in arrays.items()})
-            self._number += len(batch)
-            size = len(block) * rows // len(batch)
-            yield batch
+    def _closed(self, block: bytes) -> list[list[str]] | None:
+        """The rows of some lines, if those are whole rows and nothing is wrong with any of them.
+
+        Otherwise they are read one by one: none must wait for what comes after it.
+        """
+        if len(block) > limits.LINE or b"\0" in block:
+            return None
+        try:
+            lines = map(bytes.decode, io.BytesIO(block))
+            rows = list(csv.reader(lines, delimiter=self._mark, strict=True))
+        except (csv.Error, UnicodeDecodeError):
+            return None
+        return rows if all(len(row) == self._width for row in rows) else None
 
     def _rows(self, block: bool) -> Iterator[list[str]]:
         """The rows; blank lines after the last one are none.

@@ -1,4 +1,4 @@
-"""Reading tables a chunk at a time, by suffix; `-` is standard input, line by line."""
+"""Reading tables a chunk at a time, by suffix; `-` is standard input, as it comes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.tables.batches import BATCH_ROWS, Batch, columnar_batches
+from sfumato.tables.batches import BATCH_ROWS, Batch, as_batch, columnar_batches
 from sfumato.tables.chunks import CHUNK_ROWS as CHUNK_ROWS
 from sfumato.tables.chunks import Chunk as Chunk
 from sfumato.tables.columnar import checked_cells, column_arrays
 from sfumato.tables.csv_rows import CsvRows
-from sfumato.tables.headers import SEPARATORS, listed
+from sfumato.tables.headers import SEPARATORS
+from sfumato.tables.json_rows import JsonRows
 from sfumato.tables.lines import STANDARD as STANDARD
-from sfumato.tables.lines import Lines, opened
+from sfumato.tables.lines import Lines, lines_of
 from sfumato.tables.problems import BadTable
 
 Part = TypeVar("Part")
+_FEW = 8
+"""Fewer rows of a pipe than this are not worth an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +87,17 @@ class Table:
         Args:
             wanted: Columns that must exist.
             optional: Columns that are read if they exist.
-            rows: Rows per chunk; standard input always comes one row at a time.
+            rows: Rows per chunk; of standard input come those that are there, at most so many.
 
         Raises:
             BadTable: If the file cannot be read, a column is missing or a row is malformed.
         """
-        size = 1 if self.is_standard else rows
         with self._problems():
-            match self.format:
-                case "csv":
-                    yield from self._csv(wanted, optional, size)
-                case "jsonl":
-                    yield from self._filled(self._json_lines(wanted, optional, size))
-                case _:
-                    yield from self._sound(self._columnar(wanted, optional, size))
+            if self.format not in ("csv", "jsonl"):
+                yield from self._sound(self._columnar(wanted, optional, rows))
+                return
+            with lines_of(self.path) as lines:
+                yield from self._filled(self._rows(lines, wanted, optional).chunks(rows))
 
     def batches(
         self, wanted: Sequence[str], optional: Sequence[str] = (), rows: int = BATCH_ROWS
@@ -114,18 +112,24 @@ class Table:
         Raises:
             BadTable: As `chunks` does, with the same rows and rules.
         """
-        if self.is_standard or self.format == "jsonl":
-            yield from self.chunks(wanted, optional)
+        if self.is_standard:
+            for chunk in self.chunks(wanted, optional):
+                yield as_batch(chunk) if len(chunk) > _FEW else chunk
             return
         with self._problems():
-            if self.format != "csv":
+            if self.format not in ("csv", "jsonl"):
                 arrays = columnar_batches(self.path, self.format, wanted, optional, rows)
                 yield from self._sound(arrays)
                 return
-            with opened(self.path) as file:
-                lines = Lines(file, self.path)
-                table = CsvRows(lines, self.path, self.separator, wanted, optional)
-                yield from self._filled(table.batches(rows))
+            with lines_of(self.path) as lines:
+                yield from self._filled(self._rows(lines, wanted, optional).batches(rows))
+
+    def _rows(
+        self, lines: Lines, wanted: Sequence[str], optional: Sequence[str]
+    ) -> CsvRows | JsonRows:
+        if self.format == "jsonl":
+            return JsonRows(lines, self.path, wanted, optional)
+        return CsvRows(lines, self.path, self.separator, wanted, optional)
 
     @contextmanager
     def _problems(self) -> Iterator[None]:
@@ -146,12 +150,6 @@ class Table:
             rule = f"standard input must be readable ({problem.strerror})"
             raise BadTable(self.path, None, rule) from None
 
-    def _csv(self, wanted: Sequence[str], optional: Sequence[str], size: int) -> Iterator[Chunk]:
-        with opened(self.path) as file:
-            lines = Lines(file, self.path)
-            table = CsvRows(lines, self.path, self.separator, wanted, optional)
-            yield from self._filled(table.chunks(size))
-
     def _filled(self, parts: Iterator[Part]) -> Iterator[Part]:
         """The parts of a table; a file without any row is refused."""
         first = next(parts, None)
@@ -160,41 +158,6 @@ class Table:
             yield from parts
         elif not self.is_standard:
             raise BadTable(self.path, None, "the table must not be empty")
-
-    def _json_lines(
-        self, wanted: Sequence[str], optional: Sequence[str], size: int
-    ) -> Iterator[Chunk]:
-        decoder = msgspec.json.Decoder(dict[str, Any])
-        columns: dict[str, list[Any]] = {}
-        first, number = 1, 0
-        with opened(self.path) as file:
-            decoded = Lines(file, self.path)
-            for line in decoded:
-                decoded.begin_row(number + 2)
-                if not line.strip():
-                    decoded.begin_row(number + 1)
-                    continue
-                number += 1
-                try:
-                    record = decoder.decode(line)
-                except RecursionError:
-                    rule = "a line must hold one JSON object that is not nested so deeply"
-                    raise BadTable(self.path, number, rule) from None
-                except msgspec.MsgspecError:
-                    raise BadTable(self.path, number, "a line must hold one JSON object") from None
-                if not columns:
-                    names = (*wanted, *(name for name in optional if name in record))
-                    columns = {name: [] for name in names}
-                for name, values in columns.items():
-                    if name not in record:
-                        rule = f"the object must have a field {name!r}; it has {listed([*record])}"
-                        raise BadTable(self.path, number, rule)
-                    values.append(record[name])
-                if number - first + 1 == size:
-                    yield Chunk(first, columns)
-                    columns, first = {name: [] for name in columns}, number + 1
-        if number >= first:
-            yield Chunk(first, columns)
 
     def _columnar(
         self, wanted: Sequence[str], optional: Sequence[str], size: int

@@ -21,7 +21,7 @@ from sfumato.tables.input_groups import (
     until_stopped,
 )
 from sfumato.tables.problems import BadTable
-from sfumato.tables.readers import Chunk, Table, same_file
+from sfumato.tables.readers import CHUNK_ROWS, Chunk, Table, same_file
 from sfumato.tables.writers import Output
 from sfumato.temporal.temporal_certificate import StreamTotals
 from sfumato.temporal.temporal_plan import TemporalPlan, TemporalState
@@ -115,7 +115,9 @@ def release_streams(
             if ledger is None and not coins.addressed:
                 _check_new(output)
             wanted = (spec.stream, *spec.values, *columns.names)
-            with closing(source.chunks(wanted)) as chunks:
+            # Rows of a pipe that came before a bad one have left: they go one by one.
+            size = 1 if source.is_standard else CHUNK_ROWS
+            with closing(source.chunks(wanted, rows=size)) as chunks:
                 for chunk in groups(until_stopped(chunks, stop), stop):
                     if chunk is not None:
                         sink.write(records(run.answer(chunk), spec, columns))
