@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,6 +28,7 @@ from sfumato.stream.plan import Plan
 from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.tables import input_groups
 from sfumato.tables.readers import Table
+from sfumato.tables.writers import Output
 from tests.shell.tables import write
 from tests.stream.fleet_scripts import BUDGETS, SECRET
 
@@ -109,6 +111,8 @@ class Day:
         output: That of the output.
         again: Whether it was seen before.
         write: Writes the table, unless in the way of its suffix.
+        stop_after: Ctrl-C is pressed after so many rows.
+        full_after: The disk is full after so many parts of the output.
     """
 
     records: Sequence[Sequence[object]]
@@ -117,17 +121,19 @@ class Day:
     output: str = "private.csv"
     again: Again = Again.REFUSE
     write: Callable[[Path], object] | None = None
+    stop_after: int | None = None
+    full_after: int | None = None
 
 
 @dataclass
 class Left:
     """All that a release leaves: what it says, and what it writes."""
 
-    reports: list[object] = field(default_factory=list)
+    reports: list[Any] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     progress: list[int] = field(default_factory=list)
-    outputs: list[object] = field(default_factory=list)
-    ledger: list[object] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    ledger: list[Any] = field(default_factory=list)
 
 
 def released(
@@ -178,18 +184,43 @@ def _release(
         again=day.again,
         randomness=sf.keyed(SECRET),
     )
-    told: dict[str, Any] = {"progress": left.progress.append, "remark": left.remarks.append}
+
+    def progress(rows: int) -> None:
+        left.progress.append(rows)
+        if day.stop_after is not None and rows >= day.stop_after:
+            signal.raise_signal(signal.SIGINT)
+
+    told: dict[str, Any] = {"progress": progress, "remark": left.remarks.append}
+    tables = Table.at(str(source)), Table.at(str(output))
     try:
-        with mock.patch.object(release_run, "sealed", lambda document, seal: repr(seal).encode()):
-            tables = Table.at(str(source)), Table.at(str(output))
+        with _disk(day.full_after):
             left.reports.append(release_table(*tables, model, plan, spec, **told))
-    except sf.SfumatoError as problem:
+    except (sf.SfumatoError, OSError) as problem:
         said = str(problem).replace(str(folder), "")
         left.reports.append((type(problem).__name__, said))
     left.remarks[:] = [remark.replace(str(folder), "") for remark in left.remarks]
     left.outputs.append(_content(output))
     with suppress(FileNotFoundError):
         left.outputs.append(output.with_name(output.name + ".plan.json").read_bytes())
+
+
+@contextmanager
+def _disk(full_after: int | None) -> Iterator[None]:
+    """A disk on which so many parts of an output fit, and a seal that anybody can read."""
+    counter = itertools.count()
+    with ExitStack() as patched:
+        plain = mock.patch.object(release_run, "sealed", lambda _, seal: repr(seal).encode())
+        patched.enter_context(plain)
+        for name in ("write", "write_columns"):
+            written = getattr(Output, name)
+
+            def write(self: Output, part: Any, written: Any = written) -> None:
+                if full_after is not None and next(counter) >= full_after:
+                    raise OSError("the disk is full")
+                written(self, part)
+
+            patched.enter_context(mock.patch.object(Output, name, write))
+        yield
 
 
 def _content(path: Path) -> object:

@@ -96,14 +96,21 @@ class ColumnReader:
         return time_texts(Column(column.array.take(_arrow(rows.places - batch.first))))
 
     def ids(self, rows: RowColumns, times: list[str] | None) -> list[str]:
-        """What tells the event of each row from all others."""
+        """What tells the event of each row from all others.
+
+        Raises:
+            Irregular: If an event stands there twice.
+        """
         if rows.ids is not None:
             return rows.ids
         if self._reading.identity is Identity.ROW or times is None:
             return [f"{self._label}:{place}" for place in rows.places.tolist()]
         names = rows.streams.cells()
         pairs = zip(names, times, strict=True)
-        return [json.dumps([name, time], ensure_ascii=False) for name, time in pairs]
+        ids = [json.dumps([name, time], ensure_ascii=False) for name, time in pairs]
+        if len(set(ids)) < len(ids):
+            raise Irregular
+        return ids
 
 
 def _texts(column: Column) -> tuple[Ints, list[str]]:

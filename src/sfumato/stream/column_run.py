@@ -142,14 +142,13 @@ class ColumnRun:
 
     def _part(self, part: Batch | Chunk) -> tuple[int, Answered]:
         """Answer some rows, or the first of them; how many."""
-        if isinstance(part, Chunk):
-            return len(part), self._one_by_one.answered(part)
         try:
-            return self._by_columns(part)
+            return self._by_columns(_batch(part) if isinstance(part, Chunk) else part)
         except Irregular:
             if len(part) > CHUNK_ROWS:
-                return self._part(_slice(part, 0, len(part) // 2))
-            return len(part), self._one_by_one.answered(part.chunk())
+                return self._part(_part(part, 0, len(part) // 2))
+            chunk = part.chunk() if isinstance(part, Batch) else part
+            return len(part), self._one_by_one.answered(chunk)
 
     def _by_columns(self, part: Batch) -> tuple[int, Answered]:
         """Answer rows by array, all of them or those before an old answer.
@@ -285,6 +284,22 @@ def _part(batch: Batch | Chunk, start: int, size: int) -> Batch | Chunk:
         return _slice(batch, start, size)
     cells = {name: column[start : start + size] for name, column in batch.columns.items()}
     return Chunk(batch.first + start, cells)
+
+
+def _batch(chunk: Chunk) -> Batch:
+    """The same rows as arrays, if each column holds one kind of cells."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, cells in chunk.columns.items():
+        kinds = {*map(type, cells)} - {type(None)}
+        if len(kinds) > 1 or not kinds <= {str, int, float}:
+            raise Irregular
+        try:
+            columns[name] = Column(pa.array(cells, type=pa.string() if kinds == {str} else None))
+        except (pa.ArrowInvalid, OverflowError, UnicodeError):
+            raise Irregular from None  # a number of too many digits, or no proper text
+    return Batch(chunk.first, columns)
 
 
 def _slice(part: Batch, start: int, size: int) -> Batch:
