@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sfumato.attacks.lower_bound import Notion as Notion
     from sfumato.attacks.mechanism_audit import MechanismAudit as MechanismAudit
     from sfumato.attacks.mechanism_audit import audit_mechanism as audit_mechanism
+    from sfumato.attacks.reidentification import Reidentification as Reidentification
+    from sfumato.attacks.reidentification import reidentify as reidentify
+    from sfumato.attacks.reidentification import reidentify_raw as reidentify_raw
     from sfumato.attacks.track_attack import TrackAttack as TrackAttack
     from sfumato.attacks.track_attack import attack_tracks as attack_tracks
     from sfumato.attacks.worst_outputs import WorstOutputs as WorstOutputs
