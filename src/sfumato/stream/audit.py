@@ -26,7 +26,8 @@ from sfumato.stream.input_rows import Reading
 from sfumato.stream.plan import Plan
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec
-from sfumato.stream.true_values import RealisedLoss, Truths
+from sfumato.stream.true_values import RealisedLoss
+from sfumato.stream.truth_reader import Truths
 from sfumato.tables.canonical import Finding, column_names, spelled_otherwise, unseen
 from sfumato.tables.cells import Missing
 from sfumato.tables.readers import Table

@@ -20,10 +20,16 @@ from sfumato.core.events import Event
 from sfumato.core.numerics import sum_up
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
-from sfumato.stream.audit_loops import worst_window
+from sfumato.stream.audit_loops import (
+    information_gain,
+    information_gains,
+    sums_in_turn,
+    worst_window,
+)
 from sfumato.stream.audit_report import AuditReport
 from sfumato.stream.checked_columns import CheckedColumns
 from sfumato.stream.composition import composed
+from sfumato.stream.fleet_answers import RELEASED
 from sfumato.stream.output_log import OutputLog
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.cells import StepDesign
@@ -221,9 +227,10 @@ class Losses:
         if design is None or places is None:
             return
         assert batch.output is not None  # `observe` saw that the channel releases it
-        likelihood, masses = design.design.channel.likelihood(batch.output), design.partition.masses
-        expected = float(masses @ likelihood / masses.sum())
-        gained = math.log(likelihood[design.partition.cell(places)] / expected)
+        gained = 0.0  # whatever is true, a constant says the same
+        if not design.design.channel.is_constant:
+            told, masses = design.design.channel.likelihood(batch.output), design.partition.masses
+            gained = information_gain(masses, told, design.partition.cell(places))
         entry.gain = (entry.gain or 0.0) + gained
         if isinstance(self._plan.loss, BatchLoss) and self._plan.loss.each is None:
             # A loss of whole batches: it is known of those that left.
@@ -239,6 +246,22 @@ class Losses:
     def see_columns(self, columns: CheckedColumns) -> None:
         """Account for what many rows cost, and for what they told about the truth."""
         self._losses.tell_places(columns.left.released)
+        if columns.truths is None:
+            return
+        left, followed = columns.left, columns.followed
+        lost = self._losses.add_columns(columns.sequences, left.released, columns.truths)
+        places = columns.truths.places(self._plan.model.alphabet)
+        # Released rows of symbols gain, be it nothing.
+        gains = np.where((left.outcomes == RELEASED) & (places >= 0), 0.0, np.nan)
+        rows = np.flatnonzero(followed.tells & (places >= 0))
+        gains[rows] = information_gains(followed.masses[rows], followed.told[rows], places[rows])
+        entries = [self._report.streams[stream] for stream in columns.owners()]
+        for name, amounts in (("loss", lost), ("gain", gains)):
+            before = [getattr(entry, name) for entry in entries]
+            totals = np.array([np.nan if one is None else one for one in before])
+            sums_in_turn(amounts[columns.order], columns.starts, columns.counts, totals)
+            for entry, total in zip(entries, totals.tolist(), strict=True):
+                setattr(entry, name, None if math.isnan(total) else total)
 
     def finish(self, report: AuditReport) -> None:
         """Losses per value."""

@@ -91,12 +91,17 @@ class ColumnWalk(Walk):
         checks = [check for check in self._checks if isinstance(check, ColumnCheck)]
         if len(given) < _FEW or len(checks) < len(self._checks):
             return False
-        if self._truths is not None or self.ledger is not None:
+        if self.ledger is not None:
             return False
         batch = as_batch(given)
         rows = None if batch is None else read_released(batch, self._model, text=self._text)
         if rows is None:
             return False
+        truths = None
+        if self._truths is not None:
+            truths = self._truths.ahead(rows.names, rows.owners)
+            if truths is None:
+                return False
         kept = self._kept(rows)
         states = self._states
         assert isinstance(states, FleetStates)
@@ -114,11 +119,16 @@ class ColumnWalk(Walk):
         except NotReleased:
             return False
         sequences, numbers = rows.sequences[new], rows.first + np.flatnonzero(new)
-        columns = CheckedColumns(fleet.names, left, sequences, numbers, followed, fleet.totals)
+        known = None if truths is None else truths.of(new)
+        columns = CheckedColumns(
+            fleet.names, left, sequences, numbers, followed, fleet.totals, known
+        )
         same = same_floats(rows.leakages[new], followed.charges).all()
         if not same or not all(check.covers(columns) for check in checks):
             fleet.restore(before)
             return False
+        if self._truths is not None:
+            self._truths.pass_by(len(rows))
         self._count(rows, kept, places, new)
         self.report.withheld += int(followed.withheld.sum())
         for check in checks:

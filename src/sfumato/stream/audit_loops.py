@@ -83,6 +83,46 @@ def _rounded(parts: Floats, count: int) -> float:
     return float(high)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def information_gain(masses: Floats, likelihood: Floats, cell: int) -> float:
+    """Logarithm of how much likelier an output is in one cell than on average."""
+    whole, expected = 0.0, 0.0
+    for x in range(masses.size):
+        whole += masses[x]
+        expected += masses[x] * likelihood[x]
+    return float(log(likelihood[cell] / (expected / whole)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _information_gains(masses: Floats, likelihoods: Floats, cells: Ints, gains: Floats) -> None:
+    for row in range(cells.size):
+        gains[row] = information_gain(masses[row], likelihoods[row], cells[row])
+
+
+def information_gains(masses: Floats, likelihoods: Floats, cells: Ints) -> Floats:
+    """The same for many outputs, one row each."""
+    gains = np.empty(len(cells))
+    _information_gains(masses, likelihoods, cells, gains)
+    return gains
+
+
+@njit(cache=True, nogil=True)
+def sums_in_turn(amounts: Floats, starts: Ints, counts: Ints, totals: Floats) -> None:
+    """Add amounts to totals one after the other: as if each came alone.
+
+    Args:
+        amounts: Group after group; what is no number is passed over.
+        starts: Where each group begins, and
+        counts: how many it has.
+        totals: What each group had before, and has then; not a number for nothing at all.
+    """
+    for group in range(starts.size):
+        for place in range(starts[group], starts[group] + counts[group]):
+            if not np.isnan(amounts[place]):
+                before = totals[group]
+                totals[group] = (0.0 if np.isnan(before) else before) + amounts[place]
+
+
 @njit(cache=True, nogil=True)
 def pairwise_sum(values: Floats) -> float:
     """A sum in the order in which `numpy.sum` adds up an array without gaps."""

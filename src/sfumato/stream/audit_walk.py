@@ -20,7 +20,8 @@ from sfumato.stream.audit_ledger import Coverage, LedgerSide, event_of
 from sfumato.stream.audit_report import AuditReport, Kind, StreamAudit
 from sfumato.stream.audit_rows import AuditRow, differences, misspelled, read_event
 from sfumato.stream.plan import Observed, Plan
-from sfumato.stream.true_values import Truth, Truths
+from sfumato.stream.true_values import Truth
+from sfumato.stream.truth_reader import Truths
 from sfumato.tables.batches import Batch
 from sfumato.tables.readers import Chunk
 

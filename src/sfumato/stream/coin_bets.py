@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
-from sfumato.stream.coin_loops import LEARNT, NEAREST
+from sfumato.stream.coin_loops import LEARNT, NEAREST, add_each
 
 LEVEL = 1e-4
 """How often an honest release may be accused."""
@@ -115,6 +115,21 @@ class Bets:
         if self._held == _HELD:
             self.settle()
 
+    def add_rows(
+        self, rows: Ints, ratios: Floats, nearest: Floats, streams: Ints, values: Ints
+    ) -> None:
+        """Many more outputs: `add` for each."""
+        done = 0
+        while done < len(rows):
+            count = min(_HELD - self._held, len(rows) - done)
+            here, there = slice(self._held, self._held + count), slice(done, done + count)
+            self._ratios[here], self._nearest[here] = ratios[there], nearest[there]
+            self._rows[here] = rows[there]
+            self._owners[0, here], self._owners[1, here] = streams[there], values[there]
+            self._held, done = self._held + count, done + count
+            if self._held == _HELD:
+                self.settle()
+
     def settle(self) -> None:
         """Pay out what was bet until now."""
         count, self._held = self._held, 0
@@ -194,7 +209,7 @@ class _Each:
     def __init__(self, weights: Floats) -> None:
         self._weights = weights
         self._fortunes = np.zeros((0, *weights.shape))
-        self._parts = np.zeros(0)
+        self._parts, self._shares = np.zeros(0), np.zeros(0)
 
     def paid(self, owners: Ints, won: Floats) -> float:
         """Pay out; the logarithm of all fortunes together."""
@@ -206,14 +221,15 @@ class _Each:
             new = np.zeros((missing, *self._weights.shape))
             self._fortunes = np.concatenate([self._fortunes, new])
             self._parts = np.concatenate([self._parts, np.zeros(missing)])
-        np.add.at(self._fortunes, owners, won)
+            place = np.arange(1.0, len(self._parts) + 1)
+            self._shares = np.log(place * (place + 1))
+        add_each(self._fortunes, owners, won)
         touched = np.unique(owners)
         fortunes = self._fortunes[touched] + self._weights
         self._parts[touched] = _log_sum(fortunes.reshape(touched.size, -1))
         # The i-th owner to appear has 1/(i(i+1)) of the money, so all together have 1: what
         # belongs to those who have not appeared is still there.
-        place = np.arange(1.0, len(self._parts) + 1)
-        parts = np.append(self._parts - np.log(place * (place + 1)), -math.log(place.size + 1))
+        parts = np.append(self._parts - self._shares, -math.log(self._parts.size + 1))
         return float(_log_sum(parts[None, :])[0])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
 NEAREST, NEARER_OF_TWO, NEARER_OF_FOUR, FARTHER_OF_TWO, LIKELIEST, REPEATED, LEARNT = range(7)
@@ -62,3 +62,50 @@ def unfair_ratios(
             ranks[place] += share / level
     ratios[LEARNT] = inside / level
     return nearest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unfair_rows(
+    fair: Floats,
+    symbols: Ints,
+    widths: Ints,
+    columns: Ints,
+    costs: Floats,
+    which: Ints,
+    before: Ints,
+    ranks: Floats,
+    ratios: Floats,
+    nearest: Floats,
+) -> None:
+    """`unfair_ratios` of many outputs, one after the other.
+
+    Args:
+        fair: Probability of each output of a row, given its true value.
+        symbols: What each output says.
+        widths: How many outputs each row has.
+        columns: Which one left.
+        costs: What symbols cost, for each true value.
+        which: The true value of each row, as a row of `costs`.
+        before: What its stream said last; -1 for nothing.
+        ranks: As in `unfair_ratios`; is updated.
+        ratios: Gets the ratios of each row.
+        nearest: Gets the probability that fair coins give one of the nearest outputs.
+    """
+    losses, alike = np.empty(fair.shape[1]), np.empty(fair.shape[1])
+    for row in range(len(fair)):
+        width = widths[row]
+        for y in range(width):
+            losses[y] = costs[which[row], symbols[row, y]]
+            alike[y] = 1.0 if before[row] >= 0 and symbols[row, y] == before[row] else 0.0
+        nearest[row] = unfair_ratios(
+            fair[row, :width], losses[:width], alike[:width], columns[row], ranks, ratios[row]
+        )
+
+
+@njit(cache=True, nogil=True)
+def add_each(fortunes: Floats, owners: Ints, won: Floats) -> None:
+    """Add what was won to the fortunes of its owners, one after the other."""
+    for row in range(owners.size):
+        for way in range(won.shape[1]):
+            for share in range(won.shape[2]):
+                fortunes[owners[row], way, share] += won[row, way, share]

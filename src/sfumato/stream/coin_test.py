@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,11 +13,14 @@ from sfumato.core.arrays import Floats, Ints
 from sfumato.core.events import Outcome
 from sfumato.core.loss import Loss
 from sfumato.core.purpose import Fallback
-from sfumato.core.randomness import BITS, integer_weights
+from sfumato.core.randomness import BITS
 from sfumato.stream.audit_checks import CheckedBatch
 from sfumato.stream.audit_report import AuditReport, CoinReport, Kind
+from sfumato.stream.checked_columns import CheckedColumns
 from sfumato.stream.coin_bets import WAYS, Bets
-from sfumato.stream.coin_loops import unfair_ratios
+from sfumato.stream.coin_loops import unfair_ratios, unfair_rows
+from sfumato.stream.drawn_rows import DrawnRows, fair_substitute
+from sfumato.stream.fleet_answers import RELEASED, SKIPPED
 from sfumato.stream.partition.batch_loss import BatchLoss
 from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.plan import Plan
@@ -24,6 +29,9 @@ _RANKS = 8
 """Into so many parts outputs are sorted by how near they are, to learn what a releaser prefers."""
 _KEPT = 4096
 """True values whose losses are remembered."""
+
+
+Owner = TypeVar("Owner", str, int)
 
 
 class FairCoins:
@@ -41,6 +49,7 @@ class FairCoins:
         self._values: dict[int, int] = {}
         self._rows = 0
         self._losses: dict[int, Floats] = {}
+        self._drawn: DrawnRows | None = None
 
     def see(self, batch: CheckedBatch) -> None:
         """Look at one batch; one without true values cannot be looked at."""
@@ -52,6 +61,46 @@ class FairCoins:
             self._report.note(batch.rows[-1], rule, Kind.VALUES)
         elif batch.design is not None and not batch.design.design.channel.is_constant:
             self._bet(batch, batch.design, places)
+
+    def covers(self, columns: CheckedColumns) -> bool:
+        """Whether no row breaks a rule whatever its coins, and each can come from its truth."""
+        truths, left = columns.truths, columns.left
+        if truths is None:
+            return True
+        places = truths.places(self._plan.model.alphabet)
+        skipped = (left.outcomes == SKIPPED) & ~truths.are(MISSING_SYMBOL)
+        withheld = columns.followed.withheld & (places >= 0)
+        unknown = (left.outcomes == RELEASED) & (places < 0)
+        if self._plan.on_unknown is Fallback.SUBSTITUTE:
+            unknown &= False
+        if (skipped | withheld | unknown).any():
+            return False
+        self._drawn = DrawnRows.of(self._plan, columns, places)
+        return self._drawn.possible
+
+    def see_columns(self, columns: CheckedColumns) -> None:
+        """Look at many rows; those without true values cannot be looked at."""
+        if columns.truths is None or self._drawn is None:
+            return
+        self._rows += len(columns)
+        drawn, self._drawn = self._drawn, None
+        if not len(drawn.rows):
+            return
+        ratios, nearest = np.ones((len(drawn.rows), len(WAYS))), np.empty(len(drawn.rows))
+        loss = self._plan.value_loss
+        assert loss is not None  # single values are not compared as batches
+        used, which = np.unique(drawn.places, return_inverse=True)
+        costs = np.zeros((len(used), len(self._plan.model.alphabet)))
+        costs[used >= 0] = loss.rows(used[used >= 0])
+        unfair_rows(
+            *(drawn.fair, drawn.symbols, drawn.widths, drawn.columns),
+            *(costs, which, columns.followed.before[drawn.rows]),
+            *(self._ranks, ratios, nearest),
+        )
+        places = columns.left.streams[drawn.rows]
+        streams = _numbered(places, self._streams, lambda place: columns.names[place])
+        values = _numbered(drawn.places, self._values, int)
+        self._bets.add_rows(columns.rows[drawn.rows], ratios, nearest, streams, values)
 
     def _broken(self, batch: CheckedBatch, places: list[int] | None) -> str | None:
         """The rule that a batch breaks whatever its coins: what was withheld, and what was not."""
@@ -73,11 +122,7 @@ class FairCoins:
         column = channel.column(output)
         released = design.patterns[channel.outputs]
         if places is None:
-            # A substitute is drawn as the adversary expects a value, and so are its outputs.
-            masses = integer_weights(
-                (design.partition.masses / design.partition.masses.sum())[None]
-            )
-            fair = np.ldexp(masses[0].astype(np.float64), -BITS) @ channel.probabilities
+            fair = fair_substitute(design.partition.masses, channel)
             cell, losses = -1, np.zeros(fair.size)
         else:
             cell = design.partition.cell(places)
@@ -139,3 +184,12 @@ class FairCoins:
             suspicion=suspicion,
             power=bets.power(self._rows),
         )
+
+
+def _numbered(places: Ints, numbers: dict[Owner, int], name: Callable[[int], Owner]) -> Ints:
+    """Number owners as they appear; those that have a number keep it."""
+    used, first, which = np.unique(places, return_index=True, return_inverse=True)
+    found = np.empty(len(used), dtype=np.int64)
+    for place in np.argsort(first).tolist():
+        found[place] = numbers.setdefault(name(int(used[place])), len(numbers))
+    return found[which]

@@ -59,7 +59,7 @@ class Prepared(NamedTuple):
     columns: Ints
     released: Ints
 
-    def of(self, rows: slice | Bools) -> Prepared:
+    def of(self, rows: slice | Bools | Ints) -> Prepared:
         """The same for some of the streams."""
         parts: tuple[Any, ...] = tuple(part[rows] for part in self)
         return Prepared(*parts)

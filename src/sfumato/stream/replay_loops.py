@@ -61,3 +61,41 @@ def likelihoods(
         for x in range(row_of.shape[1]):
             weight = np.int64(weights[first + row_of[c, x], y % LANES])
             told[at[row], x] = np.float64((WHOLE - mixed) * weight + base) * 2.0**-BITS
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fair_rows(
+    tables: Tables,
+    chosen: Ints,
+    parts: Ints,
+    blends: Ints,
+    places: Ints,
+    fair: Floats,
+    symbols: Ints,
+    widths: Ints,
+) -> None:
+    """The rows of true symbols in kept channels, and what their outputs say.
+
+    Args:
+        tables: Kept channels.
+        chosen: The channel of each row; rows below 0 are passed over.
+        parts: Its mixing weight.
+        blends: The integers it is mixed with.
+        places: The true symbols; rows below 0 are passed over.
+        fair: Gets the probability of each output.
+        symbols: Gets what it says.
+        widths: Gets how many outputs there are.
+    """
+    nodes, row_of, weights, outputs = tables[0], tables[2], tables[4], tables[5]
+    for row in range(chosen.size):
+        c, mixed = chosen[row], parts[row]
+        if c < 0 or places[row] < 0:
+            continue
+        rows, widths[row] = nodes[c, 1], nodes[c, 4]
+        first = nodes[c, 0] + row_of[c, places[row]]
+        for y in range(widths[row]):
+            whole = (WHOLE - mixed) * np.int64(weights[first + (y // LANES) * rows, y % LANES])
+            if mixed > 0:
+                whole += mixed * blends[row, y]
+            fair[row, y] = np.float64(whole) * 2.0**-BITS
+            symbols[row, y] = outputs[nodes[c, 2] + y]

@@ -10,13 +10,22 @@ batch whose channel looks back at such a value. The report says how many draws w
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from sfumato.core.alphabet import MISSING_SYMBOL
+from sfumato.core.arrays import Ints
 from sfumato.core.errors import SfumatoError
 from sfumato.core.events import Outcome
-from sfumato.core.randomness import Randomness
+from sfumato.core.purpose import Fallback
+from sfumato.core.randomness import Domain, Randomness, words_at
 from sfumato.stream.audit_checks import CheckedBatch
 from sfumato.stream.audit_report import AuditReport, Kind, ReplayReport
+from sfumato.stream.checked_columns import CheckedColumns
+from sfumato.stream.fleet_answers import RELEASED, SKIPPED
 from sfumato.stream.plan import Plan
+from sfumato.stream.stepping import draw
 
 _UNKNOWN = object()
 """In place of a true value that is not at hand."""
@@ -43,9 +52,11 @@ class ReplayedCoins:
     def see(self, batch: CheckedBatch) -> None:
         """Draw a batch again; one without true values cannot be drawn."""
         symbols = [_UNKNOWN if truth is None else truth.symbol for truth in batch.truths]
-        before = self._known.setdefault(batch.stream, [])
-        recalled = before[len(before) - self._plan.recalled(batch.state) :]
-        before += symbols
+        recalled: list[object] = []
+        if self._plan.memory > 1:
+            before = self._known.setdefault(batch.stream, [])
+            recalled = before[len(before) - self._plan.recalled(batch.state) :]
+            before += symbols
         if _UNKNOWN in symbols:
             self._without_truth += len(symbols)
             return
@@ -68,6 +79,46 @@ class ReplayedCoins:
             ):
                 self._note(batch, "what left is not what the key draws for the true value")
                 return
+
+    def covers(self, columns: CheckedColumns) -> bool:
+        """Whether every row is what the key draws; else they are drawn one by one."""
+        truths, left, plan = columns.truths, columns.left, self._plan
+        if truths is None or plan.memory > 1:
+            return False
+        places = truths.places(plan.model.alphabet)
+        known = places >= 0
+        followed, new = columns.followed, left.outcomes == RELEASED
+        silent = ~new & ~(followed.withheld & known)
+        silent &= (left.outcomes != SKIPPED) | truths.are(None, MISSING_SYMBOL)
+        # A constant says what it says.
+        constant = new & ~followed.tells & (known | (plan.on_unknown is Fallback.SUBSTITUTE))
+        if not (silent | constant | (followed.tells & known)).all():
+            return False
+        return self._drawn_so(columns, np.flatnonzero(followed.tells), places)
+
+    def _drawn_so(self, columns: CheckedColumns, rows: Ints, places: Ints) -> bool:
+        """Whether the key draws what left in some rows, given their true symbols."""
+        assert self._plan.policy is not None  # without one, rows come one by one
+        here = (Domain.STREAM, self._plan.fingerprint, columns.names)
+        owners, moments = columns.left.streams[rows], columns.sequences[rows]
+        words = words_at(self._coins, *here, owners, moments)
+        kept = columns.followed.channels.chosen[rows] >= 0
+        channels = columns.followed.channels.of(rows[kept])
+        # In a copy of the room for columns: those that left stay what they are.
+        ready: Any = tuple(channels._replace(columns=np.full(int(kept.sum()), -1)))
+        draw(self._plan.policy.tables, ready, places[rows[kept]], words[kept])
+        if (ready[6] != channels.columns).any():
+            return False
+        for at, word in zip(rows[~kept].tolist(), words[~kept], strict=True):
+            design, output = columns.followed.solved[at]
+            drawn = design.design.channel.draw([int(places[at])], np.array([word]))
+            if int(drawn[0]) != output:
+                return False
+        return True
+
+    def see_columns(self, columns: CheckedColumns) -> None:
+        """Count rows that were drawn again."""
+        self.rows += len(columns)
 
     def _note(self, batch: CheckedBatch, rule: str) -> None:
         self._others.append((batch.rows[-1], rule))

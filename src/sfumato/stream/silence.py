@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.belief import Model
 from sfumato.core.loss import Loss
 from sfumato.models.library import PatternLibrary
@@ -36,6 +36,12 @@ class Silence:
             if before.axis == self._belief.axis and moved < _SETTLED:
                 self._chain = None
         return self._moments[min(moment, len(self._moments) - 1)]
+
+    def places(self, moments: Ints) -> Ints:
+        """Places of the symbols of many moments."""
+        self.at(int(moments.max(initial=0)))
+        guesses = np.array([guess for guess, _ in self._moments], dtype=np.int64)
+        return np.asarray(guesses[np.minimum(moments, len(guesses) - 1)])
 
     def _add(self, marginal: Floats) -> None:
         self._moments.append(self._loss.best_constant(marginal))

@@ -5,22 +5,17 @@ They stay on this machine: an audit may compare, but no certificate depends on t
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sfumato.core.alphabet import Label
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss
-from sfumato.models.encoding import StreamModel, Symbols, Unreadable
+from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.stream.silence import Silence
-from sfumato.tables.cells import MISSING_SYMBOL, Missing, is_missing, stream_name
-from sfumato.tables.problems import BadTable
-from sfumato.tables.readers import Chunk, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,59 +45,20 @@ class TruthColumns:
     truths: list[Truth]
     codes: Ints
 
+    def of(self, rows: slice | Bools) -> TruthColumns:
+        """The same for some of the rows."""
+        used, codes = np.unique(self.codes[rows], return_inverse=True)
+        return TruthColumns([self.truths[code] for code in used.tolist()], codes)
 
-class Truths:
-    """The true symbols of each stream, in order; those read ahead are kept."""
+    def places(self, alphabet: Alphabet) -> Ints:
+        """The place of the true symbol of each row; -1 where it is none."""
+        known = [alphabet.place(truth.symbol) for truth in self.truths]
+        return np.array(known, dtype=np.int64)[self.codes]
 
-    def __init__(self, tables: Sequence[Table], model: StreamModel, missing: Missing) -> None:
-        self._path = ", ".join(table.path for table in tables)
-        self._rows = (
-            row
-            for table in tables
-            for chunk in table.chunks([model.stream, *model.values])
-            for row in _chunk_truths(table, chunk, model, missing)
-        )
-        self._ahead: dict[str, deque[Truth]] = {}
-
-    def at(self, stream: str, row: int) -> Truth:
-        """The true symbol of the next row, which must be of that stream."""
-        found = next(self._rows, ("", Truth(None)))
-        if found[0] != stream:
-            rule = "the true table must have the same streams, row by row"
-            raise BadTable(self._path, row, rule)
-        return found[1]
-
-    def of(self, stream: str, row: int) -> Truth:
-        """The next true symbol of a stream, wherever it stands."""
-        waiting = self._ahead.setdefault(stream, deque())
-        while not waiting:
-            found = next(self._rows, None)
-            if found is None:
-                rule = "the true table must have the same values of each stream, in order"
-                raise BadTable(self._path, row, rule)
-            self._ahead.setdefault(found[0], deque()).append(found[1])
-        return waiting.popleft()
-
-    def check_used_up(self) -> None:
-        """Refuse a true table with more values than were released."""
-        if next(self._rows, None) is not None or any(self._ahead.values()):
-            raise BadTable(self._path, None, "the true table must not have more rows")
-
-
-def _chunk_truths(
-    table: Table, chunk: Chunk, model: StreamModel, missing: Missing
-) -> Iterator[tuple[str, Truth]]:
-    values = zip(*(chunk.columns[name] for name in model.values), strict=True)
-    for offset, (owner, value) in enumerate(zip(chunk.columns[model.stream], values, strict=True)):
-        row = chunk.first + offset
-        gone = missing is not Missing.REFUSE and any(is_missing(cell) for cell in value)
-        if gone and missing is Missing.DROP:
-            continue
-        try:
-            truth = Truth(MISSING_SYMBOL) if gone else Truth.of(model, value)
-        except Unreadable as problem:
-            raise BadTable(table.path, row, f"the value {problem}") from None
-        yield stream_name(owner, model.stream, table.path, row), truth
+    def are(self, *symbols: Label | None) -> Bools:
+        """Which rows have one of these symbols."""
+        those = [truth.symbol in symbols for truth in self.truths]
+        return np.array(those, dtype=np.bool_)[self.codes]
 
 
 class RealisedLoss:
@@ -171,6 +127,21 @@ class RealisedLoss:
         self.loss, self.silent = self.loss + float(row[left]), self.silent + float(row[guess])
         self.count += 1
         return float(row[left])
+
+    def add_columns(self, sequences: Ints, released: Ints, truths: TruthColumns) -> Floats:
+        """What many moments cost, as `add`; not a number where the truth has no symbol."""
+        none = np.full(len(self._alphabet), np.nan)
+        rows = [self.costs(truth) for truth in truths.truths]
+        costs = np.array([none if row is None else row for row in rows])
+        if self._silence is None or not len(sequences):
+            return np.full(len(sequences), np.nan)
+        guesses = self._silence.places(sequences)
+        lost = costs[truths.codes, np.where(released < 0, guesses, released)]
+        known = ~np.isnan(lost)
+        self.loss = in_turn(self.loss, lost[known])
+        self.silent = in_turn(self.silent, costs[truths.codes, guesses][known])
+        self.count += int(known.sum())
+        return np.asarray(lost)
 
     @property
     def priced(self) -> Loss:
