@@ -67,6 +67,7 @@ class Stage:
 
     def __init__(self, folder: Path, plan: Plan, *, unknown: bool) -> None:
         self.plan, self.folder = plan, folder
+        assert isinstance(plan.model, sf.MarkovChain)
         self.model = StreamModel(plan.model, Symbols(CHAIN.alphabet))
         rng = np.random.default_rng(5)
         words = ["a", "b", "c", "", *(["z"] if unknown else [])]

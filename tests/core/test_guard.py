@@ -125,7 +125,7 @@ HELD = {
     "stream.recovered_loss.RecoveredLoss": "one call's own",
     "stream.evidence._Collector": "one call's own",
     "stream.released_tracks._Rows": "one call's own",
-    "stream.true_values.Truths": "one call's own",
+    "stream.truth_reader.Truths": "one call's own",
     "stream.value_exposure.ValueExposure": "one call's own",
     "column.privatize.Privatizer": "fitted like any estimator; it spends no budget over time",
 }

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.randomness import BITS, integer_weights
@@ -93,4 +94,5 @@ def fair_substitute(masses: Floats, channel: Channel) -> Floats:
     A substitute is drawn as the adversary expects a value, and so are its outputs.
     """
     weights = integer_weights((masses / masses.sum())[None])
-    return np.asarray(np.ldexp(weights[0].astype(np.float64), -BITS) @ channel.probabilities)
+    shares = np.ldexp(weights[0].astype(np.float64), -BITS)
+    return np.asarray(portable.dot(shares, channel.probabilities))
