@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.store.protocol import Again
+from sfumato.stream import seen_ids
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.row_run import RowRun
 from sfumato.tables.cells import Late, Missing
@@ -295,3 +296,15 @@ def test_a_crash_between_commit_and_output(tmp_path: Path) -> None:
     assert left.reports[1].repeated == 48
     alone = same_both_ways(tmp_path / "alone", "words", plan_of("words"), [Day(rows, reading)])
     assert left.outputs[1] == alone.outputs[0]
+
+
+@pytest.mark.parametrize("known", ["event", "time, late"])
+def test_ids_that_look_alike_are_told_apart_by_the_table(tmp_path: Path, known: str) -> None:
+    """A hash that two ids share costs time, and changes nothing."""
+    twice = change(records("words", 90), 80, "id", "e0-3")
+    twice[80][0], twice[80][4] = twice[3][0], twice[3][4]
+    for rows, refused in ((records("words", 90), False), (twice, True)):
+        with mock.patch.object(seen_ids, "hash", lambda id_: len(id_) % 2, create=True):
+            days = [Day(rows, READINGS[known])]
+            left = same_both_ways(tmp_path / "day", "words", plan_of("words"), days)
+        assert isinstance(left.reports[0], tuple) == refused

@@ -1,7 +1,7 @@
-"""The place of a ledger where there is none: nothing is stored, and nothing is found again.
+"""The place of a ledger where there is none: nothing is stored.
 
-A run that holds its streams itself and reads a table whose rows are known by their places, or in
-the order of their times, needs no store: no event of it can come twice without being noticed.
+A run that holds its streams itself, and reads a file that can be read again, needs no store: what
+it needs to know of an event that comes twice stands in the file.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class UnkeptStore:
 
     Attributes:
         earlier: Finds what stood in the same input before, by event id; nothing unless set.
+        added: Told the ids of what was answered row by row.
 
     Examples:
         >>> from sfumato.store.protocol import NO_JOB
@@ -40,6 +41,7 @@ class UnkeptStore:
     def __init__(self, plan: str, job: Job) -> None:
         self.front = Front(b"", job.name, plan, None, None, Head(0, b""), closed=True)
         self.earlier: Callable[[Sequence[str]], dict[str, Answer]] = lambda _: {}
+        self.added: Callable[[Sequence[str]], None] = lambda _: None
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +91,9 @@ class UnkeptStore:
         return None
 
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
-        """Nothing is kept."""
+        """Nothing is kept; the ids of the answers are told."""
+        self.added([answer.id for answer in answers])
 
     def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
-        """Nothing is kept."""
+        """Nothing is kept; the ids of the answers are told."""
+        self.added(answers.ids)

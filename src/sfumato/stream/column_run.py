@@ -175,6 +175,10 @@ class ColumnRun:
                 )
             if known[0]:
                 return len(part), self._repeated(self._store, rows, ids)
+        elif (seen := self._one_by_one.earlier.seen) is not None:
+            ids = self._reader.ids(rows, self._reader.texts_of_times(part, rows))
+            if seen.perhaps(ids).any():
+                raise Irregular
         return len(part), self._fresh(rows, ids, times)
 
     def _fresh(self, rows: RowColumns, ids: list[str], times: list[str] | None) -> AnswerTable:
@@ -189,6 +193,8 @@ class ColumnRun:
         if self._store is not None:
             answers = self._answer_columns(rows, ids, times, run)
             self._store.commit_columns(answers, self._streams.fleet.positions(places))
+        else:
+            self._one_by_one.earlier.add(ids)
         self._ledger.answered += len(rows)
         self._streams.mark_new(which, run.sequences)
         if keys is not None:

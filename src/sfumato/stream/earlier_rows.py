@@ -1,7 +1,7 @@
 """Which events stood in a table before: found by reading it once more, when one is refused.
 
-A run that keeps nothing notices an event that comes twice by its time. Which row it stands in too
-is said in the refusal alone, so nobody has to remember it.
+A run that keeps nothing notices an event that comes twice by its time, where times rise, or by a
+hash of its id. Which row it stands in too is said in the refusal alone: nobody has to remember it.
 """
 
 from __future__ import annotations
@@ -10,26 +10,31 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
+import numpy as np
+
+from sfumato.core.arrays import Bools
 from sfumato.models.encoding import StreamModel, Unreadable, is_missing, text
-from sfumato.store.protocol import Answer
+from sfumato.store.protocol import Answer, Identity
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.run_streams import RunStreams
-from sfumato.tables.cells import Missing, Time
+from sfumato.stream.seen_ids import SeenIds
+from sfumato.tables.cells import Late, Missing, Time
 from sfumato.tables.input_groups import EventReader
 from sfumato.tables.readers import Table
 
 
 class EarlierRows:
-    """The rows of a table, known by stream and time, that came before some row.
+    """The rows of a table that came before some row, known by an id or by stream and time.
 
     Args:
         source: The table; a file.
         model: Which columns hold streams and values.
-        reading: Which column holds times.
+        reading: Which columns hold ids and times.
         streams: The last time of each stream.
 
     Attributes:
         until: Number of the row before which they stand.
+        seen: Hashes of their ids; None where nothing but rising times tells events apart.
     """
 
     def __init__(
@@ -38,20 +43,32 @@ class EarlierRows:
         self._source, self._model, self._reading = source, model, reading
         self._streams = streams
         self.until = 1
+        ordered = reading.identity is Identity.TIME and reading.late is Late.REFUSE
+        self.seen = None if ordered or reading.identity is Identity.ROW else SeenIds()
+
+    def add(self, ids: Sequence[str]) -> None:
+        """Rows with these ids were answered."""
+        if self.seen is not None:
+            self.seen.add(ids)
 
     def __call__(self, ids: Sequence[str]) -> dict[str, Answer]:
         """What is known of events that came before, by their ids."""
-        wanted = {id_ for id_ in ids if self._may_have_come(id_)}
+        if self._reading.identity is Identity.ROW:
+            return {}  # no two rows have one number
+        wanted = {id_ for id_, may in zip(ids, self._perhaps(ids), strict=True) if may}
         found: dict[str, Answer] = {}
-        if not wanted:
-            return found
-        names = {json.loads(id_)[0] for id_ in wanted}
-        for id_, stream, place in self._rows(names):
+        for id_, stream, place in self._rows() if wanted else ():
             if id_ in wanted and id_ not in found:
                 found[id_] = Answer(id_, self._source.path, place, stream, 0, "", None, 0.0, 0.0)
         return found
 
-    def _may_have_come(self, id_: str) -> bool:
+    def _perhaps(self, ids: Sequence[str]) -> Bools:
+        """Which events may have come before."""
+        if self.seen is not None:
+            return self.seen.perhaps(ids)
+        return np.array([self._is_not_later(id_) for id_ in ids], dtype=np.bool_)
+
+    def _is_not_later(self, id_: str) -> bool:
         """Whether a time is not after the last one of its stream."""
         stream, moment = json.loads(id_)
         last = self._streams.last_time(stream)
@@ -60,8 +77,8 @@ class EarlierRows:
         except Unreadable:
             return False  # times of two kinds are never equal
 
-    def _rows(self, names: set[str]) -> Iterator[tuple[str, str, int]]:
-        """Id, stream and number of the rows of some streams."""
+    def _rows(self) -> Iterator[tuple[str, str, int]]:
+        """Id, stream and number of each row that was answered."""
         model, reading = self._model, self._reading
         events = EventReader(self._source.path, reading, self._source.path)
         with closing(self._source.chunks(reading.columns(model))) as chunks:
@@ -71,8 +88,7 @@ class EarlierRows:
                         return
                     stream = text(owner)
                     value = [chunk.columns[name][offset] for name in model.values]
-                    left_out = reading.missing is Missing.DROP and any(map(is_missing, value))
-                    if stream in names and not left_out:
-                        time = events.time(chunk, offset)
-                        id_ = events.id(chunk, offset, stream, time)
-                        yield id_, stream, chunk.first + offset
+                    if reading.missing is Missing.DROP and any(map(is_missing, value)):
+                        continue
+                    id_ = events.id(chunk, offset, stream, events.time(chunk, offset))
+                    yield id_, stream, chunk.first + offset

@@ -17,7 +17,7 @@ from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.keys import ledger_commitment
 from sfumato.store.ledgered_run import LedgeredRun
-from sfumato.store.protocol import Again, Identity
+from sfumato.store.protocol import Again
 from sfumato.store.sqlite import SqliteStore
 from sfumato.store.unkept import UnkeptStore
 from sfumato.stream.column_rows import ColumnReader
@@ -30,7 +30,7 @@ from sfumato.stream.release_spec import JOB, beside
 from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
-from sfumato.tables.cells import Late, Missing
+from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table, same_file
@@ -149,11 +149,8 @@ def _by_columns(source: Table, plan: Plan, spec: RunSpec) -> bool:
 
 
 def _store(source: Table, plan: Plan, spec: RunSpec) -> SqliteStore | UnkeptStore:
-    """Where answers are kept; nowhere, if no row can come twice without being noticed."""
-    reading = spec.reading
-    timed = reading.identity is Identity.TIME and reading.late is Late.REFUSE
-    ordered = reading.identity is Identity.ROW or timed
-    if spec.ledger is None and ordered and _by_columns(source, plan, spec):
+    """Where answers are kept; nowhere, if the source itself tells what came before."""
+    if spec.ledger is None and _by_columns(source, plan, spec):
         return UnkeptStore(plan.fingerprint, JOB)
     rules = None if spec.document is None else spec.document.decode()
     return SqliteStore(spec.ledger, plan.fingerprint, job=JOB, rules=rules)
@@ -180,8 +177,8 @@ def _begun(
     if store.front.head.entries:
         streams.stored = partial(_stored, ledgered, reading)
     earlier = EarlierRows(source, model, reading, streams)
-    if isinstance(store, UnkeptStore) and reading.identity is Identity.TIME:
-        store.earlier = earlier
+    if isinstance(store, UnkeptStore):
+        store.earlier, store.added = earlier, earlier.add
     checks = RowChecks(path, ledgered, reading, remark, streams.last_time)
     rows = RowRun(reader, checks, plan, ledgered, coins)
     columns = ColumnReader(model, reading, begun.label)
