@@ -232,8 +232,8 @@ def _told(
 # Cases -------------------------------------------------------------------------------------------
 
 COMMANDS = (
-    *("fit", "plan", "compile", "release", "audit", "recover", "design", "implied", "privatize"),
-    *("disclosure", "publish", "compare", "realtime", "demo", "study"),
+    *("fit", "plan", "compile", "release", "audit", "recover", "attack", "design", "implied"),
+    *("privatize", "disclosure", "publish", "compare", "realtime", "demo", "study"),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
@@ -487,6 +487,40 @@ def _recover() -> Iterator[Case]:
             "recover live.csv -m city.model --plan private.csv.plan.json",
             "recover private.csv -m order2.model",
             f"{again} --policy city.policy",
+        ),
+        silent=1,
+    )
+
+
+def _attack() -> Iterator[Case]:
+    again = "attack private.csv -m city.model"
+    yield Case(
+        "attack",
+        (
+            f"{RELEASE} --epsilon 1 {SEED}",
+            again,
+            f"{again} --against live.csv --known history.csv --top 2 -o guesses.csv",
+            f"{again} --lag 0 --loss loss.csv --known history.csv --json",
+        ),
+        silent=1,
+    )
+    yield Case(
+        "attack-batch",
+        (f"{RELEASE} --epsilon 0.5 --batch 2 {SEED}", f"{again} -q --against live.csv"),
+        silent=1,
+    )
+    yield Case(
+        "refused-attack",
+        (
+            f"{RELEASE} --epsilon 1 {SEED}",
+            f"{again} --lag -1",
+            f"{again} --top 0",
+            f"{again} --order 2",
+            f"{again} -o private.csv",
+            f"{again} --plot picture.txt",
+            f"{again} --json -o -",
+            f"{again} --against history.csv",
+            "attack live.csv -m city.model",
         ),
         silent=1,
     )
@@ -841,7 +875,18 @@ SLOW = (
 CASES: tuple[Case, ...] = tuple(
     replace(case, slow=True) if case.name in SLOW else case
     for some in (
-        *(_help, _fit, _release, _release_otherwise, _audit, _recover, _plan, _design, _privatize),
+        *(
+            _help,
+            _fit,
+            _release,
+            _release_otherwise,
+            _audit,
+            _recover,
+            _attack,
+            _plan,
+            _design,
+            _privatize,
+        ),
         *(_columns, _series, _temporal, _refusals, _long, _defaults, _readme),
     )
     for case in (some() if some in (_defaults, _readme) else map(_pinned, some()))

@@ -1,8 +1,7 @@
-"""How sure a count makes us of a probability: exact bounds, and intervals over people."""
+"""How sure a count makes us of a probability: exact bounds."""
 
 from __future__ import annotations
 
-import numpy as np
 from scipy import special
 
 from sfumato.core import checks
@@ -45,22 +44,3 @@ def interval(hits: int, trials: int, failure: float = 0.05) -> tuple[float, floa
     checks.count("trials", trials)
     half = failure / 2
     return least_proportion(hits, trials, half), largest_proportion(hits, trials, half)
-
-
-def clustered_error(hits: np.ndarray, sizes: np.ndarray) -> float:
-    """Standard error of a share whose trials come in groups that may depend on each other.
-
-    Args:
-        hits: Sum over each group.
-        sizes: Trials of each.
-
-    Examples:
-        >>> clustered_error(np.array([5.0, 5.0]), np.array([10.0, 10.0]))
-        0.0
-    """
-    groups = len(sizes)
-    if groups < 2:
-        return float("nan")
-    share = hits.sum() / sizes.sum()
-    spread = ((hits - share * sizes) ** 2).sum() * groups / (groups - 1)
-    return float(np.sqrt(spread) / sizes.sum())

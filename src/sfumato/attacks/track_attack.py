@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.attacks.information_gain import prior_marginals, realised_gains, value_gains
 from sfumato.attacks.lower_bound import LowerBound
-from sfumato.attacks.proportions import clustered_error
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.core.loss import Loss, as_loss, hamming
 from sfumato.core.progress import Progress
+from sfumato.stream.history_paths import mean_and_error
 from sfumato.stream.plan import Plan
 from sfumato.stream.recovery import Recovery, recover
 from sfumato.stream.released_tracks import ReleasedTracks
@@ -33,7 +35,7 @@ class Score:
 
     Attributes:
         mean: Over all values whose truth is known.
-        error: Standard error between streams; not a number if there is one stream alone.
+        error: Standard error between streams; infinite if there is one stream alone.
     """
 
     mean: float
@@ -127,10 +129,10 @@ class TrackAttack:
         stream = np.searchsorted(starts, known, side="right") - 1
         sizes = np.bincount(stream, minlength=len(starts) - 1).astype(np.float64)
 
-        def score(each: Floats) -> Score:
-            sums = np.bincount(stream, each, minlength=len(sizes))
+        def score(each: NDArray[Any]) -> Score:
+            sums = np.bincount(stream, each.astype(np.float64), minlength=len(sizes))
             met = sizes > 0
-            return Score(float(each.mean()), clustered_error(sums[met], sizes[met]))
+            return Score(*mean_and_error(np.asarray(sums[met], dtype=np.float64), sizes[met]))
 
         likeliest, guess, _ = self.blind
         return TrackScores(

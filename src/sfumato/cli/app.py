@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from sfumato.cli import attack_command as attack
 from sfumato.cli import audit_command as audit
 from sfumato.cli import compare_command as compare
 from sfumato.cli import demo_command as demo
@@ -144,6 +145,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "release": release.release,
     "audit": audit.audit,
     "recover": recover.recover,
+    "attack": attack.attack,
     "design": design.design,
     "implied": implied.implied,
     "privatize": privatize.privatize,

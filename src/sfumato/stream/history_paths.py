@@ -35,6 +35,13 @@ def read_paths(
     history: Table, model: StreamModel, *, streams: int, length: int | None = None
 ) -> list[TruePath]:
     """The first streams of a table, each cut to a length if one is given."""
+    return list(named_paths(history, model, streams=streams, length=length).values())
+
+
+def named_paths(
+    history: Table, model: StreamModel, *, streams: int | None = None, length: int | None = None
+) -> dict[str, list[int]]:
+    """The same with the names of the streams; all of them if no number is given."""
     paths: dict[str, list[int]] = {}
     for chunk in history.chunks([model.stream, *model.values]):
         cells = zip(*(chunk.columns[name] for name in model.values), strict=True)
@@ -42,14 +49,14 @@ def read_paths(
         for offset, (owner, value) in enumerate(zip(owners, cells, strict=True)):
             row = chunk.first + offset
             name = stream_name(owner, model.stream, history.path, row)
-            if name not in paths and len(paths) >= streams:
+            if name not in paths and streams is not None and len(paths) >= streams:
                 continue
             path = paths.setdefault(name, [])
             if length is None or len(path) < length:
                 path.append(_place(value, model, history.path, row))
     if not paths:
         raise BadTable(history.path, None, "the table must have at least one row")
-    return list(paths.values())
+    return paths
 
 
 def _place(value: tuple[object, ...], model: StreamModel, source: str, row: int) -> int:

@@ -1,0 +1,203 @@
+"""What `sfumato attack` says: for a person, for a machine, and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli.console import print_line, say, table
+
+if TYPE_CHECKING:
+    from sfumato.attacks.attack_report import StreamGain
+    from sfumato.attacks.reidentification import Reidentification
+    from sfumato.attacks.track_attack import TrackAttack, TrackScores
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleFound:
+    """Re-identification of the released streams, and of their true values if they are given."""
+
+    blurred: Reidentification
+    raw: Reidentification | None
+    owners: list[str] | None
+
+    def lines(self, top: int) -> list[tuple[str, int, Any]]:
+        """What was attacked, how many guesses count, and the accuracy."""
+        if self.owners is None:
+            return []
+        both = [("released", self.blurred), *([("true values", self.raw)] if self.raw else [])]
+        counted = dict.fromkeys((1, min(top, len(self.blurred.people))))
+        return [(what, k, one.accuracy(self.owners, k)) for what, one in both for k in counted]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackFindings:
+    """All that an attack found."""
+
+    attack: TrackAttack
+    gains: list[StreamGain]
+    scores: TrackScores | None
+    people: PeopleFound | None
+    top: int
+    unit: str
+
+    def shares(self) -> list[tuple[str, float, Any]]:
+        """Name, expectation and measurement of each share."""
+        attack, scores = self.attack, self.scores
+        blind = _blind_share(attack)
+        kept = attack.ranked.shape[1]
+        return [
+            ("without outputs", blind, scores.blind if scores else None),
+            ("likeliest symbol", attack.expected_first, scores.first if scores else None),
+            (f"first {kept} symbols", attack.expected_top, scores.top if scores else None),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """All of it for machines."""
+        attack, people = self.attack, self.people
+        return {
+            "rows": len(attack.guesses),
+            "streams": len(attack.recovery.released.streams),
+            "top": attack.ranked.shape[1],
+            "expected": {
+                "first": attack.expected_first,
+                "top": attack.expected_top,
+                "blind": _blind_share(attack),
+                "error": attack.expected_error,
+                "blind_error": attack.expected_blind_error,
+            },
+            "unit": self.unit,
+            "measured": None if self.scores is None else asdict(self.scores),
+            "gains": [
+                {
+                    "stream": one.stream,
+                    "values": one.values,
+                    "at_least": one.gain.epsilon,
+                    "one_value": one.value_gain,
+                    "certified": None if one.certified is None else one.certified.epsilon,
+                    "refuted": one.refuted,
+                }
+                for one in self.gains
+            ],
+            "people": None
+            if people is None
+            else {
+                "known": len(people.blurred.people),
+                "guesses": {
+                    stream: list(names)
+                    for stream, names in zip(
+                        people.blurred.streams, people.blurred.guesses(self.top), strict=True
+                    )
+                },
+                "accuracy": [
+                    {"of": what, "top": k, **asdict(found)}
+                    for what, k, found in people.lines(self.top)
+                ],
+            },
+        }
+
+
+def _blind_share(attack: TrackAttack) -> float:
+    from sfumato.attacks.information_gain import prior_marginals
+
+    rows = prior_marginals(attack.recovery).max(axis=1)
+    return float(rows[attack.recovery.released.moments].mean())
+
+
+def draw(told: AttackFindings, path: str) -> None:
+    """All of it in a picture."""
+    import numpy as np
+
+    from sfumato.plots.attack_figures import AttackPicture, attacked_tracks
+
+    moments, errors = told.attack.recovery.released.moments, told.attack.errors
+    counts = np.maximum(np.bincount(moments), 1)
+    gains = [(g.gain.epsilon, g.certified.epsilon) for g in told.gains if g.certified is not None]
+    shares = [(name, ex, None if got is None else got.mean) for name, ex, got in told.shares()]
+    mean = np.bincount(moments, errors) / counts
+    drawn = AttackPicture(shares, mean, told.attack.blind[2], gains, told.unit)
+    attacked_tracks(drawn, path)
+
+
+def show_findings(
+    told: AttackFindings, *, output: str | None, plot: str | None, quiet: bool
+) -> None:
+    """All of it for a person."""
+    attack, put = told.attack, say if output == "-" else print_line
+    if output != "-":
+        _print_shares(told)
+        _print_gains(told)
+    for one in told.gains:
+        if one.refuted:
+            put(f"REFUTED stream {one.stream}: {one.gain}; its rows certify {one.certified}")
+    if told.people is not None:
+        _print_people(told.people, told.top, put)
+    if quiet:
+        return
+    tracks = attack.recovery.released
+    say(f"{len(attack.guesses):,} values of {len(tracks.streams):,} streams were attacked")
+    say("expected: right if values move as the model says; at least: other outputs may tell more")
+    for file in (output, plot):
+        if file not in (None, "-"):
+            say(f"{file}: written")
+
+
+def _print_shares(told: AttackFindings) -> None:
+    attack, scores = told.attack, told.scores
+    unit = f" ({told.unit})" if told.unit else ""
+    rows: list[tuple[str, float | None, Any]]
+    rows = [(f"right: {name}", expected, got) for name, expected, got in told.shares()]
+    blind, error = attack.expected_blind_error, attack.expected_error
+    rows.append((f"error{unit}: without outputs", blind, scores.blind_error if scores else None))
+    rows.append((f"error{unit}: best guess", error, scores.error if scores else None))
+    if scores is not None:
+        rows.append(("right: likeliest track", None, scores.track))
+    lines = [
+        [
+            name,
+            "" if expected is None else f"{expected:.4g}",
+            *([] if got is None else [f"{got.mean:.4g}", _error(got.error)]),
+        ]
+        for name, expected, got in rows
+    ]
+    measured = [] if scores is None else ["measured", "+-"]
+    table("the adversary", ["", "expected", *measured], lines)
+
+
+def _error(error: float) -> str:
+    return "" if isinf(error) else f"{2 * error:.2g}"  # of one stream alone nothing is known
+
+
+def _print_gains(told: AttackFindings) -> None:
+    from sfumato.core.printed import shown_down, shown_up
+
+    if not told.gains:
+        return
+    rows = [
+        [
+            one.stream,
+            f"{one.values:,}",
+            shown_down(one.gain.epsilon),
+            "" if one.certified is None else shown_up(one.certified.epsilon),
+            shown_down(one.value_gain),
+        ]
+        for one in told.gains[:_SHOWN]
+    ]
+    columns = ["stream", "values", "at least", "certified", "one value"]
+    table("SIP leakage of streams, those that told most", columns, rows)
+
+
+def _print_people(people: PeopleFound, top: int, put: Callable[[str], None]) -> None:
+    known = len(people.blurred.people)
+    for what, k, found in people.lines(top):
+        put(
+            f"whose it is, from {what}: owner among the first {k} of {known:,} in {found.share:.1%}"
+            f" of streams ({found.low:.1%} to {found.high:.1%}), by chance {found.chance:.1%}"
+        )
+    if people.owners is None:
+        for stream, names in zip(people.blurred.streams, people.blurred.guesses(top), strict=True):
+            put(f"stream {stream} is likeliest {', '.join(names)}")
