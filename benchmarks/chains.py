@@ -35,7 +35,7 @@ def ring(size: int = 16, stay: float = 0.5) -> Case:
     return Case(f"ring of {size}", chain, sf.loss.absolute(chain.alphabet), 16_000)
 
 
-def grid(side: int = 16, steps: int = 3_200) -> Case:
+def grid(side: int = 16, steps: int = 3_200, stay: float = 0.6) -> Case:
     """A walk on a grid: stay, or go to one of the eight cells around; sparse."""
     size = side * side
     row, column = np.divmod(np.arange(size), side)
@@ -44,7 +44,7 @@ def grid(side: int = 16, steps: int = 3_200) -> Case:
         for right in (-1, 0, 1):
             there = np.clip(row + down, 0, side - 1) * side + np.clip(column + right, 0, side - 1)
             near.append(there)
-            entries.append(np.full(size, 0.6 if down == right == 0 else 0.05))
+            entries.append(np.full(size, stay if down == right == 0 else (1 - stay) / 8))
     whence = np.tile(np.arange(size), len(near))
     moves = sparse.csr_array(
         (np.concatenate(entries), (whence, np.concatenate(near))), shape=(size, size)

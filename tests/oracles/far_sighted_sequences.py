@@ -49,8 +49,9 @@ def assert_charges_cover_every_sequence(plan: Plan, lengths: int | Sequence[int]
             cells = {path: ready.partition.cell(path[moment : moment + length]) for path in chances}
             for signal in channel.outputs.tolist():
                 labels = [chain.alphabet.labels[int(z)] for z in ready.patterns[signal]]
-                events, later = plan.observe(state, labels, signal=signal)
-                assert {event.signal for event in events} == {signal}
+                named = signal if plan.sight else None
+                events, later = plan.observe(state, labels, signal=named)
+                assert {event.signal for event in events} == {named}
                 weights = [int(w) for w in channel.weights[:, channel.column(signal)]]
                 given = {path: told[path] * weights[cells[path]] / WHOLE for path in chances}
                 charged = (sip + events[-1].sip.epsilon, ldp + events[-1].ldp.epsilon)

@@ -15,6 +15,11 @@ class _CompileOptions(options.Options):
     loss: str | None = options.LOSS
     way: options.Way
     batch: int | None = option("For `release --batch`: values that leave together.")
+    kind: str | None = option(
+        "`kept`: channels for the beliefs that occur, found now; or `solved`: a small program at "
+        "each step, tens of microseconds, for alphabets with too many beliefs [solved beyond 32 "
+        "symbols]."
+    )
     steps: int | None = option("Simulated steps; more of them cover more beliefs.")
     tolerance: float = option("Part of the loss that is not worth another channel.", default=0.005)
     max_channels: int = option("Keep no more channels than this.", default=2_000)
@@ -31,7 +36,9 @@ def compile_policy(given: _CompileOptions) -> None:
     Streams are simulated, channels are kept for the beliefs that occur, and a second simulation
     measures how much more the policy loses than the best channel at every step. Each
     use of a kept channel is certified anew: a policy changes what a release loses, never
-    what it leaks. Give the same budget and loss to `compile` and `release`.
+    what it leaks. On large alphabets no channels are kept: each step solves a small program, and
+    the simulation measures how near it comes. Give the same budget and loss to `compile` and
+    `release`.
 
     \b
     Examples:
@@ -64,20 +71,28 @@ def compile_policy(given: _CompileOptions) -> None:
             max_channels=given.max_channels,
             repair_limit=given.repair_limit,
             steps=given.steps,
+            kind=given.kind,
             progress=lambda done, whole: show(100 * done // whole),
         )
     save(policy, target)
     if given.shown.as_json:
-        facts = {"channels": policy.channels, "bytes": policy.memory, **asdict(policy.report)}
+        facts = {
+            "channels": policy.channels,
+            "bytes": policy.memory,
+            **asdict(policy.report),
+        }
         print_json({"output": target, "epsilon": policy.epsilon, "ldp": policy.ldp, **facts})
     elif not given.shown.quiet:
         report = policy.report
         loses, than = "at most", "the best channel at every step"
         if policy.sight is not None:
             loses, than = "about", "far-sighted steps that are all solved on the spot"
+        channels = f"{policy.channels:,} channels"
+        spots = f", and solves {100 * report.missed:.2f} % of the steps on the spot"
+        if policy.solves:
+            channels, spots = "a small program for each step", ""
         say(
-            f"{target}: {policy.channels:,} channels, {policy.memory / 1e6:.1f} MB; loses {loses} "
-            f"{100 * report.extra_loss:.2f} % more than {than}, and solves "
-            f"{100 * report.missed:.2f} % of the steps on the spot "
+            f"{target}: {channels}, {policy.memory / 1e6:.1f} MB; loses {loses} "
+            f"{100 * report.extra_loss:.2f} % more than {than}{spots} "
             f"({report.steps:,} simulated steps)"
         )

@@ -56,7 +56,8 @@ def interior_point(
         The number of steps taken.
     """
     size, outputs = loss.shape
-    moves, aims, inverse = np.empty_like(cells), np.empty_like(cells[:2]), np.empty_like(cells[:2])
+    moves = np.empty((4, size, outputs))
+    aims, inverse = np.empty((2, size, outputs)), np.empty((2, size, outputs))
     curve = np.empty((size, 2 * outputs))  # beta * h, then h
     system, unknown = np.empty((2 * outputs, 2 * outputs)), np.empty(2 * outputs)
     weight, change = np.empty(size), np.empty(size)
@@ -66,25 +67,50 @@ def interior_point(
             return step
         _build(belief, cap, cells, inverse, curve, weight, system)
         _factor(system)
-        aims[0], aims[1] = -cells[2], -cells[3]
+        for i in range(2):
+            for x in range(size):
+                for y in range(outputs):
+                    aims[i, x, y] = -cells[2 + i, x, y]
         near, far = _move(
             belief, cap, cells, aims, inverse, curve, weight, system, unknown, change, moves
         )
-        saved = (fixed * unknown[:outputs]).sum()
+        saved = _dot(fixed, unknown[:outputs])
         for x in range(size):
-            saved += belief[x] * (loss[x] * moves[0, x]).sum()
+            saved += belief[x] * _dot(loss[x], moves[0, x])
         left = max(0.0, 1 + near * saved / gap - far * (1 + saved / gap))
         _correct(belief, gap * left**3 / (2 * size * outputs), cells, inverse, moves, aims)
         near, far = _move(
             belief, cap, cells, aims, inverse, curve, weight, system, unknown, change, moves
         )
         near, far = min(1.0, _BOUNDARY * near), min(1.0, _BOUNDARY * far)
-        cells[:2] += near * moves[:2]
-        cells[2:] += far * moves[2:]
-        marginal += near * unknown[:outputs]
-        prices += far * change
-        worth += far * unknown[outputs:]
+        for i in range(4):
+            for x in range(size):
+                for y in range(outputs):
+                    cells[i, x, y] += (near if i < 2 else far) * moves[i, x, y]
+        for y in range(outputs):
+            marginal[y] += near * unknown[y]
+            worth[y] += far * unknown[outputs + y]
+        for x in range(size):
+            prices[x] += far * change[x]
     return max_steps
+
+
+@njit(cache=True, error_model="numpy")
+def _sum(values: Floats) -> float:
+    """The sum, from the first to the last: loops are compiled far sooner than sums of arrays."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def _dot(values: Floats, others: Floats) -> float:
+    """The sum of products, likewise."""
+    total = 0.0
+    for i in range(values.size):
+        total += values[i] * others[i]
+    return total
 
 
 @njit(cache=True, error_model="numpy")
@@ -97,32 +123,40 @@ def cold(
     prices = np.empty(size)
     spread = 0.0
     for x in range(size):
-        total = loss[x] + fixed
-        prices[x] = total.mean()
-        spread = max(spread, np.abs(total - prices[x]).max())
+        total = 0.0
+        for y in range(outputs):
+            total += loss[x, y] + fixed[y]
+        prices[x] = total / outputs
+        for y in range(outputs):
+            spread = max(spread, abs(loss[x, y] + fixed[y] - prices[x]))
     height = 1.5 * spread + _NOTHING
     low = height / (cap - 1)
-    cells[0] = 1 / outputs
-    cells[1] = (cap - 1) / outputs
-    cells[3] = low
+    marginal, worth = np.empty(outputs), np.empty(outputs)
+    for y in range(outputs):
+        marginal[y], worth[y] = 1 / outputs, cap * low - fixed[y]
     for x in range(size):
-        cells[2, x] = loss[x] + fixed - prices[x] + height
+        for y in range(outputs):
+            cells[0, x, y], cells[1, x, y] = 1 / outputs, (cap - 1) / outputs
+            cells[2, x, y] = loss[x, y] + fixed[y] - prices[x] + height
+            cells[3, x, y] = low
         prices[x] -= (cap - 1) * low + height
-    return cells, np.full(outputs, 1 / outputs), prices, cap * low - fixed
+    return cells, marginal, prices, worth
 
 
 @njit(cache=True, error_model="numpy")
 def _gap(
     belief: Floats, loss: Floats, fixed: Floats, cells: Floats, marginal: Floats
 ) -> tuple[float, float]:
-    gap, cost = np.zeros(fixed.size), fixed * marginal
+    gap, cost = np.zeros(fixed.size), np.empty(fixed.size)
+    for y in range(fixed.size):
+        cost[y] = fixed[y] * marginal[y]
     for x in range(belief.size):
         for y in range(fixed.size):
             gap[y] += belief[x] * (
                 cells[0, x, y] * cells[2, x, y] + cells[1, x, y] * cells[3, x, y]
             )
             cost[y] += belief[x] * loss[x, y] * cells[0, x, y]
-    return gap.sum(), cost.sum()
+    return _sum(gap), _sum(cost)
 
 
 @njit(cache=True, error_model="numpy")
@@ -154,12 +188,17 @@ def _build(
             own[y] += share * cap * slope * (first[y] - cap)
             cross[y] += share * first[y]
             other[y] += share * h
-        weight[x] = 1 / second.sum()
-    system[:] = 0.0
+        weight[x] = 1 / _sum(second)
+    for p in range(2 * outputs):
+        for q in range(2 * outputs):
+            system[p, q] = 0.0
     for y in range(outputs):
         system[y, y], system[y, outputs + y] = own[y], cross[y] - 1
         system[outputs + y, outputs + y] = other[y]
-    _take_products(curve, weight * belief, system)
+    scale = np.empty(size)
+    for x in range(size):
+        scale[x] = weight[x] * belief[x]
+    _take_products(curve, scale, system)
 
 
 @njit(cache=True, error_model="numpy")
@@ -239,22 +278,24 @@ def _move(
         aim, slack = aims[0, x], aims[1, x]
         for y in range(outputs):
             both[y] = aim[y] - slack[y]
-        change[x] = -(second * both).sum() * weight[x]
+        change[x] = -_dot(second, both) * weight[x]
         share = belief[x]
         for y in range(outputs):
             need = both[y] + change[x]
             right[y] -= share * (cap * slack[y] + first[y] * need)
             other[y] -= share * second[y] * need
-    unknown[:outputs], unknown[outputs:] = right, other
+    for y in range(outputs):
+        unknown[y], unknown[outputs + y] = right[y], other[y]
     _solve(system, unknown)
-    right[:], other[:] = unknown[:outputs], unknown[outputs:]
+    for y in range(outputs):
+        right[y], other[y] = unknown[y], unknown[outputs + y]
     rate, fall = np.ones(outputs), np.ones(outputs)
     for x in range(belief.size):
         first, second = curve[x, :outputs], curve[x, outputs:]
         aim, slack = aims[0, x], aims[1, x]
         for y in range(outputs):
             both[y] = first[y] * right[y] + second[y] * other[y]
-        change[x] -= both.sum() * weight[x]
+        change[x] -= _sum(both) * weight[x]
         for y in range(outputs):
             g = both[y] + second[y] * (aim[y] - slack[y] + change[x])
             t = cap * right[y] - g
@@ -264,7 +305,10 @@ def _move(
             moves[2, x, y], moves[3, x, y] = z, w
             rate[y] = max(rate[y], max(-g, -t))
             fall[y] = max(fall[y], max(-z / cells[2, x, y], -w / cells[3, x, y]))
-    return 1 / rate.max(), 1 / fall.max()
+    fastest, steepest = 1.0, 1.0
+    for y in range(outputs):
+        fastest, steepest = max(fastest, rate[y]), max(steepest, fall[y])
+    return 1 / fastest, 1 / steepest
 
 
 @njit(cache=True, error_model="numpy")

@@ -23,6 +23,7 @@ from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.local_leakage import local_leakage
 from sfumato.solver.design_methods import Method
+from sfumato.solver.solving_tables import PolicyKind, are_solving, check_solving, solved_rows
 from sfumato.solver.value_function import ValueFunction
 
 # Weights of a kept channel sum to `2**PART_BITS`; mixing weights are parts of `WHOLE`; columns
@@ -97,13 +98,17 @@ class Policy:
         checks.positive("repair_limit", self.repair_limit)
         pairs: Any = zip(self.tables, _LAYOUT, strict=True)
         tables: Any = tuple(_frozen(table, layout.split()[0]) for table, layout in pairs)
-        _check(tables, signals=self.sight is not None)
+        if are_solving(tables):
+            check_solving(tables)
+        else:
+            _check(tables, signals=self.sight is not None)
         object.__setattr__(self, "tables", tables)
         parts = (self.chain, self.loss, self.method, self.epsilon, self.ldp, self.repair_limit)
         self._check_sight()
         # Policies without sight keep the digests, and so the coins, that they had.
         ahead = () if self.sight is None else (self.sight.fingerprint, self.scale)
-        object.__setattr__(self, "fingerprint", digest("policy", 1, *parts, *tables, *ahead))
+        version = 2 if self.solves else 1
+        object.__setattr__(self, "fingerprint", digest("policy", version, *parts, *tables, *ahead))
 
     def _check_sight(self) -> None:
         sight = self.sight
@@ -125,9 +130,19 @@ class Policy:
         return self.epsilon, math.inf if self.ldp is None else self.ldp
 
     @property
+    def kind(self) -> PolicyKind:
+        """Where its channels come from."""
+        return PolicyKind.SOLVED if self.solves else PolicyKind.KEPT
+
+    @property
+    def solves(self) -> bool:
+        """Whether channels are solved at each step, and none is kept."""
+        return are_solving(self.tables)
+
+    @property
     def channels(self) -> int:
         """How many channels are kept."""
-        return len(self.tables[0])
+        return 0 if self.solves else len(self.tables[0])
 
     @property
     def size(self) -> int:
@@ -153,7 +168,12 @@ class Policy:
         """A kept channel as it is sampled: mixed with `blend` at a weight of `parts / WHOLE`.
 
         Its outputs are symbols; of a far-sighted channel they are its columns, or signals.
+        Where channels are solved at each step, `blend` is the channel itself.
         """
+        if self.solves:
+            if blend is None:
+                raise InvalidParameter("blend", None, "be the channel that the step has solved")
+            return Channel(*solved_rows(self.tables, blend))
         nodes, _, row_of, _, weights, *_ = self.tables
         rows = kept_rows(weights, nodes[node])[:, : nodes[node, 4]]
         mixed = (WHOLE - parts) * rows.astype(np.int64)

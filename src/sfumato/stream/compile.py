@@ -10,11 +10,12 @@ and a second simulation, under the policy itself, measures that.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.core import checks, limits
+from sfumato.core import checks, limits, portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
@@ -22,6 +23,7 @@ from sfumato.core.randomness import seeded
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy, PolicyChannel, Tables, Tree, tabulated
+from sfumato.solver.solving_tables import PolicyKind, solving_tables
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.compile_problem import WALKS, Problem, Sighted, StepWise
 from sfumato.stream.look_ahead import look_ahead
@@ -30,6 +32,15 @@ from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.stream.sighted_tree import sighted_tables
 
 Progress = Callable[[int, int], None]
+_MOST_KEPT, _MOST_SOLVED = 32, 2_048
+"""Symbols up to which channels are kept unless asked otherwise, and up to which they may be solved
+at each step: there the loss is a table of 32 MB."""
+_FEWEST_OUTPUTS, _MOST_OUTPUTS = 8, 32
+"""Columns of a solved channel. At half a nat 8 lose .5 % more than the best channel and 16 .4 %, in
+half as much time again; at 3 nats 8 are far too few, and 16 as good as 24."""
+_SOLVED_STEPS, _SIZE_IN_FULL = 16_384, 64
+"""Steps of which an eighth measures a policy that solves at each step, and symbols up to which the
+floor of each of those is sought: with 1,024 symbols it takes .3 s, and one step of 16 has to do."""
 _MAX_EPSILON = 20.0
 """Beyond this the least probabilities of a channel are below weights of 2**-40."""
 _SMALLEST_LEAF = 4
@@ -55,6 +66,7 @@ def compile_policy(
     every: int = 1,
     ldp: float | None = None,
     method: Method | str = Method.OPTIMAL,
+    kind: PolicyKind | str | None = None,
     tolerance: float = 0.005,
     repair_limit: float | None = None,
     max_channels: int = 2_000,
@@ -77,6 +89,10 @@ def compile_policy(
             follows a step: the policy then holds its value function, so that
             `Plan(..., method=Method.FAR_SIGHTED, policy=policy)` needs nothing else, and events
             carry a `signal`.
+        kind: `kept` channels, found now and mended at each step: up to a microsecond a step, but
+            beyond some dozen symbols beliefs are too many for them; or channels that are `solved`
+            at each step, a small program of tens of microseconds. If not given, solved for 33 to
+            2,048 symbols, unless the method is another than the optimum or a cap binds.
         tolerance: A leaf that loses less than this part more than the optimum is not split.
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
             candidates get dearer than that is solved on the spot. If not given, a fifth of its
@@ -84,7 +100,8 @@ def compile_policy(
             mix, the mean cost of a step.
         max_channels: Keep no more than this.
         steps: Simulated steps; if not given, 16,000 for up to 24 symbols and 4,000 beyond, or
-            40,000 far-sighted ones, most of them by kept channels.
+            40,000 far-sighted ones, most of them by kept channels. An eighth of them measures; all
+            that a policy needs which solves at each step.
         seed: Of the simulation.
         sight: What beliefs are worth, for far-sighted channels: from `look_ahead`, which is asked
             if none is given.
@@ -97,6 +114,9 @@ def compile_policy(
         >>> policy = compile_policy(chain, hamming(chain.alphabet), 1.0, steps=500)
         >>> policy.report.extra_loss < 0.02
         True
+        >>> small = compile_policy(chain, hamming(chain.alphabet), 1.0, kind="solved", steps=500)
+        >>> small.solves, small.channels
+        (True, 0)
         >>> asked = {"method": Method.FAR_SIGHTED, "steps": 500}
         >>> ahead = compile_policy(chain, hamming(chain.alphabet), 1.0, **asked)
         >>> ahead.sight.epsilon, ahead.report.extra_loss < 0.02
@@ -124,7 +144,8 @@ def compile_policy(
         raise InvalidParameter("epsilon", budget, rule)
     cap = None if ldp is None else checks.epsilon("ldp", ldp)
     count = checks.count("max_channels", max_channels)
-    due = _default_steps(chain.size, chosen) if steps is None else steps
+    solving = _chosen_kind(kind, chain, loss, chosen, budget, cap) is PolicyKind.SOLVED
+    due = _default_steps(chain.size, chosen, solving=solving) if steps is None else steps
     rounds = -(-checks.count("steps", due) // WALKS)
     measured = -(-rounds // _CHECKED_PART)
     if chosen is Method.FAR_SIGHTED:
@@ -146,18 +167,24 @@ def compile_policy(
     else:
         problem = StepWise(*asked, pause, chosen)
 
+    # What is not compiled is not simulated; where a floor takes long, some steps stand for all.
+    rounds = 0 if solving else rounds
+    part = max(1, min(WALKS, chain.size // _SIZE_IN_FULL)) if solving else 1
+
     def told(done: int) -> None:
         if progress:
             progress(done, rounds + measured)
 
-    if isinstance(problem, Sighted):
+    if solving:
+        tables = solving_tables(loss, _outputs(budget))
+    elif isinstance(problem, Sighted):
         tables = sighted_tables(problem, rounds, seeded(seed), tolerance, count, told)
     elif chosen is Method.OPTIMAL:
         beliefs, floors = problem.collected(rounds, seeded(seed), told)
         tables = _TreeBuilder(problem, beliefs, floors, tolerance, count).tables()
     else:
         tables = _single(problem)
-    report = problem.measured(tables, limit, measured, seeded(seed + 1), rounds, told)
+    report = problem.measured(tables, limit, measured, seeded(seed + 1), rounds, told, part)
     return Policy(
         chain=chain.fingerprint,
         loss=loss.fingerprint,
@@ -182,12 +209,42 @@ def _check(chain: MarkovChain, loss: Loss, method: Method) -> None:
         raise InvalidParameter("method", method.value, rule)
 
 
+def _chosen_kind(
+    asked: PolicyKind | str | None,
+    chain: MarkovChain,
+    loss: Loss,
+    method: Method,
+    epsilon: float,
+    ldp: float | None,
+) -> PolicyKind:
+    """What was asked for, if it can be had; else what loses least for such an alphabet."""
+    names = [one.value for one in PolicyKind]
+    if asked is not None and asked not in names:
+        raise InvalidParameter("kind", asked, f"be one of {', '.join(names)}")
+    able = method is Method.OPTIMAL and chain.size <= _MOST_SOLVED and loss.storable
+    if asked == PolicyKind.SOLVED and not able:
+        rule = f"be kept, but for the optimum of each step on at most {_MOST_SOLVED:,} symbols"
+        raise InvalidParameter("kind", PolicyKind.SOLVED.value, rule)
+    if asked is not None:
+        return PolicyKind(asked)
+    # Below twice the budget a cap binds, and a small program that mixes for it loses more.
+    free = ldp is None or ldp >= 2 * epsilon
+    return PolicyKind.SOLVED if able and free and chain.size > _MOST_KEPT else PolicyKind.KEPT
+
+
+def _outputs(epsilon: float) -> int:
+    """Columns of a solved channel at most: a large budget tells more places apart."""
+    return int(min(_MOST_OUTPUTS, max(_FEWEST_OUTPUTS, math.ceil(2 * portable.exp(epsilon)))))
+
+
 def _check_sight(sight: ValueFunction, chain: MarkovChain, loss: Loss) -> None:
     if (sight.chain, sight.loss) != (chain.fingerprint, loss.fingerprint):
         raise InvalidParameter("sight", "that of others", "be made for this chain and loss")
 
 
-def _default_steps(size: int, method: Method = Method.OPTIMAL) -> int:
+def _default_steps(size: int, method: Method = Method.OPTIMAL, *, solving: bool = False) -> int:
+    if solving:
+        return _SOLVED_STEPS
     if method is Method.FAR_SIGHTED:
         return 40_000
     return 16_000 if size <= 24 else 4_000

@@ -27,6 +27,7 @@ from sfumato.solver.policy import (
     kept_rows,
     step_cost,
 )
+from sfumato.solver.solving_tables import are_solving, solved_rows
 from sfumato.solver.value_function import ValueFunction
 from sfumato.stream.fleet_arrays import MISSED, Prepared, StreamArrays
 from sfumato.stream.kept_channel_loops import price_all
@@ -119,16 +120,30 @@ class Problem(ABC):
         coins: Randomness,
         before: int,
         told: Callable[[int], None],
+        part: int = 1,
     ) -> PolicyReport:
-        """What a policy loses in a simulation of its own."""
+        """What a policy loses in a simulation of its own.
+
+        Args:
+            tables: Those of the policy.
+            repair_limit: By what part mixing may make a kept channel dearer.
+            rounds: Steps of each stream.
+            coins: Decide what is true and what is released.
+            before: Rounds that were told of before.
+            told: Told how many rounds are done.
+            part: Of so many streams one is compared with the best channel at each step, another
+                one each time.
+        """
         arrays = StreamArrays(self.chain, tables, repair_limit, WALKS, scale=self.scale)
         everyone, allowed = np.arange(WALKS), np.tile(self.allowed, (WALKS, 1))
         lost = floor = missed = repair = 0.0
         for done in range(rounds):
             beliefs = arrays.marginals()
             prepared = arrays.prepare(everyone, allowed)
-            optima = [self.optimum(belief) for belief in beliefs]
-            for place, (belief, best) in enumerate(zip(beliefs, optima, strict=True)):
+            some = range(done % part, WALKS, part)
+            optima = {place: self.optimum(beliefs[place]) for place in some}
+            for place, best in optima.items():
+                belief = beliefs[place]
                 floor += best.floor
                 if prepared.status[place] == MISSED:
                     missed += 1
@@ -150,7 +165,7 @@ class Problem(ABC):
             for _ in range(self._every):
                 arrays.advance(everyone)
             told(before + done + 1)
-        steps = rounds * WALKS
+        steps = sum(len(range(done % part, WALKS, part)) for done in range(rounds))
         return PolicyReport(
             steps, self.extra(lost, floor, steps), missed / steps, float(repair / steps)
         )
@@ -199,6 +214,10 @@ class StepWise(Problem):
 
     def cost(self, tables: Tables, prepared: Prepared, place: int, belief: Floats) -> float:
         """The expected loss of this step."""
+        if are_solving(tables):
+            weights, outputs = solved_rows(tables, prepared.blends[place])
+            rows = np.ldexp(weights.astype(np.float64), -PART_BITS) / WHOLE
+            return float(portable.dot(belief, (rows * self.loss.columns(outputs)).sum(axis=1)))
         nodes, _, _, costs, _, outputs, *_ = tables
         node, part = prepared.chosen[place], prepared.parts[place] / WHOLE
         plain = float((1 - part) * (portable.dot(belief, costs[node, 0])))

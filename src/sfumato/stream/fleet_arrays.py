@@ -28,6 +28,7 @@ from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_result import Design
 from sfumato.solver.policy import Policy, Tables
+from sfumato.solver.solving_tables import are_solving
 from sfumato.stream import stepping
 
 PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MISSED
@@ -110,7 +111,7 @@ class StreamArrays:
         self._pool: ThreadPoolExecutor | None = None
         self._process = 0
         self._running: list[Future[None]] = []
-        self.tables = tables
+        self.tables, self._solving = tables, are_solving(tables)
         width = int(tables[0][:, 3].max())
         self._room = _room(count, width)
         rows, size = int(tables[0][:, 1].max()), chain.size
@@ -222,10 +223,24 @@ class StreamArrays:
         words = _NO_WORDS if words is None else words
 
         def part(rows: slice, worker: int) -> None:
-            given = (allowed[rows], symbols[rows], words[rows])
-            stepping.advance(*(stages, *self._arguments(prepared.of(rows), worker), *given))
+            given, some = (allowed[rows], symbols[rows], words[rows]), prepared.of(rows)
+            stepping.advance(*(stages, *self._arguments(some, worker), *given))
+            if self._solving and stages == stepping.PREPARE:
+                self._solve(some, allowed[rows], worker)
 
         self._shared(len(prepared.which), part)
+
+    def _solve(self, prepared: Prepared, allowed: Floats, worker: int) -> None:
+        """Find the channels of a policy that keeps none."""
+        from sfumato.stream.solve_loops import solve_channels
+
+        nodes, costs, candidates = self.tables[0], self.tables[3], self.tables[9]
+        streams = (self.chain.order, self.joints, self.moments, self.drifts)
+        which, chosen, parts, blends, charges, status, _, _ = prepared
+        ready = (which, chosen, parts, blends, charges, status)
+        belief, _, _, reached, _ = self._work[worker]
+        given = (nodes, costs, candidates, *streams, *ready, allowed, belief, reached)
+        solve_channels(*given)
 
     def _arguments(self, prepared: Prepared, worker: int) -> tuple[Any, ...]:
         """What `stepping.advance` is given between the stages and what a step is about."""
@@ -271,6 +286,8 @@ class StreamArrays:
         following = self.chain.carrier(self.joints, self.moments, self.drifts, room.which, work[4])
 
         def release(symbol: int, word: int) -> int:
+            if self._solving:
+                self._run(stepping.PREPARE, room, allowed=self.allowed)
             symbols[0], words[0] = symbol, word
             released: int = kernel(*arguments)
             words[0] = 0

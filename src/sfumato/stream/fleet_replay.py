@@ -190,7 +190,9 @@ class Replay(Fleet):
             rule = "the signal must stand at each release of a far-sighted plan, and nowhere else"
             raise NotReleased(int(at[wrong][0]), rule)
         tables = self._policy.tables
-        find_columns(tables, prepared.chosen, left.released, left.signals, prepared.columns)
+        find_columns(
+            tables, prepared.chosen, prepared.blends, left.released, left.signals, prepared.columns
+        )
         if prepared.columns.min() < 0:
             rule = "the output must be one that the channel can release"
             raise NotReleased(int(at[prepared.columns < 0][0]), rule)

@@ -159,6 +159,47 @@ def blend(out: Floats, total: float, width: int, blends: Ints, place: int) -> No
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def mixed_within(
+    nodes: Ints,
+    extremes: Floats,
+    c: int,
+    out: Floats,
+    total: float,
+    mixed: float,
+    own: float,
+    sip_allowed: float,
+    ldp_allowed: float,
+    error: float,
+    blends: Ints,
+    place: int,
+    size: int,
+) -> tuple[int, float, float]:
+    """Mix a channel as far as its certificates demand, in parts of `WHOLE`; return both of them.
+
+    Beyond the arguments of `certify`:
+        mixed: The mixing weight to begin with.
+        own: Leakage whatever the model of the channel unmixed; negative if `certify` shall say.
+        sip_allowed: What it may leak under the model.
+        ldp_allowed: What it may leak whatever the model.
+        error: How far rounding may have moved the belief.
+    """
+    used = min(WHOLE, int(mixed * WHOLE) + 1) if mixed > 0.0 else 0
+    if used > 0:
+        blend(out, total, nodes[c, 4], blends, place)
+    while used < WHOLE:
+        sip, ldp = certify(nodes, extremes, c, out, total, used, blends, place, size)
+        if used == 0 and own >= 0.0:
+            ldp = own
+        sip = min((sip + 2 * error) * (1 + 4 * UNIT), ldp)
+        if sip <= sip_allowed and ldp <= ldp_allowed:
+            return used, sip, ldp
+        if used == 0:
+            blend(out, total, nodes[c, 4], blends, place)
+        used += 1 + used // 64
+    return WHOLE, 0.0, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def log_up(value: float, relative_error: float) -> float:
     """The same bound as `core.numerics.log_up`, for finite values of at least 1."""
     logarithm = log(value)

@@ -26,6 +26,7 @@ def compile_for(
     max_channels: int = 2_000,
     repair_limit: float | None = None,
     steps: int | None = None,
+    kind: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Policy:
     """Compile a policy for a release: an even share of its budget for every value, batch or burst.
@@ -38,6 +39,7 @@ def compile_for(
         repair_limit: By what part mixing may make a kept channel dearer before a step is solved on
             the spot; as `compile_policy` has it if not given.
         steps: Simulated steps; chosen by the size of the alphabet if not given.
+        kind: `kept` or `solved`; chosen by the size of the alphabet if not given.
         progress: Told how much of how much is done.
     """
     spec.schedule()
@@ -61,6 +63,7 @@ def compile_for(
         max_channels=max_channels,
         repair_limit=repair_limit,
         steps=steps,
+        kind=kind,
         progress=progress,
     )
 

@@ -7,17 +7,28 @@ import numpy as np
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.solver.policy import LANES, WHOLE, Tables
+from sfumato.stream.solved_channel_loops import (
+    are_solved,
+    column_that_released,
+    row_of_symbol,
+    weight_of,
+)
 from sfumato.stream.stepping import BITS
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def find_columns(tables: Tables, chosen: Ints, symbols: Ints, signals: Ints, columns: Ints) -> None:
+def find_columns(
+    tables: Tables, chosen: Ints, blends: Ints, symbols: Ints, signals: Ints, columns: Ints
+) -> None:
     """The column of each chosen channel that released a symbol; -1 if none does.
 
     A signal, where it is not negative, is the column itself.
     """
     nodes, outputs = tables[0], tables[5]
     for row in range(chosen.size):
+        if are_solved(nodes):
+            columns[row] = column_that_released(blends[row], symbols[row])
+            continue
         first, width, columns[row] = nodes[chosen[row], 2], nodes[chosen[row], 4], -1
         for y in range(width):
             fits = signals[row] < 0 or signals[row] == y
@@ -52,6 +63,12 @@ def likelihoods(
     nodes, row_of, weights = tables[0], tables[2], tables[4]
     for row in range(chosen.size):
         c, mixed, y = chosen[row], parts[row], columns[row]
+        if are_solved(nodes):
+            tells[at[row]] = mixed < WHOLE
+            for x in range(row_of.shape[1] if mixed < WHOLE else 0):
+                own = weight_of(nodes, blends[row], row_of_symbol(nodes, blends[row], x), y)
+                told[at[row], x] = np.float64(own) * 2.0**-BITS
+            continue
         rows = nodes[c, 1]
         tells[at[row]] = rows > 1 and mixed < WHOLE
         if not tells[at[row]]:

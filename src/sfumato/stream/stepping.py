@@ -17,14 +17,20 @@ from sfumato.core.compiled import njit
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
 from sfumato.solver.policy import LANES, WHOLE, Tables
+from sfumato.solver.solving_tables import HEADER
 from sfumato.stream.kept_channel_loops import (
     Shorts,
-    blend,
-    certify,
     leaf_of,
     least_repair,
+    mixed_within,
     output_marginal,
     repaired_costs,
+)
+from sfumato.stream.solved_channel_loops import (
+    are_solved,
+    drawn_column,
+    row_of_symbol,
+    weight_of,
 )
 
 Words = NDArray[np.uint64]
@@ -83,7 +89,7 @@ def _prepare(
     order, joints, moments, drifts = streams
     which, chosen, parts, blends, charges, status, _, _ = ready
     belief, mass, out, reached = work
-    size = belief.size
+    size, solved = belief.size, are_solved(nodes)
     known, k, cap, h = -1.0, 1.0, -1.0, 1.0
     for place in range(which.size):
         stream = which[place]
@@ -105,6 +111,10 @@ def _prepare(
         if not _LEAST < total < _MOST:
             # No distribution: whoever asked must find out why.
             status[place] = MISSED
+            continue
+        if solved:
+            # Missed until `solve_channels` has been there.
+            chosen[place], status[place] = 0, MISSED
             continue
         # Of the channels worth trying, the one that is cheapest once it is repaired.
         leaf = leaf_of(splits, thresholds, reached, total)
@@ -128,21 +138,10 @@ def _prepare(
         status[place] = PREPARED
         if nodes[c, 1] == 1:
             continue
-        used = min(WHOLE, int(mixed * WHOLE) + 1) if mixed > 0.0 else 0
-        if used > 0:
-            blend(out, total, nodes[c, 4], blends, place)
-        while used < WHOLE:
-            sip, ldp = certify(nodes, extremes, c, out, total, used, blends, place, size)
-            if used == 0:
-                ldp = local[c]
-            sip = min((sip + 2 * error) * (1 + 4 * UNIT), ldp)
-            if sip <= allowed[place, 0] and ldp <= allowed[place, 1]:
-                charges[place, 0], charges[place, 1] = sip, ldp
-                break
-            if used == 0:
-                blend(out, total, nodes[c, 4], blends, place)
-            used += 1 + used // 64
-        parts[place] = min(used, WHOLE)
+        own, sip, ldp = local[c], allowed[place, 0], allowed[place, 1]
+        parts[place], charges[place, 0], charges[place, 1] = mixed_within(
+            nodes, extremes, c, out, total, mixed, own, sip, ldp, error, blends, place, size
+        )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -157,10 +156,14 @@ def draw(tables: Tables, ready: Ready, symbols: Ints, words: Words) -> None:
     """
     nodes, row_of, weights = tables[0], tables[2], tables[4]
     _, chosen, parts, blends, _, _, drawn, _ = ready
+    solved = are_solved(nodes)
     for place in range(symbols.size):
         c, mixed = chosen[place], parts[place]
-        first, rows = nodes[c, 0] + row_of[c, symbols[place]], nodes[c, 1]
         coin = np.int64(words[place] >> np.uint64(64 - BITS))
+        if solved:
+            drawn[place] = drawn_column(nodes, blends[place], symbols[place], coin)
+            continue
+        first, rows = nodes[c, 0] + row_of[c, symbols[place]], nodes[c, 1]
         reached = np.int64(0)
         for y in range(nodes[c, 4]):
             weight = weights[first + (y // LANES) * rows, y % LANES]
@@ -181,9 +184,21 @@ def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> Non
     nodes, row_of, weights, outputs = tables[0], tables[2], tables[4], tables[5]
     order, joints, moments, drifts = streams
     which, chosen, parts, blends, _, _, drawn, released = ready
-    size = row_of.shape[1]
+    size, solved = row_of.shape[1], are_solved(nodes)
     for place in range(which.size):
         stream, c, mixed, y = which[place], chosen[place], parts[place], drawn[place]
+        stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
+        if solved:
+            released[place] = blends[place, HEADER + y]
+            if mixed == WHOLE:
+                continue
+            for row in range(blends[place, 1]):
+                mass[row] = np.float64(weight_of(nodes, blends[place], row, y)) * 2.0**-BITS
+            for context in range(joints.shape[1]):
+                row = row_of_symbol(nodes, blends[place], (context // stride) % size)
+                joints[stream, context] *= mass[row]
+            drifts[stream] += 4 * UNIT
+            continue
         rows, lane = nodes[c, 1], y % LANES
         first = nodes[c, 0] + (y // LANES) * rows
         released[place] = outputs[nodes[c, 2] + y]
@@ -197,7 +212,6 @@ def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> Non
             for x in range(size):
                 joints[stream, x] *= mass[row_of[c, x]]
         else:
-            stride = size ** max(0, order - 1 - moments[stream])
             for context in range(joints.shape[1]):
                 joints[stream, context] *= mass[row_of[c, (context // stride) % size]]
         drifts[stream] += 4 * UNIT
@@ -242,6 +256,9 @@ def advance(
 ) -> int:
     """Take some stages of a step; all of them for a stream alone, whose symbol is returned, or -1.
 
+    Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
+    alone: it is called after `PREPARE`, which leaves them missed, and before all else.
+
     Before a stream alone is changed its joint, moment and drift are copied to `backup` and
     `torn[0]` becomes 1: whoever called sets it back to 0 when all that belongs to the step is done.
 
@@ -258,7 +275,7 @@ def advance(
     streams = (order, joints, moments, drifts)
     ready = (which, chosen, parts, blends, charges, status, columns, released)
     alone = stages == ALONE
-    if alone or stages & PREPARE:
+    if (alone and not are_solved(nodes)) or stages & PREPARE:
         work = (belief, mass, marginals, reached)
         _prepare(tables, repair_limit, scale, streams, allowed, ready, work)
     if alone:

@@ -1,0 +1,173 @@
+"""Find the channel of each step by a small program, round it, certify it, write it down.
+
+The program is that of `sfumato.solver.coarse_loops`. Its channel is rounded to integers, mixed with
+its own output marginal as far as the bound demands (hardly ever, unless the leakage whatever the
+model is capped) and certified from its integers, as kept ones are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.compiled import njit
+from sfumato.core.numerics import UNIT
+from sfumato.core.portable_loops import exp
+from sfumato.solver.coarse_loops import coarse_channel
+from sfumato.solver.policy import PART_BITS, WHOLE
+from sfumato.solver.solving_tables import HEADER, NEAR, PACKED
+from sfumato.stream.kept_channel_loops import least_repair, mixed_within
+from sfumato.stream.stepping import MISSED, PREPARED, marginal
+
+_PART = 2**PART_BITS
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rounded(rows: Floats, weights: Ints) -> None:
+    """Integers of at least 1 that sum to `2**PART_BITS`, as `sfumato.solver.policy.part_weights`.
+
+    The largest takes up the rounding: there it changes a ratio least.
+    """
+    for row in range(len(rows)):
+        left, largest = _PART, 0
+        for y in range(rows.shape[1]):
+            weights[row, y] = np.int64(max(1.0, rows[row, y] * _PART + 0.5))
+            left -= weights[row, y]
+            if weights[row, y] > weights[row, largest]:
+                largest = y
+        weights[row, largest] += left
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _solve_channel(
+    nodes: Ints,
+    losses: Floats,
+    near: Ints,
+    belief: Floats,
+    total: float,
+    within: float,
+    apart: float,
+    sip_allowed: float,
+    ldp_allowed: float,
+    error: float,
+    words: Ints,
+) -> tuple[int, float, float]:
+    """Find, round and certify the channel of a belief; it is written to `words`.
+
+    Args:
+        nodes: How many rows, words and columns a channel may have.
+        losses: Row = output, column = true symbol.
+        near: The outputs around each symbol.
+        belief: Belief in each symbol.
+        total: What it sums to.
+        within: What ratios to the output marginal may be, less a margin for rounding.
+        apart: What ratios of two weights of a column may be, likewise.
+        sip_allowed: What the step may leak under the model.
+        ldp_allowed: What it may leak whatever the model.
+        error: How far rounding may have moved the belief.
+        words: Gets the channel.
+
+    Returns:
+        Its mixing weight, and both certificates; the first is `WHOLE` if it tells nothing.
+    """
+    size, most = belief.size, nodes[0, 1]
+    share, row_of = np.empty(size), np.empty(size, np.int64)
+    outputs, rows = np.empty(nodes[0, 4], np.int64), np.empty((most, nodes[0, 4]))
+    likeliest = 0
+    for x in range(size):
+        share[x] = belief[x] / total
+        if belief[x] > belief[likeliest]:
+            likeliest = x
+    width, count = coarse_channel(
+        share, losses, near, within, likeliest, most, outputs, row_of, rows
+    )
+    weights = np.empty((count, width), np.int64)
+    _rounded(rows[:count, :width], weights)
+    used, sip, ldp = WHOLE, 0.0, 0.0
+    blends = np.zeros((1, width), np.int64)
+    if count > 1:
+        own, out, extremes = np.zeros((1, 5), np.int64), np.zeros(width), np.empty((width, 2))
+        own[0, 4] = width
+        mass = np.zeros(count)
+        for x in range(size):
+            mass[row_of[x]] += belief[x]
+        for y in range(width):
+            highest = lowest = weights[0, y]
+            for row in range(count):
+                out[y] += mass[row] * np.float64(weights[row, y])
+                highest, lowest = max(highest, weights[row, y]), min(lowest, weights[row, y])
+            extremes[y, 0], extremes[y, 1] = highest, lowest
+        mixed = least_repair(own, extremes, 0, out, total, within, apart)
+        used, sip, ldp = mixed_within(
+            own,
+            extremes,
+            0,
+            out,
+            total,
+            mixed,
+            -1.0,
+            sip_allowed,
+            ldp_allowed,
+            error,
+            blends,
+            0,
+            size,
+        )
+    words[0], words[1] = width, count
+    for y in range(width):
+        words[HEADER + y] = outputs[y]
+        for row in range(count):
+            weight = (WHOLE - used) * weights[row, y] + used * blends[0, y]
+            if count == 1:
+                weight = WHOLE * weights[row, y]
+            words[HEADER + nodes[0, 4] * (row + 1) + y] = weight
+    first = HEADER + nodes[0, 4] * (most + 1)
+    for x in range(0, size, PACKED):
+        packed = np.int64(0)
+        for i in range(min(PACKED, size - x)):
+            packed |= row_of[x + i] << (8 * i)
+        words[first + x // PACKED] = packed
+    return used, sip, ldp
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_channels(
+    nodes: Ints,
+    costs: Floats,
+    candidates: Ints,
+    order: int,
+    joints: Floats,
+    moments: Ints,
+    drifts: Floats,
+    which: Ints,
+    chosen: Ints,
+    parts: Ints,
+    blends: Ints,
+    charges: Floats,
+    status: Ints,
+    allowed: Floats,
+    belief: Floats,
+    reached: Floats,
+) -> None:
+    """Solve the channels that `stepping.advance` left to do: then they are prepared.
+
+    Arguments are those of `stepping.advance`.
+    """
+    size = belief.size
+    near = candidates.reshape(size, NEAR)
+    for place in range(which.size):
+        stream = which[place]
+        if status[place] != MISSED or chosen[place] != 0:
+            continue
+        # As for kept channels: what the belief's own rounding and the certificate's take.
+        error = drifts[stream] + (joints.shape[1] // size - 1) * UNIT
+        margin = 4 * error + (16 * size + 256) * UNIT
+        sip, ldp = allowed[place, 0], allowed[place, 1]
+        within, apart = exp(sip) * (1 - margin), exp(ldp) * (1 - margin)
+        stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
+        total = marginal(joints, stream, stride, belief, reached)
+        words = blends[place]
+        parts[place], charges[place, 0], charges[place, 1] = _solve_channel(
+            nodes, costs[0], near, belief, total, within, apart, sip, ldp, error, words
+        )
+        status[place] = PREPARED
