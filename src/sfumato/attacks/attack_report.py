@@ -13,7 +13,7 @@ from sfumato.core.arrays import Ints
 from sfumato.core.guarantees import SIP
 from sfumato.models.encoding import StreamModel
 from sfumato.stream.released_tracks import ReleasedTracks
-from sfumato.stream.true_values import Truths
+from sfumato.stream.truth_reader import Truths
 from sfumato.tables.cells import Missing
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
