@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.solver.design_methods import Method
+from sfumato.stream import audit_ledger
 from sfumato.stream.audit import audit_table
 from sfumato.stream.audit_loops import pairwise_sum, worst_window
 from sfumato.stream.audit_report import AuditReport
@@ -163,6 +165,60 @@ def test_retries_in_later_files_are_told_alike(tmp_path: Path) -> None:
         assert together.passed == fits
         assert (alone == 0) == fits
         assert (together.repeated == 20) == fits
+
+
+@pytest.fixture(scope="module")
+def ledgered(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """Two days under one ledger."""
+    stage = Stage(tmp_path_factory.mktemp("ledgered"), stepwise(STEP), unknown=False)
+    folder = stage.live.parent
+    head, *rows = stage.live.read_text().splitlines(keepends=True)
+    for day, own in (("monday", rows[:45]), ("tuesday", rows[45:])):
+        live = folder / f"{day}.csv"
+        live.write_text("".join([head, *own]))
+        reading = Reading(missing=Missing.SKIP)
+        ledger = folder / "city.ledger"
+        spec = RunSpec(reading=reading, randomness=KEY, ledger=ledger)
+        private = Table.at(str(folder / f"private-{day}.csv"))
+        release_table(Table.at(str(live)), private, stage.model, stage.plan, spec)
+    return stage
+
+
+@pytest.mark.parametrize("days", [["monday", "tuesday"], ["tuesday"], ["monday"], []])
+@pytest.mark.parametrize("forged", [False, True])
+def test_a_ledger_is_compared_alike(
+    ledgered: Stage, tmp_path: Path, days: list[str], forged: bool
+) -> None:
+    folder, files = ledgered.live.parent, []
+    for day in days:
+        text = (folder / f"private-{day}.csv").read_text()
+        if forged:
+            head, *rows = text.splitlines(keepends=True)
+            cells = rows[20].split(",")
+            cells[2] = {"a": "b", "b": "c", "c": "a", "": "a"}[cells[2]]
+            text = "".join([head, *rows[:20], ",".join(cells), *rows[21:]])
+        (tmp_path / f"{day}.csv").write_text(text)
+        files.append(Table.at(str(tmp_path / f"{day}.csv")))
+
+    def told() -> tuple[AuditReport, int]:
+        more: dict[str, Any] = {"ledger": folder / "city.ledger", "missing": Missing.SKIP}
+        if days:
+            more["against"] = [Table.at(str(folder / f"{day}.csv")) for day in days]
+            more["also"] = [ReplayedCoins(ledgered.plan, KEY)]
+        with rows_alone() as row, events_alone() as event:
+            report = audit_table(files, ledgered.model, ledgered.plan, **more)
+        return report, row.call_count + event.call_count
+
+    together, alone = told()
+    with by_rows():
+        assert told()[0] == together
+    assert together.passed == (not forged or not days), together.problems
+    assert (alone > 0) == (forged and bool(days))
+
+
+def events_alone() -> Any:
+    """Count the events of a ledger that are looked at one by one."""
+    return mock.patch.object(audit_ledger, "event_of", side_effect=audit_ledger.event_of)
 
 
 def test_sums_are_those_of_the_row_by_row_audit() -> None:

@@ -132,6 +132,15 @@ class LedgerReader:
                 self._intact_rows(row[:1])
             return answer_of(row)
 
+    def between(self, stream: str, first: int, until: int) -> list[Answer]:
+        """The answers of a stream from one moment until another, of a ledger that is intact."""
+        where = "WHERE stream = ? AND sequence >= ? AND sequence < ? ORDER BY sequence"
+        with self._reported():
+            if not self.intact:
+                raise self._broken("what was not checked is read moment by moment")
+            rows = self._database.execute(f"{_ROWS} {where}", (stream, first, until)).fetchall()
+            return [answer_of(row) for row in rows]
+
     def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
         """The answers of a stream from one moment on, in order."""
         where = "WHERE stream = ? AND sequence < ? AND hash <> x'' ORDER BY sequence DESC LIMIT 1"

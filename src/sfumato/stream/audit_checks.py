@@ -203,7 +203,7 @@ class Exposure:
 
     def finish(self, report: AuditReport) -> None:
         """Follow the outputs of each stream forth and back."""
-        exact, report.recovered_loss = self._told.finish(self._losses)
+        exact, report.recovered_loss = self._told.finish(self._losses, report.streams)
         for stream, entry in report.streams.items():
             entry.one_value = min(entry.sip, entry.ldp, exact.get(stream, math.inf))
 

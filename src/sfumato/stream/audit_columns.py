@@ -13,6 +13,8 @@ import numpy as np
 
 from sfumato.core.arrays import Bools, Ints
 from sfumato.core.state import StreamState
+from sfumato.store.protocol import Answer
+from sfumato.stream.audit_ledger import Coverage, LedgerSide, said_by
 from sfumato.stream.audit_report import StreamAudit
 from sfumato.stream.audit_walk import Walk, fingerprints
 from sfumato.stream.checked_columns import CheckedColumns, ColumnCheck
@@ -91,7 +93,7 @@ class ColumnWalk(Walk):
         checks = [check for check in self._checks if isinstance(check, ColumnCheck)]
         if len(given) < _FEW or len(checks) < len(self._checks):
             return False
-        if self.ledger is not None:
+        if self.ledger is not None and self.ledger.problems:
             return False
         batch = as_batch(given)
         rows = None if batch is None else read_released(batch, self._model, text=self._text)
@@ -107,6 +109,8 @@ class ColumnWalk(Walk):
         assert isinstance(states, FleetStates)
         fleet = states.fleet([name for name, own in zip(rows.names, kept, strict=True) if own])
         places = np.where(kept, fleet.places(rows.names), -1)[rows.owners]
+        if not self._caught_up(self._gaps(rows, kept, fleet), fleet):
+            return False
         new = self._new(rows, places, fleet.moments)
         if new is None:
             return False
@@ -124,9 +128,12 @@ class ColumnWalk(Walk):
             fleet.names, left, sequences, numbers, followed, fleet.totals, known
         )
         same = same_floats(rows.leakages[new], followed.charges).all()
-        if not same or not all(check.covers(columns) for check in checks):
+        answers = self._answers(columns, rows, new) if same else None
+        if answers is None or not all(check.covers(columns) for check in checks):
             fleet.restore(before)
             return False
+        if self.ledger is not None:
+            self.ledger.hold(answers)
         if self._truths is not None:
             self._truths.pass_by(len(rows))
         self._count(rows, kept, places, new)
@@ -135,6 +142,92 @@ class ColumnWalk(Walk):
             check.see_columns(columns)
         self._remember(columns)
         return True
+
+    def _answers(
+        self, columns: CheckedColumns, rows: ReleasedRows, new: Bools
+    ) -> list[Answer] | None:
+        """What the ledger says of rows; None if it says anything else than they do."""
+        if self.ledger is None:
+            return []
+        firsts = columns.sequences[columns.order[columns.starts]].tolist()
+        spans = zip(columns.owners(), firsts, columns.counts.tolist(), strict=True)
+        answers = self.ledger.answers((name, first, first + n) for name, first, n in spans)
+        said = None if answers is None else said_by(answers, self._model.alphabet)
+        if answers is None or said is None:
+            return None
+        left, order = columns.left, columns.order
+        due = (left.released[order], left.outcomes[order], left.signals[order])
+        if any((one != other).any() for one, other in zip(said[:3], due, strict=True)):
+            return None
+        if not same_floats(said.leakages, columns.followed.charges[order]).all():
+            return None
+        if rows.ids is not None:
+            ids = np.array(rows.ids.cells(), dtype=object)[new][order].tolist()
+            pairs = zip(ids, answers, strict=True)
+            if any(one is not None and one != answer.id for one, answer in pairs):
+                return None
+        return answers
+
+    def _gaps(self, rows: ReleasedRows, kept: Bools, fleet: Replay) -> list[tuple[str, int, int]]:
+        """What the ledger must tell before rows begin: streams, from which moment until which."""
+        if self.ledger is None:
+            return []
+        _, first = np.unique(rows.owners, return_index=True)
+        reached, begins = fleet.moments[fleet.places(rows.names)], rows.sequences[first]
+        spans = zip(rows.names, reached.tolist(), begins.tolist(), kept.tolist(), strict=True)
+        return [(name, here, there) for name, here, there, own in spans if own and here < there]
+
+    def _caught_up(self, spans: Sequence[tuple[str, int, int]], fleet: Replay) -> bool:
+        """Let streams do what the ledger says they did; if not, nothing was changed."""
+        checks = [check for check in self._checks if isinstance(check, ColumnCheck)]
+        if not spans or self.ledger is None:
+            return True
+        answers = self.ledger.answers(spans)
+        said = None if answers is None else said_by(answers, self._model.alphabet)
+        if answers is None or said is None or len(checks) < len(self._checks):
+            return False
+        lengths = [until - first for _, first, until in spans]
+        streams = np.repeat(fleet.places([name for name, _, _ in spans]), lengths)
+        left = Left(streams, said.released, said.outcomes, said.signals)
+        before = fleet.backup(np.unique(streams))
+        try:
+            followed = fleet.follow(left, whole=False)
+        except NotReleased:
+            return False
+        sequences = np.array([answer.sequence for answer in answers], dtype=np.int64)
+        columns = CheckedColumns(fleet.names, left, sequences, sequences, followed, fleet.totals)
+        same = same_floats(said.leakages, followed.charges).all()
+        if not same or not all(check.covers(columns) for check in checks):
+            fleet.restore(before)
+            return False
+        for name, _, _ in spans:
+            self.report.streams.setdefault(name, StreamAudit())
+        for check in checks:
+            check.see_columns(columns)
+        self.ledger.alone.update(answer.source for answer in answers)
+        return True
+
+    def _end_ledger(self, ledger: LedgerSide, coverage: Coverage) -> None:
+        """Many events at once that stand in the ledger alone; then what is left of them."""
+        states, held, most = self._states, 0, max(CHUNK_ROWS, _CELLS // len(self._model.alphabet))
+        assert isinstance(states, FleetStates)
+        spans: list[tuple[str, int, int]] = []
+        for stream, moments in ledger.streams():
+            if self._only is not None and stream not in self._only:
+                continue
+            fleet = states.fleet([stream])
+            first = int(fleet.moments[fleet.places([stream])[0]])
+            # A long stream is followed in parts.
+            for start in range(first, moments, most):
+                until = min(start + most, moments)
+                spans.append((stream, start, until))
+                held += until - start
+                if held >= most:
+                    self._caught_up(spans, fleet)
+                    spans, held = [], 0
+        if spans:
+            self._caught_up(spans, states.fleet([]))
+        super()._end_ledger(ledger, coverage)
 
     def _kept(self, rows: ReleasedRows) -> Bools:
         """Which of some streams are looked at: asked for, and not lost."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-from sfumato.core.alphabet import Label
+import numpy as np
+
+from sfumato.core.alphabet import Alphabet, Label
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import CorruptData
-from sfumato.core.events import Event, Outcome
+from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guarantees import LDP, SIP
 from sfumato.store.ledger_check import checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Answer, Released
 from sfumato.stream.release_spec import JOB
+
+_CODES = {outcome.value: code for code, outcome in enumerate(OUTCOMES)}
 
 
 class Coverage(StrEnum):
@@ -77,6 +82,24 @@ class LedgerSide:
             self.alone.update(answer.source for answer in told)
             yield [event_of(answer) for answer in told]
 
+    def answers(self, spans: Iterable[tuple[str, int, int]]) -> list[Answer] | None:
+        """What streams did between two moments each, stream after stream; None if one is missing.
+
+        Args:
+            spans: Each stream, the first moment and the one after the last.
+        """
+        found: list[Answer] = []
+        for stream, first, until in spans:
+            told = self._ledger.between(stream, first, until)
+            if len(told) != until - first:
+                return None
+            found += told
+        return found
+
+    def hold(self, answers: Iterable[Answer]) -> None:
+        """Count answers that the files hold, too."""
+        self._held.update(answer.source for answer in answers)
+
     def streams(self) -> Iterator[tuple[str, int]]:
         """The streams, and how many moments each has."""
         return iter(()) if self.problems else iter(list(self._ledger.streams()))
@@ -117,3 +140,35 @@ def symbol_of(released: Released) -> Label:
 
 def _batch(answer: Answer) -> int:
     return answer.sequence if answer.batch is None else answer.batch
+
+
+class Said(NamedTuple):
+    """What answers say, as arrays: places of symbols and outcomes, signals, both certificates."""
+
+    released: Ints
+    outcomes: Ints
+    signals: Ints
+    leakages: Floats
+
+
+def said_by(answers: Sequence[Answer], alphabet: Alphabet) -> Said | None:
+    """What stored answers say that single values did; None if one says what no release does."""
+    symbols: dict[Released, int] = {None: -1}
+    for released in {answer.released for answer in answers} - {None}:
+        symbols[released] = alphabet.place(released)
+        if symbols[released] < 0:
+            return None
+    try:
+        codes = [_CODES[answer.outcome] for answer in answers]
+    except KeyError:
+        return None
+    if any(answer.batch is not None for answer in answers):
+        return None
+    signals = [-1 if answer.signal is None else answer.signal for answer in answers]
+    leakages = [(answer.leakage, answer.model_free) for answer in answers]
+    return Said(
+        released=np.array([symbols[answer.released] for answer in answers], dtype=np.int64),
+        outcomes=np.array(codes, dtype=np.int64),
+        signals=np.array(signals, dtype=np.int64),
+        leakages=np.array(leakages, dtype=np.float64).reshape(-1, 2),
+    )

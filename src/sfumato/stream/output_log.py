@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,11 +82,8 @@ class OutputLog:
         if not self._fits(len(columns)):
             return
         self._gather()
-        followed, owners = columns.followed, columns.owners()
-        # Streams are numbered as they appear.
-        numbers = np.empty(len(columns.names), dtype=np.int64)
-        for place in np.argsort(columns.order[columns.starts]).tolist():
-            numbers[columns.streams[place]] = self._number(owners[place])
+        followed, numbers = columns.followed, np.empty(len(columns.names), dtype=np.int64)
+        numbers[columns.streams] = [self._number(stream) for stream in columns.owners()]
         told = followed.told
         tells = followed.tells & (told.min(axis=1) < told.max(axis=1))
         truths = np.full(len(columns), -1)
@@ -111,6 +108,14 @@ class OutputLog:
         owners, truths = (np.array([row[part] for row in held]) for part in (0, 2))
         self._blocks.append(_Rows(owners, told, tells, truths))
 
+    def _sort(self, streams: Iterable[str]) -> None:
+        """Number streams anew, in the order given, which names all of them."""
+        turns = [self._numbers[stream] for stream in streams if stream in self._numbers]
+        numbers = np.argsort(np.array(turns, dtype=np.int64))
+        self._blocks = [block._replace(owners=numbers[block.owners]) for block in self._blocks]
+        names = list(self._numbers)
+        self._numbers = {names[turn]: place for place, turn in enumerate(turns)}
+
     def _parts(self) -> Iterator[tuple[_Rows, Ints]]:
         """Rows of some streams at a time, stream after stream, and where those of each begin."""
         counts = np.zeros(len(self._numbers), dtype=np.int64)
@@ -130,14 +135,21 @@ class OutputLog:
             yield _Rows(*ordered), np.append(0, np.cumsum(counts[first:last]))
             first = last
 
-    def finish(self, losses: RealisedLoss) -> tuple[dict[str, float], float | None]:
+    def finish(
+        self, losses: RealisedLoss, streams: Iterable[str]
+    ) -> tuple[dict[str, float], float | None]:
         """What each stream told about any one value, and what best guesses lose per value.
 
         Nothing of streams that are not followed, and None where no true value is known.
+
+        Args:
+            losses: What guesses cost.
+            streams: All streams, in the order in which their losses are added up.
         """
         self._gather()
         if self._chain is None or not self._blocks:
             return {}, None
+        self._sort(streams)
         exact: list[float] = []
         total, count = 0.0, 0
         for rows, starts in self._parts():

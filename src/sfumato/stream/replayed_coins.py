@@ -83,7 +83,9 @@ class ReplayedCoins:
     def covers(self, columns: CheckedColumns) -> bool:
         """Whether every row is what the key draws; else they are drawn one by one."""
         truths, left, plan = columns.truths, columns.left, self._plan
-        if truths is None or plan.memory > 1:
+        if truths is None:
+            return True
+        if plan.memory > 1:
             return False
         places = truths.places(plan.model.alphabet)
         known = places >= 0
@@ -117,8 +119,11 @@ class ReplayedCoins:
         return True
 
     def see_columns(self, columns: CheckedColumns) -> None:
-        """Count rows that were drawn again."""
-        self.rows += len(columns)
+        """Count rows that were drawn again; those without true values cannot be."""
+        if columns.truths is None:
+            self._without_truth += len(columns)
+        else:
+            self.rows += len(columns)
 
     def _note(self, batch: CheckedBatch, rule: str) -> None:
         self._others.append((batch.rows[-1], rule))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sfumato.core.arrays import Floats
 from sfumato.models.encoding import StreamModel
@@ -48,10 +48,12 @@ class ValueExposure:
         """Only the sum of all steps will be known: outputs cannot be listed, or not be held."""
         self._chain, self._streams, self._recovered = None, {}, RecoveredLoss()
 
-    def finish(self, losses: RealisedLoss) -> tuple[dict[str, float], float | None]:
+    def finish(
+        self, losses: RealisedLoss, streams: Iterable[str]
+    ) -> tuple[dict[str, float], float | None]:
         """What each stream told about any one value, and what best guesses lose per value.
 
-        Nothing of streams that are not followed.
+        Nothing of streams that are not followed. As in `OutputLog`; streams keep their own order.
         """
         if self._chain is None:
             return {}, None
