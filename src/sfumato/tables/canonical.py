@@ -10,7 +10,8 @@ import codecs
 import csv
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ import msgspec
 
 from sfumato.core import limits
 from sfumato.tables.lines import opened
+from sfumato.tables.plain_blocks import is_bare
 from sfumato.tables.readers import Table
 from sfumato.tables.writers import ShortEnds, arrow_schema
 
 Finding = tuple[int | None, str]
 """A row, or None for the whole file, and the rule that it breaks."""
+_BLOCK = 1 << 20
 _LINE = "the line must be written as the release writes it: quotes, spaces, ends"
 
 
@@ -83,7 +86,7 @@ def unseen(table: Table) -> str | None:
 class _Told:
     """Lines for a reader, and what it has read since somebody last asked."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Iterable[bytes]) -> None:
         self._file = file
         self._read: list[bytes] = []
 
@@ -100,10 +103,17 @@ class _Told:
 
 def _csv(table: Table) -> Iterator[Finding]:
     with opened(table.path) as file:
-        told, text = _Told(file), io.StringIO(newline="")
+        # Lines of cells alone are written in one way; the first that may not be is looked at.
+        lines, block = 0, b""
+        while block := file.read(_BLOCK) + file.readline():
+            if not block.endswith(b"\n") or not is_bare(block):
+                break
+            lines += block.count(b"\n")
+        told, text = _Told(chain(io.BytesIO(block), file)), io.StringIO(newline="")
         writer = csv.writer(ShortEnds(text), delimiter=_mark(table))
         try:
-            for number, row in enumerate(csv.reader(told, delimiter=_mark(table), strict=True)):
+            rows = csv.reader(told, delimiter=_mark(table), strict=True)
+            for number, row in enumerate(rows, start=lines):
                 text.seek(0)
                 text.truncate()
                 writer.writerow(row)

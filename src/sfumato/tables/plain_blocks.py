@@ -70,16 +70,26 @@ def _plain(block: bytes) -> bytes | None:
     """The lines with line feeds alone for ends, if nothing in them but separators has a meaning."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
+    return block if is_bare(block) else None
+
+
+def is_bare(block: bytes) -> bool:
+    r"""Whether whole lines hold cells, separators and line feeds alone, and each line a row.
+
+    Examples:
+        >>> is_bare(b"u1,home\nu2,work\n"), is_bare(b'u1,"home"\n'), is_bare(b"u1,home\r\n")
+        (True, False, False)
+    """
     odd = b'"' in block or b"\0" in block or b"\r" in block
     # pyarrow takes a byte order mark for the beginning of a file, whose first line is not here.
     if odd or block.startswith((b"\n", codecs.BOM_UTF8)) or b"\n\n" in block:
-        return None
+        return False
     if not block.isascii():
         try:
             block.decode()
         except UnicodeDecodeError:
-            return None
-    return block if _longest(block) <= limits.FIELD else None
+            return False
+    return _longest(block) <= limits.FIELD
 
 
 def _longest(block: bytes) -> int:
