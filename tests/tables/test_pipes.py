@@ -131,14 +131,14 @@ def test_however_a_pipe_is_cut_it_holds_what_a_file_holds(
         assert found == (due, problem)
 
 
-def test_many_rows_of_a_pipe_come_as_arrays_and_few_do_not() -> None:
+def test_rows_of_a_pipe_come_as_arrays() -> None:
     many = b"person,place\n" + b"u1,a\n" * 50
     with (
         mock.patch("sfumato.tables.pipes.os.read", Feed([many, b'"u,2",b\n'])),
         mock.patch("sys.stdin", mock.Mock(fileno=lambda: -1)),
     ):
         found = list(Table.at("-").batches(["person"]))
-    assert [(type(part), len(part)) for part in found] == [(Batch, 50), (Chunk, 1)]
+    assert [(type(part), len(part)) for part in found] == [(Batch, 50), (Batch, 1)]
 
 
 def test_columns_of_mixed_types_stay_cells() -> None:

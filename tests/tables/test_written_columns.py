@@ -1,6 +1,7 @@
 import gzip
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -54,10 +55,15 @@ def written(path: Path, rows: list[Any], kinds: dict[str, type] = KINDS) -> Path
     return path
 
 
-@given(rows=ROWS, suffix=st.sampled_from(["csv", "tsv", "jsonl", "csv.gz"]), data=st.data())
-@example(rows=[], suffix="csv", data=None)
+@given(
+    rows=ROWS,
+    suffix=st.sampled_from(["csv", "tsv", "jsonl", "csv.gz"]),
+    few=st.sampled_from([0, 0, 200]),
+    data=st.data(),
+)
+@example(rows=[], suffix="csv", few=0, data=None)
 def test_columns_are_the_bytes_of_their_records(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], suffix: str, data: Any
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], suffix: str, few: int, data: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("columns")
     due = written(folder / f"due.{suffix}", rows * 2)
@@ -66,7 +72,10 @@ def test_columns_are_the_bytes_of_their_records(
         ways = shapes([row[place] for row in rows], kind)
         columns[name] = ways[0] if data is None else data.draw(st.sampled_from(ways))
     found = folder / f"found.{suffix}"
-    with Output(Table.at(str(found)), KINDS) as output:
+    with (
+        mock.patch.object(writers, "_FEW_ROWS", few),
+        Output(Table.at(str(found)), KINDS) as output,
+    ):
         output.write_columns(columns)
         output.write(rows)
     unpacked = gzip.decompress if suffix.endswith("gz") else bytes
@@ -159,8 +168,11 @@ def test_large_cells_are_not_gathered(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_outcomes_and_standard_output_are_written_as_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Output(Table.at("-"), {"stream": str, "outcome": str}) as output:
-        output.write_columns({"stream": ["é"], "outcome": Coded(np.array([0]), list(Outcome))})
-        output.write([("u2", Outcome.RELEASED)])
     first = next(iter(Outcome)).value
-    assert capsys.readouterr().out == f"stream,outcome\né,{first}\nu2,{Outcome.RELEASED.value}\n"
+    for rows in (1, 300):
+        with Output(Table.at("-"), {"stream": str, "outcome": str}) as output:
+            outcomes = Coded(np.zeros(rows, dtype=np.int64), list(Outcome))
+            output.write_columns({"stream": ["é"] * rows, "outcome": outcomes})
+            output.write([("u2", Outcome.RELEASED)])
+        lines = ["stream,outcome", *[f"é,{first}"] * rows, f"u2,{Outcome.RELEASED.value}"]
+        assert capsys.readouterr().out.splitlines() == lines

@@ -9,9 +9,10 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.events import OUTCOMES
 from sfumato.models.encoding import Grid, StreamModel
+from sfumato.store.answer_columns import Coded
 from sfumato.stream.column_rows import RowColumns
 from sfumato.stream.fleet_answers import Run
-from sfumato.tables.spelling import Cells, Coded
+from sfumato.tables.spelling import Cells
 
 AnswerTable: TypeAlias = dict[str, Cells]
 
@@ -19,9 +20,8 @@ AnswerTable: TypeAlias = dict[str, Cells]
 def answer_table(model: StreamModel, rows: RowColumns, run: Run) -> AnswerTable:
     """What leaves for some rows: the columns of `output_columns`."""
     table: AnswerTable = {} if rows.ids is None else {"event": rows.ids}
-    table[model.stream] = Coded(rows.streams.codes, rows.streams.words)
-    for name, column in rows.beside.items():
-        table[name] = Coded(column.codes, column.words)
+    table[model.stream] = rows.streams
+    table.update(rows.beside)
     table["sequence"] = run.sequences
     table["released"] = Coded(run.released, model.alphabet.labels)
     if run.signals is not None:
@@ -35,6 +35,6 @@ def answer_table(model: StreamModel, rows: RowColumns, run: Run) -> AnswerTable:
     return table
 
 
-def _middles(middles: Floats, released: Ints) -> Coded:
+def _middles(middles: Floats, released: Ints) -> Coded[float]:
     """Coordinates of cells; none where nothing left."""
     return Coded(released, middles.tolist())

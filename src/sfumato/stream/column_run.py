@@ -34,7 +34,7 @@ from sfumato.stream.fleet_answers import Run
 from sfumato.stream.input_rows import Reading, RowChecks
 from sfumato.stream.row_run import ReleaseReport, RowRun
 from sfumato.stream.run_streams import RunStreams
-from sfumato.tables.batches import BATCH_ROWS, Batch, Column
+from sfumato.tables.batches import BATCH_ROWS, Batch, Column, as_batch
 from sfumato.tables.cells import Late
 from sfumato.tables.chunks import CHUNK_ROWS, Chunk
 from sfumato.tables.input_groups import GROUP_SECONDS, Interruptible, until_stopped
@@ -142,10 +142,12 @@ class ColumnRun:
 
     def _part(self, part: Batch | Chunk) -> tuple[int, Answered]:
         """Answer some rows, or the first of them; how many."""
+        # Rows of a pipe that came before a bad one must have left.
+        most = 1 if self._one_by_one.checks.live else CHUNK_ROWS
         try:
-            return self._by_columns(_batch(part) if isinstance(part, Chunk) else part)
+            return self._by_columns(_batch(part))
         except Irregular:
-            if len(part) > CHUNK_ROWS:
+            if len(part) > most:
                 return self._part(_part(part, 0, len(part) // 2))
             chunk = part.chunk() if isinstance(part, Batch) else part
             return len(part), self._one_by_one.answered(chunk)
@@ -292,20 +294,12 @@ def _part(batch: Batch | Chunk, start: int, size: int) -> Batch | Chunk:
     return Chunk(batch.first + start, cells)
 
 
-def _batch(chunk: Chunk) -> Batch:
+def _batch(part: Batch | Chunk) -> Batch:
     """The same rows as arrays, if each column holds one kind of cells."""
-    import pyarrow as pa
-
-    columns = {}
-    for name, cells in chunk.columns.items():
-        kinds = {*map(type, cells)} - {type(None)}
-        if len(kinds) > 1 or not kinds <= {str, int, float}:
-            raise Irregular
-        try:
-            columns[name] = Column(pa.array(cells, type=pa.string() if kinds == {str} else None))
-        except (pa.ArrowInvalid, OverflowError, UnicodeError):
-            raise Irregular from None  # a number of too many digits, or no proper text
-    return Batch(chunk.first, columns)
+    batch = as_batch(part) if isinstance(part, Chunk) else part
+    if isinstance(batch, Chunk):
+        raise Irregular
+    return batch
 
 
 def _slice(part: Batch, start: int, size: int) -> Batch:

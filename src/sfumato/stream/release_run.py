@@ -143,14 +143,24 @@ def release_table(
 
 
 def _by_columns(source: Table, plan: Plan, spec: RunSpec) -> bool:
-    """Whether many rows are read and answered together: of a file, value by value, by a policy."""
+    """Whether many rows are read and answered together: value by value, by a policy."""
     alone = plan.policy is not None and not plan.in_batches
-    return alone and spec.wait is None and Path(source.path).is_file() and not source.is_standard
+    there = source.is_standard or Path(source.path).is_file()
+    return alone and spec.wait is None and there
 
 
 def _store(source: Table, plan: Plan, spec: RunSpec) -> SqliteStore | UnkeptStore:
+<<<<<<< HEAD
     """Where answers are kept; nowhere, if the source itself tells what came before."""
     if spec.ledger is None and _by_columns(source, plan, spec):
+=======
+    """Where answers are kept; nowhere, if no row can come twice without being noticed."""
+    reading = spec.reading
+    timed = reading.identity is Identity.TIME and reading.late is Late.REFUSE
+    timed &= not source.is_standard  # whoever sends rows through a pipe may send one again
+    ordered = reading.identity is Identity.ROW or timed
+    if spec.ledger is None and ordered and _by_columns(source, plan, spec):
+>>>>>>> 7046ba5 (How long an answer through a pipe takes is measured beside cat)
         return UnkeptStore(plan.fingerprint, JOB)
     rules = None if spec.document is None else spec.document.decode()
     return SqliteStore(spec.ledger, plan.fingerprint, job=JOB, rules=rules)

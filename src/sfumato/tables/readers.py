@@ -24,8 +24,6 @@ from sfumato.tables.lines import Lines, lines_of
 from sfumato.tables.problems import BadTable
 
 Part = TypeVar("Part")
-_FEW = 8
-"""Fewer rows of a pipe than this are not worth an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +111,7 @@ class Table:
             BadTable: As `chunks` does, with the same rows and rules.
         """
         if self.is_standard:
-            for chunk in self.chunks(wanted, optional):
-                yield as_batch(chunk) if len(chunk) > _FEW else chunk
+            yield from map(as_batch, self.chunks(wanted, optional))
             return
         with self._problems():
             if self.format not in ("csv", "jsonl"):

@@ -11,13 +11,14 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Ints
+from sfumato.store.answer_columns import Coded as Coded
 from sfumato.tables.batches import Column
 
 if TYPE_CHECKING:
@@ -26,23 +27,7 @@ if TYPE_CHECKING:
 Word: TypeAlias = str | int | float | None
 
 
-class Coded(NamedTuple):
-    """A column of few different cells.
-
-    Attributes:
-        codes: The number of each cell in the list; -1 for none.
-        words: The different cells.
-
-    Examples:
-        >>> column_array(Coded(np.array([1, 0, -1]), ["a", "b"]), str).to_pylist()
-        ['b', 'a', None]
-    """
-
-    codes: Ints
-    words: Sequence[Word]
-
-
-Cells: TypeAlias = "Coded | Column | NDArray[Any] | Sequence[Word] | pa.Array"
+Cells: TypeAlias = "Coded[Any] | Column | NDArray[Any] | Sequence[Word] | pa.Array"
 """A column: coded, an array of numbers (masked where there is none), an Arrow array or a list."""
 _PLAIN_LEAST, _PLAIN_MOST = 1e-3, 1e6
 """Between these Arrow writes a float that is not whole as Python and msgspec do, says a test."""
@@ -56,7 +41,12 @@ def arrow_type(kind: type) -> pa.DataType:
 
 
 def column_array(cells: Cells, kind: type) -> pa.Array:
-    """A column as an array of the type that files have for its kind."""
+    """A column as an array of the type that files have for its kind.
+
+    Examples:
+        >>> column_array(Coded(np.array([1, 0, -1]), ["a", "b"]), str).to_pylist()
+        ['b', 'a', None]
+    """
     import pyarrow as pa
 
     if isinstance(cells, Column):
@@ -73,7 +63,23 @@ def column_array(cells: Cells, kind: type) -> pa.Array:
     return pa.array(cells, type=arrow_type(kind))
 
 
-def _all_words(cells: Coded) -> Ints:
+def column_length(cells: Cells) -> int:
+    """How many rows a column has."""
+    return len(cells.codes if isinstance(cells, Coded) else cells)
+
+
+def column_cells(cells: Cells) -> list[Any]:
+    """A column as Python values; None where there is no cell."""
+    import pyarrow as pa
+
+    if isinstance(cells, Coded | Column):
+        return cells.cells()
+    if isinstance(cells, pa.Array):
+        return list(cells.to_pylist())
+    return list(cells.tolist() if isinstance(cells, np.ndarray) else cells)
+
+
+def _all_words(cells: Coded[Any]) -> Ints:
     """Codes of a list that ends with the word for no cell."""
     return np.where(cells.codes < 0, len(cells.words), cells.codes)
 

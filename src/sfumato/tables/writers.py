@@ -19,12 +19,21 @@ from sfumato.core import limits
 from sfumato.store.outputs import together
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
-from sfumato.tables.spelling import Cells, Spelling, arrow_type, column_array
+from sfumato.tables.spelling import (
+    Cells,
+    Spelling,
+    arrow_type,
+    column_array,
+    column_cells,
+    column_length,
+)
 
 Record = Sequence[str | int | float | None]
 Document: TypeAlias = bytes | Callable[[str], bytes]
 Columns = Mapping[str, type]
 """Names of the columns, in order, and what they hold: `str`, `int`, `float` or `bool`."""
+_FEW_ROWS = 200
+"""Fewer rows than this are written one by one: arrays cost more to set up than they do."""
 _GROUP_ROWS = 1 << 18
 """Rows of a group in a Parquet or an Arrow file: some 20 MB while it is gathered."""
 
@@ -192,11 +201,10 @@ class _Lines:
             self._sink.write(line.decode() + "\n")
 
     def write_columns(self, columns: Mapping[str, Cells]) -> None:
-        if len(self._names) == 1:
-            # Alone in its line, a cell may need quotes that it does not need between others.
-            (name,) = self._names
-            cells = column_array(columns[name], self._kinds[name])
-            self.write((cell,) for cell in cells.to_pylist())
+        rows = column_length(columns[self._names[0]])
+        # Alone in its line, a cell may need quotes that it does not need between others.
+        if rows < _FEW_ROWS or len(self._names) == 1:
+            self.write(zip(*(column_cells(columns[name]) for name in self._names), strict=True))
             return
         lines = self._spelling.lines(columns, self._kinds)
         if isinstance(self._sink, io.TextIOWrapper):
