@@ -39,7 +39,7 @@ class Left:
             except sf.SfumatoError as problem:
                 self.report = str(problem)
         out.flush()
-        self.output = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+        self.output = out.buffer.getvalue().decode()
         with sqlite3.connect(ledger) as database:
             columns = "id, place, stream, sequence, released, outcome, leakage"
             found = database.execute(f"SELECT {columns} FROM events ORDER BY place").fetchall()
