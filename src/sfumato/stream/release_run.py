@@ -17,7 +17,7 @@ from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.keys import ledger_commitment
 from sfumato.store.ledgered_run import LedgeredRun
-from sfumato.store.protocol import Again
+from sfumato.store.protocol import Again, Identity
 from sfumato.store.sqlite import SqliteStore
 from sfumato.store.unkept import UnkeptStore
 from sfumato.stream.column_rows import ColumnReader
@@ -150,17 +150,10 @@ def _by_columns(source: Table, plan: Plan, spec: RunSpec) -> bool:
 
 
 def _store(source: Table, plan: Plan, spec: RunSpec) -> SqliteStore | UnkeptStore:
-<<<<<<< HEAD
     """Where answers are kept; nowhere, if the source itself tells what came before."""
-    if spec.ledger is None and _by_columns(source, plan, spec):
-=======
-    """Where answers are kept; nowhere, if no row can come twice without being noticed."""
-    reading = spec.reading
-    timed = reading.identity is Identity.TIME and reading.late is Late.REFUSE
-    timed &= not source.is_standard  # whoever sends rows through a pipe may send one again
-    ordered = reading.identity is Identity.ROW or timed
-    if spec.ledger is None and ordered and _by_columns(source, plan, spec):
->>>>>>> 7046ba5 (How long an answer through a pipe takes is measured beside cat)
+    # Whoever sends rows through a pipe may send one again, and nobody can read it once more.
+    readable = not source.is_standard or spec.reading.identity is Identity.ROW
+    if spec.ledger is None and readable and _by_columns(source, plan, spec):
         return UnkeptStore(plan.fingerprint, JOB)
     rules = None if spec.document is None else spec.document.decode()
     return SqliteStore(spec.ledger, plan.fingerprint, job=JOB, rules=rules)
