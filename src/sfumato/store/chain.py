@@ -22,7 +22,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -87,7 +87,9 @@ class Commit:
             if list(own) != list(range(first, sequence)):
                 raise LedgerMismatch("answers must follow each other, moment by moment")
 
-    def chained(self, before: Sequence[bytes], head: Head) -> tuple[list[Row], list[bytes], Head]:
+    def chained(
+        self, before: Sequence[bytes], head: Head
+    ) -> tuple[Iterator[Row], list[bytes], Head]:
         """The next rows, the hash of the last row of each stream, and the new head.
 
         Args:
@@ -100,18 +102,18 @@ class Commit:
         digests: list[bytes | None] = [None] * count
         for end, after in zip(self.ends, self.after, strict=True):
             digests[end - 1] = state_digest(*after[2:])
-        if all(signal is None for signal in signals):
-            contents = list(zip(numbers, *answers, digests, strict=True))
-        else:
-            contents = [hashed(row) for row in zip(numbers, *self.columns, digests, strict=True)]
+        # Rows are made one at a time, where they are used: no list of them is ever held.
+        contents: Iterator[Row] = zip(numbers, *answers, digests, strict=True)
+        if signals.count(None) < count:
+            contents = map(hashed, zip(numbers, *self.columns, digests, strict=True))
         hashes, heads, last = [b""] * count, [b""] * count, []
         for (start, end), above in zip(self.spans(), before, strict=True):
             for first in range(start, end, LINK_ROWS):
                 stop = min(first + LINK_ROWS, end)
-                above = hashes[stop - 1] = link_hash(above, contents[first:stop])
+                above = hashes[stop - 1] = link_hash(above, islice(contents, stop - first))
             last.append(above)
         heads[-1] = next_head(head.hash, hashes)
-        rows = list(zip(numbers, *self.columns, digests, hashes, heads, strict=True))
+        rows = zip(numbers, *self.columns, digests, hashes, heads, strict=True)
         return rows, last, Head(numbers[-1], heads[-1])
 
 
@@ -197,7 +199,7 @@ def state_digest(leakage: float, model_free: float, state: bytes) -> bytes:
 
 
 def _hash(kind: bytes, content: bytes) -> bytes:
-    return hashlib.sha256(b"sfumato ledger 4 " + kind + b"\0" + content).digest()
+    return hashlib.sha256(b"sfumato ledger 4 %b\0%b" % (kind, content)).digest()
 
 
 def value_tag(secret: bytes, id_: str, stream: str, value: Released) -> bytes:

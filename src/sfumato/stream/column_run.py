@@ -44,6 +44,8 @@ Answered: TypeAlias = AnswerTable | list[Record]
 """What may leave: by columns, or row by row."""
 
 _FIRST_ROWS = 16
+_COMMIT_SECONDS = 4 * GROUP_SECONDS
+"""A commit holds the state of every stream once: fewer and larger ones cost less per row."""
 _SHORT_STRETCH = 256
 """Old answers among new ones in stretches shorter than this are found row by row."""
 _REFUSALS = (UnknownSymbol, BudgetExceeded, SolverFailed)
@@ -129,6 +131,7 @@ class ColumnRun:
         Parts begin small, as for rows that come one by one.
         """
         size = _FIRST_ROWS
+        allowed = GROUP_SECONDS if self._store is None else _COMMIT_SECONDS
         for batch in until_stopped(batches, stop):
             start = 0
             while start < len(batch) and not stop.requested:
@@ -137,7 +140,7 @@ class ColumnRun:
                 yield answered
                 start += done
                 size = max(done, 1) if done < min(size, len(batch) - start + done) else size
-                quick = time.monotonic() - began < GROUP_SECONDS
+                quick = time.monotonic() - began < allowed
                 size = min(2 * size, BATCH_ROWS) if quick else max(size // 2, 1)
 
     def _part(self, part: Batch | Chunk) -> tuple[int, Answered]:
