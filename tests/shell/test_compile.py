@@ -12,12 +12,14 @@ from tests.shell.tables import by_stream, table
 RULE = ("--epsilon", "0.5", *STEP)
 
 
-@pytest.fixture(scope="module")
-def compiled(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the model with a policy beside it."""
+@pytest.fixture(scope="module", params=["kept", "solved"])
+def compiled(
+    model: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Path:
+    """A copy of the model with a policy beside it, of channels that are kept or solved."""
     copy = tmp_path_factory.mktemp("compiled") / "city.model"
     shutil.copy(model, copy)
-    done("compile", "-m", copy, *RULE, "--steps", 200)
+    done("compile", "-m", copy, *RULE, "--steps", 200, "--kind", request.param)
     assert copy.with_suffix(".policy").is_file()
     return copy
 
@@ -51,6 +53,17 @@ def test_a_compiled_release_passes_its_audit(compiled: Path, tmp_path: Path) -> 
     again = done("release", live, *run_with, *more).document
     assert again["repeated"] == len(LIVE)
     assert (tmp_path / "again.csv").read_bytes() == private.read_bytes()
+
+
+def test_draws_of_a_compiled_release_are_repeated(
+    compiled: Path, tmp_path: Path, key: Path
+) -> None:
+    live, private = table(tmp_path / "live.csv", LIVE), tmp_path / "private.csv"
+    policy = ("--policy", compiled.with_suffix(".policy"))
+    done("release", live, "-m", compiled, *RULE, *policy, "--key-file", key, "-o", private)
+    looked = ("--against", live, "--key-file", key, "--json")
+    report = done("audit", private, "-m", compiled, *looked).document
+    assert report["passed"] and report["replayed"]["repeated"] == len(LIVE)
 
 
 def test_rows_in_groups_and_one_by_one_get_the_same_answers(

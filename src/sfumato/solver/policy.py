@@ -152,7 +152,7 @@ class Policy:
     @property
     def width(self) -> int:
         """The most outputs that any of them has."""
-        return int(self.tables[0][:, 3].max())
+        return int(self.tables[0][:, 4 if self.solves else 3].max())
 
     @property
     def memory(self) -> int:

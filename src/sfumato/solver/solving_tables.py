@@ -60,8 +60,9 @@ def solving_tables(loss: Loss, outputs: int) -> Tables:
         np.zeros((0, _LANES)),
         np.zeros(0, np.int64),
         np.zeros((0, 2)),
-        np.zeros((0, 3), np.int64),
-        np.zeros(0),
+        # A tree that leads to no channel: loops that know kept ones alone find each belief missed.
+        np.array([[-1, 0, 0]]),
+        np.zeros(1),
         near.ravel(),
     )
 
@@ -85,15 +86,16 @@ def are_solving(tables: Tables) -> bool:
 
 def check_solving(tables: Tables) -> None:
     """Refuse tables from which the loops could not solve."""
-    nodes, _, row_of, losses, *_, near = tables
+    nodes, _, row_of, losses, *_, splits, _, near = tables
     shapes = [array.shape for array in tables]
     size, outputs = row_of.shape[-1], int(nodes[0, -1])
     words = _words(size, outputs)
-    due = [(1, 5), (0,), (0, size), (1, size, size), (0, _LANES), (0,), (0, 2), (0, 3), (0,)]
+    due = [(1, 5), (0,), (0, size), (1, size, size), (0, _LANES), (0,), (0, 2), (1, 3), (1,)]
     laid_out = (
         shapes == [*due, (size * NEAR,)]
         and 1 < outputs <= SOLVED_ROWS
         and nodes[0].tolist() == [0, SOLVED_ROWS, -1, words, outputs]
+        and splits.tolist() == [[-1, 0, 0]]
         and bool(np.isfinite(losses).all() and (losses >= 0).all())
         and bool(((near >= 0) & (near < size)).all())
     )

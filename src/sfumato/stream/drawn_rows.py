@@ -78,7 +78,8 @@ class DrawnRows:
             else:
                 node = int(kept.chosen[row])
                 channel = plan.policy.channel(node, int(kept.parts[row]), kept.blends[row])
-                symbols = plan.policy.outputs(node)
+                signals = plan.policy.sight is not None
+                symbols = plan.policy.outputs(node) if signals else channel.outputs
             fair = fair_substitute(followed.masses[at], channel)
             if place >= 0:
                 fair = np.ldexp(channel.weights[place].astype(np.float64), -BITS)

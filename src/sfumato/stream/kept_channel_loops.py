@@ -178,7 +178,7 @@ def mixed_within(
 
     Beyond the arguments of `certify`:
         mixed: The mixing weight to begin with.
-        own: Leakage whatever the model of the channel unmixed; negative if `certify` shall say.
+        own: Leakage whatever the model of the channel unmixed.
         sip_allowed: What it may leak under the model.
         ldp_allowed: What it may leak whatever the model.
         error: How far rounding may have moved the belief.
@@ -188,7 +188,7 @@ def mixed_within(
         blend(out, total, nodes[c, 4], blends, place)
     while used < WHOLE:
         sip, ldp = certify(nodes, extremes, c, out, total, used, blends, place, size)
-        if used == 0 and own >= 0.0:
+        if used == 0:
             ldp = own
         sip = min((sip + 2 * error) * (1 + 4 * UNIT), ldp)
         if sip <= sip_allowed and ldp <= ldp_allowed:

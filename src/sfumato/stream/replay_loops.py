@@ -7,6 +7,7 @@ import numpy as np
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.solver.policy import LANES, WHOLE, Tables
+from sfumato.solver.solving_tables import HEADER
 from sfumato.stream.solved_channel_loops import (
     are_solved,
     column_that_released,
@@ -107,6 +108,12 @@ def fair_rows(
     for row in range(chosen.size):
         c, mixed = chosen[row], parts[row]
         if c < 0 or places[row] < 0:
+            continue
+        if are_solved(nodes):
+            widths[row], at = blends[row, 0], row_of_symbol(nodes, blends[row], places[row])
+            for y in range(widths[row]):
+                fair[row, y] = np.float64(weight_of(nodes, blends[row], at, y)) * 2.0**-BITS
+                symbols[row, y] = blends[row, HEADER + y]
             continue
         rows, widths[row] = nodes[c, 1], nodes[c, 4]
         first = nodes[c, 0] + row_of[c, places[row]]

@@ -16,8 +16,8 @@ from sfumato.core.portable_loops import exp
 from sfumato.solver.coarse_loops import coarse_channel
 from sfumato.solver.policy import PART_BITS, WHOLE
 from sfumato.solver.solving_tables import HEADER, NEAR, PACKED
-from sfumato.stream.kept_channel_loops import least_repair, mixed_within
-from sfumato.stream.stepping import MISSED, PREPARED, marginal
+from sfumato.stream.kept_channel_loops import least_repair, log_up, mixed_within
+from sfumato.stream.stepping import LEAST, MISSED, MOST, PREPARED, marginal
 
 _PART = 2**PART_BITS
 
@@ -88,7 +88,7 @@ def _solve_channel(
     if count > 1:
         own, out, extremes = np.zeros((1, 5), np.int64), np.zeros(width), np.empty((width, 2))
         own[0, 4] = width
-        mass = np.zeros(count)
+        mass, spread = np.zeros(count), 1.0
         for x in range(size):
             mass[row_of[x]] += belief[x]
         for y in range(width):
@@ -97,6 +97,7 @@ def _solve_channel(
                 out[y] += mass[row] * np.float64(weights[row, y])
                 highest, lowest = max(highest, weights[row, y]), min(lowest, weights[row, y])
             extremes[y, 0], extremes[y, 1] = highest, lowest
+            spread = max(spread, extremes[y, 0] / extremes[y, 1])
         mixed = least_repair(own, extremes, 0, out, total, within, apart)
         used, sip, ldp = mixed_within(
             own,
@@ -105,7 +106,7 @@ def _solve_channel(
             out,
             total,
             mixed,
-            -1.0,
+            log_up(spread, 4 * UNIT),
             sip_allowed,
             ldp_allowed,
             error,
@@ -157,7 +158,7 @@ def solve_channels(
     near = candidates.reshape(size, NEAR)
     for place in range(which.size):
         stream = which[place]
-        if status[place] != MISSED or chosen[place] != 0:
+        if status[place] != MISSED:
             continue
         # As for kept channels: what the belief's own rounding and the certificate's take.
         error = drifts[stream] + (joints.shape[1] // size - 1) * UNIT
@@ -166,8 +167,10 @@ def solve_channels(
         within, apart = exp(sip) * (1 - margin), exp(ldp) * (1 - margin)
         stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
         total = marginal(joints, stream, stride, belief, reached)
+        if not LEAST < total < MOST:
+            continue
         words = blends[place]
         parts[place], charges[place, 0], charges[place, 1] = _solve_channel(
             nodes, costs[0], near, belief, total, within, apart, sip, ldp, error, words
         )
-        status[place] = PREPARED
+        chosen[place], status[place] = 0, PREPARED

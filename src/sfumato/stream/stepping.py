@@ -48,7 +48,8 @@ PREPARED, EXHAUSTED, MISSED = 0, 1, 2
 PREPARE, DRAW, INFORM, ALONE = 1, 2, 4, 8
 """Stages of a step: choose channels, draw columns, inform beliefs; `ALONE` is all of them for the
 one stream of a live release."""
-_LEAST, _MOST = 1e-200, 1e200
+LEAST, MOST = 1e-200, 1e200
+"""What a sum of beliefs may be that was not divided by its total for a while."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -89,7 +90,7 @@ def _prepare(
     order, joints, moments, drifts = streams
     which, chosen, parts, blends, charges, status, _, _ = ready
     belief, mass, out, reached = work
-    size, solved = belief.size, are_solved(nodes)
+    size = belief.size
     known, k, cap, h = -1.0, 1.0, -1.0, 1.0
     for place in range(which.size):
         stream = which[place]
@@ -108,13 +109,9 @@ def _prepare(
             h = exp(cap)
         stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
         total = marginal(joints, stream, stride, belief, reached)
-        if not _LEAST < total < _MOST:
+        if not LEAST < total < MOST:
             # No distribution: whoever asked must find out why.
             status[place] = MISSED
-            continue
-        if solved:
-            # Missed until `solve_channels` has been there.
-            chosen[place], status[place] = 0, MISSED
             continue
         # Of the channels worth trying, the one that is cheapest once it is repaired.
         leaf = leaf_of(splits, thresholds, reached, total)
@@ -257,7 +254,8 @@ def advance(
     """Take some stages of a step; all of them for a stream alone, whose symbol is returned, or -1.
 
     Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
-    alone: it is called after `PREPARE`, which leaves them missed, and before all else.
+    alone: it is called after `PREPARE`, which leaves them missed (their tree leads to no channel),
+    and before all else.
 
     Before a stream alone is changed its joint, moment and drift are copied to `backup` and
     `torn[0]` becomes 1: whoever called sets it back to 0 when all that belongs to the step is done.
