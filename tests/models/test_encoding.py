@@ -296,3 +296,18 @@ def test_a_model_names_a_column_for_each_part_of_a_value() -> None:
         StreamModel(plane, grid)
     with pytest.raises(InvalidParameter, match="name 1 columns"):
         StreamModel(line, bins, values=("x", "y"))
+
+
+@given(
+    st.lists(st.floats(-3, 8) | st.sampled_from([0.0, -0.0, 1.0, 2.5, 4.0]), max_size=30),
+    st.booleans(),
+)
+def test_numbers_are_cut_by_array_as_one_by_one(numbers: list[float], clip: bool) -> None:
+    bins, values = Bins([0.0, 1.0, 2.5, 4.0], clip=clip), np.array(numbers)
+    assert bins.cells(values).tolist() == [bins.alphabet.place(bins.encode(v)) for v in numbers]
+    assert bins.beyond(values).tolist() == [bins.outside(v) for v in numbers]
+    grid, others = Grid([0.0, 2.0, 4.0], [-1.0, 1.0, 2.5], clip=clip), values[::-1]
+    points = [*zip(values.tolist(), others.tolist(), strict=True)]
+    due = [grid.alphabet.place(grid.encode(*point)) for point in points]
+    assert grid.cells(values, others).tolist() == due
+    assert grid.beyond(values, others).tolist() == [grid.outside(*point) for point in points]

@@ -1,5 +1,6 @@
 """By columns as row by row: outputs, ledgers, reports, errors, to the last bit."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +17,11 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.store.protocol import Again
 from sfumato.stream import seen_ids
+from sfumato.stream.column_run import ColumnRun
+from sfumato.stream.column_values import Irregular
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.row_run import RowRun
+from sfumato.tables.batches import Batch
 from sfumato.tables.cells import Late, Missing
 from tests.shell.tables import FORMATS, arrow_table
 from tests.stream.both_ways import (
@@ -173,6 +177,23 @@ def test_what_is_not_regular_is_told_as_row_by_row(tmp_path: Path, what: str, le
     left = same_both_ways(tmp_path / "day", "words", plan_of("words"), days, ledger=ledger)
     if what != "a time of many digits":
         assert left.reports[0][0] == "BadTable"
+
+
+@pytest.mark.parametrize("known", READINGS)
+def test_rows_one_by_one_in_between(tmp_path: Path, known: str) -> None:
+    """Whatever goes one by one, before and after it others go by columns, with the same streams."""
+    days = [Day(records("words", 300), READINGS[known])]
+    by_columns, parts = ColumnRun._by_columns, itertools.count()
+
+    def every_second(self: ColumnRun, part: Batch) -> Any:
+        if next(parts) % 2:
+            raise Irregular
+        return by_columns(self, part)
+
+    for ledger in (False, True):
+        with mock.patch.object(ColumnRun, "_by_columns", every_second):
+            left = same_both_ways(tmp_path / "d", "words", plan_of("words"), days, ledger=ledger)
+        assert left.reports[0].rows == 300
 
 
 @pytest.mark.parametrize("known", ["row", "event", "time"])
