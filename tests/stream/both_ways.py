@@ -163,6 +163,7 @@ def _predictable(*, by_columns: bool) -> Iterator[None]:
         patched.enter_context(mock.patch.object(os, "urandom", urandom))
         for module in (input_groups, column_run):
             patched.enter_context(mock.patch.object(module, "GROUP_SECONDS", np.inf))
+        patched.enter_context(mock.patch.object(column_run, "_COMMIT_SECONDS", np.inf))
         if not by_columns:
             never = mock.patch.object(release_run, "_by_columns", lambda *_: False)
             patched.enter_context(never)
