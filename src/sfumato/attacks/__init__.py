@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sfumato.attacks.reidentification import Reidentification as Reidentification
     from sfumato.attacks.reidentification import reidentify as reidentify
     from sfumato.attacks.reidentification import reidentify_raw as reidentify_raw
+    from sfumato.attacks.series_attack import SeriesAttack as SeriesAttack
+    from sfumato.attacks.series_attack import reconstruct_series as reconstruct_series
     from sfumato.attacks.track_attack import TrackAttack as TrackAttack
     from sfumato.attacks.track_attack import attack_tracks as attack_tracks
     from sfumato.attacks.worst_outputs import WorstOutputs as WorstOutputs

@@ -74,7 +74,7 @@ def smooth_series(
     seen = np.array([np.nan if one is None else one for one in measured], dtype=np.float64)  # type: ignore[union-attr]
     if seen.ndim != 1 or not np.isfinite(seen).any():
         raise InvalidParameter("measured", seen.shape, "be one row with at least one number")
-    variances = _variances(noise, seen.size)
+    variances = noise_variances(noise, seen.size)
     scale = float(variances[np.isfinite(seen)].mean())
     tried = [(rho, scale * size) for rho in CORRELATIONS for size in _SIGNALS]
     values, errors = np.empty((len(tried), seen.size)), np.empty((len(tried), seen.size))
@@ -116,7 +116,8 @@ def _plausible(tried: Sequence[tuple[float, float]], scale: float, length: int) 
     return np.asarray(uniform * visible / (visible + scale))
 
 
-def _variances(noise: Realtime | ArrayLike, length: int) -> Floats:
+def noise_variances(noise: Realtime | ArrayLike, length: int) -> Floats:
+    """The variance of the noise at each time, of a method whose measurements leave, or as given."""
     if isinstance(noise, Realtime):
         if noise.estimate.name != "plain":
             rule = "be plain: of a filter the estimates leave, not its measurements"
