@@ -45,6 +45,11 @@ def far_sighted() -> Plan:
     return Plan(CHAIN, STEP, LOSS, method=Method.FAR_SIGHTED, policy=policy)
 
 
+def solved() -> Plan:
+    policy = compile_policy(CHAIN, LOSS, 0.7, steps=300, kind="solved")
+    return Plan(CHAIN, STEP, LOSS, policy=policy, on_unknown=SUBSTITUTE)
+
+
 def of_order_two() -> Plan:
     chain = CHAIN.lifted(2)
     policy = compile_policy(chain, LOSS, 0.7, steps=300)
@@ -55,6 +60,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "step by step": lambda: stepwise(STEP),
     "far-sighted": far_sighted,
     "two values back": of_order_two,
+    "solved, unknown values substituted": solved,
     "bursts": lambda: stepwise(sf.stream.Bursts(sf.SIP(6.0), steps=40, every=4)),
     "a window": lambda: stepwise(sf.Window(sf.SIP(2.0), width=5)),
     "a budget that ends": lambda: stepwise(sf.Horizon(sf.SIP(4.0), steps=9), on_exhausted=REPEAT),

@@ -76,10 +76,15 @@ class ColumnWalk(Walk):
     Only for single values under a compiled policy.
     """
 
+    @property
+    def _most(self) -> int:
+        """Rows that are looked at together."""
+        assert self._plan.policy is not None  # `_walk_under` saw to it
+        return max(CHUNK_ROWS, _CELLS // max(len(self._model.alphabet), self._plan.policy.width))
+
     def take(self, rows: Batch | Chunk) -> None:
         """Take successive rows."""
-        symbols = len(self._model.alphabet)
-        most = max(CHUNK_ROWS, _CELLS // symbols)
+        most = self._most
         if len(rows) > most or not self._verified(rows):
             part = most if len(rows) > most else CHUNK_ROWS
             if len(rows) <= part:
@@ -209,7 +214,7 @@ class ColumnWalk(Walk):
 
     def _end_ledger(self, ledger: LedgerSide, coverage: Coverage) -> None:
         """Many events at once that stand in the ledger alone; then what is left of them."""
-        states, held, most = self._states, 0, max(CHUNK_ROWS, _CELLS // len(self._model.alphabet))
+        states, held, most = self._states, 0, self._most
         assert isinstance(states, FleetStates)
         spans: list[tuple[str, int, int]] = []
         for stream, moments in ledger.streams():

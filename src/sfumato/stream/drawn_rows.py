@@ -56,7 +56,9 @@ class DrawnRows:
         rows = np.flatnonzero(followed.tells)
         kept, solved = followed.channels.of(followed.tells), followed.solved
         wide = [found.design.channel.outputs.size for found, _ in solved.values()]
-        shape = (len(rows), max([plan.policy.width, *wide]))
+        # Where channels are solved at each step, their words take more room than their columns.
+        most = plan.policy.tables[0][:, 4].max() if plan.policy.solves else plan.policy.width
+        shape = (len(rows), max([int(most), *wide]))
         drawn = cls(
             rows=rows,
             places=places[rows],
@@ -72,14 +74,16 @@ class DrawnRows:
             at, place = int(rows[row]), int(drawn.places[row])
             if at in solved:
                 design, output = solved[at]
-                channel, said = design.design.channel, design.patterns[:, 0]
+                channel = design.design.channel
                 drawn.columns[row] = channel.column(output)
-                symbols = said[channel.outputs]
+                symbols = design.patterns[channel.outputs, 0]
             else:
                 node = int(kept.chosen[row])
                 channel = plan.policy.channel(node, int(kept.parts[row]), kept.blends[row])
-                signals = plan.policy.sight is not None
-                symbols = plan.policy.outputs(node) if signals else channel.outputs
+                symbols, said = channel.outputs, columns.left.released[at]
+                if plan.sight is not None:
+                    symbols, said = plan.policy.outputs(node), columns.left.signals[at]
+                drawn.columns[row] = channel.column(int(said))
             fair = fair_substitute(followed.masses[at], channel)
             if place >= 0:
                 fair = np.ldexp(channel.weights[place].astype(np.float64), -BITS)
