@@ -329,3 +329,21 @@ def test_ids_that_look_alike_are_told_apart_by_the_table(tmp_path: Path, known: 
             days = [Day(rows, READINGS[known])]
             left = same_both_ways(tmp_path / "day", "words", plan_of("words"), days)
         assert isinstance(left.reports[0], tuple) == refused
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_old_answers_that_a_table_asks_for_twice_keep_their_cells(
+    tmp_path: Path, suffix: str
+) -> None:
+    rows = records("words", 12)
+    again = [*rows, [*rows[3][:5], "room 9"], rows[3]]
+    days = [
+        Day(rows, READINGS["event"], f"live.{suffix}", f"one.{suffix}"),
+        Day(again, READINGS["event"], f"more.{suffix}", f"two.{suffix}", Again.APPEND),
+    ]
+    left = same_both_ways(tmp_path / "day", "words", plan_of("words"), days, ledger=True)
+    two = left.outputs[2]
+    assert isinstance(two, bytes)
+    last = two.decode().splitlines()[-2:]
+    assert ["room 9" in line for line in last] == [True, False]
+    assert all("e0-3" in line for line in last)

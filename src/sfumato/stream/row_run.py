@@ -42,6 +42,8 @@ _REFUSALS = (UnknownSymbol, BudgetExceeded, SolverFailed)
 
 _Leaving: TypeAlias = dict[str, list[Answer]]
 """The answers that leave when a row has come, by the event id of that row."""
+_Beside: TypeAlias = tuple[Answer, tuple[str | None, ...]]
+"""An answer, and the cells that leave beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +158,9 @@ class RowRun:
         self, answers: Sequence[Answer], beside: Sequence[tuple[str | None, ...]]
     ) -> list[Record]:
         """Old answers that were found elsewhere, and what leaves beside each, as rows."""
-        self._beside.update((old.id, cells) for old, cells in zip(answers, beside, strict=True))
-        return self._written(answers)
+        return self._written(list(zip(answers, beside, strict=True)))
 
-    def _written(self, answers: Sequence[Answer]) -> list[Record]:
+    def _written(self, answers: Sequence[_Beside]) -> list[Record]:
         """Answers as rows of the output: public things only."""
         self.rows += len(answers)
         alphabet, in_batches = self._plan.model.alphabet, self._plan.in_batches
@@ -167,9 +168,9 @@ class RowRun:
         gridded = isinstance(self._reader.model.encoding, Grid)
         centres = alphabet.coordinates if gridded else None
         records: list[Record] = []
-        for answer in answers:
+        for answer, beside in answers:
             record: list[Label | float | None] = [answer.id] if self._reader.shows_ids else []
-            record += [answer.stream, *self._beside.pop(answer.id, ()), answer.sequence]
+            record += [answer.stream, *beside, answer.sequence]
             record += [answer.batch, answer.released] if in_batches else [answer.released]
             record += [answer.signal] if signalled else []
             if centres is not None and answer.released is not None:
@@ -196,7 +197,7 @@ class RowRun:
         if problem is not None:
             raise problem
 
-    def _answered(self, read: list[Row]) -> tuple[list[Answer], BadTable | None]:
+    def _answered(self, read: list[Row]) -> tuple[list[_Beside], BadTable | None]:
         """Answer rows from the ledger, or by new draws that are committed, up to a bad one."""
         problem: BadTable | None = None
         earlier = self._ledger.earlier([row.id for row in read])
@@ -213,14 +214,14 @@ class RowRun:
                 self._release(fresh, released, group)
         except BadTable as refusal:
             problem = refusal
-        answers: list[Answer] = []
+        answers: list[_Beside] = []
         for row in read:
             if problem is not None and problem.row is not None and row.place >= problem.row:
                 break
             if row.id in fresh:
-                answers += released.get(row.id, ())
+                answers += self._with_cells(released.get(row.id, ()))
             elif row.id in earlier:
-                answers.append(earlier[row.id])
+                answers.append((earlier[row.id], row.beside))
         return answers, problem
 
     def _sort(self, row: Row, earlier: dict[str, Answer], fresh: dict[str, Row]) -> None:
@@ -232,9 +233,9 @@ class RowRun:
             return  # sent twice while it waits: it will be answered once
         if row.id in earlier:
             self._checks.check_retry(earlier[row.id], row)
-        else:
-            self._checks.check_order(row)
-            fresh[row.id] = row
+            return
+        self._checks.check_order(row)
+        fresh[row.id] = row
         if row.beside:
             self._beside[row.id] = row.beside
 
@@ -285,7 +286,7 @@ class RowRun:
         released[rows[-1].id] = self._answers(rows, events)
         group.add(released[rows[-1].id], stream, state)
 
-    def _flushed(self, waited: float) -> list[Answer]:
+    def _flushed(self, waited: float) -> list[_Beside]:
         """Release some batches that began so many seconds ago, shorter than they should be."""
         now = time.monotonic()
         # Those that began first stand first.
@@ -295,7 +296,11 @@ class RowRun:
         with self._ledger.group() as group:
             for stream in due:
                 self._complete(stream, released, group)
-        return [answer for answers in released.values() for answer in answers]
+        return [one for answers in released.values() for one in self._with_cells(answers)]
+
+    def _with_cells(self, answers: Iterable[Answer]) -> list[_Beside]:
+        """New answers with what leaves beside them."""
+        return [(answer, self._beside.pop(answer.id, ())) for answer in answers]
 
     def _patience(self, wait: float) -> float | None:
         """Seconds until a row will have waited for too long; None while nothing waits."""
