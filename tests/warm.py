@@ -17,7 +17,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
 HALVES = (
-    ("core", "models", "solver", "stream"),
+    ("core", "models", "solver", "stream", "attacks"),
     ("noise", "column", "record", "series", "temporal"),
 )
 

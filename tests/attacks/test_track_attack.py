@@ -53,6 +53,18 @@ def brute_gain(plan: sf.Plan, outputs: list[int]) -> float:
 def test_the_gain_is_that_of_all_tracks_and_never_above_the_certificate(
     size: int, length: int, epsilon: float, seed: int
 ) -> None:
+    check_gain(size, length, epsilon, seed)
+
+
+@pytest.mark.slow
+def test_no_gain_of_thousands_is_above_its_certificate() -> None:
+    rng = np.random.default_rng(1)
+    for seed in range(3000):
+        epsilon = float(np.exp(rng.uniform(np.log(0.02), np.log(4.0))))
+        check_gain(int(rng.integers(2, 5)), int(rng.integers(1, 5)), epsilon, seed)
+
+
+def check_gain(size: int, length: int, epsilon: float, seed: int) -> None:
     chain = random_chain(size, seed)
     plan = plan_of(chain, epsilon)
     left = released(plan, [walk(chain.transition(), length, np.random.default_rng(seed))], seed)
