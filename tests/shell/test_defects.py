@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numba
-import numba.core.caching
 import pytest
 
 import sfumato.cli
@@ -20,7 +18,6 @@ from sfumato import SIP, Window
 from sfumato.cli import console
 from sfumato.cli.app import run
 from sfumato.cli.console import DEFECT, escaped
-from sfumato.core import compiled
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.files import whole
 from tests.shell.releasing import STEP
@@ -233,20 +230,6 @@ def test_commands_print_through_what_escapes() -> None:
 
 
 # Surroundings -------------------------------------------------------------------------------------
-
-
-def test_loops_are_kept_in_a_folder_of_the_process_where_none_can_be_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    settings: Any = numba.config
-    monkeypatch.setattr(settings, "CACHE_DIR", settings.CACHE_DIR)
-    assert compiled.keep_somewhere() is None
-    monkeypatch.setattr(numba.core.caching.CacheImpl, "_locator_classes", [])
-    folder = compiled.keep_somewhere()
-    assert folder is not None
-    assert folder == settings.CACHE_DIR
-    assert os.stat(folder).st_mode & 0o777 == 0o700
-    os.rmdir(folder)
 
 
 def test_a_polite_kill_cleans_up_and_has_its_code(tmp_path: Path) -> None:

@@ -3,48 +3,72 @@
 They are compiled when first called and kept on disk; nothing is compiled at import time.
 """
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-import numba
+from numba.core import types
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
+
+from sfumato.core.loop_cache import LoopCache
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
-def njit(**options: Any) -> Callable[[Loop], Loop]:
-    """Compile a loop when it is first called, as numba does; typed for those who call it."""
-    compiled: Callable[[Loop], Loop] = numba.njit(**options)
-    return compiled
+def plain(kind: Any) -> Any:
+    """The type of an argument without what needs no loop of its own.
 
-
-def _probe() -> None:
-    """A function of this folder, to ask whether its loops could be kept."""
-
-
-def keep_somewhere() -> str | None:
-    """Make sure that compiled loops can be kept, if only until this process ends.
-
-    Numba keeps them beside the source, or in the cache of the user. In a read-only installation
-    without a home it would refuse to define a single loop. A fixed folder that others may write
-    to is no way out: compiled loops that somebody planted there would be run.
-
-    Returns:
-        The folder of this process alone; None if the loops are kept where Numba wants.
+    A frozen array is read like any other (a loop never writes to what it was not made to fill),
+    and a number that stands in the source is a number.
     """
-    try:
-        njit(cache=True)(_probe)
-    except RuntimeError:
-        folder = tempfile.mkdtemp(prefix="sfumato-loops-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        settings: Any = numba.config
-        settings.CACHE_DIR = folder
-        return folder
-    return None
+    if isinstance(kind, types.Array):
+        return kind if kind.mutable else kind.copy(readonly=False)
+    if isinstance(kind, types.Tuple | types.UniTuple):
+        return types.Tuple(tuple(map(plain, kind.types)))
+    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
 
 
-keep_somewhere()
+class CompiledLoop(CPUDispatcher):
+    """A loop that is compiled once for arguments that differ in nothing it could notice.
+
+    Numba would compile a loop, and all that it calls, anew for each mixture of frozen and writable
+    arrays.
+    """
+
+    def __init__(self, loop: Any, *settings: Any) -> None:
+        super().__init__(loop, *settings)
+        self._cache = self._kept = LoopCache(loop)
+
+    def compile(self, sig: Any) -> Any:
+        """The compiled form for arguments of some types, from disk if it is there."""
+        given, _ = normalize_signature(sig)
+        kinds = tuple(map(plain, given))
+        try:
+            entry = super().compile(kinds)
+        finally:
+            self._kept.released()
+        if kinds != tuple(given):
+            known: Any = self  # its base is written in C
+            known._insert([kind._code for kind in given], entry, False)
+        return entry
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """As numba's, for a call from another loop."""
+        named = {name: plain(kind) for name, kind in kws.items()}
+        return super().get_call_template(tuple(map(plain, args)), named)
+
+
+def njit(*, cache: Literal[True], **options: Any) -> Callable[[Loop], Loop]:
+    """Compile a loop when it is first called, as numba does, and keep it; typed for its callers."""
+
+    def compiled(loop: Loop) -> Loop:
+        # Nobody calls a loop from C: the code for that is not made.
+        always = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
+        made: Any = CompiledLoop(loop, {}, {**options, **always})
+        return made  # type: ignore[no-any-return]
+
+    return compiled
