@@ -38,16 +38,17 @@ from sfumato.cli import temporal_command as temporal
 from sfumato.cli import temporal_release_command as temporal_release
 from sfumato.cli import verify_command as verify
 from sfumato.cli import verify_report_command as verify_report
+from sfumato.cli import warm_command as warm
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
     INTERRUPTED,
     holding,
-    mention_compiling,
     print_line,
     say,
     standard_streams,
 )
+from sfumato.cli.first_use import first_use
 from sfumato.cli.options import gathered, signature_of
 from sfumato.core.errors import SfumatoError
 
@@ -86,9 +87,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     def run_guarded(**typed: Any) -> None:
         try:
-            mention_compiling()
-            with holding():
-                command(gathered(kind, typed))
+            given = gathered(kind, typed)
+            quiet = getattr(getattr(given, "shown", None), "no_progress", False)
+            with holding(), first_use(command.__name__, quiet):
+                command(given)
             sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -157,6 +159,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "verify-report": verify_report.verify_report,
     "demo": demo.demo,
     "study": study.study,
+    "warm": warm.warm,
 }
 _OVER_TIME: dict[str, Callable[..., None]] = {
     "leakage": temporal.leakage,
@@ -213,7 +216,7 @@ def run() -> int:
     try:
         standard_streams()
         with _terminable():
-            code = _called([each for each in arguments if each != "--traceback"])
+            code = called([each for each in arguments if each != "--traceback"])
         sys.stdout.flush()
         return code
     except (KeyboardInterrupt, OSError) as problem:
@@ -227,7 +230,8 @@ def _built() -> Any:
     return typer.main.get_command(app)
 
 
-def _called(arguments: list[str]) -> int:
+def called(arguments: list[str]) -> int:
+    """Run one command; return the exit code."""
     try:
         _built()(args=arguments, prog_name="sfumato")
     except SystemExit as done:

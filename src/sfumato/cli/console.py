@@ -7,10 +7,10 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
@@ -62,7 +62,35 @@ def escaped(text: str) -> str:
 
 def say(message: str) -> None:
     """Tell a person something, on standard error, so that standard output stays clean."""
+    unsay()
     print(escaped(message), file=sys.stderr)
+
+
+_remarks: list[Callable[[str], None]] = []
+"""How to add a remark to the bar that is shown, if one is."""
+
+
+def say_in_passing(message: str) -> None:
+    """Show a line on a terminal until something else is said; a bar shows it as its own."""
+    if not sys.stderr.isatty():
+        return
+    if _remarks:
+        _remarks[-1](escaped(message))
+        return
+    sys.stderr.write(f"\r{escaped(message)}\x1b[K")
+    sys.stderr.flush()
+    _said_in_passing.set()
+
+
+_said_in_passing = threading.Event()
+
+
+def unsay() -> None:
+    """Take back what was said in passing."""
+    if _said_in_passing.is_set():
+        _said_in_passing.clear()
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 def print_line(message: str) -> None:
@@ -107,26 +135,20 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[in
         TextColumn("{task.fields[rate]}", markup=False),
         TimeLeft(),
     )
+    unsay()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, rate="")
 
         def show(done: int) -> None:
             speed = bar.tasks[0].speed
-            bar.update(task, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
+            rate = f"{speed:,.0f}/s" if speed else ""
+            bar.update(task, description=what, completed=done, rate=rate)
 
-        yield show
-
-
-def mention_compiling() -> None:
-    """Say why the very first command takes long: on a terminal, while no loop is kept on disk."""
-    if not sys.stderr.isatty() or "NUMBA_CACHE_DIR" in os.environ:
-        return
-    from importlib.util import find_spec
-
-    found = find_spec("sfumato")
-    folders = [] if found is None else found.submodule_search_locations or []
-    if not any(any(Path(folder).rglob("*.nbi")) for folder in folders):
-        say("first use on this machine: compiling loops, once, for up to a minute")
+        _remarks.append(lambda remark: bar.update(task, description=remark))
+        try:
+            yield show
+        finally:
+            _remarks.pop()
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:

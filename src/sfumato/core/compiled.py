@@ -41,7 +41,7 @@ class CompiledLoop(CPUDispatcher):
 
     def __init__(self, loop: Any, *settings: Any) -> None:
         super().__init__(loop, *settings)
-        self._cache = self._kept = LoopCache(loop)
+        self._cache = self.kept = LoopCache(loop)
 
     def compile(self, sig: Any) -> Any:
         """The compiled form for arguments of some types, from disk if it is there."""
@@ -50,7 +50,7 @@ class CompiledLoop(CPUDispatcher):
         try:
             entry = super().compile(kinds)
         finally:
-            self._kept.released()
+            self.kept.released()
         if kinds != tuple(given):
             known: Any = self  # its base is written in C
             known._insert([kind._code for kind in given], entry, False)

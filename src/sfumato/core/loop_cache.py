@@ -25,6 +25,7 @@ import numpy as np
 from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import CompileResult
 
+from sfumato.core.compile_events import compiling
 from sfumato.core.loop_folders import Places, places
 
 _PAUSE, _PATIENCE = 0.02, 60.0
@@ -145,9 +146,11 @@ class LoopCache:
         target_context.refresh()
         key = (sig, target_context.codegen().magic_tuple())
         data = self._read(key)
-        if data is None and (claims := self._locks()) is not None:
-            claims.take(self._found.place)
-            data = self._read(key)
+        if data is None:
+            compiling(self._loop.__qualname__)
+            if (claims := self._locks()) is not None:
+                claims.take(self._found.place)
+                data = self._read(key)
         return None if data is None else CompileResult._rebuild(target_context, *data)
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -157,6 +160,10 @@ class LoopCache:
             return
         self._forget_older(Path(folder))
         self._found.files[-1].save((sig, data.codegen.magic_tuple()), data._reduce())
+
+    def indexes(self) -> list[str]:
+        """Files on disk that list compiled forms of this loop."""
+        return [each._index_path for each in self._found.files if Path(each._index_path).exists()]
 
     def released(self) -> None:
         """Let others compile this loop."""

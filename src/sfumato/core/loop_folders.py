@@ -31,11 +31,13 @@ class Places(NamedTuple):
         reads: Where they are looked for, in order.
         writes: Where new ones go; None if nowhere.
         shared: Whether other versions of the program keep theirs there, too.
+        lasting: Whether they are there for other processes.
     """
 
     reads: tuple[str, ...]
     writes: str | None
     shared: bool
+    lasting: bool = True
 
 
 def places(source: str) -> Places:
@@ -60,7 +62,10 @@ def _places(beside: str, named: str | None, checked: str | None) -> Places:
         return Places((folder,), writes, True)
     if _writable(beside):
         return Places((beside,), beside, False)
-    folder = _of_user() or _of_process()
+    folder = _of_user()
+    if folder is None:
+        alone = _of_process()
+        return Places((beside, alone), alone, False, lasting=False)
     return Places((beside, folder), folder, True)
 
 

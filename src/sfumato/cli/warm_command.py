@@ -1,0 +1,153 @@
+"""`sfumato warm`: compile now what would be compiled at first use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
+from sfumato.cli.options import argument, flag, option
+
+_HERE = __file__
+_RECORD = "warm.json"
+
+
+class _WarmOptions(options.Options):
+    jobs: list[str] | None = argument("Only these jobs.", "[JOB]...", default=None)
+    check: bool = flag("--check", "Compile nothing; say what is missing (exit code 1).")
+    processes: int | None = option("At the same time; as many as there are processors.")
+    shown: options.Shown
+
+
+def warm(given: _WarmOptions) -> None:
+    """Compile the loops that commands need, once, so that the first real job does not wait.
+
+    Small jobs are run on made-up tables, several at a time: release, plan, batches, privatize,
+    realtime and temporal. Loops are kept beside the program; where that cannot be written to, in
+    $SFUMATO_CACHE_DIR, or in the cache of the user: never where others can write, for what is
+    found there is run. They are compiled for this processor, and anew for another version.
+
+    An image of a container is warmed when it is built: RUN pip install sfumato && sfumato warm
+
+    \\b
+    Examples:
+      sfumato warm
+      sfumato warm release privatize
+      sfumato warm --check --json
+    """
+    from sfumato.cli.warm_jobs import JOBS
+    from sfumato.core.errors import InvalidParameter
+
+    wanted = list(dict.fromkeys(given.jobs or JOBS))
+    for name in wanted:
+        if name not in JOBS:
+            raise InvalidParameter("JOB", name, f"be one of {', '.join(JOBS)}")
+    if given.processes is not None and given.processes < 1:
+        raise InvalidParameter("--processes", given.processes, "be at least 1")
+    if given.check:
+        _check(wanted, given.shown)
+        return
+    at_once = given.processes or len(os.sched_getaffinity(0))
+    found = []
+    with (
+        progress("compiling loops, once", len(wanted), given.shown.no_progress) as show,
+        ThreadPoolExecutor(at_once) as pool,
+    ):
+        for done in as_completed([pool.submit(_run, name) for name in wanted]):
+            found.append(done.result())
+            show(len(found))
+    _remember(found)
+    _tell(sorted(found, key=lambda each: wanted.index(each["job"])), given.shown)
+
+
+def _run(name: str) -> dict[str, Any]:
+    """Run a job in a process of its own."""
+    words = [sys.executable, "-P", "-m", "sfumato.cli.warm_jobs", name]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"job {name}: {done.stderr.decode(errors='replace')}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _remember(found: list[dict[str, Any]]) -> None:
+    """Write down beside the loops which files each job uses, for `--check`."""
+    from sfumato.core.loop_folders import places
+    from sfumato.store.files import whole
+
+    folder = places(_HERE).writes
+    if folder is not None:
+        known = _known() | {each["job"]: each["files"] for each in found}
+        with whole(Path(folder) / _RECORD) as path:
+            path.write_text(json.dumps({"stamp": _stamp(), "jobs": known}))
+
+
+def _known() -> dict[str, list[str]]:
+    """What was warmed for this version of the program, of numba and of the processor."""
+    from sfumato.core.loop_folders import places
+
+    for folder in places(_HERE).reads:
+        try:
+            record = json.loads((Path(folder) / _RECORD).read_text())
+        except (OSError, ValueError):
+            continue
+        if record.get("stamp") == _stamp():
+            jobs: dict[str, list[str]] = record["jobs"]
+            return jobs
+    return {}
+
+
+def _stamp() -> str:
+    """Everything that a compiled loop depends on."""
+    import hashlib
+
+    import numba
+    from numba.core.registry import cpu_target
+
+    machine = cpu_target.target_context.codegen().magic_tuple()
+    digest = hashlib.sha256(repr((numba.__version__, sys.version_info[:2], machine)).encode())
+    for source in sorted(Path(_HERE).parents[1].rglob("*.py")):
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _check(wanted: list[str], shown: options.Shown) -> None:
+    known = _known()
+    missing = {
+        name: sum(not Path(file).exists() for file in known[name]) if name in known else None
+        for name in wanted
+    }
+    ready = [name for name in wanted if missing[name] == 0]
+    cold = [name for name in wanted if name not in ready]
+    if shown.as_json:
+        print_json({"ready": ready, "missing": cold})
+    elif not shown.quiet:
+        for name in wanted:
+            lacks = missing[name]
+            words = "ready" if name in ready else "not warmed" if lacks is None else f"{lacks} gone"
+            print_line(f"{name}: {words}")
+    if cold:
+        raise typer.Exit(FAILED_AUDIT)
+
+
+def _tell(found: list[dict[str, Any]], shown: options.Shown) -> None:
+    from sfumato.core.loop_folders import places
+
+    folder = places(_HERE).writes
+    if shown.as_json:
+        told = [{**each, "files": len(each["files"])} for each in found]
+        print_json({"jobs": told, "folder": folder})
+    elif not shown.quiet:
+        rows = [
+            [each["job"], f"{each['compiled']}", f"{len(each['files'])}", f"{each['seconds']:.1f}"]
+            for each in found
+        ]
+        table("Loops", ["job", "compiled", "used", "seconds"], rows)

@@ -1,0 +1,146 @@
+"""Small jobs on made-up tables that need the same loops as real ones.
+
+A loop is compiled when it is first called, for the types that it is called with: so the list of
+what a command needs is the command itself, run on a few rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import os
+import shlex
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_PLACES = ("home", "road", "work", "shop", "park", "gym")
+_FIT = "fit history.csv --stream user --value place -o town.model"
+_TABLE = "--model town.model --key-file key"
+
+JOBS: dict[str, tuple[str, ...]] = {
+    "fleet": (
+        _FIT,
+        f"release live.csv {_TABLE} --epsilon 0.5 --method step-wise -o private.csv",
+        "compile --model town.model --epsilon 0.5 --method step-wise -o town.policy",
+        f"release live.csv {_TABLE} --epsilon 0.5 --policy town.policy --ledger book -o quick.csv",
+        "audit quick.csv --model town.model --policy town.policy --against live.csv",
+    ),
+    "release": (
+        _FIT,
+        f"release live.csv {_TABLE} --epsilon 0.5 -o private.csv",
+        "audit private.csv --model town.model --against live.csv",
+        "recover private.csv --model town.model -o guesses.csv",
+    ),
+    "plan": (
+        _FIT,
+        "plan --model town.model --epsilon 0.5",
+        "plan --model town.model --budget 10 --horizon 50",
+        f"release live.csv {_TABLE} --budget 10 --horizon 50 -o private.csv",
+    ),
+    "batches": (
+        _FIT,
+        f"release live.csv {_TABLE} --epsilon 0.5 --batch 2 -o private.csv",
+    ),
+    "privatize": (
+        "privatize live.csv -c place --epsilon 1 --key-file key -o answers.csv",
+        "privatize counts.csv -c count --epsilon 1 --key-file key -o numbers.csv",
+    ),
+    "realtime": (
+        "compare counts.csv --value count --group town --sensitivity 1 --epsilon 1",
+        "realtime counts.csv --value count --group town --sensitivity 1 --epsilon 1 "
+        "--key-file key -o series.csv",
+    ),
+    "temporal": (
+        "temporal fit history.csv --stream user --value place -o town",
+        "temporal allocate --alpha 1 --backward town.backward.csv --forward town.forward.csv",
+        "temporal leakage --backward town.backward.csv --forward town.forward.csv "
+        "--epsilon 0.1 --steps 50",
+    ),
+}
+"""Command lines of each job; one that says much about the others' loops comes first."""
+
+
+class Warmed(NamedTuple):
+    """What a job found and did.
+
+    Attributes:
+        compiled: How many loops it had to compile.
+        seconds: How long it took.
+        files: The indexes on disk of all loops that it used.
+    """
+
+    compiled: int
+    seconds: float
+    files: list[str]
+
+
+def run_job(name: str) -> Warmed:
+    """Run a job here, in a folder of its own that does not stay; what it prints goes nowhere."""
+    from sfumato.cli.app import called
+    from sfumato.cli.first_use import alone
+    from sfumato.core.compile_events import told
+
+    missing: list[str] = []
+    begun = time.monotonic()
+    with _folder(), alone(), told(missing.append), contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            for step in JOBS[name]:
+                code = called(shlex.split(step))
+                if code:
+                    raise RuntimeError(f"{step}: exit code {code}: {said.getvalue()}")
+    return Warmed(len(missing), time.monotonic() - begun, sorted(_indexes()))
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[None]:
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="sfumato-warm-") as folder:
+        os.chdir(folder)
+        try:
+            _make_tables()
+            yield
+        finally:
+            os.chdir(before)
+
+
+def _make_tables() -> None:
+    """People who stay a while and go on, and counts that rise and fall."""
+    for name, shift in (("history", 0), ("live", 1)):
+        rows = ["user,place"]
+        for user in range(12):
+            for moment in range(30):
+                stays = 2 + (user + shift) % 3
+                place = (user + moment // stays * (1 + user % 5)) % len(_PLACES)
+                rows.append(f"u{user},{_PLACES[place]}")
+        Path(f"{name}.csv").write_text("\n".join(rows) + "\n")
+    counts = [f"town,{moment},{60 + 7 * (moment % 9) - 4 * (moment % 5)}" for moment in range(80)]
+    Path("counts.csv").write_text("\n".join(["town,when,count", *counts]) + "\n")
+    Path("key").write_bytes(bytes(range(3, 99, 3)))
+    Path("key").chmod(0o600)
+
+
+def _indexes() -> Iterator[str]:
+    """Files of all loops that this process has called."""
+    from sfumato.core.compiled import CompiledLoop
+
+    for loop in gc.get_objects():
+        if isinstance(loop, CompiledLoop) and loop.overloads:
+            yield from loop.kept.indexes()
+
+
+def _stop(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
+    for job in sys.argv[1:]:
+        sys.stdout.write(json.dumps({"job": job, **run_job(job)._asdict()}) + "\n")
+        sys.stdout.flush()
