@@ -49,13 +49,12 @@ JOBS: dict[str, tuple[str, ...]] = {
         f"release live.csv {_TABLE} --epsilon 0.5 --batch 2 -o private.csv",
     ),
     "privatize": (
-        "privatize live.csv -c place --epsilon 1 --key-file key -o answers.csv",
-        "privatize counts.csv -c count --epsilon 1 --key-file key -o numbers.csv",
+        "privatize live.csv -c place --epsilon 1 --order kept --key-file key -o answers.csv",
+        "privatize counts.csv -c count --epsilon 1 --order kept --key-file key -o numbers.csv",
     ),
     "realtime": (
-        "compare counts.csv --value count --group town --sensitivity 1 --epsilon 1",
-        "realtime counts.csv --value count --group town --sensitivity 1 --epsilon 1 "
-        "--key-file key -o series.csv",
+        "compare counts.csv --value count --sensitivity 1 --epsilon 1 --runs 2",
+        "realtime counts.csv --value count --sensitivity 1 --epsilon 1 --key-file key -o out.csv",
     ),
     "temporal": (
         "temporal fit history.csv --stream user --value place -o town",
@@ -89,12 +88,13 @@ def run_job(name: str) -> Warmed:
 
     missing: list[str] = []
     begun = time.monotonic()
-    with _folder(), alone(), told(missing.append), contextlib.redirect_stdout(io.StringIO()):
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            for step in JOBS[name]:
-                code = called(shlex.split(step))
-                if code:
-                    raise RuntimeError(f"{step}: exit code {code}: {said.getvalue()}")
+    silent = contextlib.redirect_stdout(io.StringIO())
+    said = io.StringIO()
+    with _folder(), alone(), told(missing.append), silent, contextlib.redirect_stderr(said):
+        for step in JOBS[name]:
+            code = called(shlex.split(step))
+            if code:
+                raise RuntimeError(f"{step}: exit code {code}: {said.getvalue()}")
     return Warmed(len(missing), time.monotonic() - begun, sorted(_indexes()))
 
 

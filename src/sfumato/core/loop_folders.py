@@ -62,11 +62,9 @@ def _places(beside: str, named: str | None, checked: str | None) -> Places:
         return Places((folder,), writes, True)
     if _writable(beside):
         return Places((beside,), beside, False)
-    folder = _of_user()
-    if folder is None:
-        alone = _of_process()
-        return Places((beside, alone), alone, False, lasting=False)
-    return Places((beside, folder), folder, True)
+    own = _of_user()
+    folder = own or _of_process()
+    return Places((beside, folder), folder, True, lasting=own is not None)
 
 
 def only_ours(folder: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.array_loops import divide_by_sums, marked, taken
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import exp, expm1, log
@@ -34,7 +35,10 @@ def undusted(rows: Floats, belief: Floats, loss: Floats) -> tuple[Floats, Ints]:
     """
     size = belief.size
     marginal = _marginal(rows, belief)
-    columns = np.flatnonzero(marginal > _NEGLIGIBLE)
+    frequent = np.empty(marginal.size, dtype=np.bool_)
+    for y in range(marginal.size):
+        frequent[y] = marginal[y] > _NEGLIGIBLE
+    columns = marked(frequent)
     merged = np.empty((size, columns.size))
     for x in range(size):
         for j in range(columns.size):
@@ -50,7 +54,7 @@ def undusted(rows: Floats, belief: Floats, loss: Floats) -> tuple[Floats, Ints]:
                     host, least = j, spent
             for x in range(size):
                 merged[x, host] += rows[x, column]
-    _normalise(merged)
+    divide_by_sums(merged)
     return merged, columns
 
 
@@ -73,8 +77,11 @@ def rounded(
     total = 0.0
     for x in range(belief.size):
         total += belief[x]
-    share = belief / total
-    columns = np.arange(rows.shape[1])
+    share, columns = np.empty(belief.size), np.empty(rows.shape[1], dtype=np.int64)
+    for x in range(belief.size):
+        share[x] = belief[x] / total
+    for y in range(columns.size):
+        columns[y] = y
     # Aim below the budget by the error that the certificate itself allows for.
     margin = (4 * belief.size + 32) * _UNIT
     for _ in range(_ROUNDS):
@@ -83,13 +90,16 @@ def rounded(
         for x in range(belief.size):
             for y in range(marginal.size):
                 rows[x, y] = (1 - part) * rows[x, y] + part * marginal[y]
-        _normalise(rows)
+        divide_by_sums(rows)
         weights, used = _integers(rows)
-        columns = columns[used]
+        columns = taken(columns, used)
         under_belief, model_free = leakages(weights, belief)
         if under_belief <= epsilon and model_free <= ldp:
             return True, weights, columns, under_belief, model_free
-        rows = weights / float(_WHOLE)
+        rows = np.empty(weights.shape)
+        for x in range(rows.shape[0]):
+            for y in range(rows.shape[1]):
+                rows[x, y] = float(weights[x, y]) / float(_WHOLE)
         margin *= 2
     return False, weights, columns, under_belief, model_free
 
@@ -135,16 +145,6 @@ def _marginal(rows: Floats, belief: Floats) -> Floats:
 
 
 @njit(cache=True, error_model="numpy")
-def _normalise(rows: Floats) -> None:
-    for x in range(rows.shape[0]):
-        total = 0.0
-        for y in range(rows.shape[1]):
-            total += rows[x, y]
-        for y in range(rows.shape[1]):
-            rows[x, y] /= total
-
-
-@njit(cache=True, error_model="numpy")
 def _mixing_weight(rows: Floats, marginal: Floats, epsilon: float, ldp: float) -> float:
     """Least weight of the output marginal that brings every ratio within bounds."""
     if epsilon <= 0 or ldp <= 0:
@@ -184,7 +184,11 @@ def _integers(rows: Floats) -> tuple[Ints, Ints]:
         weights[x, largest] += left
         for y in range(outputs):
             used[y] = used[y] or weights[x, y] > 0
-    places = np.flatnonzero(used)
+    places = marked(used)
     if places.size == outputs:
         return weights, places
-    return np.ascontiguousarray(weights[:, places]), places
+    left_over = np.empty((size, places.size), dtype=np.int64)
+    for x in range(size):
+        for y in range(places.size):
+            left_over[x, y] = weights[x, places[y]]
+    return left_over, places

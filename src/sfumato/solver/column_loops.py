@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.array_loops import least_place
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 
@@ -183,15 +184,19 @@ def column_generation(
             starts, costs, names, tolerance, max_pivots, inverse, weights, columns, released, dual
         )
         if pivots < 0:
-            return columns, released, weights, dual / belief, -1
+            return columns, released, weights, _prices(dual, belief), -1
     pool = np.zeros((size, _POOLED * outputs))
-    costs, names = np.full(_POOLED * outputs, _NEVER), np.zeros(_POOLED * outputs, dtype=np.int64)
+    costs, names = np.empty(_POOLED * outputs), np.zeros(_POOLED * outputs, dtype=np.int64)
+    for j in range(costs.size):
+        costs[j] = _NEVER
     shapes, prices = np.empty((outputs, 3)), np.empty(size)
     while pivots < max_pivots:
+        paid = 0.0
         for x in range(size):
             prices[x] = dual[x] / belief[x]
+            paid += dual[x]
         least = best_columns(belief, by_output, prices, share, order, shapes)
-        if -least <= max(tolerance, settled * dual.sum()):
+        if -least <= max(tolerance, settled * paid):
             fits = _refine(columns, released, inverse, weights)
             return columns, released, weights, prices, pivots if fits else -1
         for y in range(outputs):
@@ -209,6 +214,14 @@ def column_generation(
             break
         pivots += done
     return columns, released, weights, prices, -1
+
+
+@njit(cache=True, error_model="numpy")
+def _prices(dual: Floats, belief: Floats) -> Floats:
+    prices = np.empty(dual.size)
+    for x in range(dual.size):
+        prices[x] = dual[x] / belief[x]
+    return prices
 
 
 @njit(cache=True, error_model="numpy")
@@ -243,12 +256,14 @@ def _first_basis(belief: Floats, by_output: Floats) -> tuple[Floats, Floats, Flo
         inverse[x, x] = 1.0
         if belief[x] > belief[anchor]:
             anchor = x
-    inverse[anchor, :] = -1.0
+    weights, columns, dual = np.zeros(size), np.zeros((size, size)), np.empty(size)
+    released = np.empty(size, dtype=np.int64)
+    for x in range(size):
+        inverse[anchor, x], columns[anchor, x] = -1.0, 1.0
+        released[x], dual[x] = -1, least * belief[x]
     inverse[anchor, anchor] = 1.0
-    weights, columns, released = np.zeros(size), np.zeros((size, size)), np.full(size, -1)
     weights[anchor], released[anchor] = 1.0, start
-    columns[anchor, :] = 1.0
-    return inverse, weights, columns, released, least * belief
+    return inverse, weights, columns, released, dual
 
 
 @njit(cache=True, error_model="numpy")
@@ -281,14 +296,16 @@ def _exchange(
     worth, direction = np.empty(costs.size), np.empty(size)
     for pivot in range(max_pivots):
         # Sums run over x outermost: no order of addition is changed by vectorising.
-        worth[:] = costs
+        for j in range(worth.size):
+            worth[j] = costs[j]
         for x in range(size):
             for j in range(worth.size):
                 worth[j] -= dual[x] * pool[x, j]
-        entering = int(np.argmin(worth))
+        entering = least_place(worth)
         if worth[entering] >= -enough:
             return pivot
-        direction[:] = 0.0
+        for j in range(size):
+            direction[j] = 0.0
         for x in range(size):
             for j in range(size):
                 direction[j] += pool[x, entering] * inverse[x, j]
@@ -347,13 +364,17 @@ def _refine(columns: Floats, released: Ints, inverse: Floats, weights: Floats) -
     for j in range(size):
         weights[j] = max(0.0, weights[j]) if released[j] >= 0 else 0.0
     _miss(columns, released, weights, missing)
-    return bool(np.abs(missing).max() < _WRONG)
+    off = 0
+    for x in range(size):
+        off += not abs(missing[x]) < _WRONG
+    return off == 0
 
 
 @njit(cache=True, error_model="numpy")
 def _miss(columns: Floats, released: Ints, weights: Floats, missing: Floats) -> None:
     """What the weighted columns lack of 1 for each symbol."""
-    missing[:] = 1.0
+    for x in range(missing.size):
+        missing[x] = 1.0
     for j in range(weights.size):
         if released[j] >= 0:
             for x in range(missing.size):

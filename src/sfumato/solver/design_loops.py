@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.array_loops import divide_by_sums, largest, least_place, taken
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import exp
@@ -44,7 +45,7 @@ def from_columns(
         Whether it ended, float rows, and prices of the true symbols.
     """
     size, outputs = loss.shape
-    high, least = 1 / (exp(epsilon) + 1), _WORTHLESS * loss.max()
+    high, least = 1 / (exp(epsilon) + 1), _WORTHLESS * largest(loss)
     columns, released, weights, prices, done = column_generation(
         share, loss, high, least, pivots, settled, starts, names
     )
@@ -53,8 +54,7 @@ def from_columns(
         if weights[j] > 0.0 and released[j] >= 0:
             for x in range(size):
                 rows[x, released[j]] += weights[j] * columns[j, x]
-    for x in range(size):
-        rows[x] /= rows[x].sum()
+    divide_by_sums(rows)
     return done >= 0, rows, prices
 
 
@@ -100,13 +100,16 @@ def finished(
     """
     merged, outputs = undusted(rows, share, loss)
     fits, weights, columns, under_belief, model_free = rounded(merged, belief, epsilon, ldp)
-    outputs = outputs[columns]
+    outputs = taken(outputs, columns)
     cost = expected(weights, outputs, share, loss)
     floor = max(0.0, bound_at(prices, share, loss, epsilon))
     # A constant that costs no more tells nothing.
     best, least = best_constant(share, loss)
     if least <= cost:
-        weights, outputs = np.full((belief.size, 1), 2**62), np.full(1, best)
+        weights, outputs = np.empty((belief.size, 1), np.int64), np.empty(1, np.int64)
+        outputs[0] = best
+        for x in range(belief.size):
+            weights[x, 0] = 2**62
         cost, under_belief, model_free = least, 0.0, 0.0
     return fits, weights, outputs, under_belief, model_free, cost, floor
 
@@ -118,7 +121,7 @@ def best_constant(share: Floats, loss: Floats) -> tuple[int, float]:
     for x in range(share.size):
         for y in range(means.size):
             means[y] += share[x] * loss[x, y]
-    best = int(np.argmin(means))
+    best = least_place(means)
     return best, means[best]
 
 
@@ -145,7 +148,7 @@ def bound_at(prices: Floats, share: Floats, loss: Floats, epsilon: float) -> flo
         scale = max(scale, abs(prices[x]))
     for y in range(means.size):
         least = min(least, means[y] / k + (k - 1 / k) * parts[y])
-    error = (16 * share.size + 64) * _UNIT * (loss.max() + scale)
+    error = (16 * share.size + 64) * _UNIT * (largest(loss) + scale)
     return float(paid + least - error)
 
 

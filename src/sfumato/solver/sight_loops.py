@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core.array_loops import divide_by_sums, largest, least, least_place, marked, taken
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.compiled import njit
 from sfumato.core.portable_loops import exp, log
@@ -73,12 +74,14 @@ def grouped_costs(
             now[g, z] += share[f] * losses[x, chosen[z]]
     costs = np.empty((count, chosen.size * vectors.size))
     for g in range(count):
-        worth[g] /= mass[g]
-        now[g] /= mass[g]
-        least = now[g].min() + worth[g].min()
+        for j in range(vectors.size):
+            worth[g, j] /= mass[g]
+        for z in range(chosen.size):
+            now[g, z] /= mass[g]
+        cheapest = least(now[g]) + least(worth[g])
         for z in range(chosen.size):
             for j in range(vectors.size):
-                costs[g, z * vectors.size + j] = now[g, z] + worth[g, j] - least
+                costs[g, z * vectors.size + j] = now[g, z] + worth[g, j] - cheapest
     return mass, costs
 
 
@@ -99,17 +102,17 @@ def best_outputs(
     """
     size, outputs = costs.shape
     k = exp(epsilon)
-    share, tiny = 1 / (k + 1), 1e-11 * costs.max()
+    share, tiny = 1 / (k + 1), 1e-11 * largest(costs)
     used, means = np.zeros(outputs, dtype=np.bool_), np.zeros(outputs)
     for x in range(size):
-        used[np.argmin(costs[x])] = True
+        used[least_place(costs[x])] = True
         for y in range(outputs):
             means[y] += mass[x] * costs[x, y]
-    used[np.argmin(means)] = True
+    used[least_place(means)] = True
     starts, begun = np.empty((size, 0)), np.empty(0, dtype=np.int64)
     place = np.zeros(outputs, dtype=np.int64)
     for _ in range(_MAJOR):
-        active = np.flatnonzero(used)
+        active = marked(used)
         table = np.empty((size, active.size))
         for y in range(active.size):
             place[active[y]] = y
@@ -117,30 +120,39 @@ def best_outputs(
                 table[x, y] = costs[x, active[y]]
         # The columns of the last basis come first: few exchanges lead on from there.
         columns, released, weights, prices, done = column_generation(
-            mass, table, share, tiny, 60 * size + 200, 0.3 * settled, starts, place[begun]
+            mass, table, share, tiny, 60 * size + 200, 0.3 * settled, starts, taken(place, begun)
         )
         if done < 0:
             return False, table, active
         means, parts = gathered_at(mass, costs, prices, share)
-        worth = means / k + (k - 1 / k) * parts
+        worth = np.empty(outputs)
+        for y in range(outputs):
+            worth[y] = means[y] / k + (k - 1 / k) * parts[y]
         paid = 0.0
         for x in range(size):
             paid += mass[x] * prices[x]
-        least = worth.min()
-        if -least <= max(settled * paid, tiny):
-            table[:] = 0.0
+        best = least(worth)
+        if -best <= max(settled * paid, tiny):
+            for x in range(size):
+                for y in range(active.size):
+                    table[x, y] = 0.0
             for j in range(size):
                 if weights[j] > 0.0 and released[j] >= 0:
                     for x in range(size):
                         table[x, released[j]] += weights[j] * columns[j, x]
             kept, chosen = compact(mass, table)
-            return True, kept, active[chosen]
-        basis = np.flatnonzero(released >= 0)
+            return True, kept, taken(active, chosen)
+        basic = np.empty(size, dtype=np.bool_)
+        for i in range(size):
+            basic[i] = released[i] >= 0
+        basis = marked(basic)
         starts, begun = np.empty((size, basis.size)), np.empty(basis.size, dtype=np.int64)
         for i in range(basis.size):
-            starts[:, i], begun[i] = columns[basis[i]], active[released[basis[i]]]
+            begun[i] = active[released[basis[i]]]
+            for x in range(size):
+                starts[x, i] = columns[basis[i], x]
         for y in np.argsort(worth)[: 3 * size]:
-            if worth[y] <= _WORTHWHILE * least:
+            if worth[y] <= _WORTHWHILE * best:
                 used[y] = True
     return False, table, active
 
@@ -153,12 +165,15 @@ def compact(share: Floats, rows: Floats) -> tuple[Floats, Ints]:
     for x in range(size):
         for y in range(outputs):
             chances[y] += share[x] * rows[x, y]
-    columns = np.flatnonzero(chances > _DUST)
+    often = np.empty(outputs, dtype=np.bool_)
+    for y in range(outputs):
+        often[y] = chances[y] > _DUST
+    columns = marked(often)
     kept = np.empty((size, columns.size))
     for x in range(size):
         for y in range(columns.size):
             kept[x, y] = rows[x, columns[y]]
-        kept[x] /= kept[x].sum()
+    divide_by_sums(kept)
     return kept, columns
 
 
@@ -231,8 +246,7 @@ def followed(
             chances[y] += mass
             for s in range(moves.shape[1]):
                 beliefs[y, s] += mass * moves[f, s]
-    for y in range(outputs):
-        beliefs[y] /= beliefs[y].sum()
+    divide_by_sums(beliefs)
     return chances, beliefs
 
 
@@ -251,7 +265,7 @@ def best_symbols(
             part = mass[x] * rows[groups[x], y]
             for z in range(released):
                 spent[z] += part * losses[x, z]
-        best[y] = np.argmin(spent)
+        best[y] = least_place(spent)
         total += spent[best[y]]
     return best, total
 
