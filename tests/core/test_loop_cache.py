@@ -151,7 +151,7 @@ def test_a_folder_that_others_can_write_to_is_refused(
     with pytest.raises(InvalidParameter, match="SFUMATO_CACHE_DIR must name a folder"):
         loop_folders.places(__file__)
     shared.chmod(0o755)
-    assert loop_folders.places(__file__) == ((str(shared),), str(shared), True)
+    assert loop_folders.places(__file__) == loop_folders.Places((str(shared),), str(shared), True)
 
 
 def test_a_folder_below_one_that_others_can_change_is_refused_unless_names_are_safe_there(
