@@ -26,17 +26,18 @@ def least_place(values: Floats) -> int:
 @njit(cache=True, error_model="numpy")
 def least(values: Floats) -> float:
     """`np.min`."""
-    return values[least_place(values)]
+    found: float = values[least_place(values)]
+    return found
 
 
 @njit(cache=True, error_model="numpy")
 def largest(table: Floats) -> float:
     """`np.max` of a table."""
-    found = table[0, 0]
+    found: float = table[0, 0]
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
             if table[i, j] != table[i, j]:
-                return table[i, j]
+                return np.nan
             found = max(found, table[i, j])
     return found
 

@@ -96,9 +96,9 @@ def rounded(
         under_belief, model_free = leakages(weights, belief)
         if under_belief <= epsilon and model_free <= ldp:
             return True, weights, columns, under_belief, model_free
-        rows = np.empty(weights.shape)
-        for x in range(rows.shape[0]):
-            for y in range(rows.shape[1]):
+        rows = np.empty((belief.size, used.size))
+        for x in range(belief.size):
+            for y in range(used.size):
                 rows[x, y] = float(weights[x, y]) / float(_WHOLE)
         margin *= 2
     return False, weights, columns, under_belief, model_free
