@@ -1,12 +1,11 @@
-"""Compile the loops before workers start, so that none is compiled by both: `python -m tests.warm`.
+"""Compile the loops before workers start: `python -m tests.warm`, the jobs of `sfumato warm`.
 
-The examples of every module that has loops, or calls those of another, are run once: one process
-for each half of the rooms, which share no loop that takes long. What they print is not looked at
-here; the suite does that.
+What only a test needs is compiled by the first worker that calls it; the others wait for it.
 """
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import contextlib
 import doctest
 import importlib
@@ -40,10 +39,10 @@ def warm(rooms: tuple[str, ...]) -> None:
         for name in modules(rooms):
             doctest.testmod(importlib.import_module(name))
 
+=======
+from sfumato.cli.warm_command import warmed
+from sfumato.cli.warm_jobs import JOBS
+>>>>>>> 8e15e62 (wip3)
 
 if __name__ == "__main__":
-    workers = [multiprocessing.Process(target=warm, args=(rooms,)) for rooms in HALVES]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    warmed(list(JOBS))

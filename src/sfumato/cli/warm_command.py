@@ -15,6 +15,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, progress, table
 from sfumato.cli.options import argument, flag, option
+from sfumato.core.progress import Progress
 
 _HERE = __file__
 _RECORD = "warm.json"
@@ -55,17 +56,23 @@ def warm(given: _WarmOptions) -> None:
     if given.check:
         _check(wanted, given.shown)
         return
-    at_once = given.processes or len(os.sched_getaffinity(0))
-    found = []
-    with (
-        progress("compiling loops, once", len(wanted), given.shown.no_progress) as show,
-        ThreadPoolExecutor(at_once) as pool,
-    ):
-        for done in as_completed([pool.submit(_run, name) for name in wanted]):
-            found.append(done.result())
+    with progress("compiling loops, once", len(wanted), given.shown.no_progress) as show:
+        found = warmed(wanted, given.processes, show)
+    _tell(found, given.shown)
+
+
+def warmed(
+    jobs: list[str], processes: int | None = None, show: Progress = lambda done: None
+) -> list[dict[str, Any]]:
+    """Run jobs, several at a time; what each found and did."""
+    found: dict[str, dict[str, Any]] = {}
+    with ThreadPoolExecutor(processes or len(os.sched_getaffinity(0))) as pool:
+        for done in as_completed([pool.submit(_run, name) for name in jobs]):
+            one = done.result()
+            found[one["job"]] = one
             show(len(found))
     _remember(found)
-    _tell(sorted(found, key=lambda each: wanted.index(each["job"])), given.shown)
+    return [found[name] for name in jobs]
 
 
 def _run(name: str) -> dict[str, Any]:
@@ -78,14 +85,14 @@ def _run(name: str) -> dict[str, Any]:
     return found
 
 
-def _remember(found: list[dict[str, Any]]) -> None:
+def _remember(found: dict[str, dict[str, Any]]) -> None:
     """Write down beside the loops which files each job uses, for `--check`."""
     from sfumato.core.loop_folders import places
-    from sfumato.store.files import whole
+    from sfumato.store.outputs import whole
 
     folder = places(_HERE).writes
     if folder is not None:
-        known = _known() | {each["job"]: each["files"] for each in found}
+        known = _known() | {name: one["files"] for name, one in found.items()}
         with whole(Path(folder) / _RECORD) as path:
             path.write_text(json.dumps({"stamp": _stamp(), "jobs": known}))
 
