@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count, islice, repeat
+from operator import itemgetter
 from pathlib import Path
 
 from sfumato.core.errors import CorruptData, InvalidParameter
@@ -33,6 +34,7 @@ from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Head
 
 _SHOWN = 20
+_place = itemgetter(0, STREAM, SEQUENCE)
 
 
 @dataclass(slots=True)
@@ -150,9 +152,8 @@ def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
         stream = streams.get(name)
         if stream is None:
             stream = streams[name] = _Stream(first_hash(front.id, front.plan, name))
-        places = [(row[0], row[STREAM], row[SEQUENCE]) for row in link]
         due = zip(count(number + 1), repeat(name), count(stream.moments))
-        if places != list(islice(due, len(link))):
+        if list(map(_place, link)) != list(islice(due, len(link))):
             report.note(f"{_where(link)}: a row before it is missing, or stands elsewhere")
         changed = not intact(link, stream.hash) or any(row[HEAD] for row in link[:-1])
         own, above = link[-1][HASH:]

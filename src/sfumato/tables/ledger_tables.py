@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 from sfumato.core.progress import Progress
-from sfumato.store.chain import answer_of
+from sfumato.store.chain import ANSWER_FIELDS
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.tables.readers import CHUNK_ROWS, Table
 from sfumato.tables.writers import Columns, Output, Record
@@ -61,21 +62,12 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
 
 
 def _records(ledger: LedgerReader, *, signalled: bool) -> Iterator[Record]:
+    names = ["id", "source", "place", "stream", "sequence", "batch", "released"]
+    names += ["signal"] * signalled + ["outcome", "leakage", "model_free", "time"]
+    cells = itemgetter(0, *(1 + ANSWER_FIELDS.index(name) for name in names))
+    released = 1 + names.index("released")
     for row in ledger.rows():
-        answer = answer_of(row)
-        released = None if answer.released is None else str(answer.released)
-        yield [
-            row[0],
-            answer.id,
-            answer.source,
-            answer.place,
-            answer.stream,
-            answer.sequence,
-            answer.batch,
-            released,
-            *([answer.signal] if signalled else ()),
-            answer.outcome,
-            answer.leakage,
-            answer.model_free,
-            answer.time,
-        ]
+        record = [*cells(row)]
+        if record[released] is not None:
+            record[released] = str(record[released])
+        yield record
