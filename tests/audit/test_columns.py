@@ -80,3 +80,14 @@ def test_every_trick_is_told_as_row_by_row(
         alone = scene.audit("--json", *trick.options, *more)
     assert together == alone
     assert together.code != 0
+
+
+def test_a_moment_that_is_left_out_at_the_end_is_told_alike(
+    compiled_scenes: dict[str, Scene], tmp_path: Path
+) -> None:
+    scene = compiled_scenes["csv"].copied(tmp_path / "scene")
+    scene.cell(-1, "sequence", lambda text: str(int(text) + 1))
+    together = scene.audit("--json")
+    with by_rows():
+        assert scene.audit("--json") == together
+    assert "sequence number must be" in together.out
