@@ -237,7 +237,7 @@ COMMANDS = (
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
-    *("verify", "verify-report", "key", "key new", "key commit", "key check"),
+    *("verify", "verify-report", "key", "key new", "key commit", "key check", "warm"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"

@@ -22,7 +22,7 @@ _RECORD = "warm.json"
 
 
 class _WarmOptions(options.Options):
-    jobs: list[str] | None = argument("Only these jobs.", "[JOB]...", default=None)
+    jobs: list[str] | None = argument("Only these jobs.", "JOB", default=None)
     check: bool = flag("--check", "Compile nothing; say what is missing (exit code 1).")
     processes: int | None = option("At the same time; as many as there are processors.")
     shown: options.Shown
@@ -31,14 +31,15 @@ class _WarmOptions(options.Options):
 def warm(given: _WarmOptions) -> None:
     """Compile the loops that commands need, once, so that the first real job does not wait.
 
-    Small jobs are run on made-up tables, several at a time: release, plan, batches, privatize,
-    realtime and temporal. Loops are kept beside the program; where that cannot be written to, in
-    $SFUMATO_CACHE_DIR, or in the cache of the user: never where others can write, for what is
-    found there is run. They are compiled for this processor, and anew for another version.
+    Small jobs are run on made-up tables, several at a time: fleet, release, plan, batches,
+    privatize, publish, realtime and temporal. Loops are kept beside the program or, where nothing
+    can be written, in the cache of the user; $SFUMATO_CACHE_DIR names another folder. It must be
+    one that nobody else can change, for what is found there is run. Loops are compiled for this
+    processor, and anew when the program changes.
 
-    An image of a container is warmed when it is built: RUN pip install sfumato && sfumato warm
+    In an image of a container: RUN pip install sfumato && sfumato warm
 
-    \\b
+    \b
     Examples:
       sfumato warm
       sfumato warm release privatize

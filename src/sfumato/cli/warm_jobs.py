@@ -139,13 +139,13 @@ def _folder() -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="sfumato-warm-") as folder:
         os.chdir(folder)
         try:
-            _make_tables()
+            make_tables()
             yield
         finally:
             os.chdir(before)
 
 
-def _make_tables() -> None:
+def make_tables() -> None:
     """People who stay a while and go on, and counts that rise and fall."""
     for name, shift in (("history", 0), ("live", 1)):
         rows = ["user,place"]
@@ -167,7 +167,8 @@ def _indexes() -> Iterator[str]:
     from sfumato.core.compiled import CompiledLoop
 
     for loop in gc.get_objects():
-        if isinstance(loop, CompiledLoop) and loop.overloads:
+        # Not isinstance: it asks weak references to what is gone, too.
+        if type(loop) is CompiledLoop and loop.overloads:
             yield from loop.kept.indexes()
 
 
