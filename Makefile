@@ -45,6 +45,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/peers.py > $(RESULTS)/peers.json
 	$(BIN)/python benchmarks/streams.py $(RESULTS)/peers.json > $(RESULTS)/streams.md
 	$(BIN)/python benchmarks/tables.py --growth $(RESULTS)/growth.json > $(RESULTS)/tables.md
+	$(BIN)/python benchmarks/pipes.py > $(RESULTS)/pipes.md
 	$(BIN)/python benchmarks/batches.py > $(RESULTS)/batches.md
 	$(BIN)/python benchmarks/recovery.py > $(RESULTS)/recovery.md
 	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md

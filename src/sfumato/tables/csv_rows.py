@@ -99,7 +99,8 @@ class CsvRows:
             arrays = plain_columns(block, self._mark, self._width, self._places)
             if arrays is None:
                 self._lines.give_back(block)
-                yield from map(as_batch, self._strict(rows, block=True))
+                # Twice as many: a few rows more than were guessed are no batch of their own.
+                yield from map(as_batch, self._strict(2 * rows, block=True))
                 continue
             batch = Batch(self._number + 1, {n: Column(array) for n, array in arrays.items()})
             self._number += len(batch)

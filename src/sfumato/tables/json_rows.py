@@ -41,7 +41,8 @@ class JsonRows:
         """All rows of a file, about so many at a time, by array where all have one type."""
         for block in self._lines.blocks(rows):
             self._lines.give_back(block)
-            yield from map(as_batch, self._chunks(rows, block=True))
+            # Twice as many: a few rows more than were guessed are no batch of their own.
+            yield from map(as_batch, self._chunks(2 * rows, block=True))
 
     def _chunks(self, size: int, *, block: bool) -> Iterator[Chunk]:
         live, first = self._lines.live, self._number + 1
