@@ -90,7 +90,9 @@ def main(wanted: list[str]) -> None:
         warm_jobs.make_tables()
         made = folder / "made"
         made.mkdir()
-        for command, line in COMMANDS.items():
+        names = list(COMMANDS)
+        last = max(map(names.index, wanted), default=len(names) - 1)
+        for command, line in list(COMMANDS.items())[: last + 1]:
             words = shlex.split(line)
             before = set(folder.iterdir())
             loops = made / command.replace(" ", "-") if command in wanted or not wanted else made
