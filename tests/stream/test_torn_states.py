@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -50,8 +51,7 @@ def test_a_release_that_was_broken_into_never_happened(times: int) -> None:
     torn, smooth = release(), release()
     for value in (0, 1, 2):
         assert torn(value) == smooth(value)
-    with mock.patch.object(SingleStream, "charges", new_callable=mock.PropertyMock) as charges:
-        charges.side_effect = Alarm
+    with mock.patch.object(SingleStream, "_done", side_effect=Alarm):
         for _ in range(times):
             with pytest.raises(Alarm):
                 torn(1)
@@ -61,13 +61,39 @@ def test_a_release_that_was_broken_into_never_happened(times: int) -> None:
     assert to_bytes(torn.state) == to_bytes(smooth.state)
 
 
+def test_a_step_of_a_fleet_that_was_broken_into_never_happened() -> None:
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    for place in (0, 1):
+        fleet = Fleet(plan, ["a", "b"], threads=2)
+        fleet.step([0, 1])
+        before = [to_bytes(fleet.state(stream)) for stream in range(2)]
+        calls: list[int] = []
+        inside = fleet._arrays.share
+
+        def broken(
+            *args: Any, inside: Any = inside, calls: list[int] = calls, place: int = place
+        ) -> None:
+            """What came before the alarm was done, by this thread or another."""
+            calls.append(1)
+            if place == 1:
+                inside(*args)
+            raise Alarm
+
+        with mock.patch.object(fleet._arrays, "share", broken), pytest.raises(Alarm):
+            fleet.step([1, 1])
+        assert calls and not fleet.torn
+        assert [to_bytes(fleet.state(stream)) for stream in range(2)] == before
+        assert len(fleet.step([1, 1])) == 2
+
+
 def test_a_fleet_that_was_broken_into_refuses_to_go_on() -> None:
     plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
     fleet = Fleet(plan, ["a", "b"])
     fleet.step([0, 1])
     kept = [fleet.state(place) for place in range(2)]
     with (
-        mock.patch.object(fleet._arrays, "advance", side_effect=Alarm),
+        mock.patch.object(fleet._loop, "follow", side_effect=Alarm),
+        mock.patch.object(fleet._arrays, "settle", side_effect=Alarm),
         pytest.raises(Alarm),
     ):
         fleet.step([1, 1])

@@ -18,6 +18,10 @@ from sfumato.core.loop_cache import LoopCache
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
+IN_PLACE: Any = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+"""Options of a loop that makes no array. It need not count who holds those that it is given: each
+count is an atomic operation, and threads that share a table would wait for each other with it."""
+
 
 def plain(kind: Any) -> Any:
     """The type of an argument without what needs no loop of its own.

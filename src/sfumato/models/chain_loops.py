@@ -17,13 +17,13 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
-from sfumato.core.compiled import njit
+from sfumato.core.compiled import IN_PLACE, njit
 
 Known: TypeAlias = Floats | tuple[Floats, NDArray[np.int32], NDArray[np.int32]]
 _UNIT = 2.0**-53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**IN_PLACE)
 def advance(
     joints: Floats,
     moments: Ints,
@@ -58,16 +58,16 @@ def advance(
         _normalise(work, joint)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def spread(joint: Floats, known: Known, backoff: Floats, background: Floats, work: Floats) -> None:
     """Weights of the contexts of the next moment; their sum stays the same."""
-    size, first = background.size, 0
-    _begin(joint, backoff, background, work)
-    for context in range(joint.size):
-        weight = joint[context] * (1 - backoff[context])
-        _add_row(known, context, weight, work[first : first + size])
-        # Contexts that differ in their oldest value alone lead to the same ones.
-        first = first + size if first + size < joint.size else 0
+    tails = joint.size // background.size
+    # Contexts that differ in their oldest value alone lead to the same ones.
+    for tail in range(tails):
+        mixed = 0.0
+        for context in range(tail, joint.size, tails):
+            mixed += joint[context] * backoff[context]
+        _add_rows(known, joint, backoff, background, mixed, tail, work)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -95,23 +95,72 @@ def expect(
             work[context] = (1 - backoff[context]) * mean + backoff[context] * mixed[tail]
 
 
-def _add_row(known: Known, context: int, weight: float, sums: Floats) -> None:
-    """Add a known row, times a weight."""
+def _add_rows(
+    known: Known,
+    joint: Floats,
+    backoff: Floats,
+    background: Floats,
+    mixed: float,
+    tail: int,
+    work: Floats,
+) -> None:
+    """The background, times a weight, and the known rows that lead to a tail, times theirs."""
 
 
 def _row_mean(known: Known, context: int, values: Floats) -> float:  # type: ignore[empty-body]
     """Mean of `values` under a known row."""
 
 
-def _add_dense(known: Any, context: int, weight: float, sums: Floats) -> None:
-    for symbol in range(sums.size):
-        sums[symbol] += weight * known[context, symbol]
+def _add_dense(
+    known: Any,
+    joint: Floats,
+    backoff: Floats,
+    background: Floats,
+    mixed: float,
+    tail: int,
+    work: Floats,
+) -> None:
+    size = background.size
+    tails, following = joint.size // size, work[tail * size : (tail + 1) * size]
+    for x in range(size):
+        following[x] = mixed * background[x]
+    # Four rows at a time, added one after the other: a quarter of the memory traffic.
+    whole = size - size % 4
+    for oldest in range(0, whole, 4):
+        one = oldest * tails + tail
+        two, three, four = one + tails, one + 2 * tails, one + 3 * tails
+        a, b = joint[one] * (1 - backoff[one]), joint[two] * (1 - backoff[two])
+        c, d = joint[three] * (1 - backoff[three]), joint[four] * (1 - backoff[four])
+        for x in range(size):
+            sum_ = following[x] + a * known[one, x]
+            sum_ += b * known[two, x]
+            sum_ += c * known[three, x]
+            following[x] = sum_ + d * known[four, x]
+    for oldest in range(whole, size):
+        context = oldest * tails + tail
+        weight = joint[context] * (1 - backoff[context])
+        for x in range(size):
+            following[x] += weight * known[context, x]
 
 
-def _add_sparse(known: Any, context: int, weight: float, sums: Floats) -> None:
+def _add_sparse(
+    known: Any,
+    joint: Floats,
+    backoff: Floats,
+    background: Floats,
+    mixed: float,
+    tail: int,
+    work: Floats,
+) -> None:
     data, indices, starts = known
-    for place in range(starts[context], starts[context + 1]):
-        sums[indices[place]] += weight * data[place]
+    size = background.size
+    tails, following = joint.size // size, work[tail * size : (tail + 1) * size]
+    for x in range(size):
+        following[x] = mixed * background[x]
+    for context in range(tail, joint.size, tails):
+        weight = joint[context] * (1 - backoff[context])
+        for place in range(starts[context], starts[context + 1]):
+            following[indices[place]] += weight * data[place]
 
 
 def _dense_mean(known: Any, context: int, values: Floats) -> float:
@@ -129,16 +178,21 @@ def _sparse_mean(known: Any, context: int, values: Floats) -> float:
     return mean
 
 
-_ROW: Any = {"strict": False, "jit_options": {"error_model": "numpy", "forceinline": True}}
-overload(_add_row, **_ROW)(
-    lambda known, context, weight, sums: _add_dense if isinstance(known, Array) else _add_sparse
+_ROW: Any = {
+    "strict": False,
+    "jit_options": {"error_model": "numpy", "forceinline": True, "_nrt": False},
+}
+overload(_add_rows, **_ROW)(
+    lambda known, joint, backoff, background, mixed, tail, work: (
+        _add_dense if isinstance(known, Array) else _add_sparse
+    )
 )
 overload(_row_mean, **_ROW)(
     lambda known, context, values: _dense_mean if isinstance(known, Array) else _sparse_mean
 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def _waits(joint: Floats, moments: Ints, drifts: Floats, stream: int, size: int) -> bool:
     """Raise the moment; whether the next value is still among those that the joint is about."""
     moments[stream] += 1
@@ -152,21 +206,7 @@ def _waits(joint: Floats, moments: Ints, drifts: Floats, stream: int, size: int)
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _begin(joint: Floats, backoff: Floats, background: Floats, work: Floats) -> None:
-    """The part of the next joint that comes from the background."""
-    size = background.size
-    tails = joint.size // size
-    for tail in range(tails):
-        mixed = 0.0
-        for context in range(tail, joint.size, tails):
-            mixed += joint[context] * backoff[context]
-        following = work[tail * size : (tail + 1) * size]
-        for symbol in range(size):
-            following[symbol] = mixed * background[symbol]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def _normalise(weights: Floats, joint: Floats) -> None:
     total = 0.0
     for context in range(weights.size):

@@ -8,25 +8,28 @@ stream would get alone with the same coins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core import checks
-from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.budgets import USELESS_BELOW
+from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guard import guarded
-from sfumato.core.randomness import Randomness, secure
+from sfumato.core.randomness import Domain, Randomness, secure, words_at
 from sfumato.core.state import StreamState
-from sfumato.stream.fleet_answers import SKIPPED, Codes, Run, Seen, Step
-from sfumato.stream.fleet_arrays import PREPARED, Prepared
-from sfumato.stream.fleet_streams import FleetStreams
+from sfumato.solver.solving_tables import are_solving
+from sfumato.stream.fleet_answers import RELEASED, Codes, Run, Seen, Step
+from sfumato.stream.fleet_loop import Batch, Moves
+from sfumato.stream.fleet_streams import Backup, FleetStreams
 from sfumato.stream.plan import Plan
+from sfumato.stream.run_loops import OBSERVE, RELEASE
+from sfumato.stream.solved_steps import SolvedSteps
 
+Alone = Callable[[int, int], bool]
 Values = Sequence[Any] | NDArray[Any]
 
 
@@ -74,6 +77,9 @@ class Fleet(FleetStreams):
         self._randomness = secure() if randomness is None else randomness
         plan.check_coins(self._randomness)
         super().__init__(plan, streams, states, threads)
+        solving = plan.policy is not None and are_solving(plan.policy.tables)
+        parts = (plan, self._arrays, self._ledgers)
+        self._solved = SolvedSteps(*parts) if solving else None
         alphabet = plan.model.alphabet
         self._numbered = alphabet.labels == tuple(range(len(alphabet)))
         # A batch is numbered with its first value most significant, as everywhere else.
@@ -95,84 +101,100 @@ class Fleet(FleetStreams):
         """
         self._check_whole()
         streams = self._chosen(which, len(values))
-        return self._stepped(streams, values, whole=which is None)
-
-    def _stepped(self, streams: Ints, values: Values, *, whole: bool) -> Step:
-        cells = self._cells(values)
-        # First what needs no coins; what the loops do not cover is tried by the plan on the side.
-        prepared, quick = self._prepared(streams, cells)
-        step = self._blank(streams, whole=whole)
-        paused = self._paused(streams, cells)
-        guesses = self._guesses(streams[paused])
-        slow = [
-            (row, *self._alone(int(streams[row]), values[row]))
-            for row in np.flatnonzero(~quick & ~paused).tolist()
-        ]
-        # Nothing has changed so far: an error above leaves every stream where it was.
-        self._torn = True
-        rows = slice(None) if quick.all() else quick
-        some = prepared.of(rows)
-        step.charges[rows] = some.charges
-        outputs = self._released(streams[rows], some, cells[rows])
-        if step.signals is not None:
-            step.signals[rows] = some.columns
-            step.signals[paused] = 0  # the one output of a constant
-        if self.plan.in_batches:
-            step.released[rows] = outputs[:, None] // self._powers % len(step.alphabet)
-            self._last[streams[rows]] = step.released[rows, -1]
-        else:
-            step.released[rows] = outputs
-            self._last[streams[rows]] = outputs
-        if guesses.size:
-            step.released[paused] = self._last[streams[paused]] = guesses
-            self._ledgers.charge(streams[paused], np.zeros((guesses.size, 2)))
-            self._arrays.advance(streams[paused])
-        for row, events, state in slow:
-            self._put(int(streams[row]), state)
-            self._enter(step, row, events)
-        self._torn = False
-        return step
-
-    def _paused(self, streams: Ints, cells: Ints) -> Bools:
-        """Which rows only let the best constant leave, between two bursts; batches take turns."""
-        if self.plan.in_batches:
-            return np.zeros(len(streams), dtype=np.bool_)
-        return self.plan.budget.pauses(self._ledgers, streams) & (cells >= 0)
-
-    def _guesses(self, streams: Ints) -> Ints:
-        """The best constants of some streams, as `silent` finds them."""
-        places = []
-        for stream in streams.tolist():
-            assert self.plan.value_loss is not None  # only single values pause
-            belief = self._arrays.belief(stream).marginal
-            places.append(self.plan.value_loss.best_constant(belief)[0])
-        return np.array(places, dtype=np.int64)
+        batch = Batch.one_each(streams)
+        moves = self._moves(batch, self._cells(values))
+        self._go(RELEASE, batch, moves, lambda row, at: self._entered(moves, row, at, values[row]))
+        return self._answered(streams, moves, whole=which is None)
 
     def _alone(self, stream: int, values: Any) -> tuple[tuple[Event, ...], StreamState]:
         """The step of one stream, by the plan."""
         batch = values if self.plan.in_batches else [values]
         return self.plan.step(self._state(stream), batch, self._randomness)
 
-    def _prepared(self, streams: Ints, cells: Ints) -> tuple[Prepared, Bools]:
-        """The channels of the next step, and which rows they cover."""
-        allowed = self._allowed(streams)
-        prepared = self._arrays.prepare(streams, allowed)
-        quick = (prepared.status == PREPARED) & (cells >= 0)
-        quick &= (allowed[:, 0] >= USELESS_BELOW) & (allowed[:, 1] >= USELESS_BELOW)
-        return prepared, quick
+    def _answered(self, streams: Ints, moves: Moves, *, whole: bool) -> Step:
+        """What left, one value or batch of each stream."""
+        released, outcomes = moves.released, [Outcome.RELEASED] * len(streams)
+        for row in np.flatnonzero(moves.outcomes).tolist():
+            outcomes[row] = OUTCOMES[moves.outcomes[row]]
+        if self.plan.in_batches:
+            size = len(self.plan.model.alphabet)
+            patterns = released[:, None] // self._powers % size
+            new = ((moves.outcomes == RELEASED) & (released >= 0))[:, None]
+            released = np.where(new, patterns, released[:, None])
+        return Step(
+            streams=self.streams if whole else [self._names[place] for place in streams.tolist()],
+            sequences=moves.sequences,
+            released=released,
+            outcomes=outcomes,
+            charges=moves.charges,
+            alphabet=self.plan.model.alphabet,
+            signals=None if self.plan.sight is None else moves.signals,
+        )
 
-    def _released(self, streams: Ints, some: Prepared, cells: Ints) -> Ints:
-        """Draw for some streams, charge them and move them on; the numbers of what leaves."""
-        # A copy: the arrays write the next step into the same room.
-        outputs = self._arrays.release(some, cells, self._words(streams)).copy()
-        self._ledgers.charge(streams, some.charges, self.plan.width)
-        self._arrays.advance(streams)
-        self._arrays.moments[streams] += self.plan.width - 1
-        return outputs
+    def _go(self, mode: int, batch: Batch, moves: Moves, alone: Alone) -> None:
+        """Let streams go through their rows; all of them or none.
+
+        Args:
+            mode: Whether columns are drawn or found.
+            batch: The rows.
+            moves: What is given of each, and found.
+            alone: Does the row of a stream that the loop does not cover, by the plan; whether the
+                stream goes on after it.
+        """
+        before, first, going = self._loop.before(batch, self._last), True, batch
+        self._torn = True
+        try:
+            while self._loop.follow(mode, going, moves, self._last, before, first=first):
+                going, first = going.waiting(), False
+                rows, order = going.rows[going.turns], going.in_order()
+                if self._solved is not None:
+                    done = self._solved.step(mode, going, moves, self._last)
+                    order = [group for group in order if not done[group]]
+                for group in order:
+                    on = alone(int(rows[group]), int(going.streams[group]))
+                    going.turns[group] = going.turns[group] + 1 if on else going.ends[group]
+        except BaseException:
+            # Nothing of it has left, so it never happened.
+            entered = before.entered[: len(batch.streams)]
+            held = tuple(part[: len(entered)][entered] for part in before.rows)
+            self._restore(Backup(batch.streams[entered], held))
+            raise
+        self._torn = False
+
+    def _moves(self, batch: Batch, cells: Ints) -> Moves:
+        """Room for what leaves, and coins for it."""
+        count = len(cells)
+        words = self._randomness.words(count) if not self._randomness.addressed else None
+        if words is None:
+            drawn = np.flatnonzero(cells >= 0)
+            which = np.empty(count, dtype=np.int64)
+            which[batch.rows] = np.repeat(batch.streams, batch.ends - batch.turns)
+            moments = self._arrays.moments[which] + self.plan.width * batch.ranks()
+            words, plan = np.zeros(count, dtype=np.uint64), self.plan.fingerprint
+            at = (Domain.STREAM, plan, self._names, which[drawn], moments[drawn])
+            words[drawn] = words_at(self._randomness, *at)
+        return Moves.blank(cells, words)
+
+    def _entered(self, moves: Moves, row: int, stream: int, values: Any) -> bool:
+        """Do a row by the plan, and put down what it did."""
+        events, state = self._alone(stream, values)
+        places = [self.plan.model.alphabet.place(event.released) for event in events]
+        outcome = events[-1].outcome
+        moves.released[row] = places[-1]
+        if outcome is Outcome.RELEASED:
+            moves.released[row] = (np.array(places) * self._powers).sum()
+        moves.sequences[row] = events[0].sequence
+        moves.outcomes[row] = OUTCOMES.index(outcome)
+        moves.charges[row] = events[-1].sip.epsilon, events[-1].ldp.epsilon
+        signal = events[-1].signal
+        moves.signals[row] = -1 if signal is None else signal
+        self._put(stream, state)
+        return True
 
     @guarded
     def flush(self, stream: int, values: Sequence[object]) -> tuple[Event, ...]:
         """Release a shorter batch of one stream, at its end or when time is up."""
+        self._check_whole()
         if checks.count("stream", stream, at_least=0) >= len(self):
             raise InvalidParameter("stream", stream, f"be the place of one of {len(self)}")
         events, state = self.plan.step(self._state(stream), values, self._randomness)
@@ -223,34 +245,21 @@ class Fleet(FleetStreams):
         self._check_whole()
         streams = self._checked(which)
         places = self._checked_cells("cells", cells, streams, -2)
-        run = Run.blank(len(streams), sighted=self.plan.sight is not None)
-        before = self._backup(np.unique(streams))
-        try:
-            for rows in waves(streams):
-                self._wave(run, rows, places[rows], streams[rows])
-        except BaseException:
-            # Nothing of it has left, so it never happened.
-            self._restore(before)
-            raise
-        return run
-
-    def _wave(self, run: Run, rows: Ints, cells: Ints, streams: Ints) -> None:
-        """One value of each of some streams, or a moment that passes."""
-        passing = cells == -2
-        if passing.any():
-            skipped = streams[passing]
-            run.sequences[rows[passing]] = self._arrays.moments[skipped]
-            run.outcomes[rows[passing]] = SKIPPED
-            self._skipped(skipped)
-            rows, cells, streams = rows[~passing], cells[~passing], streams[~passing]
+        batch = Batch.of(streams, self._slots)
+        moves = self._moves(batch, places)
         labels = (*self.plan.model.alphabet.labels, None)
-        values = [labels[cell] for cell in cells.tolist()]
-        step = self._stepped(streams, values, whole=False)
-        run.sequences[rows], run.released[rows] = step.sequences, step.released
-        run.outcomes[rows] = [OUTCOMES.index(outcome) for outcome in step.outcomes]
-        run.charges[rows] = step.charges
-        if run.signals is not None and step.signals is not None:
-            run.signals[rows] = step.signals
+
+        def alone(row: int, stream: int) -> bool:
+            return self._entered(moves, row, stream, labels[places[row]])
+
+        self._go(RELEASE, batch, moves, alone)
+        return Run(
+            sequences=moves.sequences,
+            released=moves.released,
+            outcomes=moves.outcomes,
+            charges=moves.charges,
+            signals=None if self.plan.sight is None else moves.signals,
+        )
 
     @guarded
     def observe(self, released: Ints, signals: Ints | None, outcomes: Codes, which: Ints) -> Seen:
@@ -268,38 +277,44 @@ class Fleet(FleetStreams):
         self._check_whole()
         streams = self._checked(which)
         places = self._checked_cells("released", released, streams, -1)
-        codes = np.asarray(outcomes)
         sent = np.full(len(streams), -1) if signals is None else np.asarray(signals)
-        seen = Seen.blank(len(streams))
-        before, lost = self._backup(np.unique(streams)), set()
-        try:
-            for row, stream in enumerate(streams.tolist()):
-                seen.sequences[row] = self._arrays.moments[stream]
-                if stream not in lost and not self._followed(
-                    seen, row, stream, int(places[row]), int(sent[row]), OUTCOMES[codes[row]]
-                ):
-                    lost.add(stream)
-        except BaseException:
-            self._restore(before)
-            raise
-        return seen
+        codes = np.asarray(outcomes)
+        for name, given in (("signals", sent), ("outcomes", codes)):
+            if given.shape != streams.shape or (given.size and given.dtype.kind not in "iu"):
+                raise InvalidParameter(name, given.shape, f"be {len(streams)} whole numbers")
+        if codes.size and not (codes.min() >= 0 and codes.max() < len(OUTCOMES)):
+            raise InvalidParameter("outcomes", "others", "be places in `tuple(Outcome)`")
+        batch, moves = Batch.of(streams, self._slots), Moves.seen(places, sent, codes)
+        possible, lost = np.ones(len(streams), dtype=np.bool_), []
 
-    def _followed(
-        self, seen: Seen, row: int, stream: int, place: int, signal: int, outcome: Outcome
-    ) -> bool:
+        def alone(row: int, stream: int) -> bool:
+            if not (on := self._followed(moves, row, stream)):
+                lost.append((row, stream))
+            return on
+
+        self._go(OBSERVE, batch, moves, alone)
+        for row, stream in lost:
+            possible[row:] &= streams[row:] != stream
+        return Seen(moves.sequences, moves.charges, possible, moves.withheld)
+
+    def _followed(self, moves: Moves, row: int, stream: int) -> bool:
         """Let a stream go on by what left, by the plan; whether it can have left."""
         state, labels = self._state(stream), self.plan.model.alphabet.labels
-        label = None if place < 0 else labels[place]
+        place, signal = int(moves.released[row]), int(moves.signals[row])
+        outcome = OUTCOMES[moves.outcomes[row]]
+        moves.sequences[row] = state.sequence
         try:
             events, following = self.plan.observe(
-                state, [label], outcome, None if signal < 0 else signal
+                state,
+                [None if place < 0 else labels[place]],
+                outcome,
+                None if signal < 0 else signal,
             )
         except (InvalidParameter, UnknownSymbol):
             return False
         if outcome in (Outcome.SUPPRESSED, Outcome.REPEATED):
-            seen.withheld[row] = self.plan.prepare(state) is not None
-        seen.charges[row] = events[0].sip.epsilon, events[0].ldp.epsilon
-        seen.possible[row] = True
+            moves.withheld[row] = self.plan.prepare(state) is not None
+        moves.charges[row] = events[0].sip.epsilon, events[0].ldp.epsilon
         self._put(stream, following)
         return True
 
@@ -324,19 +339,6 @@ class Fleet(FleetStreams):
         if count is not None and count != len(streams):
             raise InvalidParameter("values", count, f"be one per stream, {len(streams)}")
         return streams
-
-    def _allowed(self, streams: Ints) -> Floats:
-        due = self.plan.budget.allowances(self._ledgers, streams, self.plan.width)
-        return np.minimum(due, self._policy.allowed)
-
-    def _words(self, streams: Ints) -> NDArray[np.uint64]:
-        if not self._randomness.addressed:
-            return self._randomness.words(len(streams))
-        words = np.empty(len(streams), dtype=np.uint64)
-        for row, stream in enumerate(streams.tolist()):
-            here = self.plan.address(self._names[stream], int(self._arrays.moments[stream]))
-            words[row] = self._randomness.at(here).word()
-        return words
 
     def _cells(self, values: Values) -> Ints:
         """Number of each value, or batch; -1 where a value is outside the alphabet."""
@@ -363,44 +365,6 @@ class Fleet(FleetStreams):
             return np.where((places >= 0) & (places < len(alphabet)), places, -1)
         flat = [alphabet.place(value) for value in values.ravel().tolist()]
         return np.array(flat, dtype=np.int64).reshape(values.shape)
-
-    def _blank(self, streams: Ints, *, whole: bool) -> Step:
-        names = self._names if whole else [self._names[place] for place in streams.tolist()]
-        count, in_batches = len(streams), self.plan.in_batches
-        shape = (count, self.plan.width) if in_batches else (count,)
-        return Step(
-            streams=names,
-            sequences=self._arrays.moments[streams],
-            released=np.empty(shape, dtype=np.int64),
-            outcomes=[Outcome.RELEASED] * count,
-            charges=np.zeros((count, 2)),
-            alphabet=self.plan.model.alphabet,
-            signals=None if self.plan.sight is None else np.full(count, -1),
-        )
-
-    def _enter(self, step: Step, row: int, events: Sequence[Event]) -> None:
-        """Put what the plan did into a row of a step."""
-        places = [step.alphabet.place(event.released) for event in events]
-        step.released[row] = places if self.plan.in_batches else places[0]
-        step.outcomes[row] = events[-1].outcome  # type: ignore[index]
-        step.charges[row] = events[-1].sip.epsilon, events[-1].ldp.epsilon
-        if step.signals is not None and events[-1].signal is not None:
-            step.signals[row] = events[-1].signal
-
-
-def waves(streams: Ints) -> list[Ints]:
-    """Rows with at most one of each stream: its first value, its second, and so on.
-
-    Examples:
-        >>> [wave.tolist() for wave in waves(np.array([3, 5, 3, 3]))]
-        [[0, 1], [2], [3]]
-    """
-    by_stream = np.argsort(streams, kind="stable")
-    first = np.searchsorted(streams[by_stream], streams[by_stream])
-    turns = np.empty(len(streams), dtype=np.int64)
-    turns[by_stream] = np.arange(len(streams)) - first
-    by_turn = np.argsort(turns, kind="stable")
-    return np.split(by_turn, np.flatnonzero(np.diff(turns[by_turn])) + 1) if len(streams) else []
 
 
 def _rows(values: Sequence[Any], width: int) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.events import OUTCOMES, Event, Outcome, events_of
 
 Codes = NDArray[np.uint8]
-RELEASED = OUTCOMES.index(Outcome.RELEASED)
-SKIPPED = OUTCOMES.index(Outcome.SKIPPED)
+RELEASED, SUPPRESSED, REPEATED, SKIPPED = map(OUTCOMES.index, Outcome)
+"""Outcomes, as places in `OUTCOMES`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,17 +91,6 @@ class Run:
     charges: Floats
     signals: Ints | None
 
-    @classmethod
-    def blank(cls, count: int, *, sighted: bool) -> Self:
-        """Room for `count` values, none of which has left."""
-        return cls(
-            sequences=np.zeros(count, dtype=np.int64),
-            released=np.full(count, -1, dtype=np.int64),
-            outcomes=np.full(count, RELEASED, dtype=np.uint8),
-            charges=np.zeros((count, 2)),
-            signals=np.full(count, -1, dtype=np.int64) if sighted else None,
-        )
-
     def __len__(self) -> int:
         return len(self.sequences)
 
@@ -123,16 +112,6 @@ class Seen:
     charges: Floats
     possible: Bools
     withheld: Bools
-
-    @classmethod
-    def blank(cls, count: int) -> Self:
-        """Room for `count` values, none of which was looked at."""
-        return cls(
-            sequences=np.zeros(count, dtype=np.int64),
-            charges=np.zeros((count, 2)),
-            possible=np.zeros(count, dtype=np.bool_),
-            withheld=np.zeros(count, dtype=np.bool_),
-        )
 
     def __len__(self) -> int:
         return len(self.sequences)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ class StreamArrays:
         self.joints = np.tile(chain.initial.reshape(1, -1), (count, 1))
         self.moments = np.zeros(count, dtype=np.int64)
         self.drifts = np.zeros(count)
-        self._threads = threads
+        self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._process = 0
         self._running: list[Future[None]] = []
@@ -120,8 +120,11 @@ class StreamArrays:
             tuple(map(np.empty, (size, max(rows, size), width, size, self._contexts)))
             for _ in range(threads)
         ]
-        self.torn, self.backup = np.zeros(1, dtype=np.int64), np.empty(self._contexts + 2)
-        self.allowed, self.charged = np.empty((1, 2)), self._room.charges[:1]
+        # A joint, contexts, and the same but for contexts; and integers to mix with.
+        self._rooms = [
+            (np.empty(self._contexts), work[4], *work[:4], np.empty((1, width), dtype=np.int64))
+            for work in self._work
+        ]
 
     @classmethod
     def under(
@@ -142,11 +145,6 @@ class StreamArrays:
     def settle(self) -> None:
         """Wait for threads that an exception left behind."""
         wait(self._running)
-
-    @property
-    def column(self) -> int:
-        """The column that was drawn for the first stream."""
-        return int(self._room.columns[0])
 
     @property
     def _contexts(self) -> int:
@@ -189,7 +187,6 @@ class StreamArrays:
 
         The result is overwritten by the next call.
         """
-        # Threads that an exception here left behind must not write into what comes next.
         self.settle()
         if len(which) > len(self._room.which):
             self._room = _room(len(self.moments), self._room.blends.shape[1])
@@ -254,8 +251,6 @@ class StreamArrays:
             self.drifts,
             *prepared,
             *self._work[worker][:4],
-            self.backup,
-            self.torn,
         )
 
     def advance(self, which: Ints) -> None:
@@ -267,54 +262,33 @@ class StreamArrays:
 
         self._shared(len(which), part)
 
-    def alone(self) -> Callable[[int, int], int]:
-        """Release the first stream in one call that allocates nothing.
-
-        Returns:
-            A function of a true symbol and a word that returns the released symbol, or -1 if the
-            stream must go another way; then nothing has changed. What it may leak is read from
-            `allowed`, what it leaked is left in `charged`; `torn` and `backup` are as in
-            `stepping.advance`.
-        """
-        room, kernel = self._room.of(slice(1)), stepping.advance
-        room.which[:] = 0
-        words, symbols = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)
-        # Put together once: a call then does nothing but unpack them.
-        given = (self.allowed, symbols, words)
-        arguments = (stepping.ALONE, *self._arguments(room, 0), *given)
-        work = self._work[0]
-        following = self.chain.carrier(self.joints, self.moments, self.drifts, room.which, work[4])
-
-        def release(symbol: int, word: int) -> int:
-            if self._solving:
-                self._run(stepping.PREPARE, room, allowed=self.allowed)
-            symbols[0], words[0] = symbol, word
-            released: int = kernel(*arguments)
-            words[0] = 0
-            symbols[0] = 0
-            if released >= 0:
-                following()
-            return released
-
-        return release
-
     def _shared(self, count: int, part: Callable[[slice, int], None]) -> None:
         """Split rows evenly among the threads; what a stream gets does not depend on how."""
-        if self._threads == 1 or count < 2 * self._threads:
-            part(slice(0, count), 0)
-            return
-        edges = [count * worker // self._threads for worker in range(self._threads + 1)]
-        first, *others = [slice(*pair) for pair in pairwise(edges)]
-        pool = self._workers()
-        self._running = [pool.submit(part, rows, i) for i, rows in enumerate(others, start=1)]
-        part(first, 0)
+        parts = 1 if count < 2 * self.threads else self.threads
+        edges = [count * worker // parts for worker in range(parts + 1)]
+        self.share(edges, lambda begin, end, worker: part(slice(begin, end), worker))
+
+    def share(self, edges: Sequence[int], part: Callable[[int, int, int], None]) -> None:
+        """Do the parts between successive edges, each by a thread of its own; the first by this."""
+        # Threads that an exception here left behind must not write into what comes next.
+        self.settle()
+        first, *others = pairwise(edges)
+        if others:
+            pool = self._workers()
+            self._running = [pool.submit(part, *one, i) for i, one in enumerate(others, start=1)]
+        part(*first, 0)
         for done in self._running:
             done.result()
+        self._running = []
+
+    def room(self, worker: int) -> tuple[NDArray[Any], ...]:
+        """Work space of a thread for `run_loops.follow`."""
+        return self._rooms[worker]
 
     def _workers(self) -> ThreadPoolExecutor:
         """The other threads; a forked child has none of its parent's and gets its own."""
         if self._pool is None or self._process != os.getpid():
-            self._pool, self._process = ThreadPoolExecutor(self._threads - 1), os.getpid()
+            self._pool, self._process = ThreadPoolExecutor(self.threads - 1), os.getpid()
         return self._pool
 
 

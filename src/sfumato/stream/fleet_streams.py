@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.store.answer_columns import PositionColumns
 from sfumato.stream.fleet_arrays import StreamArrays
+from sfumato.stream.fleet_loop import FleetLoop
 from sfumato.stream.plan import Plan
 from sfumato.stream.stored_states import stored_positions
 
@@ -31,7 +33,7 @@ class Backup:
     """
 
     places: Ints
-    rows: tuple[NDArray[np.generic], ...]
+    rows: tuple[NDArray[Any], ...]
 
 
 class FleetStreams(Guarded):
@@ -61,6 +63,8 @@ class FleetStreams(Guarded):
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._torn = False
+        self._loop = FleetLoop(plan, self._arrays, self._ledgers)
+        self._slots = np.full(count, -1, dtype=np.int64)
         self._add(streams, states)
 
     def __len__(self) -> int:
@@ -127,6 +131,7 @@ class FleetStreams(Guarded):
         self._arrays.grow(room)
         self._ledgers.grow(room)
         self._last = np.concatenate([self._last, np.full(room - len(self._last), -1)])
+        self._slots = np.full(room, -1, dtype=np.int64)
 
     def places(self, streams: Sequence[str]) -> Ints:
         """Places of streams by their names; -1 for those that were never enlisted."""
@@ -137,15 +142,16 @@ class FleetStreams(Guarded):
     @guarded
     def state(self, stream: int) -> StreamState:
         """Where a stream stands: store it, and go on from it later."""
+        self._check_whole()
         return self._state(stream)
 
     @guarded
     def states(self, places: Ints) -> list[StreamState]:
         """Where some streams stand."""
+        self._check_whole()
         return [self._state(place) for place in np.asarray(places).tolist()]
 
     def _state(self, stream: int) -> StreamState:
-        self._check_whole()
         last = int(self._last[stream])
         return StreamState(
             plan=self.plan.fingerprint,
@@ -192,11 +198,8 @@ class FleetStreams(Guarded):
         self._torn = False
 
     @property
-    def _held(self) -> tuple[NDArray[np.generic], ...]:
-        """All that is known of the streams, one row each."""
-        arrays, ledgers = self._arrays, self._ledgers
-        accounts = (ledgers.counts, ledgers.spent, ledgers.recent)
-        return (arrays.joints, arrays.moments, arrays.drifts, *accounts, self._last)
+    def _held(self) -> tuple[NDArray[Any], ...]:
+        return self._loop.held(self._last)
 
     @guarded
     def put(self, places: Ints, states: Sequence[StreamState]) -> None:

@@ -18,17 +18,17 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.core.arrays import Ints
-from sfumato.core.compiled import njit
+from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.solver.solving_tables import HEADER, PACKED
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def are_solved(nodes: Ints) -> bool:
     """Whether the channels of these tables are solved at each step."""
     return bool(nodes[0, 2] < 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def row_of_symbol(nodes: Ints, words: Ints, symbol: int) -> int:
     """The row that a symbol has in the channel that stands in some words."""
     first = HEADER + nodes[0, 4] * (nodes[0, 1] + 1)
@@ -36,13 +36,13 @@ def row_of_symbol(nodes: Ints, words: Ints, symbol: int) -> int:
     return int((packed >> (8 * (symbol % PACKED))) & 255)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def weight_of(nodes: Ints, words: Ints, row: int, column: int) -> np.int64:
     """A weight of the channel that stands in some words."""
     return np.int64(words[HEADER + nodes[0, 4] * (row + 1) + column])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def drawn_column(nodes: Ints, words: Ints, symbol: int, coin: np.int64) -> int:
     """The column that a coin of 62 bits draws for a true symbol."""
     row, reached = row_of_symbol(nodes, words, symbol), np.int64(0)
@@ -53,7 +53,7 @@ def drawn_column(nodes: Ints, words: Ints, symbol: int, coin: np.int64) -> int:
     return int(words[0]) - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def column_that_released(words: Ints, symbol: int) -> int:
     """The column that releases a symbol; -1 if none does."""
     for y in range(words[0]):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
-from sfumato.core.compiled import njit
+from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
 from sfumato.solver.policy import LANES, WHOLE, Tables
@@ -45,14 +45,13 @@ Work = tuple[Floats, Floats, Floats, Floats]
 BITS = 62
 """Weights of a channel sum to 2**BITS in every row, as everywhere else."""
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
-PREPARE, DRAW, INFORM, ALONE = 1, 2, 4, 8
-"""Stages of a step: choose channels, draw columns, inform beliefs; `ALONE` is all of them for the
-one stream of a live release."""
+PREPARE, DRAW, INFORM = 1, 2, 4
+"""Stages of a step: choose channels, draw columns, inform beliefs."""
 LEAST, MOST = 1e-200, 1e200
 """What a sum of beliefs may be that was not divided by its total for a while."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
 def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: Floats) -> float:
     """Sum a joint to the distribution of the value whose axis has `stride`; return the sum of it.
 
@@ -74,7 +73,98 @@ def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: 
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
+def margin_of(error: float, size: int) -> float:
+    """What the rounding of a belief, and of a certificate, takes of the bound."""
+    return 4 * error + (16 * size + 256) * UNIT
+
+
+@njit(**IN_PLACE, forceinline=True)
+def is_mass(total: float) -> bool:
+    """Whether a sum is that of a distribution, up to a factor; if not, somebody must ask why."""
+    return LEAST < total < MOST
+
+
+@njit(**IN_PLACE, forceinline=True)
+def choose(
+    nodes: Ints,
+    local: Floats,
+    row_of: Shorts,
+    costs: Floats,
+    weights: Floats,
+    extremes: Floats,
+    candidates: Ints,
+    begin: int,
+    end: int,
+    repair_limit: float,
+    scale: float,
+    error: float,
+    total: float,
+    sip_allowed: float,
+    ldp_allowed: float,
+    k: float,
+    h: float,
+    belief: Floats,
+    mass: Floats,
+    out: Floats,
+    blends: Ints,
+    place: int,
+) -> tuple[int, int, int, float, float]:
+    """The channel of one step, repaired and certified: status, channel, parts, both certificates.
+
+    Args beyond those of `advance`:
+        begin: The first of the candidates worth trying: those of a leaf, which
+        end: ends there.
+        error: Bound on the error of the belief, as a log ratio.
+        total: Sum of the belief.
+        sip_allowed: What the step may leak under the model; `k` is e to that.
+        ldp_allowed: What it may leak whatever the model; `h` is e to that.
+        place: The row of `blends` that gets the integers it is mixed with.
+    """
+    size = belief.size
+    margin = margin_of(error, size)
+    within, apart = k * (1 - margin), h * (1 - margin)
+    # Of the channels worth trying, the one that is cheapest once it is repaired.
+    c, tried, mixed, added, cheapest = -1, -1, 1.0, math.inf, math.inf
+    for candidate in range(begin, end):
+        tried = candidates[candidate]
+        output_marginal(nodes, row_of, weights, tried, belief, mass, out)
+        weight = least_repair(nodes, extremes, tried, out, total, within, apart)
+        if weight == 0.0 and end - begin == 1:
+            # Nothing to compare it with, and nothing to pay: what it costs does not matter.
+            c, mixed, added = tried, weight, 0.0
+            continue
+        plain, rise = repaired_costs(costs, tried, belief, weight)
+        if plain + rise < cheapest:
+            c, mixed, cheapest = tried, weight, plain + rise
+            part_of = scale * total if scale > 0.0 else plain
+            added = rise / part_of if rise > 0.0 else 0.0
+    if c != tried:
+        output_marginal(nodes, row_of, weights, c, belief, mass, out)
+    if added > repair_limit:
+        return MISSED, c, 0, 0.0, 0.0
+    if nodes[c, 1] == 1:
+        return PREPARED, c, 0, 0.0, 0.0
+    own = local[c]
+    used, sip, ldp = mixed_within(
+        nodes,
+        extremes,
+        c,
+        out,
+        total,
+        mixed,
+        own,
+        sip_allowed,
+        ldp_allowed,
+        error,
+        blends,
+        place,
+        size,
+    )
+    return PREPARED, c, used, sip, ldp
+
+
+@njit(**IN_PLACE, forceinline=True)
 def _prepare(
     tables: Tables,
     repair_limit: float,
@@ -97,8 +187,7 @@ def _prepare(
         chosen[place], parts[place], status[place] = -1, 0, EXHAUSTED
         charges[place, 0], charges[place, 1] = 0.0, 0.0
         error = drifts[stream] + (joints.shape[1] // size - 1) * UNIT
-        # What the belief's own rounding and the certificate's take of the bound.
-        margin = 4 * error + (16 * size + 256) * UNIT
+        margin = margin_of(error, size)
         if allowed[place, 0] <= 4 * margin or allowed[place, 1] <= 4 * margin:
             continue
         if allowed[place, 0] != known:
@@ -109,39 +198,39 @@ def _prepare(
             h = exp(cap)
         stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
         total = marginal(joints, stream, stride, belief, reached)
-        if not LEAST < total < MOST:
-            # No distribution: whoever asked must find out why.
+        if not is_mass(total):
             status[place] = MISSED
             continue
-        # Of the channels worth trying, the one that is cheapest once it is repaired.
         leaf = leaf_of(splits, thresholds, reached, total)
-        within, apart = k * (1 - margin), h * (1 - margin)
-        c, tried, mixed, added, cheapest = -1, -1, 1.0, math.inf, math.inf
-        for candidate in range(splits[leaf, 1], splits[leaf, 2]):
-            tried = candidates[candidate]
-            output_marginal(nodes, row_of, weights, tried, belief, mass, out)
-            weight = least_repair(nodes, extremes, tried, out, total, within, apart)
-            plain, rise = repaired_costs(costs, tried, belief, weight)
-            if plain + rise < cheapest:
-                c, mixed, cheapest = tried, weight, plain + rise
-                part_of = scale * total if scale > 0.0 else plain
-                added = rise / part_of if rise > 0.0 else 0.0
-        if c != tried:
-            output_marginal(nodes, row_of, weights, c, belief, mass, out)
-        chosen[place] = c
-        if added > repair_limit:
-            status[place] = MISSED
-            continue
-        status[place] = PREPARED
-        if nodes[c, 1] == 1:
-            continue
-        own, sip, ldp = local[c], allowed[place, 0], allowed[place, 1]
-        parts[place], charges[place, 0], charges[place, 1] = mixed_within(
-            nodes, extremes, c, out, total, mixed, own, sip, ldp, error, blends, place, size
+        found, c, used, sip, ldp = choose(
+            nodes,
+            local,
+            row_of,
+            costs,
+            weights,
+            extremes,
+            candidates,
+            splits[leaf, 1],
+            splits[leaf, 2],
+            repair_limit,
+            scale,
+            error,
+            total,
+            known,
+            cap,
+            k,
+            h,
+            belief,
+            mass,
+            out,
+            blends,
+            place,
         )
+        status[place], chosen[place], parts[place] = found, c, used
+        charges[place, 0], charges[place, 1] = sip, ldp
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**IN_PLACE)
 def draw(tables: Tables, ready: Ready, symbols: Ints, words: Words) -> None:
     """Draw a column of each prepared channel, one word each, exactly by its integers.
 
@@ -155,24 +244,43 @@ def draw(tables: Tables, ready: Ready, symbols: Ints, words: Words) -> None:
     _, chosen, parts, blends, _, _, drawn, _ = ready
     solved = are_solved(nodes)
     for place in range(symbols.size):
-        c, mixed = chosen[place], parts[place]
-        coin = np.int64(words[place] >> np.uint64(64 - BITS))
         if solved:
+            coin = np.int64(words[place] >> np.uint64(64 - BITS))
             drawn[place] = drawn_column(nodes, blends[place], symbols[place], coin)
             continue
-        first, rows = nodes[c, 0] + row_of[c, symbols[place]], nodes[c, 1]
-        reached = np.int64(0)
-        for y in range(nodes[c, 4]):
-            weight = weights[first + (y // LANES) * rows, y % LANES]
-            reached += (WHOLE - mixed) * np.int64(weight)
-            if mixed > 0:
-                reached += mixed * blends[place, y]
-            if coin < reached:
-                drawn[place] = y
-                break
+        made = (chosen[place], parts[place], blends, place)
+        drawn[place] = draw_column(nodes, row_of, weights, *made, symbols[place], words[place])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(**IN_PLACE, forceinline=True)
+def draw_column(
+    nodes: Ints,
+    row_of: Shorts,
+    weights: Floats,
+    c: int,
+    parts: int,
+    blends: Ints,
+    place: int,
+    symbol: int,
+    word: np.uint64,
+) -> int:
+    """Draw a column of channel `c`, mixed by `parts` with a row of `blends`, by one word."""
+    at, rows = nodes[c, 0] + row_of[c, symbol], nodes[c, 1]
+    coin = np.int64(word >> np.uint64(64 - BITS))
+    reached, lane = np.int64(0), 0
+    for y in range(nodes[c, 4]):
+        reached += (WHOLE - parts) * np.int64(weights[at, lane])
+        if parts > 0:
+            reached += parts * blends[place, y]
+        if coin < reached:
+            return y
+        lane += 1
+        if lane == LANES:
+            at, lane = at + rows, 0
+    return -1
+
+
+@njit(**IN_PLACE, forceinline=True)
 def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> None:
     """Condition the joint of each stream on its drawn column; the scale is left to the next step.
 
@@ -214,7 +322,7 @@ def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> Non
         drifts[stream] += 4 * UNIT
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**IN_PLACE)
 def advance(
     stages: int,
     nodes: Ints,
@@ -245,23 +353,18 @@ def advance(
     mass: Floats,
     marginals: Floats,
     reached: Floats,
-    backup: Floats,
-    torn: Ints,
     allowed: Floats,
     symbols: Ints,
     words: Words,
-) -> int:
-    """Take some stages of a step; all of them for a stream alone, whose symbol is returned, or -1.
+) -> None:
+    """Take some stages of a step of many streams.
 
     Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
     alone: it is called after `PREPARE`, which leaves them missed (their tree leads to no channel),
     and before all else.
 
-    Before a stream alone is changed its joint, moment and drift are copied to `backup` and
-    `torn[0]` becomes 1: whoever called sets it back to 0 when all that belongs to the step is done.
-
     Beyond `Tables`, `Streams`, `Ready` and `Work`:
-        stages: Which of `PREPARE`, `DRAW` and `INFORM` to take, added up; or `ALONE`.
+        stages: Which of `PREPARE`, `DRAW` and `INFORM` to take, added up.
         repair_limit: By what part of its cost mixing may make a kept channel dearer; or, if
         scale: is not 0, by what part of that.
         allowed: What the step of each may leak: under the model, and whatever the model.
@@ -272,20 +375,10 @@ def advance(
     tables = (*channels, splits, thresholds, candidates)
     streams = (order, joints, moments, drifts)
     ready = (which, chosen, parts, blends, charges, status, columns, released)
-    alone = stages == ALONE
-    if (alone and not are_solved(nodes)) or stages & PREPARE:
+    if stages & PREPARE:
         work = (belief, mass, marginals, reached)
         _prepare(tables, repair_limit, scale, streams, allowed, ready, work)
-    if alone:
-        if status[0] != PREPARED:
-            return -1
-        contexts = joints.shape[1]
-        for context in range(contexts):
-            backup[context] = joints[0, context]
-        backup[contexts], backup[contexts + 1] = np.float64(moments[0]), drifts[0]
-        torn[0] = 1
-    if alone or stages & DRAW:
+    if stages & DRAW:
         draw(tables, ready, symbols, words)
-    if alone or stages & INFORM:
+    if stages & INFORM:
         _inform(tables, streams, ready, mass)
-    return int(released[0]) if alone else -1
