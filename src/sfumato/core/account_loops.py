@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from sfumato.core.allowance_loops import next_up
 from sfumato.core.arrays import Floats, Ints
-from sfumato.core.compiled import njit
+from sfumato.core.compiled import IN_PLACE, njit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**IN_PLACE)
 def charge(counts: Ints, spent: Floats, recent: Floats, which: Ints, charges: Floats) -> None:
     """Add a step to some streams: sums rounded up, exact where a term is 0.
 
@@ -19,17 +18,20 @@ def charge(counts: Ints, spent: Floats, recent: Floats, which: Ints, charges: Fl
         which: The streams that are charged.
         charges: What each of them is charged.
     """
-    keep = recent.shape[1]
     for place in range(which.size):
         stream = which[place]
         counts[stream] += 1
         for kind in range(2):
-            due, before = charges[place, kind], spent[stream, kind]
-            after = before + due
-            if due != 0.0 and before != 0.0:
-                after = np.nextafter(after, np.inf)
-            spent[stream, kind] = after
-            for step in range(keep - 1):
-                recent[stream, step, kind] = recent[stream, step + 1, kind]
-            if keep > 0:
-                recent[stream, keep - 1, kind] = due
+            add_charge(spent, recent, stream, kind, charges[place, kind])
+
+
+@njit(**IN_PLACE, forceinline=True)
+def add_charge(spent: Floats, recent: Floats, stream: int, kind: int, due: float) -> None:
+    """Add a charge to one of the two sums of a stream."""
+    before, keep = spent[stream, kind], recent.shape[1]
+    if due != 0.0:
+        spent[stream, kind] = due if before == 0.0 else next_up(before + due)
+    for step in range(keep - 1):
+        recent[stream, step, kind] = recent[stream, step + 1, kind]
+    if keep > 0:
+        recent[stream, keep - 1, kind] = due

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.core.allowance_loops import allowance, next_up, pauses
+from sfumato.core.account_loops import add_charge
+from sfumato.core.allowance_loops import allowance, pauses
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.compiled import IN_PLACE, njit
@@ -92,18 +93,6 @@ def best_constant(kind: int, table: Floats, belief: Floats, means: Floats) -> in
         if means[y] < means[best]:
             best = y
     return best
-
-
-@njit(**IN_PLACE, forceinline=True)
-def _charge(spent: Floats, recent: Floats, stream: int, kind: int, due: float) -> None:
-    """Add a charge to one of the two sums of a stream, as `account_loops.charge` does."""
-    before, keep = spent[stream, kind], recent.shape[1]
-    if due != 0.0:
-        spent[stream, kind] = due if before == 0.0 else next_up(before + due)
-    for step in range(keep - 1):
-        recent[stream, step, kind] = recent[stream, step + 1, kind]
-    if keep > 0:
-        recent[stream, keep - 1, kind] = due
 
 
 @njit(**IN_PLACE, forceinline=True)
@@ -428,8 +417,8 @@ def follow(
                         joint[context] *= mass[row_of[c, (context // stride) % size]]
             for kind in range(2):
                 for _ in range(width - 1):
-                    _charge(spent, recent, stream, kind, 0.0)
-                _charge(spent, recent, stream, kind, sip if kind == 0 else ldp)
+                    add_charge(spent, recent, stream, kind, 0.0)
+                add_charge(spent, recent, stream, kind, sip if kind == 0 else ldp)
             counts[stream] += width
             if moment + 1 < order:
                 total = 0.0
