@@ -87,6 +87,8 @@ HELD = {
     "stream.compile._TreeBuilder": "one call's own",
     "record.best_round_noise._Game": "one call's own",
     "stream.fleet_arrays.StreamArrays": "held by a fleet, or by the one stream of a release",
+    "stream.fleet_loop.FleetLoop": "held by a fleet, or by the one stream of a release",
+    "stream.solved_steps.SolvedSteps": "held by a fleet",
     "stream.single_stream.SingleStream": "held by an InstantRelease, under its lock",
     "store.chain.Anchor": "held by a SqliteStore, under its lock",
     "store.ledger_check._Stream": "one call's own",
