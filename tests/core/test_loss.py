@@ -145,3 +145,13 @@ def test_a_fingerprint_tells_losses_apart() -> None:
 def test_refuses_places_whose_distance_is_no_number() -> None:
     with pytest.raises(InvalidParameter, match="be finite and nowhere negative"):
         loss.squared(Alphabet("ab", [0.0, 1e200]))
+
+
+@pytest.mark.parametrize("size", [7, 700])
+def test_means_do_not_depend_on_whether_the_table_was_asked_for(size: int) -> None:
+    alphabet = Alphabet.of_size(size)
+    belief = np.random.default_rng(1).dirichlet(np.ones(size))
+    for make in (loss.absolute, loss.hamming):
+        fresh, asked = make(alphabet), make(alphabet)
+        asked.matrix  # noqa: B018  makes the table
+        assert fresh.means(belief).tobytes() == asked.means(belief).tobytes()

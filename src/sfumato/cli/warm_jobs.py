@@ -85,7 +85,7 @@ JOBS: dict[str, tuple[str | Callable[[], None], ...]] = {
         "disclosure --table counts.csv --columns count,cars --accuracy 2 --sigma 5 "
         "--coupling gaussian",
         "publish --table counts.csv --columns count,cars --accuracy 2 --coupling gaussian "
-        "--target-delta 0.25 --key-file key -o noisy.csv",
+        "--target-delta 0.25 --order kept --key-file key -o noisy.csv",
     ),
     "realtime": (
         "compare counts.csv --value count --sensitivity 1 --epsilon 1 --runs 2",

@@ -31,8 +31,6 @@ _BLOCK = 64
 # Symbols up to which a design works on the matrix of a loss that could be computed; and up to
 # which it is made at all, when asked for.
 _TABULATED, _STORED = 600, 5000
-# Numbers that numpy adds without halving them first.
-_SUMMED_AT_ONCE = 128
 
 
 class Measure(Enum):
@@ -100,11 +98,6 @@ class Loss:
     def stored(self) -> bool:
         """Whether a design should work on the whole table: it is given, or small."""
         return self.measure is None or self._size <= _TABULATED
-
-    @property
-    def tabulated(self) -> bool:
-        """Whether the whole table exists."""
-        return self._matrix is not None
 
     @property
     def storable(self) -> bool:
@@ -187,8 +180,12 @@ class Loss:
         return np.asarray(_compared(self.measure, where, self.places)[0])
 
     def means(self, belief: Floats) -> Floats:
-        """Mean loss of every constant output."""
-        if self._matrix is not None or self.measure is None or self.places is None:
+        """Mean loss of every constant output.
+
+        By one formula for each loss, whether or not its table was ever asked for: last digits
+        decide ties between constants, and an audit must decide them as the release did.
+        """
+        if self.stored or self.measure is None or self.places is None:
             return np.asarray(portable.dot(belief, self.matrix))
         if self.all_alike:
             return np.asarray(belief.sum() - belief)
@@ -204,21 +201,6 @@ class Loss:
         means = self.means(belief)
         place = int(np.argmin(means))
         return place, float(means[place])
-
-    def guessing_table(self) -> Floats | None:
-        """What a loop needs to find `best_constant` as this finds it: a table of losses.
-
-        Empty where every error costs 1 by the form of the loss: the mean of a constant is what the
-        others weigh. None where there are too many symbols for a table.
-        """
-        if self._matrix is not None or self.measure is None or self.places is None:
-            return np.ascontiguousarray(self.matrix)
-        if self.all_alike:
-            return np.zeros((0, 0)) if self._size <= _SUMMED_AT_ONCE else None
-        if not self.stored:
-            return None
-        # The means of a belief that is sure of a symbol are its losses, as `means` has them.
-        return np.array([self.means(sure) for sure in np.eye(self._size)])
 
     def _pairs(self, trues: Ints, released: Ints) -> Floats:
         assert self.measure is not None

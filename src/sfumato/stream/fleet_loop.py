@@ -236,8 +236,6 @@ class FleetLoop:
             0,
             len(plan.model.alphabet),
         )
-        self._losses: Floats | None = None
-        self._tabulated = False
         self._before = Before(self.held(np.zeros(0, dtype=np.int64)), 0)
 
     def held(self, last: Ints) -> tuple[NDArray[Any], ...]:
@@ -296,20 +294,11 @@ class FleetLoop:
         rows = (batch.streams, batch.turns, batch.ends, batch.rows, *moves.entries)
         return options, (*self._given, losses, *streams, *rows)
 
-    @property
-    def stale(self) -> bool:
-        """Whether pauses are guessed from a table that the plan does not go by any more."""
-        loss = self._plan.value_loss
-        return self.pausing and loss is not None and self._tabulated != loss.tabulated
-
     def _guesses(self) -> tuple[int, Floats]:
         """How the best constants of pauses are found now, and the losses that takes."""
         loss = self._plan.value_loss
         if not self.pausing or loss is None:
             return run_loops.NO_GUESS, _NO_LOSSES
-        # A table that somebody asked for since then is what the plan goes by, too.
-        if self._losses is None or self._tabulated != loss.tabulated:
-            self._losses, self._tabulated = loss.guessing_table(), loss.tabulated
-        if self._losses is None:
+        if not loss.stored:
             return run_loops.NO_GUESS, _NO_LOSSES
-        return (run_loops.TABLE if self._losses.size else run_loops.ALIKE), self._losses
+        return run_loops.TABLE, np.ascontiguousarray(loss.matrix)

@@ -74,6 +74,7 @@ class ReleasedTracks:
 
         Examples:
             >>> from sfumato import LDP, SIP
+            >>> from sfumato.core.events import Outcome
             >>> left = [Event("ann", 0, Outcome.RELEASED, "home", SIP(0.2), LDP(0.3))]
             >>> ReleasedTracks.of(left, Alphabet(["home", "work"])).places
             array([0])

@@ -37,57 +37,27 @@ STOP, SUPPRESS, REPEAT = 0, 1, 2
 """What to do where nothing can leave: let the plan see to it, or be silent in one of two ways."""
 UNKNOWN, PASSING = -1, -2
 """Cells that are none: a value outside the alphabet, and a moment without a value."""
-NO_GUESS, TABLE, ALIKE = 0, 1, 2
-"""How the best constant of a pause is found: by the plan, from a table of losses, or as the
-likeliest symbol."""
+NO_GUESS, TABLE = 0, 1
+"""How the best constant of a pause is found: by the plan, or from a table of losses."""
 _MODE, _ORDER, _EXHAUSTED, _UNKNOWN, _SIGHTED, _GUESS, _FIRST, _SYMBOLS = range(8)
 
 
-@njit(**IN_PLACE, forceinline=True)
-def _pairwise_sum(terms: Floats, begin: int, end: int) -> float:
-    """The sum of up to 128 numbers, added as numpy adds them."""
-    count = end - begin
-    if count < 8:
-        total = 0.0
-        for place in range(begin, end):
-            total += terms[place]
-        return total
-    a, b, c, d = terms[begin], terms[begin + 1], terms[begin + 2], terms[begin + 3]
-    e, f, g, h = terms[begin + 4], terms[begin + 5], terms[begin + 6], terms[begin + 7]
-    whole = count - count % 8
-    for place in range(begin + 8, begin + whole, 8):
-        a, b = a + terms[place], b + terms[place + 1]
-        c, d = c + terms[place + 2], d + terms[place + 3]
-        e, f = e + terms[place + 4], f + terms[place + 5]
-        g, h = g + terms[place + 6], h + terms[place + 7]
-    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    for place in range(begin + whole, end):
-        total += terms[place]
-    return float(total)
-
-
 @njit(**IN_PLACE)
-def best_constant(kind: int, table: Floats, belief: Floats, means: Floats) -> int:
+def best_constant(table: Floats, belief: Floats, means: Floats) -> int:
     """Where the symbol stands that loses least if it leaves whatever is true: `Loss.best_constant`.
 
     Args:
-        kind: `TABLE`, or `ALIKE` where every error costs the same.
         table: Losses: row = true symbol.
         belief: Distribution of the next value.
         means: Work space.
     """
     size = belief.size
-    if kind == ALIKE:
-        total = _pairwise_sum(belief, 0, size)
-        for x in range(size):
-            means[x] = total - belief[x]
-    else:
+    for y in range(size):
+        means[y] = 0.0
+    for x in range(size):
+        share = belief[x]
         for y in range(size):
-            means[y] = 0.0
-        for x in range(size):
-            share = belief[x]
-            for y in range(size):
-                means[y] += share * table[x, y]
+            means[y] += share * table[x, y]
     best = 0
     for y in range(1, size):
         if means[y] < means[best]:
@@ -367,7 +337,7 @@ def follow(
                 elif pause:
                     if options[_GUESS] == NO_GUESS or stride > 1:
                         break
-                    place = best_constant(options[_GUESS], losses, belief, reached)
+                    place = best_constant(losses, belief, reached)
                     column = 0 if sighted else -1
                 else:
                     if observed:

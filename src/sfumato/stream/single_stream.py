@@ -41,7 +41,6 @@ class SingleStream:
         cells: Any = self._moves.cells
         words: Any = self._moves.words
         self._cell, self._word = memoryview(cells), memoryview(words)
-        self._pausing = self._loop.pausing
         self._serve()
         self.put(state)
 
@@ -76,8 +75,6 @@ class SingleStream:
         """The released place; -1 if the stream must go another way, and nothing has changed."""
         if self._torn[0]:
             self._mend()
-        if self._pausing and self._loop.stale:
-            self._serve()
         if randomness.addressed:
             moment = self._arrays.moments.item(0)
             randomness = randomness.at(self._plan.address(self._stream, moment))
