@@ -1,9 +1,8 @@
-import re
-
 """Yesterday's answers are for yesterday's values: identity through files, days and restarts."""
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
