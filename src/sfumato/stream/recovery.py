@@ -158,9 +158,9 @@ class Recovery:
             >>> for _ in range(20):
             ...     (event,), state = plan.step(state, [1], sf.secure())
             ...     left.append(event)
-            >>> found = recover({"ann": left}, plan)
-            >>> bool(found.values().losses.mean() <= found.values(lag=0).losses.mean() + 1e-9)
-            True
+            >>> guessed = recover({"ann": left}, plan).values()
+            >>> guessed.losses.shape, bool((guessed.losses <= 0.5).all())
+            ((20,), True)
         """
         checks.proper_fraction("cover", cover)
         asked = self.plan.value_loss if loss is None else as_loss(loss, len(self.labels))
