@@ -78,9 +78,9 @@ def bare_fleet(job: dict) -> int:
     place, took = rng.integers(0, size, streams), 0.0
     for turn in range(rounds + 12):
         place = (place + (rng.random(streams) < 0.2) * rng.choice([-1, 1], streams)) % size
-        began = time.perf_counter()
+        began = time.process_time()
         fleet.step(place)
-        took += time.perf_counter() - began if turn >= 12 else 0.0
+        took += time.process_time() - began if turn >= 12 else 0.0
     job["took"] = took
     return rounds * streams
 
@@ -100,7 +100,7 @@ def raw_sqlite(job: dict, ledger: str, target: str) -> int:
         database.execute(statement)
     events = tables.pop("events")
     states = tables.pop("streams")
-    began = time.perf_counter()
+    began = time.process_time()
     for start in range(0, len(events), GROUP):
         group = events[start : start + GROUP]
         database.execute("BEGIN IMMEDIATE")
@@ -109,7 +109,7 @@ def raw_sqlite(job: dict, ledger: str, target: str) -> int:
         insert = f"INSERT OR REPLACE INTO streams VALUES ({marks(states)})"
         database.executemany(insert, states[: len(group)])
         database.execute("COMMIT")
-    job["took"] = time.perf_counter() - began
+    job["took"] = time.process_time() - began
     database.close()
     return len(events)
 
@@ -142,9 +142,9 @@ def main() -> None:
         case other:
             raise SystemExit(f"no job {other}")
     wall, cpu = time.perf_counter() - began, time.process_time() - spent
-    took = job.get("took", wall)
-    found = {"rows": rows, "seconds": took, "cpu": cpu, "peak_mb": peak_memory()}
-    print(json.dumps(found))
+    # Processor seconds of all threads: the machine is shared, and the wall tells of others too.
+    seconds = job.get("took", cpu)
+    print(json.dumps({"rows": rows, "seconds": seconds, "wall": wall, "peak_mb": peak_memory()}))
 
 
 if __name__ == "__main__":
