@@ -103,6 +103,7 @@ def test_a_commitment_binds_to_key_and_name_and_is_a_plain_hash(key: Path) -> No
         WORDS[:15].encode("utf-16"),
         WORDS[:16].encode("utf-16-be"),
         "Gr\u00fc\u00dfe aus M\u00fcnchen, sch\u00f6ne Tage!".encode("latin-1")[:32],
+        "\u201cGr\u00f6\u00dfe 27\u201d: \u00dcber Jux & Typ, \u00e4chz".encode("cp1252"),
         f"{WORDS} and staple".encode()[:31] + b"\0",
         WORDS.encode().ljust(32, b"\0"),
         bytes(range(0xC0, 0xDE)) + b" !",  # as KOI8-R and CP1251 write Cyrillic

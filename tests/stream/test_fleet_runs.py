@@ -182,6 +182,25 @@ def test_what_cannot_have_left_stops_its_stream_and_no_other() -> None:
     assert not late.possible.any()
 
 
+@pytest.mark.parametrize(
+    ("budget", "outcome"), [("per step", Outcome.REPEATED), ("bursts", Outcome.RELEASED)]
+)
+def test_another_value_than_the_last_or_the_best_guess_cannot_have_left(
+    budget: str, outcome: Outcome
+) -> None:
+    """What is repeated is the last value; between two bursts the best constant leaves."""
+    plan = plan_of("dense, order 1", budget, on_unknown=Fallback.REPEAT)
+    unknown = outcome is Outcome.REPEATED
+    cells, which = np.array([1, -1 if unknown else 1]), np.zeros(2, dtype=np.int64)
+    run = Fleet(plan, NAMES, randomness=keyed_coins()).run(cells, which)
+    assert OUTCOMES[run.outcomes[1]] is outcome
+    assert run.charges[0, 0] > run.charges[1, 0] == 0
+    for shift in range(len(plan.model.alphabet)):
+        said = (run.released + np.array([0, shift])) % len(plan.model.alphabet)
+        seen = Fleet(plan, NAMES).observe(said, None, run.outcomes, which)
+        assert seen.possible.tolist() == [True, shift == 0]
+
+
 def test_signals_stand_at_far_sighted_releases_alone() -> None:
     plan = plan_of("dense, order 1")
     onlooker = Fleet(plan, NAMES)

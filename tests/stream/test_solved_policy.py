@@ -76,11 +76,15 @@ def plan_of(name: str, budget: str = "per step", **options: Any) -> Plan:
 
 
 def solved(
-    tables: Tables, chain: sf.MarkovChain, belief: Belief, allowed: tuple[float, float]
+    tables: Tables,
+    chain: sf.MarkovChain,
+    belief: Belief,
+    allowed: tuple[float, float],
+    moment: int = 0,
 ) -> tuple[list[list[int]], list[int], list[float]]:
     """The channel of a belief: weights, outputs and both charges."""
     crowd = StreamArrays(chain, tables, NO_LIMIT, 1)
-    crowd.put(0, 0, belief)
+    crowd.put(0, moment, belief)
     step = crowd.prepare(FIRST, np.array([allowed]))
     assert step.status[0] == PREPARED
     weights, outputs = solved_rows(tables, step.blends[0])
@@ -105,6 +109,18 @@ def test_a_solved_channel_keeps_its_price_at_any_belief(
     if belief.drift == 0.0:
         assert overcharged(weights, shares, charge) <= CLOSE
     note("tells something" if charge[0] else "a constant")
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2])
+@settings(max_examples=12)
+@given(data=st.data())
+def test_the_current_value_of_a_longer_chain_counts(moment: int, data: st.DataObject) -> None:
+    belief = Belief(data.draw(any_belief(16)).reshape(4, 4), min(moment, 1))
+    given = (policy_of("order 2").tables, CHAINS["order 2"], belief, (1.0, math.inf))
+    weights, _, charge = solved(*given, moment)
+    shares = exact_shares(belief.joint, belief.axis)
+    assert broken_law(weights, shares, charge, (1.0, math.inf)) is None
+    assert overcharged(weights, shares, charge) <= CLOSE
 
 
 @pytest.mark.parametrize("name", ["grid of 4", "order 2"])
@@ -262,6 +278,23 @@ def test_a_solved_channel_is_never_dearer_than_the_best_constant_nearby(
     rows = np.array(weights, dtype=np.float64) / 2.0**62
     cost = float(share @ (rows * loss.columns(np.array(outputs))).sum(axis=1))
     assert cost <= float((share @ loss.matrix).min()) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 1e-2])
+def test_a_program_that_ends_dearer_than_silence_is_not_used(epsilon: float) -> None:
+    """Where little can be won, the gap at which the small program stops is more than that."""
+    chain, draw = walk(6), np.random.default_rng(7)
+    loss = sf.loss.hamming(chain.alphabet)
+    tables, constants = solving_tables(loss, 8), 0
+    for _ in range(20):
+        share = draw.dirichlet(np.ones(36))
+        weights, outputs, charge = solved(tables, chain, Belief(share), (epsilon, math.inf))
+        rows = np.array(weights, dtype=np.float64) / 2.0**62
+        cost = float(share @ (rows * loss.columns(np.array(outputs))).sum(axis=1))
+        assert cost <= float((share @ loss.matrix).min()) * (1 + 1e-9)
+        constants += len(outputs) == 1
+        assert (len(outputs) == 1) == (charge == [0.0, 0.0])
+    assert constants > 0
 
 
 def test_far_corners_are_not_what_a_small_budget_says() -> None:
