@@ -62,7 +62,8 @@ class AuditOptions(options.Options):
     allow: str | None = option(
         "What need not hold, separated by commas: withheld (rows without a release while there "
         "was budget), unsealed (a plan without rows and digest of its file: a pipe), any-model (a "
-        "plan that names no model)."
+        "plan that names no model), repeated (rows after a later one of their stream: retries in a "
+        "pipe)."
     )
     allow_column: list[str] | None = option("A further column that the file may have.")
     window: int | None = option("Also the worst window of this many steps.")

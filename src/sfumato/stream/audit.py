@@ -100,6 +100,7 @@ def audit_table(
     skips = missing is Missing.SKIP
     kind, states = _walk_under(plan)
     walk = kind(model, plan, report, seeing, truths, skips=skips, only=chosen, states=states)
+    walk.repeats_allowed = Allow.REPEATED in required.allow
     if ledger is not None:  # it tells a part from the whole
         required = replace(required, allow=required.allow | {Allow.UNSEALED})
     _check_promises(report, rules, model, required)

@@ -243,6 +243,8 @@ class ColumnWalk(Walk):
     def _new(self, rows: ReleasedRows, places: Ints, moments: Ints) -> Bools | None:
         """Which rows say something new; None if one neither does nor says what was said before."""
         looked_at = places >= 0
+        if not self._rising(rows):
+            return None
         reached = np.where(looked_at, moments[places], 0)
         new = looked_at & (rows.sequences >= reached)
         due = reached[new] + _turns(places[new])
@@ -250,6 +252,16 @@ class ColumnWalk(Walk):
             return None
         again = looked_at & ~new
         return new if self._said_again(rows, again) else None
+
+    def _rising(self, rows: ReleasedRows) -> bool:
+        """Whether the rows of each stream rise, and follow those before them in the file."""
+        order = np.argsort(rows.owners, kind="stable")
+        owners, moments = rows.owners[order], rows.sequences[order]
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        before = np.concatenate([[-1], moments[:-1]])
+        names = [rows.names[owner] for owner in owners[starts].tolist()]
+        before[starts] = [self._last_here.get(name, -1) for name in names]
+        return bool((moments > before).all())
 
     def _said_again(self, rows: ReleasedRows, again: Bools) -> bool:
         """Whether rows only say what was said before them, by a row that may be said again."""
@@ -273,6 +285,9 @@ class ColumnWalk(Walk):
     def _count(self, rows: ReleasedRows, kept: Bools, places: Ints, new: Bools) -> None:
         """Count rows that were verified, and those of streams not asked for, or lost."""
         counts = np.bincount(rows.owners, minlength=len(rows.names)).tolist()
+        last = np.zeros(len(rows.names), dtype=np.int64)
+        np.maximum.at(last, rows.owners, rows.sequences)
+        self._last_here.update(zip(rows.names, last.tolist(), strict=True))
         self.file_rows += len(rows)
         self.file_streams.update(rows.names)
         for name, own, count in zip(rows.names, kept.tolist(), counts, strict=True):

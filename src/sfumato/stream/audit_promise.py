@@ -23,11 +23,15 @@ class Allow(StrEnum):
         UNSEALED: Rules that do not say how many rows their file has, and its digest: as for a
             pipe, or by an older program. Then nobody can tell a part from the whole.
         ANY_MODEL: Rules that do not name their model by its fingerprint.
+        REPEATED: Rows of a file that stand after a later row of their stream: a retry through a
+            pipe is answered so. Which rows come again is seen by everybody, and could be a
+            message.
     """
 
     WITHHELD = "withheld"
     UNSEALED = "unsealed"
     ANY_MODEL = "any-model"
+    REPEATED = "repeated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Walk:
     Attributes:
         report: What was found.
         ledger: What the files are compared with, if anything.
+        repeats_allowed: Whether rows of a file may come after later ones of their stream.
         file_rows: Rows of the current file.
         file_streams: The streams of the current file.
     """
@@ -61,9 +62,11 @@ class Walk:
         self.file_streams: set[str] = set()
         self.report = report
         self.ledger: LedgerSide | None = None
+        self.repeats_allowed = False
         self._held: dict[str, list[tuple[AuditRow, Truth | None]]] = {}
         self._states: MutableMapping[str, StreamState] = {} if states is None else states
         self._began: dict[str, int] = {}
+        self._last_here: dict[str, int] = {}
         self._fingerprints: dict[str, array[int]] = {}
         self._may_recur = False
         self._lost: dict[str, str] = {}
@@ -78,6 +81,7 @@ class Walk:
             recurs: Whether anything may be said again that it says: by itself, or by files to come.
         """
         self._text, self.file_rows, self.file_streams = text, 0, set()
+        self._last_here = {}
         self._may_recur = recurs and self.ledger is None
         self._began = {stream: state.sequence for stream, state in self._states.items()}
 
@@ -111,12 +115,22 @@ class Walk:
         read = AuditRow(number, fields, event)
         for rule in misspelled(read, self._model, text=self._text):
             self.report.note(number, rule, Kind.FORMAT)
+        self._check_order(read)
         held = self._held.get(stream, [])
         if held and event.batch != held[0][0].event.batch:
             self._check(stream)
         self._held.setdefault(stream, []).append((read, truth))
         if len(self._held[stream]) == self._plan.width:
             self._check(stream)
+
+    def _check_order(self, row: AuditRow) -> None:
+        """Rows of a stream rise within a file: which of them come again would be a message."""
+        stream, moment = row.event.stream, row.event.sequence
+        if moment > self._last_here.get(stream, -1):
+            self._last_here[stream] = moment
+        elif not self.repeats_allowed:
+            rule = "a row must not come after a later one of its stream in the same file"
+            self.report.note(row.number, f"{rule} (or --allow repeated, for retries in a pipe)")
 
     def _lose(self, stream: str, number: int, rule: str) -> None:
         """Note a row after which nobody can say where its stream stands.
