@@ -345,11 +345,11 @@ def test_what_a_pipe_sends_twice_is_answered_as_before(
     spec |= {"event": "when"} if column == "--event" else {}
     (tmp_path / "piped.csv.plan.json").write_text(json.dumps(spec))
     audit = ("audit", tmp_path / "piped.csv", "-m", model, "--allow")
-    told = ("unsealed,any-model,repeated", "--ledger", tmp_path / "l.ledger")
-    assert call(*audit, told[0]).code == (0 if column == "--event" else 1)
-    done(*audit, *told)
+    beside = ("unsealed,any-model,repeated", "--ledger", tmp_path / "l.ledger")
+    assert call(*audit, beside[0]).code == (0 if column == "--event" else 1)
+    done(*audit, *beside)
     # Which rows come again is a message to whoever reads the file, and nobody asked for one.
-    said = call(*audit, "unsealed,any-model", *told[1:])
+    said = call(*audit, "unsealed,any-model", *beside[1:])
     assert said.code == 1 and f"row {len(out)}: a row must not come after a later one" in said.out
     other = lines.replace(b"0,a,bakery\n1", b"0,a,clinic\n1")
     wrong = call("release", "-", "-m", model, *rule[:-1], tmp_path / "m", "-o", "-", stdin=other)
