@@ -21,6 +21,7 @@ from sfumato.core.guarantees import SIP
 from sfumato.models.markov import MarkovChain
 from sfumato.store import from_bytes, to_bytes
 from sfumato.stream import Outcome, StreamState
+from sfumato.stream.single_stream import SingleStream
 from tests.compiled import CHAINS, plan_of, policy_of, value_loss
 from tests.grids import covered
 from tests.stream.fleet_scripts import BUDGETS, SECRET
@@ -143,6 +144,16 @@ def test_a_refused_value_changes_nothing_and_draws_nothing() -> None:
         with pytest.raises(BudgetExceeded):
             release(value)
     assert to_bytes(release.state) == before
+
+
+@pytest.mark.parametrize(("budget", "leaves"), [("per step", True), ("horizon", False)])
+def test_neither_value_nor_coin_stays_where_the_loop_had_them(budget: str, leaves: bool) -> None:
+    """Whether something left, or the stream must go another way."""
+    plan = plan_of("letters", BUDGETS[budget])
+    stream = SingleStream(plan, plan.begin("ann"))
+    for _ in range(3):
+        assert (stream.release(2, keyed(SECRET)) >= 0) == leaves
+        assert (stream._cell[0], stream._word[0]) == (0, 0)
 
 
 def test_a_state_taken_out_is_a_value_of_its_own() -> None:
