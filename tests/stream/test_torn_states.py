@@ -1,7 +1,9 @@
 """An exception in the middle of a step, and other ways to misuse a release with a policy."""
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -22,8 +24,12 @@ from sfumato import (
     seeded,
 )
 from sfumato.core.errors import InterruptedStep, InvalidParameter
+from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.purpose import Purpose
 from sfumato.store import to_bytes
+from sfumato.stream import run_loops
+from sfumato.stream.fleet_arrays import StreamArrays
+from sfumato.stream.fleet_replay import Left, Replay
 from sfumato.stream.single_stream import SingleStream
 
 CHAIN = MarkovChain.from_matrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]], floor=1e-3)
@@ -84,6 +90,142 @@ def test_a_step_of_a_fleet_that_was_broken_into_never_happened() -> None:
         assert calls and not fleet.torn
         assert [to_bytes(fleet.state(stream)) for stream in range(2)] == before
         assert len(fleet.step([1, 1])) == 2
+
+
+def test_a_run_that_was_broken_into_waits_for_its_threads_before_it_is_set_back() -> None:
+    """Another thread begins its part after the alarm, and moves all of its streams."""
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    fleet = Fleet(plan, list("abcdefgh"), threads=2)
+    fleet.step([0] * 8)
+    before, inside = fleet.states(np.arange(8)), run_loops.follow
+    running, raised, moved = threading.Event(), threading.Event(), threading.Event()
+    settle = fleet._arrays.settle
+
+    def settled() -> None:
+        raised.set()
+        settle()
+
+    def broken(*given: Any) -> int:
+        if threading.current_thread() is threading.main_thread():
+            assert running.wait(60)
+            fleet._arrays.settle = settled  # type: ignore[method-assign]
+            raise Alarm
+        running.set()
+        # Who does not wait for it reads `entered` before this thread says that it moved streams.
+        assert raised.wait(60)
+        time.sleep(0.2)
+        stopped = inside(*given)
+        moved.set()
+        return stopped
+
+    with mock.patch.object(run_loops, "follow", broken), pytest.raises(Alarm):
+        fleet.run(np.repeat([0, 1, 2], 8), np.tile(np.arange(8), 3))
+    raised.set()
+    assert moved.is_set() and not fleet.torn
+    assert [*map(to_bytes, fleet.states(np.arange(8)))] == [*map(to_bytes, before)]
+    assert len(fleet.step([1] * 8)) == 8
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_thread_that_was_begun_as_the_alarm_came_is_waited_for(begun: bool) -> None:
+    """`submit` is broken into after a thread has the part, or before: then none ever has it."""
+    arrays, submit = StreamArrays.under(POLICY, CHAIN, 8, threads=2), ThreadPoolExecutor.submit
+    running, raised, done = threading.Event(), threading.Event(), threading.Event()
+
+    def part(*_: int) -> None:
+        running.set()
+        assert raised.wait(60)
+        time.sleep(0.2)
+        done.set()
+
+    def broken(*args: Any) -> None:
+        if begun:
+            submit(*args)
+            assert running.wait(60)
+        raise Alarm
+
+    with mock.patch.object(ThreadPoolExecutor, "submit", broken), pytest.raises(Alarm):
+        arrays.share([0, 4, 8], part)
+    raised.set()
+    arrays.settle()
+    assert done.is_set() == running.is_set() == begun
+
+
+def test_a_part_that_waits_for_a_thread_is_given_up() -> None:
+    arrays = StreamArrays.under(POLICY, CHAIN, 8, threads=2)
+    go, done = threading.Event(), []
+    busy = arrays._workers().submit(go.wait, 60)
+
+    def part(begin: int, end: int, worker: int) -> None:
+        if worker == 0:
+            raise Alarm
+        done.append((begin, end))
+
+    with pytest.raises(Alarm):
+        arrays.share([0, 4, 8], part)
+    arrays.settle()
+    go.set()
+    assert busy.result(60) and arrays._workers().submit(lambda: True).result(60)
+    assert not done
+
+
+def test_a_part_of_another_thread_says_what_went_wrong() -> None:
+    arrays = StreamArrays.under(POLICY, CHAIN, 8, threads=2)
+
+    def part(_begin: int, _end: int, worker: int) -> None:
+        if worker == 1:
+            raise Alarm
+
+    with pytest.raises(Alarm):
+        arrays.share([0, 4, 8], part)
+
+
+def test_what_cannot_be_put_tears_nothing_and_moves_no_stream() -> None:
+    plan = Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY)
+    fleet, other = (Fleet(plan, ["a", "b"]) for _ in range(2))
+    fleet.step([0, 1])
+    before, (one, two) = fleet.states(np.arange(2)), other.states(np.arange(2))
+    wrong = replace(two, plan=POLICY.fingerprint)
+    vague = replace(two, belief=replace(two.belief, joint=two.belief.joint / 2))
+    for places, states, problem in (
+        ([0, 7], [one, two], "which must be places"),
+        ([0, 1], [one, one], "states must be in their order"),
+        ([0, 1], [one, wrong], "state must come from this model"),
+        ([0, 1], [one, vague], "belief must"),
+        ([0, 1], [one], "shorter"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            fleet.put(np.array(places), states)
+        assert not fleet.torn
+        assert [*map(to_bytes, fleet.states(np.arange(2)))] == [*map(to_bytes, before)]
+    fleet.put(np.arange(2), [one, two])
+    assert to_bytes(fleet.state(1)) == to_bytes(two)
+
+
+def test_a_replay_that_was_broken_into_refuses_to_go_on() -> None:
+    replay = Replay(Plan(CHAIN, PerStep(SIP(1.0)), LOSS, policy=POLICY), ["a", "b"])
+    one = np.zeros(1, dtype=np.int64)
+    left = Left(one, one, np.full(1, OUTCOMES.index(Outcome.RELEASED)), np.full(1, -1))
+    held: list[bool] = []
+    lock: Any = replay._lock
+    inside = replay._loop.follow
+
+    def watched(*args: Any, **options: Any) -> bool:
+        held.append(lock.locked())
+        return inside(*args, **options)
+
+    with mock.patch.object(replay._loop, "follow", watched):
+        replay.follow(left, lambda _: held.append(lock.locked()), whole=False)
+    assert held == [True, False]
+    with (
+        mock.patch.object(replay._loop, "follow", side_effect=Alarm),
+        mock.patch.object(replay._arrays, "settle", side_effect=Alarm),
+        pytest.raises(Alarm),
+    ):
+        replay.follow(left, whole=False)
+    assert replay.torn
+    with pytest.raises(InterruptedStep):
+        replay.follow(left, whole=False)
 
 
 def test_a_fleet_that_was_broken_into_refuses_to_go_on() -> None:

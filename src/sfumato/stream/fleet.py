@@ -154,7 +154,9 @@ class Fleet(FleetStreams):
                     on = alone(int(rows[group]), int(going.streams[group]))
                     going.turns[group] = going.turns[group] + 1 if on else going.ends[group]
         except BaseException:
-            # Nothing of it has left, so it never happened.
+            # Nothing of it has left, so it never happened. Threads that still run move streams and
+            # say so in `entered`: nothing is read before the last of them is done.
+            self._arrays.settle()
             entered = before.entered[: len(batch.streams)]
             held = tuple(part[: len(entered)][entered] for part in before.rows)
             self._restore(Backup(batch.streams[entered], held))

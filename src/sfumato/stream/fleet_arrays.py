@@ -80,6 +80,20 @@ def _room(count: int, width: int) -> Prepared:
     )
 
 
+def _do(
+    done: Future[None], part: Callable[[int, int, int], None], begin: int, end: int, worker: int
+) -> None:
+    """Do a part, unless it was given up before it began."""
+    if not done.set_running_or_notify_cancel():
+        return
+    try:
+        part(begin, end, worker)
+    except BaseException as problem:
+        done.set_exception(problem)
+    else:
+        done.set_result(None)
+
+
 class StreamArrays:
     """Beliefs of `count` streams, all at their first value.
 
@@ -143,8 +157,8 @@ class StreamArrays:
         self.drifts = np.concatenate([self.drifts, np.zeros(more)])
 
     def settle(self) -> None:
-        """Wait for threads that an exception left behind."""
-        wait(self._running)
+        """End what an exception left behind: parts that run are waited for, others never begin."""
+        wait([part for part in self._running if not part.cancel()])
 
     @property
     def _contexts(self) -> int:
@@ -272,10 +286,13 @@ class StreamArrays:
         """Do the parts between successive edges, each by a thread of its own; the first by this."""
         # Threads that an exception here left behind must not write into what comes next.
         self.settle()
+        self._running = []
         first, *others = pairwise(edges)
-        if others:
-            pool = self._workers()
-            self._running = [pool.submit(part, *one, i) for i, one in enumerate(others, start=1)]
+        for worker, (begin, end) in enumerate(others, start=1):
+            # Known before a thread can take it: an exception inside of `submit` loses none.
+            done: Future[None] = Future()
+            self._running.append(done)
+            self._workers().submit(_do, done, part, begin, end, worker)
         part(*first, 0)
         for done in self._running:
             done.result()

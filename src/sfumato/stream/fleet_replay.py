@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import OUTCOMES, Outcome
+from sfumato.core.guard import guarded
 from sfumato.core.progress import Progress
 from sfumato.stream.evidence import Evidence
 from sfumato.stream.fleet import Fleet
@@ -123,7 +124,17 @@ class Replay(Fleet):
 
         Raises:
             NotReleased: If the plan cannot have let one leave; streams stand where they stood.
+            InterruptedStep: If Ctrl-C or the like broke into an earlier step.
         """
+        followed = self._follow(left, whole=whole)
+        # Outside of the lock: whoever is told may ask the fleet.
+        if progress:
+            progress(len(left.streams))
+        return followed
+
+    @guarded
+    def _follow(self, left: Left, *, whole: bool) -> Followed:
+        self._check_whole()
         count, symbols = len(left.streams), len(self.plan.model.alphabet)
         width = int(self._policy.tables[0][:, 3].max())
         details = Details.blank(count, count if whole else 0, symbols, width)
@@ -134,8 +145,6 @@ class Replay(Fleet):
             return self._alone_seen(row, stream, moves, solved)
 
         self._go(OBSERVE, Batch.of(left.streams, self._slots), moves, alone)
-        if progress:
-            progress(count)
         return Followed.of(left.streams, moves, solved)
 
     def _alone_seen(

@@ -106,8 +106,7 @@ class FleetStreams(Guarded):
         if len(fresh) < len(names) or not self._numbers.keys().isdisjoint(fresh):
             raise InvalidParameter("streams", "a name twice", "be different")
         for state in states:
-            self.plan.check_own(state)
-            self._arrays.check(state.belief)
+            self._check_state(state)
         if count > len(self._last):
             self._grow(max(count, 2 * len(self._last)))
         self._begin(slice(first, count))
@@ -191,8 +190,6 @@ class FleetStreams(Guarded):
 
     def _restore(self, backup: Backup) -> None:
         self._torn = True
-        # Threads that an exception left behind must not write over it.
-        self._arrays.settle()
         for held, rows in zip(self._held, backup.rows, strict=True):
             held[backup.places] = rows
         self._torn = False
@@ -205,12 +202,20 @@ class FleetStreams(Guarded):
     def put(self, places: Ints, states: Sequence[StreamState]) -> None:
         """Set streams to where they stand after steps that were made elsewhere."""
         self._check_whole()
-        self._torn = True
-        for place, state in zip(self._checked(places).tolist(), states, strict=True):
+        pairs = list(zip(self._checked(places).tolist(), states, strict=True))
+        for place, state in pairs:
             if state.stream != self._names[place]:
                 raise InvalidParameter("states", "that of another stream", "be in their order")
+            self._check_state(state)
+        self._torn = True
+        for place, state in pairs:
             self._put(place, state)
         self._torn = False
+
+    def _check_state(self, state: StreamState) -> None:
+        """Refuse what is no state under this plan, before anything changes."""
+        self.plan.check_own(state)
+        self._arrays.check(state.belief)
 
     def _put(self, place: int, state: StreamState) -> None:
         self.plan.check_own(state)
