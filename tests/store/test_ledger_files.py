@@ -14,7 +14,7 @@ import pytest
 
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.store.chain import head_file
-from sfumato.store.ledger_check import backup_ledger, check_ledger
+from sfumato.store.ledger_check import backup_ledger, check_ledger, checked
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Head, LedgerMismatch
 from sfumato.store.sqlite import SqliteStore
@@ -80,6 +80,27 @@ def moved_end(database: sqlite3.Connection) -> None:
     database.execute("UPDATE events SET hash = ? WHERE entry = 11", (own,))
 
 
+def with_row(entry: int, stream: str, sequence: int = 0, ends: bool = False) -> Tamper:
+    """One more row, of a number that no commit gives; it may be a link of its own."""
+    tail = "hash, head" if ends else "x'', x''"
+    query = f"""INSERT INTO events SELECT ?, 'more', source, place, ?, ?, outcome, released,
+        leakage, model_free, batch, time, tag, digest, {tail}, signal
+        FROM events WHERE entry = 12"""
+    return lambda database: database.execute(query, (entry, stream, sequence))
+
+
+def instead(database: sqlite3.Connection) -> None:
+    """A row of a number below 1 stands for another: there are as many as before."""
+    database.execute("DELETE FROM events WHERE entry = 4")
+    with_row(-4, "u3")(database)
+
+
+def with_state(database: sqlite3.Connection) -> None:
+    """The state of a stream once more, for a stream without a name."""
+    columns = "sequence, leakage, model_free, state, hash"
+    database.execute(f"INSERT INTO streams SELECT '', {columns} FROM streams WHERE stream = 'u1'")
+
+
 TAMPERINGS: dict[str, Tamper] = {
     "an edited answer": lambda d: d.execute("UPDATE events SET released = 7 WHERE entry = 4"),
     "an edited price": lambda d: d.execute("UPDATE events SET leakage = .2 WHERE entry = 4"),
@@ -103,6 +124,15 @@ TAMPERINGS: dict[str, Tamper] = {
     "an added hash": lambda d: d.execute("UPDATE events SET hash = zeroblob(32) WHERE entry = 3"),
     "an added head": lambda d: d.execute("UPDATE events SET head = zeroblob(32) WHERE entry = 3"),
     "a moved end of a link": moved_end,
+    "a row 0": with_row(0, "u3"),
+    "a row below 0": with_row(-7, "u3"),
+    "a row below 0 that ends a link": with_row(-7, "u3", ends=True),
+    "a row below 0 of a known stream": with_row(-7, "u1", 6),
+    "a moment below 0": with_row(-7, "u1", -1),
+    "a row after the last": with_row(13, "u3"),
+    "a row far after the last": with_row(99, "u3"),
+    "a row below 0 for another": instead,
+    "a state without a stream": with_state,
     "another front": lambda d: d.execute("UPDATE ledger SET entries = 11"),
 }
 
@@ -123,6 +153,84 @@ def test_tampering_is_found_by_a_check(
     report = check_ledger(ledger)
     assert not report.passed
     assert report.problem_count >= 1
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("stream, sequence", [("u3", 0), ("u1", 6), ("u1", -1)])
+def test_a_row_outside_of_the_chain_is_never_read(
+    ledger: Path, stream: str, sequence: int, ends: bool
+) -> None:
+    with sqlite3.connect(ledger) as database:
+        with_row(-7, stream, sequence, ends)(database)
+    database.close()
+    with LedgerReader(ledger) as reader:
+        with pytest.raises(CorruptData, match="row -7 stands outside"):
+            reader.answers(["more"])
+        if sequence < 0:
+            assert reader.moment(stream, sequence) is None
+        else:
+            with pytest.raises(CorruptData, match="row -7 stands outside"):
+                reader.moment(stream, sequence)
+        assert not checked(reader).passed
+        with pytest.raises(CorruptData, match="moment by moment"):
+            reader.between(stream, sequence, sequence + 1)
+
+
+def test_after_a_check_only_what_it_saw_is_read(ledger: Path) -> None:
+    with LedgerReader(ledger) as reader:
+        assert checked(reader).passed and reader.walked == {"u1": 6, "u2": 6}
+        reader.walked = {"u1": 4}
+        assert [answer.sequence for answer in reader.between("u1", -3, 9)] == [0, 1, 2, 3]
+        assert reader.between("u2", 0, 6) == []
+        assert reader.moment("u1", 3) is not None
+        assert [reader.moment("u1", 4), reader.moment("u2", 0)] == [None, None]
+
+
+def test_an_index_that_leads_elsewhere_is_found(ledger: Path) -> None:
+    turns = """UPDATE events SET sequence = -2 WHERE stream = 'u1' AND sequence = 2;
+        UPDATE events SET sequence = 2 WHERE stream = 'u1' AND sequence = 3;
+        UPDATE events SET sequence = 3 WHERE stream = 'u1' AND sequence = -2;"""
+    database = sqlite3.connect(ledger)
+    index = database.execute("SELECT * FROM sqlite_master WHERE name = 'moments'").fetchone()
+    database.executescript(turns)
+    forget = "DELETE FROM sqlite_master WHERE name = 'moments'"
+    database.executescript(f"PRAGMA writable_schema = ON; {forget}")
+    database.close()
+    database = sqlite3.connect(ledger)  # it knows no index now, and leaves it as it is
+    database.executescript(f"{turns} PRAGMA writable_schema = ON")
+    with database:
+        database.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index)
+    database.close()
+    report = check_ledger(ledger)
+    assert report.problems == ["the file is damaged, or its indexes do not fit its rows"]
+
+
+FORMS = {
+    "a trigger": """CREATE TRIGGER more AFTER INSERT ON events
+        BEGIN UPDATE events SET released = 7 WHERE entry = new.entry; END""",
+    "a view": "CREATE VIEW more AS SELECT * FROM events",
+    "a view in the place of a table": """ALTER TABLE events RENAME TO more;
+        CREATE VIEW events AS SELECT * FROM more""",
+    "a further table": "CREATE TABLE more (a)",
+    "a further index": "CREATE INDEX more ON events (released)",
+    "a lost index": "DROP INDEX moments",
+    "a further column": "ALTER TABLE streams ADD COLUMN more TEXT",
+    "two fronts": "INSERT INTO ledger SELECT * FROM ledger",
+    "another version": "UPDATE ledger SET version = 4",
+    "another identity": "UPDATE ledger SET identity = 'name'",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_ledger_of_another_form_is_refused_by_all_who_open_it(ledger: Path, name: str) -> None:
+    database = sqlite3.connect(ledger)
+    database.executescript(FORMS[name])
+    database.close()
+    told = "its tables are not|it must have one front|its events are known by is nothing"
+    with pytest.raises(CorruptData, match=told):
+        check_ledger(ledger)
+    with pytest.raises(CorruptData, match=told):
+        SqliteStore(ledger, PLAN)
 
 
 @pytest.mark.parametrize("name", ["a deleted row", "an edited last row", "a forgotten end"])

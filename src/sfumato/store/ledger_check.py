@@ -120,6 +120,8 @@ def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
         streams = _walk(ledger, report)
         report.streams = len(streams)
         _check_states(ledger, streams, report)
+        for stray in ledger.stray():
+            report.note(stray)
     with _noting(report):
         if (missing := ledger.missing_rows()) is not None:
             report.note(missing)
@@ -127,7 +129,8 @@ def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
         with _noting(report):
             if ledger.head_at(expect.entries) != expect:
                 report.note(f"the ledger did not grow from the expected head {expect}")
-    ledger.intact = report.passed
+    if report.passed:
+        ledger.walked = {name: stream.moments for name, stream in streams.items()}
     report.largest_leakage = max((one.leakage for one in streams.values()), default=0.0)
     report.largest_model_free = max((one.model_free for one in streams.values()), default=0.0)
     return report

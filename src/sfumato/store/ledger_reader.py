@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,7 @@ from sfumato.store.chain import (
     written_head,
 )
 from sfumato.store.ledger_connection import log_of, read_only
+from sfumato.store.ledger_form import UNLINKED, UNSIGNALLED, VERSION, form_problem
 from sfumato.store.plan_rules import other_plan
 from sfumato.store.protocol import (
     Answer,
@@ -46,9 +47,6 @@ from sfumato.store.protocol import (
     Position,
 )
 
-VERSION = 6
-UNLINKED, UNSIGNALLED = 5, 4
-"""Versions before: every row was a link with a head; its events had no signals. They are read."""
 _QUESTION_MARKS = 500  # SQLite allows 999 in a statement, in its oldest builds
 _PAGE = 4096
 
@@ -75,7 +73,8 @@ class LedgerReader:
         job: The job that wrote it; a ledger of another job is refused. None for any.
 
     Attributes:
-        intact: Whether every row was checked, and none can change: they are not checked again.
+        walked: How many moments each stream has, if every row was checked and none can change: they
+            are not checked again, and nothing else is read. None before.
 
     Raises:
         LedgerMismatch: If there is no such file, or it is the ledger of another plan.
@@ -88,7 +87,7 @@ class LedgerReader:
         self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
         self._intact_streams: set[str] = set()  # streams of which every row was checked
-        self.intact = False
+        self.walked: Mapping[str, int] | None = None
         if not self.path.is_file():
             raise LedgerMismatch(f"{path}: the ledger must exist; it does not")
         # The head first: rows that are committed while this reads come on top.
@@ -124,11 +123,13 @@ class LedgerReader:
 
     def moment(self, stream: str, sequence: int) -> Answer | None:
         """The answer given at one moment of a stream."""
+        if sequence < 0 or (self.walked is not None and sequence >= self.walked.get(stream, 0)):
+            return None
         with self._reported():
             row = self._one(f"{_ROWS} WHERE stream = ? AND sequence = ?", stream, sequence)
             if row is None:
                 return None
-            if not (self.intact or stream in self._intact_streams):
+            if not (self.walked is not None or stream in self._intact_streams):
                 self._intact_rows(row[:1])
             return answer_of(row)
 
@@ -136,9 +137,10 @@ class LedgerReader:
         """The answers of a stream from one moment until another, of a ledger that is intact."""
         where = "WHERE stream = ? AND sequence >= ? AND sequence < ? ORDER BY sequence"
         with self._reported():
-            if not self.intact:
+            if self.walked is None:
                 raise self._broken("what was not checked is read moment by moment")
-            rows = self._database.execute(f"{_ROWS} {where}", (stream, first, until)).fetchall()
+            seen = max(first, 0), min(until, self.walked.get(stream, 0))
+            rows = self._database.execute(f"{_ROWS} {where}", (stream, *seen)).fetchall()
             return [answer_of(row) for row in rows]
 
     def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
@@ -180,6 +182,18 @@ class LedgerReader:
         query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream"
         for page in self._pages(query, ("",), lambda row: row[:1]):
             yield from page
+
+    def stray(self) -> Iterator[str]:
+        """What lies in the file beside the rows and states that are read in their order."""
+        if (rows := self.count()) != self.front.head.entries:
+            yield f"it must have {self.front.head.entries} rows; it has {rows}"
+        (states,) = self._one("SELECT count(*) FROM streams")
+        (streams,) = self._one("SELECT count(*) FROM streams WHERE stream > ''")
+        if states != streams:
+            yield "it has the state of a stream without a name"
+        # Rows are found by indexes, which hold a part of them once more.
+        if self._one("PRAGMA integrity_check(1)") != ("ok",):
+            yield "the file is damaged, or its indexes do not fit its rows"
 
     def count(self) -> int:
         """How many answers there are."""
@@ -227,7 +241,7 @@ class LedgerReader:
     def _check_end(self, stream: str, after: Sequence[Any], own: bytes) -> None:
         """Refuse a state that is not the one of the last row, or a stream with a changed row."""
         last: Row | None
-        if self.intact or stream in self._intact_streams:
+        if self.walked is not None or stream in self._intact_streams:
             last = self._one(f"{_ROWS} WHERE stream = ? ORDER BY sequence DESC LIMIT 1", stream)
         else:
             last = None
@@ -266,6 +280,8 @@ class LedgerReader:
         first, last = self._one(_SPAN, entry, entry)
         query = f"{_ROWS} WHERE entry BETWEEN ? AND ? ORDER BY entry"
         link = self._database.execute(query, (first, last or entry)).fetchall()
+        if entry not in {row[0] for row in link}:  # no row has a number below 1
+            raise self._broken(f"row {entry} stands outside of all that was committed")
         stream, moment = link[0][STREAM], link[0][SEQUENCE]
         query = "SELECT hash FROM events WHERE stream = ? AND sequence = ?"
         above = self._one(query, stream, moment - 1)
@@ -372,6 +388,8 @@ class LedgerReader:
                 f"{self.path}: a ledger must have version {VERSION}; it has {version}. Those of "
                 "other versions are not continued: begin a new ledger"
             )
+        if strange := form_problem(self._database, version):
+            raise self._broken(strange)
         query = "SELECT id, job, plan, identity, rules, entries, head, closed FROM ledger"
         stored = self._database.execute(query).fetchone()
         id_, job_, own, identity, rules, entries, head, closed = stored

@@ -30,7 +30,8 @@ from sfumato.store.chain import (
     written_head,
 )
 from sfumato.store.keys import key_file, secret_name, secret_of
-from sfumato.store.ledger_reader import COLUMNS, UNSIGNALLED, VERSION, LedgerReader
+from sfumato.store.ledger_form import SCHEMA, UNSIGNALLED, VERSION
+from sfumato.store.ledger_reader import COLUMNS, LedgerReader
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.protocol import (
     NO_JOB,
@@ -43,28 +44,6 @@ from sfumato.store.protocol import (
     LedgerMismatch,
     Position,
 )
-
-_SCHEMA = """
-CREATE TABLE ledger (
-    version INTEGER NOT NULL, id BLOB NOT NULL, job TEXT NOT NULL, plan TEXT NOT NULL,
-    identity TEXT, rules TEXT, entries INTEGER NOT NULL, head BLOB NOT NULL, closed INTEGER NOT NULL
-) STRICT;
-CREATE TABLE inputs (
-    number INTEGER PRIMARY KEY, label TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
-    secret BLOB NOT NULL, answered INTEGER NOT NULL
-) STRICT;
-CREATE TABLE streams (
-    stream TEXT PRIMARY KEY, sequence INTEGER NOT NULL, leakage REAL NOT NULL,
-    model_free REAL NOT NULL, state BLOB NOT NULL, hash BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE events (
-    entry INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL,
-    place INTEGER NOT NULL, stream TEXT NOT NULL, sequence INTEGER NOT NULL, outcome TEXT NOT NULL,
-    released ANY, leakage REAL NOT NULL, model_free REAL NOT NULL, batch INTEGER, time TEXT,
-    tag BLOB NOT NULL, digest BLOB, hash BLOB NOT NULL, head BLOB NOT NULL, signal INTEGER
-) STRICT;
-CREATE UNIQUE INDEX moments ON events (stream, sequence);
-"""
 
 _ADVANCE = """
 INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE
@@ -107,7 +86,7 @@ class SqliteStore(Guarded, LedgerReader):
         self.lasting = path is not None
         self._lock = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
-        self._intact_streams, self.intact = set(), False
+        self._intact_streams, self.walked = set(), None
         self._anchor = None
         self.anchored, self.log_there = None, True
         with self._closing_on_failure():
@@ -161,7 +140,7 @@ class SqliteStore(Guarded, LedgerReader):
         self.anchored = None
         id_ = os.urandom(16)
         with self._transaction():
-            for statement in _SCHEMA.split(";"):
+            for statement in SCHEMA.split(";"):
                 self._database.execute(statement)
             row = (VERSION, id_, job.name, plan, None, rules, 0, first_head(id_, plan), 1)
             self._database.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
