@@ -29,6 +29,7 @@ from sfumato.store.answer_columns import AnswerColumns, Coded, PositionColumns
 from sfumato.store.chain import Row, value_tags
 from sfumato.store.codec import to_bytes
 from sfumato.store.ledger_check import check_ledger
+from sfumato.store.ledger_form import SCHEMA
 from sfumato.store.protocol import Identity, Released
 from sfumato.store.sqlite import SqliteStore
 
@@ -109,7 +110,7 @@ class Raw:
         self.database.execute("PRAGMA journal_mode=WAL")
         self.database.execute("PRAGMA synchronous=FULL")
         self.database.execute(f"PRAGMA cache_size=-{sqlite._CACHE_KIB}")
-        for statement in sqlite._SCHEMA.split(";"):
+        for statement in SCHEMA.split(";"):
             self.database.execute(statement)
 
     def write(self, rows: list[Row], states: list[Row]) -> None:
