@@ -110,6 +110,9 @@ class ColumnWalk(Walk):
             if truths is None:
                 return False
         kept = self._kept(rows)
+        if not kept.any():
+            self._pass_by(rows, kept)
+            return True
         states = self._states
         assert isinstance(states, FleetStates)
         fleet = states.fleet([name for name, own in zip(rows.names, kept, strict=True) if own])
@@ -147,6 +150,13 @@ class ColumnWalk(Walk):
             check.see_columns(columns)
         self._remember(columns)
         return True
+
+    def _pass_by(self, rows: ReleasedRows, kept: Bools) -> None:
+        """Count rows of which none is looked at; there may be no stream yet."""
+        if self._truths is not None:
+            self._truths.pass_by(len(rows))
+        nowhere = np.full(len(rows), -1, dtype=np.int64)
+        self._count(rows, kept, nowhere, nowhere >= 0)
 
     def _answers(
         self, columns: CheckedColumns, rows: ReleasedRows, new: Bools

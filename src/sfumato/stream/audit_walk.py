@@ -70,6 +70,7 @@ class Walk:
         self._fingerprints: dict[str, array[int]] = {}
         self._may_recur = False
         self._lost: dict[str, str] = {}
+        self._lost_in_ledger: set[str] = set()
         self._unverifiable: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
 
@@ -184,6 +185,7 @@ class Walk:
             return
         for row, each in zip(rows, seen.events, strict=True):
             self._compare(row, each)
+        seen = self._in_ledger(state, seen)
         numbers = [row.number for row in rows]
         self._show(state, seen, [truth for _, truth in held], numbers)
         if self._may_recur:
@@ -254,9 +256,26 @@ class Walk:
         if id_ is not None and str(id_) != answer.id:
             note(row.number, "the event id must be the one in the ledger")
 
+    def _in_ledger(self, state: StreamState, seen: Observed) -> Observed:
+        """What a sound ledger says that happened, where rows said otherwise, which was noted.
+
+        A stream goes on by it: else one forged row would accuse all that follow, and the ledger.
+        """
+        if self.ledger is None or self.ledger.problems:
+            return seen
+        first = state.sequence
+        answers = self.ledger.answers([(state.stream, first, first + len(seen.events))])
+        told = [event_of(answer) for answer in answers or ()]
+        if not told or list(map(_what_left, told)) == list(map(_what_left, seen.events)):
+            return seen
+        try:
+            return self._observed(state, told)
+        except _BROKEN:
+            return seen  # the ledger is accused already, of not saying what the row says
+
     def _catch_up(self, stream: str, moment: int) -> None:
         """Let a stream do what the ledger says it did before a moment."""
-        if self.ledger is None:
+        if self.ledger is None or stream in self._lost_in_ledger:
             return
         self.report.streams.setdefault(stream, StreamAudit())
         for events in self.ledger.before(stream, self._state(stream).sequence, moment):
@@ -266,6 +285,7 @@ class Walk:
             except _BROKEN as problem:
                 where = f"stream {stream!r}, moment {events[0].sequence}"
                 self.report.note_ledger(f"{where}: {problem}")
+                self._lost_in_ledger.add(stream)
                 return
             for event, each in zip(events, seen.events, strict=True):
                 for rule in differences(event, each, "the ledger"):
@@ -316,6 +336,10 @@ class Walk:
         whole = np.array([-1 if one is None else one for one in said], dtype=np.int64)[:, None]
         leakages = np.array([[event.sip.epsilon, event.ldp.epsilon]])
         return int(fingerprints(whole[0], whole[1], whole[2], leakages, whole[3])[0])
+
+
+def _what_left(event: Event) -> tuple[object, ...]:
+    return event.released, event.outcome, event.signal
 
 
 def fingerprints(

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from sfumato.core.arrays import Bools, Floats, Ints
-from sfumato.core.errors import InvalidParameter
+from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.core.guard import guarded
 from sfumato.core.progress import Progress
@@ -161,6 +161,8 @@ class Replay(Fleet):
             told = self.plan.observed(state, [seen], outcome, sent)
         except InvalidParameter as problem:
             raise NotReleased(row, f"the {problem.name} must {problem.rule}") from None
+        except UnknownSymbol as problem:
+            raise NotReleased(row, f"the {problem}") from None
         event = told.events[0]
         moves.charges[row] = event.sip.epsilon, event.ldp.epsilon
         if outcome in (Outcome.SUPPRESSED, Outcome.REPEATED):
