@@ -1,5 +1,6 @@
 """Compiled loops on disk: fresh, in safe folders, compiled by one process at a time."""
 
+import errno
 import importlib
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 from sfumato.core import loop_cache, loop_folders
 from sfumato.core.errors import InvalidParameter
@@ -131,6 +133,7 @@ def test_where_nothing_can_be_written_loops_are_kept_for_this_process_alone(
     monkeypatch.setattr(loop_folders, "_writable", lambda folder: False)
     loop_folders._of_user.cache_clear()
     loop_folders._of_process.cache_clear()
+    (tmp_path / "__pycache__").mkdir()
     found = loop_folders.places(str(tmp_path / "source.py"))
     assert found.writes is not None
     assert found.reads == (str(tmp_path / "__pycache__"), found.writes)
@@ -170,6 +173,87 @@ def test_a_folder_below_one_that_others_can_change_is_refused_unless_names_are_s
     with monkey.context() as patched:
         patched.setattr(loop_folders, "_user", lambda: os.geteuid() + 1)
         assert loop_folders.only_ours(str(inner)) == (os.geteuid() == 0)
+
+
+def test_a_folder_behind_a_link_is_used_by_the_path_that_was_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir(mode=0o700)
+    (tmp_path / "anybody").mkdir()
+    (tmp_path / "anybody").chmod(0o777)
+    link = tmp_path / "anybody" / "loops"
+    link.symlink_to(tmp_path / "mine")
+    assert not loop_folders.only_ours(str(link))
+    for name in (loop_folders.CHOSEN, "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(loop_folders.CHOSEN, raising=False)
+        monkeypatch.setenv(name, str(link))
+        mine = str(tmp_path / "mine")
+        assert loop_folders.places(__file__) == loop_folders.Places((mine,), mine, True)
+        loop_folders._places.cache_clear()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_of_numba_that_others_can_write_to_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.delenv(loop_folders.CHOSEN, raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(shared))
+    beside = str(tmp_path / "__pycache__")
+    for rights, expected in ((0o700, str(shared)), (mode, beside)):
+        shared.chmod(rights)
+        loop_folders._places.cache_clear()
+        assert loop_folders.places(str(tmp_path / "source.py")).reads == (expected,)
+    loop_folders._places.cache_clear()
+
+
+@pytest.mark.parametrize("opened", ["package/__pycache__", "package"])
+def test_a_folder_beside_the_sources_is_passed_over_if_everybody_can_change_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: str
+) -> None:
+    monkeypatch.delenv(loop_folders.CHOSEN, raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    loop_folders._of_user.cache_clear()
+    beside = tmp_path / "package" / "__pycache__"
+    beside.mkdir(parents=True)
+    home = str(tmp_path / "home" / "sfumato")
+    for mode, expected in ((0o775, str(beside)), (0o777, home)):
+        (tmp_path / opened).chmod(mode)
+        loop_folders._places.cache_clear()
+        found = loop_folders.places(str(tmp_path / "package" / "source.py"))
+        assert (found.reads, found.writes) == ((expected,), expected)
+    loop_folders._of_user.cache_clear()
+    loop_folders._places.cache_clear()
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("kept", [0, 0.5])
+def test_a_damaged_file_is_compiled_and_written_anew(
+    folder: Path, suffix: str, kept: float
+) -> None:
+    package = f"damaged_{suffix}_{round(10 * kept)}"
+    written(folder, package).total(np.array([1.0]))
+    (file,) = (folder / "loops").glob(f"*.total-*.{suffix}")
+    file.write_bytes(file.read_bytes()[: round(kept * file.stat().st_size)])
+    for anew in (1, 0):
+        loop: Any = written(folder, package).total
+        assert (loop(np.array([1.0])), compiled_anew(loop)) == (4.0, anew)
+
+
+def test_a_loop_that_cannot_be_written_is_used_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for anew, step in ((1, "_save_index"), (1, "_save_data"), (1, None), (0, None)):
+        with monkeypatch.context() as patched:
+            if step:
+                patched.setattr(IndexDataCacheFile, step, full)
+            loop: Any = written(folder, "full_disk").total
+            assert (loop(np.array([1.0])), compiled_anew(loop)) == (4.0, anew)
 
 
 def _claim(folder: str, hear: Any, tell: Any) -> None:

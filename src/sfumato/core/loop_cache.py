@@ -2,13 +2,15 @@
 
 Numba asks whether the file of a loop has changed. A loop holds the code of all loops that it
 calls, and the constants that it names, wherever they stand: here these are asked for, too. Two
-processes that need the same loop at the same time compile it once: the second one waits.
+processes that need the same loop at the same time compile it once: the second one waits. What
+cannot be read is compiled, what cannot be written is not kept: no loop fails because of its files.
 """
 
 # mypy: allow-untyped-calls
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -94,7 +96,8 @@ class _Claims:
 
     def drop(self, place: int) -> None:
         """Let others compile a loop; nothing happens if it was not taken."""
-        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
 
 @cache
@@ -145,21 +148,23 @@ class LoopCache:
         """The compiled form for arguments of some types; if there is none, compiling is claimed."""
         target_context.refresh()
         key = (sig, target_context.codegen().magic_tuple())
-        data = self._read(key)
-        if data is None:
+        made = self._read(key, target_context)
+        if made is None:
             compiling(self._loop.__qualname__)
             if (claims := self._locks()) is not None:
                 claims.take(self._found.place)
-                data = self._read(key)
-        return None if data is None else CompileResult._rebuild(target_context, *data)
+                made = self._read(key, target_context)
+        return made
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled form."""
+        """Keep a compiled form, if there is a place and room for it."""
         folder = self._places.writes
         if folder is None or data.library.has_dynamic_globals:
             return
-        self._forget_older(Path(folder))
-        self._found.files[-1].save((sig, data.codegen.magic_tuple()), data._reduce())
+        with contextlib.suppress(OSError):  # it is compiled all the same: a full disk, say
+            self._forget_older(Path(folder))
+            self._forget_damaged(Path(folder))
+            self._found.files[-1].save((sig, data.codegen.magic_tuple()), data._reduce())
 
     def indexes(self) -> list[str]:
         """Files on disk that list compiled forms of this loop."""
@@ -170,8 +175,13 @@ class LoopCache:
         if (claims := self._locks()) is not None:
             claims.drop(self._found.place)
 
-    def _read(self, key: Any) -> Any:
-        return next((each for file in self._found.files if (each := file.load(key))), None)
+    def _read(self, key: Any, target_context: Any) -> Any:
+        for file in self._found.files:
+            # Bytes of a damaged file may raise anything: it is as good as none, and written anew.
+            with contextlib.suppress(Exception):
+                if data := file.load(key):
+                    return CompileResult._rebuild(target_context, *data)
+        return None
 
     def _locks(self) -> _Claims | None:
         folder = self._places.writes
@@ -183,3 +193,16 @@ class LoopCache:
             for old in folder.glob(f"{self._loop.__module__}.{self._loop.__qualname__}-*.nb[ic]"):
                 if not old.name.startswith(self._found.name):
                     old.unlink(missing_ok=True)
+
+    def _forget_damaged(self, folder: Path) -> None:
+        """Begin anew if the list of compiled forms cannot be read.
+
+        The forms go first: a new list must never name a file that holds another form.
+        """
+        index = self._found.files[-1]
+        try:
+            index._load_index()
+        except Exception:  # bytes of a damaged file may raise anything
+            for form in folder.glob(f"{self._found.name}.*.nbc"):
+                form.unlink(missing_ok=True)
+            index.flush()

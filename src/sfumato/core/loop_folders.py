@@ -1,9 +1,13 @@
 """Where compiled loops are kept: folders that nobody else can write to.
 
 What is read from there is run, so a folder is used only if it, and every folder above it, belongs
-to this user or to root and cannot be changed by others. Without anything said, loops are kept
-beside their sources; where these cannot be written to, what is there already (an image that was
-warmed when it was built) is still used, and the rest goes to the cache of the user.
+to this user or to root and cannot be changed by others. It is used by the path that was checked,
+without links. Without anything said, loops are kept beside their sources; where these cannot be
+written to, what is there already (an image that was warmed when it was built) is still used, and
+the rest goes to the cache of the user.
+
+The folder beside the sources may belong to whoever installed them, and to his group: they can
+change the sources. It is not used if everybody can write to it or move it.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -54,37 +58,47 @@ def places(source: str) -> Places:
 @cache
 def _places(beside: str, named: str | None, checked: str | None) -> Places:
     if named:
-        folder = str(Path(named).absolute())
+        folder = os.path.realpath(named)
         writes = folder if _writable(folder) else None
-        if checked and not only_ours(folder):
+        if only_ours(folder):
+            return Places((folder,), writes, True)
+        if checked:
             rule = "name a folder, below others, that only this user or root can change"
             raise InvalidParameter(checked, named, rule)
-        return Places((folder,), writes, True)
-    if _writable(beside):
+    beside = os.path.realpath(beside)
+    writable = _writable(beside)
+    installed = [beside] if _closed(beside, stat.S_IWOTH) else []
+    if installed and writable:
         return Places((beside,), beside, False)
     own = _of_user()
-    folder = own or _of_process()
-    return Places((beside, folder), folder, True, lasting=own is not None)
+    new = own or _of_process()
+    return Places((*installed, *filter(None, [new])), new, True, lasting=own is not None)
 
 
 def only_ours(folder: str) -> bool:
-    """Whether nobody but this user and root can put anything into a folder.
+    """Whether nobody but this user and root can put anything into a folder; not if it is a link.
 
     Examples:
         >>> only_ours("/no/such/folder"), only_ours("/tmp")
         (False, False)
     """
-    lowest = Path(os.path.realpath(folder))
-    trusted = {0, _user()}
-    for place in (lowest, *lowest.parents):
+    return _closed(folder, stat.S_IWGRP | stat.S_IWOTH, {0, _user()})
+
+
+def _closed(folder: str, others: int, trusted: Collection[int] | None = None) -> bool:
+    """Whether a folder and all above it are no links, and closed to others; whose they may be."""
+    lowest = Path(folder)
+    # From above: nobody can exchange what stands in a folder that was found closed.
+    for place in (*reversed(lowest.parents), lowest):
         try:
-            found = place.stat()
+            found = place.lstat()
         except OSError:
             return False
         # Others may add to a folder above if they cannot rename what is not theirs, as in /tmp.
         harmless = place != lowest and found.st_mode & stat.S_ISVTX
-        open_to_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not harmless
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in trusted or open_to_others:
+        open_to_others = found.st_mode & others and not harmless
+        strange = trusted is not None and found.st_uid not in trusted
+        if not stat.S_ISDIR(found.st_mode) or strange or open_to_others:
             return False
     return True
 
@@ -108,15 +122,18 @@ def _of_user() -> str | None:
     """The cache of the user, if there is a home and it is the user's own."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(named) if os.path.isabs(named) else Path("~/.cache").expanduser()
-    folder = str(base / "sfumato")
-    if not os.path.isabs(folder) or not _writable(folder):
+    if not base.is_absolute():
         return None
-    return folder if only_ours(folder) else None
+    folder = os.path.realpath(base / "sfumato")
+    return folder if _writable(folder) and only_ours(folder) else None
 
 
 @cache
-def _of_process() -> str:
+def _of_process() -> str | None:
     """A folder of this process alone: everything is compiled again by the next one."""
-    folder = tempfile.mkdtemp(prefix="sfumato-loops-")
+    try:
+        folder = os.path.realpath(tempfile.mkdtemp(prefix="sfumato-loops-"))
+    except OSError:
+        return None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return folder if only_ours(folder) else None
