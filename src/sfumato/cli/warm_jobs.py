@@ -70,8 +70,8 @@ JOBS: dict[str, tuple[str | Callable[[], None], ...]] = {
         _FIT,
         "compile --model town.model --epsilon 0.5 --method step-wise --kind solved -o cells.policy",
         "plan --model town.model --epsilon 0.5 --streams 8 --steps 8",
-        "plan --model town.model --budget 4 --horizon 8 --streams 8",
-        f"release live.csv {_TABLE} --budget 4 --horizon 8 -o private.csv",
+        "plan --model town.model --budget 4 --horizon 30 --streams 8",
+        f"release live.csv {_TABLE} --budget 4 --horizon 30 -o private.csv",
     ),
     "batches": (
         _FIT,
