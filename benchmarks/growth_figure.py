@@ -14,8 +14,8 @@ RESULTS = Path(__file__).parent / "results" / "growth.json"
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "growth.png"
 OURS, LIMIT = "#8c4a2f", "#c9b79c"
 NAMES = {
-    "rows": "rows (10,000 streams, 16 symbols)",
-    "streams": "streams (1,000,000 rows, 16 symbols)",
+    "rows": "rows (16 symbols)",
+    "streams": "streams (as many rows each time, 16 symbols)",
     "symbols": "symbols (1,000 streams)",
     "order": "order of the chain (4 symbols)",
 }
@@ -27,7 +27,7 @@ def main() -> None:
     figure, panels = plt.subplots(1, 4, figsize=(12, 3.2), sharey=True, layout="constrained")
     for axes, (name, label) in zip(panels, NAMES.items(), strict=True):
         at, speed, limit, _ = zip(*points[name], strict=True)
-        axes.plot(at, limit, "s--", color=LIMIT, ms=4, label="bare fleet (the limit)")
+        axes.plot(at, limit, "s--", color=LIMIT, ms=4, label="bare fleet, step by step")
         axes.plot(at, speed, "o-", color=OURS, ms=4, label="release, Parquet to Parquet")
         axes.set_yscale("log")
         axes.set_xscale("linear" if name == "order" else "log")
