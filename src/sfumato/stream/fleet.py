@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core import checks
-from sfumato.core.arrays import Ints
+from sfumato.core.arrays import Bools, Ints
+from sfumato.core.budgets import PerStep
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guard import guarded
@@ -165,17 +166,31 @@ class Fleet(FleetStreams):
 
     def _moves(self, batch: Batch, cells: Ints) -> Moves:
         """Room for what leaves, and coins for it."""
-        count = len(cells)
-        words = self._randomness.words(count) if not self._randomness.addressed else None
-        if words is None:
-            drawn = np.flatnonzero(cells >= 0)
+        count, drawn = len(cells), np.flatnonzero(self._needing(batch, cells))
+        words = np.zeros(count, dtype=np.uint64)
+        if not self._randomness.addressed:
+            words[drawn] = self._randomness.words(len(drawn))
+        else:
             which = np.empty(count, dtype=np.int64)
             which[batch.rows] = np.repeat(batch.streams, batch.ends - batch.turns)
             moments = self._arrays.moments[which] + self.plan.width * batch.ranks()
-            words, plan = np.zeros(count, dtype=np.uint64), self.plan.fingerprint
-            at = (Domain.STREAM, plan, self._names, which[drawn], moments[drawn])
+            at = (Domain.STREAM, self.plan.fingerprint, self._names, which[drawn], moments[drawn])
             words[drawn] = words_at(self._randomness, *at)
         return Moves.blank(cells, words)
+
+    def _needing(self, batch: Batch, cells: Ints) -> Bools:
+        """Which rows need a coin: values of the alphabet, unless all of a budget is gone.
+
+        What a stream with several rows has left at the later ones is seen on the way only.
+        """
+        needing = cells >= 0
+        budget = self.plan.budget
+        if not isinstance(budget, PerStep):
+            alone = np.flatnonzero(batch.ends - batch.turns == 1)
+            due = budget.allowances(self._ledgers, batch.streams[alone], self.plan.width)
+            gone = alone[(due <= 0.0).any(axis=1)]
+            needing[batch.rows[batch.turns[gone]]] = False
+        return needing
 
     def _entered(self, moves: Moves, row: int, stream: int, values: Any) -> bool:
         """Do a row by the plan, and put down what it did."""
