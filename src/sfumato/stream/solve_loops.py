@@ -17,7 +17,7 @@ from sfumato.solver.coarse_loops import coarse_channel
 from sfumato.solver.policy import PART_BITS, WHOLE
 from sfumato.solver.solving_tables import HEADER, NEAR, PACKED
 from sfumato.stream.kept_channel_loops import least_repair, log_up, mixed_within
-from sfumato.stream.stepping import LEAST, MISSED, MOST, PREPARED, marginal
+from sfumato.stream.stepping import MISSED, PREPARED, is_mass, marginal
 
 _PART = 2**PART_BITS
 
@@ -167,7 +167,7 @@ def solve_channels(
         within, apart = exp(sip) * (1 - margin), exp(ldp) * (1 - margin)
         stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
         total = marginal(joints, stream, stride, belief, reached)
-        if not LEAST < total < MOST:
+        if not is_mass(total):
             continue
         words = blends[place]
         parts[place], charges[place, 0], charges[place, 1] = _solve_channel(

@@ -47,7 +47,7 @@ BITS = 62
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
 PREPARE, DRAW, INFORM = 1, 2, 4
 """Stages of a step: choose channels, draw columns, inform beliefs."""
-LEAST, MOST = 1e-200, 1e200
+_LEAST, _MOST = 1e-200, 1e200
 """What a sum of beliefs may be that was not divided by its total for a while."""
 
 
@@ -82,7 +82,7 @@ def margin_of(error: float, size: int) -> float:
 @njit(**IN_PLACE, forceinline=True)
 def is_mass(total: float) -> bool:
     """Whether a sum is that of a distribution, up to a factor; if not, somebody must ask why."""
-    return LEAST < total < MOST
+    return _LEAST < total < _MOST
 
 
 @njit(**IN_PLACE, forceinline=True)
