@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.shell.releasing import STEP
 from tests.shell.running import done
-from tests.shell.tables import table, walk, write
+from tests.shell.tables import csv_bytes, table, walk, write
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +40,15 @@ def key(tmp_path: Path) -> Path:
     path.write_bytes(b"thirty-two bytes for test coins!")
     path.chmod(0o600)
     return path
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    """A folder with a model and a release."""
+    (tmp_path / "history.csv").write_bytes(csv_bytes(["person", "place"], walk(1, rows=200)))
+    (tmp_path / "live.csv").write_bytes(csv_bytes(["person", "place"], walk(7, rows=40)))
+    model, released = tmp_path / "city.model", tmp_path / "private.csv"
+    done("fit", tmp_path / "history.csv", "--stream", "person", "--value", "place", "-o", model)
+    budget = ("--epsilon", "1", *STEP, "--seed", "3")
+    done("release", tmp_path / "live.csv", "-m", model, *budget, "-o", released)
+    return tmp_path

@@ -7,22 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.releasing import STEP
 from tests.shell.running import call, done, litter, refused
 from tests.shell.running import rows as rows_of
-from tests.shell.tables import csv_bytes, walk
-
-
-@pytest.fixture
-def town(tmp_path: Path) -> Path:
-    """A folder with a model and a release."""
-    (tmp_path / "history.csv").write_bytes(csv_bytes(["person", "place"], walk(1, rows=200)))
-    (tmp_path / "live.csv").write_bytes(csv_bytes(["person", "place"], walk(7, rows=40)))
-    model, released = tmp_path / "city.model", tmp_path / "private.csv"
-    done("fit", tmp_path / "history.csv", "--stream", "person", "--value", "place", "-o", model)
-    budget = ("--epsilon", "1", *STEP, "--seed", "3")
-    done("release", tmp_path / "live.csv", "-m", model, *budget, "-o", released)
-    return tmp_path
+from tests.shell.tables import csv_bytes
 
 
 def arguments(home: Path) -> tuple[object, ...]:
