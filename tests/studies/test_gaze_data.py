@@ -44,13 +44,13 @@ def test_halves_make_up_a_recording_and_pieces_come_from_the_second() -> None:
         ):
             assert first + second == whole
             assert len(first) == len(whole) // 2
-    trial: list[Label] = ["0 0"] * 5 + ["1 0"] * 6
+    trial: list[Label] = [*["0 0"] * 5, *["1 0"] * 6]
     own = Gaze((Viewer("a", [trial]),), Grid(2, 1).alphabet, simulated=True)
     assert own.pieces(3) == [["1 0"] * 3, ["1 0"] * 3]
 
 
 def test_what_was_seen_in_the_second_halves_teaches_nothing() -> None:
-    trial: list[Label] = ["0 0"] * 200 + ["1 0"] * 200
+    trial: list[Label] = [*["0 0"] * 200, *["1 0"] * 200]
     chain = Gaze((Viewer("a", [trial]),), Grid(2, 1).alphabet, simulated=True).chain()
     assert chain.transition()[0, 1] < 0.01
 
