@@ -12,6 +12,9 @@ settings.register_profile(
 settings.register_profile("nightly", max_examples=5_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Tests need no real data, and find none by chance.
+os.environ.pop("SFUMATO_DATA", None)
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:

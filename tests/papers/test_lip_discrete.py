@@ -18,7 +18,7 @@ from sfumato.column.repeated_leakage import repeated_leakage
 from sfumato.core.guarantees import LIP
 from sfumato.plots.points import Point
 from sfumato.solver.closed_form import paper_response
-from sfumato.studies.lip_discrete import (
+from sfumato.studies.lip.lip_discrete import (
     BUDGETS,
     COMMON,
     EVEN,
@@ -40,7 +40,7 @@ from sfumato.studies.lip_discrete import (
     posterior_spread,
     worst_channel,
 )
-from sfumato.studies.lip_discrete_drawings import draw
+from sfumato.studies.lip.lip_discrete_drawings import draw
 from tests.oracles.quotient_program import quotient_program
 
 Curves = dict[tuple[str, str], dict[float, float]]

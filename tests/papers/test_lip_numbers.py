@@ -17,7 +17,7 @@ from sfumato.column.noise_scales import paper_laplace_scale, paper_sampling_rate
 from sfumato.column.scaled_noise import least_noise_each
 from sfumato.noise.lattice import Noise
 from sfumato.plots.points import Point
-from sfumato.studies.lip_number_noise import (
+from sfumato.studies.lip.lip_number_noise import (
     DELTA,
     LATTICE,
     MASSES,
@@ -32,7 +32,7 @@ from sfumato.studies.lip_number_noise import (
     mixture_deltas,
     value_delta,
 )
-from sfumato.studies.lip_numbers import (
+from sfumato.studies.lip.lip_numbers import (
     DENSITIES,
     NOISE,
     SWITCH,
@@ -43,7 +43,7 @@ from sfumato.studies.lip_numbers import (
     figure_9,
     figure_10,
 )
-from sfumato.studies.lip_numbers_drawings import draw
+from sfumato.studies.lip.lip_numbers_drawings import draw
 from tests.oracles.mixture_noise import gaussian_deltas
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,17 @@ from sfumato.record.coupling.coupled_prior import CoupledPrior
 from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of
-from sfumato.studies.mddp import (
+from sfumato.studies.mddp.mddp_drawings import draw
+from sfumato.studies.mddp.mddp_people import (
+    MEN,
+    PRINTED,
+    PRINTED_CORRELATION,
+    People,
+    printed_weight,
+    read_people,
+    simulated_people,
+)
+from sfumato.studies.mddp.tied_columns import (
     JOINT_SHAPES,
     SIGMA_JOINT,
     SIGMA_TIED,
@@ -29,16 +39,6 @@ from sfumato.studies.mddp import (
     slope_range,
     tied_points,
     turning_noise,
-)
-from sfumato.studies.mddp_drawings import draw
-from sfumato.studies.mddp_people import (
-    MEN,
-    PRINTED,
-    PRINTED_CORRELATION,
-    People,
-    printed_weight,
-    read_people,
-    simulated_people,
 )
 from sfumato.tables.problems import BadTable
 from tests.strategies import Floats

@@ -20,7 +20,7 @@ from sfumato.solver.design_methods import Method, design
 from sfumato.stream.partition.batch_design import design_batch
 from sfumato.stream.partition.batch_loss import additive
 from sfumato.stream.plan import Plan
-from sfumato.studies.sip_batches import (
+from sfumato.studies.sip.sip_batches import (
     CERTIFIED,
     CURVES,
     KINK,

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.studies.sip_example import ExamplePoint, data_correlation, example_points
+from sfumato.studies.sip.sip_example import ExamplePoint, data_correlation, example_points
 
 Rows = dict[tuple[int, int], float]  # (true bit, released bit) -> probability
 Rule = Callable[[float, float], Rows]  # (Pr(bit = 1), e^epsilon) -> channel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import sys
 import threading
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
+
+from sfumato.core.printed import finite
 
 OK, FAILED_AUDIT, BAD_INPUT, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
 
@@ -103,19 +104,6 @@ def print_json(document: dict[str, Any]) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     plain = encoding.lower().replace("-", "") != "utf8"
     print(json.dumps(finite(document), indent=2, ensure_ascii=plain))
-
-
-def finite(value: Any) -> Any:
-    """The same with texts for infinite numbers, which JSON lacks."""
-    match value:
-        case dict():
-            return {str(key): finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [finite(item) for item in value]
-        case float() if not math.isfinite(value):
-            return str(value)
-        case _:
-            return value
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,110 +11,126 @@ from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sfumato.studies.catalogue import Findings
+    from sfumato.studies.book.study_results import Result
+    from sfumato.studies.study import Setting, Study
 
 
 class _StudyOptions(options.Options):
-    name: str = argument("Which; see below.", "NAME")
+    name: str = argument("Which; `list` shows them.", "NAME|list")
     output: str = option(
-        "Folder for the numbers and the figure.", "--output", "-o", default="sfumato-study"
+        "Folder for what is found; a study gets a folder in it.",
+        "--output",
+        "-o",
+        default="sfumato-study",
     )
     data: str | None = typer.Option(
-        None, help="Real data: a table of people, or a folder of sequences.", metavar="FILE|DIR"
+        None,
+        help="Folder of real data; or the one file of a study that reads one. Without it, made-up "
+        "data stand in.",
+        metavar="DIR|FILE",
+        envvar="SFUMATO_DATA",
     )
-    quick: bool = option("Fewer streams: a look, not a result.", "--quick", default=False)
+    quick: bool = option("Under a minute: a look, not a result.", "--quick", default=False)
+    seed: int = option("Of everything that is drawn.", default=1)
     shown: options.Shown
 
 
 def study(given: _StudyOptions) -> None:
     """Compute an experiment of the papers again: numbers, figure, and what is really leaked.
 
-    Writes NAME.csv, NAME.json and pictures, NAME.png, into a folder. Every leakage is that of the
-    channels themselves, never a claim; where a published rule leaks more than it says, the figure
-    says so. Needs no data and no network; some studies read real data, with --data.
-
-    \b
-    Studies:
-      sip-figure-5   Loss against leakage on a binary chain: value by value, step-wise and
-                     far-sighted, in batches of 2, 3 and 5, randomised response, the published
-                     rule, and a proven bound. About a minute.
-      lip-figures    What leakage under a prior implies, repeated use and estimated priors
-                     (Figs 2, 4, 5, 6); noise for numbers (Figs 7 to 10). About a minute.
-      mddp-figures   Noise on two tied columns (Fig 2): the paper's rates and bounds against the
-                     best attacker. About two minutes. --data: cardio_train.csv, as it comes
-                     from Kaggle ("Cardiovascular Disease dataset", ";"-separated), or gzipped.
-      stream-totals  A total over a stream of real sequences: silence, evenly, bursts with N
-                     sought on the model, and every rival at its best N in hindsight, with a
-                     proven bound. --data: a folder of gzipped files (a missing one is named
-                     with its source); without it, the demo's town. Some minutes; --quick: one.
-      stream-caps    A cap per step: step-wise and far-sighted, with their mean charges, on
-                     bits and real sequences. --data as above. Some minutes; --quick: one.
-      greedy-release Why a greedy release wastes its budget: one sticky bit. Seconds.
+    Writes a folder NAME with results.csv, results.json, and pictures (PNG and SVG). Every leakage
+    is that of the channels themselves, never a claim; where a published rule leaks more than it
+    says, the figure says so. Needs no network. Real data are read from a folder that you name with
+    --data or SFUMATO_DATA; `list` says which files a study wants. Without them it runs on made-up
+    data, and says so.
 
     \b
     Examples:
+      sfumato study list
       sfumato study sip-figure-5
       sfumato study lip-figures --output figures --json
-      sfumato study mddp-figures
       sfumato study mddp-figures --data cardio_train.csv.gz
       sfumato study stream-totals --data ~/data --quick
-      sfumato study stream-caps --data ~/data
-      sfumato study greedy-release
     """
+    if given.name == "list":
+        _list(given.shown)
+        return
     from pathlib import Path
 
-    from sfumato.core.errors import InvalidParameter
-    from sfumato.studies.catalogue import FROM_DATA, QUICK, STUDIES
+    from sfumato.studies.book.study_results import write_results
+    from sfumato.studies.catalogue import study_named
 
-    name, data = given.name, given.data
-    if name not in STUDIES:
-        raise InvalidParameter("NAME", name, f"be one of {', '.join(STUDIES)}")
-    if data is not None and name not in FROM_DATA:
-        raise InvalidParameter("--data", data, f"come with {', '.join(FROM_DATA)}")
-    if given.quick and name not in QUICK:
-        raise InvalidParameter("--quick", "given", f"come with {', '.join(QUICK)}")
-    if given.quick:
-        chosen = QUICK[name](data, quick=True)
-    else:
-        chosen = STUDIES[name]() if data is None else FROM_DATA[name](data)
-    home = Path(given.output)
-    home.mkdir(parents=True, exist_ok=True)
-    with progress(name, chosen.steps, given.shown.no_progress) as show:
-        findings = chosen.run(show)
-    files = _write(findings, name, home)
+    chosen = study_named(given.name)
+    result = _run(chosen, _setting(given, chosen), given)
+    files = [str(file) for file in write_results(result, Path(given.output))]
     if given.shown.as_json:
-        print_json(_document(name, findings) | {"files": files})
+        print_json(result.document | {"files": files})
         return
+    findings = result.findings
     table(findings.title, findings.columns, findings.rows)
     if not given.shown.quiet:
         for fact in findings.facts:
             print_line(fact)
+        for claim in findings.claims:
+            print_line(f"{claim.figure}: {claim.claimed}: {claim.verdict}; {claim.seen}")
+        if findings.stand_ins:
+            say(f"simulated, for want of --data: {'; '.join(findings.stand_ins)}")
         say(f"written: {', '.join(files)}")
 
 
-def _document(name: str, findings: Findings) -> dict[str, Any]:
-    return {"study": name, "facts": findings.facts, "records": findings.records}
+def _setting(given: _StudyOptions, *studies: Study) -> Setting:
+    """How the studies are run; refused where the data cannot be theirs."""
+    from pathlib import Path
+
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.studies.study import Setting
+
+    if given.data is None:
+        return Setting(None, given.quick, given.seed)
+    folder = Path(given.data)
+    single = all(len(study.data) == 1 for study in studies)
+    if not (folder.is_dir() or (single and folder.is_file())):
+        what = "a file or a folder" if single else "a folder"
+        raise InvalidParameter("--data", given.data, f"name {what}; there is none")
+    return Setting(folder, given.quick, given.seed)
 
 
-def _write(findings: Findings, name: str, home: Path) -> list[str]:
-    import csv
-    import io
-    import json
+def _run(study: Study, setting: Setting, given: _StudyOptions) -> Result:
+    from importlib import metadata
 
-    from sfumato.store.files import together
+    from sfumato.studies.book.study_results import Result
 
-    drawn = {home / f"{name}{suffix}.png": draw for suffix, draw in findings.pictures.items()}
-    files = [home / f"{name}.csv", home / f"{name}.json", *drawn]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(findings.records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(findings.records)
-    document = json.dumps(_document(name, findings), indent=2, ensure_ascii=False)
-    with together(files) as [table, numbers, *pictures]:
-        table.write_bytes(text.getvalue().encode())
-        numbers.write_bytes(f"{document}\n".encode())
-        for aside, draw in zip(pictures, drawn.values(), strict=True):
-            draw(aside)
-    return [str(file) for file in files]
+    work = study.prepare(setting)
+    with progress(study.name, work.steps, given.shown.no_progress) as show:
+        findings = work.run(show)
+    command = f"sfumato study {study.name}"
+    if setting.folder is not None and study.data:
+        command += " --data " + ("FILE" if setting.folder.is_file() else "DIR")
+    command += " --quick" if setting.quick else ""
+    command += f" --seed {setting.seed}" if setting.seed != 1 else ""
+    return Result(study, setting, findings, command, metadata.version("sfumato"))
+
+
+def _list(shown: options.Shown) -> None:
+    from sfumato.studies.catalogue import STUDIES
+
+    if shown.as_json:
+        fields = ("name", "about", "figures", "minutes")
+        studies = [
+            {name: getattr(study, name) for name in fields}
+            | {"data": [{"name": file.name, "source": file.source} for file in study.data]}
+            for study in STUDIES.values()
+        ]
+        print_json({"studies": studies})
+        return
+    rows = [
+        [
+            study.name,
+            ", ".join(study.figures) or "our own",
+            study.minutes,
+            ", ".join(file.name for file in study.data) or "none",
+            study.about,
+        ]
+        for study in STUDIES.values()
+    ]
+    table("studies", ["study", "figures", "minutes", "data", "what it computes"], rows)

@@ -140,7 +140,7 @@ def written_together(files: Mapping[str, Callable[[str], None]]) -> Iterator[Non
 
 
 def _write_document(document: dict[str, Any], path: str, table: str) -> None:
-    from sfumato.cli.console import finite
+    from sfumato.core.printed import finite
     from sfumato.store.attestation import canonical, sealed
     from sfumato.store.files import write_whole
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
 
 
 def shown_up(value: float, digits: int = 6) -> str:
@@ -36,3 +37,21 @@ def _shown(value: float, digits: int, rounding: str) -> str:
     short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
     # Through a float for its neat form, except where floats are too coarse to hold the digits.
     return f"{float(short):.{digits}g}" if value == 0 or abs(value) > 1e-300 else str(short)
+
+
+def finite(value: Any) -> Any:
+    """The same document with texts for infinite numbers, which JSON lacks.
+
+    Examples:
+        >>> finite({"bound": [0.5, math.inf]})
+        {'bound': [0.5, 'inf']}
+    """
+    match value:
+        case dict():
+            return {str(key): finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [finite(item) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value

@@ -72,8 +72,12 @@ class GreedyStory:
     bound: float
 
 
-def greedy_story() -> GreedyStory:
-    """Three ways to spend ten nats on fifty values of a sticky bit."""
+def greedy_story(seed: int = 1) -> GreedyStory:
+    """Three ways to spend ten nats on fifty values of a sticky bit.
+
+    Args:
+        seed: Of the histories that are followed.
+    """
     chain = MarkovChain.from_matrix([[STAY, 1 - STAY], [1 - STAY, STAY]])
     wrong, each = hamming(chain.alphabet), TOTAL / VALUES
     greedy = Plan(chain, PerStep(SIP(each)), wrong)
@@ -88,15 +92,15 @@ def greedy_story() -> GreedyStory:
     return GreedyStory(
         TOTAL,
         math.exp(-each) / 2,
-        tuple(_way(name, plan) for name, plan in plans.items()),
+        tuple(_way(name, plan, seed) for name, plan in plans.items()),
         best.every,
         loss_floor(chain, wrong, total, VALUES),
     )
 
 
-def _way(name: str, plan: Plan) -> GreedyWay:
+def _way(name: str, plan: Plan, seed: int) -> GreedyWay:
     loss = plan.value_loss
     assert loss is not None
-    moments = OutputTree(as_simulation(plan), loss, _PATHS, seed=1).moments(VALUES)
+    moments = OutputTree(as_simulation(plan), loss, _PATHS, seed).moments(VALUES)
     losses, _held, charges = moments.T.tolist()
     return GreedyWay(name, tuple(losses), tuple(charges))

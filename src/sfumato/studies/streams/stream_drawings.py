@@ -10,9 +10,9 @@ from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE
 from sfumato.plots.figures import new_figure, save_figure
 
 if TYPE_CHECKING:
-    from sfumato.studies.greedy import GreedyStory
-    from sfumato.studies.stream_caps import CapPoint
-    from sfumato.studies.stream_totals import TotalPoint
+    from sfumato.studies.streams.greedy import GreedyStory
+    from sfumato.studies.streams.stream_caps import CapPoint
+    from sfumato.studies.streams.stream_totals import TotalPoint
 
 _HEIGHT = 0.19
 

@@ -81,7 +81,7 @@ from sfumato.record.coupling.coupling import FullCoupling
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of
 from sfumato.record.vector_noise import VectorNoise
-from sfumato.studies.mddp_people import (
+from sfumato.studies.mddp.mddp_people import (
     MEN,
     PLAUSIBLE,
     PRINTED_CORRELATION,

@@ -2,7 +2,7 @@
 
 Every set is parted by people (or sessions, bikes, recordings): a model is learnt from one half, and
 losses are those of the other. Nothing here is part of the product; a file that is missing is named
-with its source.
+with its source, and without a folder made-up people stand in.
 """
 
 from __future__ import annotations
@@ -17,21 +17,12 @@ import numpy as np
 
 from sfumato.core.alphabet import Alphabet, Label
 from sfumato.core.arrays import Ints
-from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss, euclidean, hamming
 from sfumato.models.markov import MarkovChain
 from sfumato.studies import town
-
-Streams = list[list[Label]]
-
-SOURCES = {
-    "uci_har_activity.csv.gz": "UCI 'Human Activity Recognition Using Smartphones' (Anguita)",
-    "msnbc_spmf.txt.gz": "UCI 'msnbc.com anonymous web data', in the form of SPMF",
-    "kosarak_20k.txt.gz": "FIMI repository, 'kosarak' (F. Bodon), 20,000 sessions",
-    "bike_stations.txt.gz": "Metro Bike Share open data, in the form of SPMF",
-    "gaze_lund2013_500hz.csv.gz": "Lund 2013 gaze recordings (Andersson et al. 2017)",
-}
-"""Files that are read, and where they come from."""
+from sfumato.studies.data import data_files
+from sfumato.studies.data.simulated_sequences import Crowd, Streams, simulated_streams
+from sfumato.studies.study import DataFile, Setting
 
 _ITEMS = 15
 """Most clicked items that keep their names; the others are one symbol."""
@@ -51,6 +42,7 @@ class SequenceSet:
         kept: Places of the symbols of those that losses are measured on, one row each.
         alphabet: The symbols of both.
         unit: What a loss is in: share wrong, or a distance.
+        stand_in: Whether they were made up because there are no real ones.
     """
 
     name: str
@@ -58,6 +50,7 @@ class SequenceSet:
     kept: Ints
     alphabet: Alphabet
     unit: str
+    stand_in: bool = False
 
     @property
     def model(self) -> MarkovChain:
@@ -76,47 +69,46 @@ class Source:
 
     Attributes:
         name: What a table calls it.
-        file: Of the folder; None for what is made up.
+        file: Of the folder; None for what is made up in any case.
         read: People or sessions, each with all its sequences, and where symbols lie, if anywhere.
+        stand_in: Who is made up where there is no folder.
         unit: What a loss is in.
     """
 
     name: str
-    file: str | None
+    file: DataFile | None
     read: Callable[[Path], tuple[list[Streams], Alphabet]]
+    stand_in: Crowd | None = None
     unit: str = "wrong"
 
 
-def halves(source: Source, folder: Path | None, length: int, most: int) -> SequenceSet | None:
-    """The set in pieces of one length; None where there is no folder to read its file from.
+def people_of(source: Source, setting: Setting) -> tuple[list[Streams], Alphabet, bool]:
+    """All people of a set, its symbols, and whether they stand in for real ones."""
+    path = None if source.file is None else setting.path(source.file)
+    if path is None and source.stand_in is not None:
+        return *simulated_streams(source.stand_in, setting.seed), True
+    return *source.read(path or Path()), False
+
+
+def halves(source: Source, setting: Setting, length: int, most: int) -> SequenceSet:
+    """The set in pieces of one length, in two halves.
 
     Args:
         source: Where it comes from.
-        folder: That holds the files.
+        setting: Which folder holds the files, and which seed parts the people.
         length: Values of a piece; shorter ones are left out.
         most: Pieces that losses are measured on.
     """
-    if source.file is not None and folder is None:
-        return None
-    people, alphabet = source.read(_path(folder, source.file))
-    order = np.random.default_rng(1).permutation(len(people))
+    people, alphabet, made_up = people_of(source, setting)
+    order = np.random.default_rng(setting.seed).permutation(len(people))
     cut = [[_pieces(path, length) for path in people[place]] for place in order]
     per = [[piece for pieces in one for piece in pieces] for one in cut]
     half = len(per) // 2
     learnt = [piece for one in per[:half] for piece in one]
     kept = [piece for one in per[half:] for piece in one]
-    chosen = np.random.default_rng(2).permutation(len(kept))[:most]
+    chosen = np.random.default_rng(setting.seed + 1).permutation(len(kept))[:most]
     places = np.array([alphabet.indices(kept[place]) for place in np.sort(chosen)])
-    return SequenceSet(source.name, learnt, places, alphabet, source.unit)
-
-
-def _path(folder: Path | None, file: str | None) -> Path:
-    if folder is None or file is None:
-        return Path()
-    path = folder / file
-    if not path.is_file():
-        raise InvalidParameter("--data", str(folder), f"hold {file}: {SOURCES[file]}")
-    return path
+    return SequenceSet(source.name, learnt, places, alphabet, source.unit, made_up)
 
 
 def _pieces(path: Sequence[Label], length: int) -> Streams:
@@ -178,9 +170,19 @@ def _town(days: int) -> Callable[[Path], tuple[list[Streams], Alphabet]]:
     return read
 
 
-ACTIVITIES = Source("activities (HAR)", "uci_har_activity.csv.gz", _activities)
-TOWN = Source("the demo's town", None, _town(7), "km")
-VISITS = Source("page visits (msnbc)", "msnbc_spmf.txt.gz", _visits)
-CLICKS = Source("clicks (kosarak)", "kosarak_20k.txt.gz", _clicks)
-GAZE = Source("gaze (12 cells, 25 Hz)", "gaze_lund2013_500hz.csv.gz", _gaze, "cells")
-BIKES = Source("bikes (67 stations)", "bike_stations.txt.gz", _visits)
+ACTIVITIES = Source(
+    "activities (HAR)", data_files.ACTIVITIES, _activities, Crowd(6, 30, 340, 0.94, 0.0)
+)
+TOWN = Source("the demo's town", None, _town(7), unit="km")
+VISITS = Source(
+    "page visits (msnbc)", data_files.VISITS, _visits, Crowd(17, 2000, 6, 0.0, sessions=True)
+)
+CLICKS = Source(
+    "clicks (kosarak)", data_files.CLICKS, _clicks, Crowd(16, 2000, 8, 0.3, sessions=True)
+)
+GAZE = Source(
+    "gaze (12 cells, 25 Hz)", data_files.GAZE, _gaze, Crowd(12, 30, 400, 0.9, 0.3, 4), "cells"
+)
+BIKES = Source(
+    "bikes (67 stations)", data_files.BIKE_STATIONS, _visits, Crowd(67, 4000, 5, 0.1, sessions=True)
+)

@@ -9,8 +9,8 @@ from typing import Any
 from sfumato.plots.colours import BLUE, COLOURS, DARK, GREEN, GREY, RED
 from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
-from sfumato.studies.lip_number_noise import DELTA, LATTICE
-from sfumato.studies.lip_numbers import DENSITIES, SWITCH, VALUES
+from sfumato.studies.lip.lip_number_noise import DELTA, LATTICE
+from sfumato.studies.lip.lip_numbers import DENSITIES, SWITCH, VALUES
 
 _REDS = ("#e6a09b", "#d0685f", "#b3261e", "#7a120c")
 """One red for each value, the darker the farther from the mean."""

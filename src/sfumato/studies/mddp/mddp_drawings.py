@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE
 from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
-from sfumato.studies.mddp import JOINT_SHAPES, SIGMA_JOINT, SIGMA_TIED, TIED_SHAPES
+from sfumato.studies.mddp.tied_columns import JOINT_SHAPES, SIGMA_JOINT, SIGMA_TIED, TIED_SHAPES
 
 _TITLES = {
     "2a": f"2a: height and weight tied by an equation, uniform noise, σ = {SIGMA_TIED:g}",

@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.plots.colours import BLUE, COLOURS, DARK, GREY, ORANGE
 from sfumato.plots.panels import Lines, draw_panels, finish, plot, plot_all
 from sfumato.plots.points import Point
-from sfumato.studies.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS
+from sfumato.studies.lip.lip_discrete import BUDGETS, NAMES, ORDERS, SAMPLED_BUDGETS, SETS
 
 _STYLES = {"bound": "--", "worst": "-", "optimal": ":"}
 _ROWS = (("2a", "2b", "4a", "4b"), ("5a", "5b", "5c"), ("6a", "6b", "6c"))

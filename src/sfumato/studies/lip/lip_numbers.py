@@ -90,7 +90,7 @@ from sfumato.noise.densities import (
 )
 from sfumato.noise.lattice import Lattice, Noise
 from sfumato.plots.points import Point
-from sfumato.studies.lip_number_noise import (
+from sfumato.studies.lip.lip_number_noise import (
     DELTA,
     LATTICE,
     MASSES,

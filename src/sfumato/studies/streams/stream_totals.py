@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -22,8 +21,9 @@ from sfumato.stream.burst_search import best_bursts
 from sfumato.stream.loss_floor import has_floor, loss_floor
 from sfumato.stream.plan import Plan
 from sfumato.stream.silence import Silence
-from sfumato.studies import sequence_data as data
+from sfumato.studies.data import sequence_data as data
 from sfumato.studies.held_out import HeldOut, held_out
+from sfumato.studies.study import Setting
 
 STREAMS, FEW = 300, 40
 """Streams that losses are measured on; with `--quick`."""
@@ -63,6 +63,7 @@ class TotalPoint:
         total: Nats of a whole stream.
         values: Values of a stream.
         unit: What losses are in.
+        stand_in: Whether the data were made up for want of real ones.
         streams: On which they were measured.
         silence: The best constant of each moment.
         evenly: The same share for every value.
@@ -86,6 +87,7 @@ class TotalPoint:
     total: float
     values: int
     unit: str
+    stand_in: bool
     streams: int
     silence: float
     evenly: float
@@ -116,37 +118,33 @@ class TotalPoint:
 
 
 def total_points(
-    folder: Path | None,
-    *,
-    quick: bool = False,
-    progress: Callable[[int], None] | None = None,
+    setting: Setting, *, progress: Callable[[int], None] | None = None
 ) -> list[TotalPoint]:
-    """Every set that can be read, one point for each total.
+    """Every set, one point for each total.
 
     Args:
-        folder: That holds the files; without one, the demo's town alone.
-        quick: Fewer streams: a look, not a result.
+        setting: Where the files are; quick: fewer streams.
         progress: Called with the number of tasks done so far.
     """
     points = []
     for done, task in enumerate(TASKS, start=1):
-        found = data.halves(task.source, folder, task.values, FEW if quick else STREAMS)
-        if found is not None:
-            points.append(_point(task, found, quick=quick))
+        most = FEW if setting.quick else STREAMS
+        found = data.halves(task.source, setting, task.values, most)
+        points.append(_point(task, found, setting))
         if progress:
             progress(done)
     return points
 
 
-def _point(task: Task, found: data.SequenceSet, *, quick: bool) -> TotalPoint:
+def _point(task: Task, found: data.SequenceSet, setting: Setting) -> TotalPoint:
     chain, loss, streams = found.model, found.loss, len(found.kept)
     # Few streams are released several times, so that coins do not decide.
-    kept = np.tile(found.kept, (1 if quick else -(-STREAMS // streams), 1))
+    kept = np.tile(found.kept, (1 if setting.quick else -(-STREAMS // streams), 1))
     even = Plan(chain, Horizon(SIP(task.total), task.values), loss)
     sought = best_bursts(even).best
-    told = held_out(replace(even, budget=sought.budget), kept)
-    own = _hindsight(even, kept)
-    rival = _hindsight(replace(even, method=Method.CALIBRATED), kept)
+    told = held_out(replace(even, budget=sought.budget), kept, setting.seed)
+    own = _hindsight(even, kept, setting.seed)
+    rival = _hindsight(replace(even, method=Method.CALIBRATED), kept, setting.seed)
     guesses = [Silence(chain, loss).at(moment)[0] for moment in range(task.values)]
     wrong = [loss.rows(kept[:, moment].tolist())[:, guess] for moment, guess in enumerate(guesses)]
     best, held = _best(own, "guessed"), _best(own, "held")
@@ -157,9 +155,10 @@ def _point(task: Task, found: data.SequenceSet, *, quick: bool) -> TotalPoint:
         total=task.total,
         values=task.values,
         unit=found.unit,
+        stand_in=found.stand_in,
         streams=streams,
         silence=float(sum(losses.mean() for losses in wrong)) / task.values,
-        evenly=float(held_out(even, kept).guessed.mean()),
+        evenly=float(held_out(even, kept, setting.seed).guessed.mean()),
         bursts=float(told.guessed.mean()),
         every=sought.every,
         first=sought.first,
@@ -177,12 +176,13 @@ def _point(task: Task, found: data.SequenceSet, *, quick: bool) -> TotalPoint:
     )
 
 
-def _hindsight(even: Plan, kept: Ints) -> dict[int, HeldOut]:
+def _hindsight(even: Plan, kept: Ints, seed: int) -> dict[int, HeldOut]:
     """Bursts of every number, on the same streams."""
     assert isinstance(even.budget, Horizon)
     steps = even.budget.steps
     gaps = sorted({-(-steps // bursts) for bursts in range(1, min(steps, _BURSTS + 1))})
-    return {gap: held_out(replace(even, budget=spread_out(even.budget, gap)), kept) for gap in gaps}
+    plans = {gap: replace(even, budget=spread_out(even.budget, gap)) for gap in gaps}
+    return {gap: held_out(plan, kept, seed) for gap, plan in plans.items()}
 
 
 def _best(tried: dict[int, HeldOut], way: str) -> tuple[float, int]:

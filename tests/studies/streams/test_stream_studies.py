@@ -13,10 +13,12 @@ from sfumato.stream.burst_search import expected_loss
 from sfumato.stream.history_paths import draw_paths
 from sfumato.stream.output_tree import OutputTree
 from sfumato.stream.simulated_stream import as_simulation
-from sfumato.studies import greedy as greedy_study
-from sfumato.studies import sequence_data, stream_caps, stream_totals
+from sfumato.studies.data import sequence_data
+from sfumato.studies.data.sequence_data import ACTIVITIES, TOWN, VISITS, halves
 from sfumato.studies.held_out import held_out
-from sfumato.studies.sequence_data import ACTIVITIES, SOURCES, TOWN, VISITS, halves
+from sfumato.studies.streams import greedy as greedy_study
+from sfumato.studies.streams import stream_caps, stream_totals
+from sfumato.studies.study import DataFile, Setting
 from tests.shell.running import call, done
 
 STICKY = MarkovChain.from_matrix([[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
@@ -63,6 +65,11 @@ def test_a_greedy_release_leaves_most_of_its_budget_and_bursts_leave_none(
 # What is read -------------------------------------------------------------------------------------
 
 
+def file_of(source: sequence_data.Source) -> DataFile:
+    assert source.file is not None
+    return source.file
+
+
 def written(folder: Path, name: str, text: str) -> None:
     with gzip.open(folder / name, "wt") as file:
         file.write(text)
@@ -70,9 +77,9 @@ def written(folder: Path, name: str, text: str) -> None:
 
 def test_halves_share_nobody_and_keep_the_length(tmp_path: Path) -> None:
     rows = [f"{person},{t},{person}{t % 2}" for person in range(6) for t in range(10)]
-    written(tmp_path, ACTIVITIES.file or "", "subject,window,activity\n" + "\n".join(rows))
-    found = halves(ACTIVITIES, tmp_path, 4, 100)
-    assert found is not None
+    written(tmp_path, file_of(ACTIVITIES).name, "subject,window,activity\n" + "\n".join(rows))
+    found = halves(ACTIVITIES, Setting(tmp_path), 4, 100)
+    assert not found.stand_in
     labels = found.alphabet.labels
     learnt = {str(value)[0] for path in found.learnt for value in path}
     kept = {str(labels[place])[0] for place in found.kept.ravel().tolist()}
@@ -84,17 +91,21 @@ def test_halves_share_nobody_and_keep_the_length(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing_is_named_with_its_source(tmp_path: Path) -> None:
     for source in (ACTIVITIES, VISITS):
-        assert source.file is not None
         with pytest.raises(InvalidParameter) as caught:
-            halves(source, tmp_path, 4, 10)
-        assert source.file in str(caught.value)
-        assert SOURCES[source.file] in str(caught.value)
+            halves(source, Setting(tmp_path), 4, 10)
+        assert file_of(source).name in str(caught.value)
+        assert file_of(source).source in str(caught.value)
 
 
-def test_without_a_folder_only_what_is_made_up_is_there() -> None:
-    assert halves(ACTIVITIES, None, 12, 10) is None
-    town = halves(TOWN, None, 12, 10)
-    assert town is not None
+def test_without_a_folder_made_up_people_stand_in_and_the_seed_decides_who() -> None:
+    first, again, other = (halves(ACTIVITIES, Setting(seed=seed), 12, 10) for seed in (1, 1, 2))
+    assert first.stand_in
+    assert first.kept.tolist() == again.kept.tolist() != other.kept.tolist()
+
+
+def test_the_town_is_made_up_in_any_case_and_stands_in_for_nobody(tmp_path: Path) -> None:
+    town = halves(TOWN, Setting(tmp_path), 12, 10)
+    assert not town.stand_in
     assert town.kept.shape == (10, 12)
     assert town.unit == "km"
 
@@ -103,14 +114,14 @@ def test_without_a_folder_only_what_is_made_up_is_there() -> None:
 
 
 def test_a_total_is_studied_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_totals, "TASKS", stream_totals.TASKS[:3])
+    monkeypatch.setattr(stream_totals, "TASKS", stream_totals.TASKS[2:3])
     printed = done("study", "stream-totals", "--quick", "-o", tmp_path, "--json").document
     (record,) = printed["records"]
     assert record["data"] == TOWN.name
     assert record["bound"] < record["modelled"]
     assert record["hindsight"] <= record["own_held"] * 1.2
     assert record["bursts"] < record["evenly"] < record["silence"] * 1.1
-    assert (tmp_path / "stream-totals.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "stream-totals" / "totals.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_cap_is_studied_by_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +136,8 @@ def test_a_cap_is_studied_by_one_command(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("asked", "rule"),
     [
-        (("sip-figure-5", "--quick"), "--quick must come with stream-totals, stream-caps"),
-        (("stream-totals", "--data", "nowhere"), "hold uci_har_activity.csv.gz: UCI"),
+        (("stream-totals", "--data", "nowhere"), "--data must name a folder; there is none"),
+        (("stream-totals", "--data", "."), "hold uci_har_activity.csv.gz: UCI"),
     ],
 )
 def test_what_a_study_cannot_use_is_refused(
@@ -134,6 +145,7 @@ def test_what_a_study_cannot_use_is_refused(
 ) -> None:
     result = call("study", *asked, "-o", tmp_path / "none")
     assert result.code == 2
+    assert not (tmp_path / "none").exists()
     assert rule in result.err
 
 

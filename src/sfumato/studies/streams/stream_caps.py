@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from sfumato.core.arrays import Ints
 from sfumato.core.budgets import PerStep
@@ -22,8 +21,9 @@ from sfumato.stream.loss_floor import has_floor, loss_floor
 from sfumato.stream.output_tree import OutputTree
 from sfumato.stream.plan import Plan
 from sfumato.stream.simulated_stream import as_simulation
-from sfumato.studies import sequence_data as data
+from sfumato.studies.data import sequence_data as data
 from sfumato.studies.held_out import held_out
+from sfumato.studies.study import Setting
 
 VALUES, STREAMS, FEW = 50, 80, 12
 STAYS, CAPS = (0.9, 0.95, 0.98), (0.5, 1.0)
@@ -42,6 +42,7 @@ class CapPoint:
         data: Name of the set or chain.
         cap: Nats of a step.
         unit: What losses are in.
+        stand_in: Whether the data were made up for want of real ones.
         step_wise: Loss per value of the optimum of each step.
         step_charge: Its mean charge.
         far_sighted: Loss of the optimum of the stream, which spends what helps it.
@@ -55,6 +56,7 @@ class CapPoint:
     data: str
     cap: float
     unit: str
+    stand_in: bool
     step_wise: float
     step_charge: float
     far_sighted: float
@@ -65,17 +67,16 @@ class CapPoint:
 
 
 def cap_points(
-    folder: Path | None, *, quick: bool = False, progress: Callable[[int], None] | None = None
+    setting: Setting, *, progress: Callable[[int], None] | None = None
 ) -> list[CapPoint]:
-    """Binary chains, then every set that can be read.
+    """Binary chains, then every set.
 
     Args:
-        folder: That holds the files; without one, bits and the demo's town.
-        quick: Fewer streams, bits and activities alone.
+        setting: Where the files are; quick: fewer streams, bits and activities alone.
         progress: Called with the number of points done so far.
     """
     points: list[CapPoint] = []
-    for one in _sets(folder, FEW if quick else STREAMS, quick):
+    for one in _sets(setting):
         for cap in CAPS:
             points.append(_point(one, cap))
             if progress:
@@ -92,14 +93,16 @@ class _Set:
     loss: Loss
     unit: str
     kept: Ints | None
+    seed: int
+    stand_in: bool = False
 
     def measured(self, plan: Plan) -> tuple[float, float]:
         """Loss and charge per value."""
         if self.kept is None:
-            tree = OutputTree(as_simulation(plan), self.loss, _PATHS, seed=1)
+            tree = OutputTree(as_simulation(plan), self.loss, _PATHS, self.seed)
             loss, _held, charge = tree.moments(VALUES).mean(axis=0).tolist()
             return loss, charge
-        found = held_out(plan, self.kept)
+        found = held_out(plan, self.kept, self.seed)
         return float(found.guessed.mean()), float(found.charged.mean())
 
     def far_sighted(self, plan: Plan, price: float = 0.0) -> tuple[float, float]:
@@ -108,16 +111,18 @@ class _Set:
         return self.measured(replace(plan, method=Method.FAR_SIGHTED, sight=sight))
 
 
-def _sets(folder: Path | None, streams: int, quick: bool) -> list[_Set]:
+def _sets(setting: Setting) -> list[_Set]:
     found: list[_Set] = []
     for stay in STAYS:
         chain = MarkovChain.from_matrix([[stay, 1 - stay], [1 - stay, stay]])
         wrong = hamming(chain.alphabet)
-        found.append(_Set(f"a bit that stays with {stay:g}", chain, wrong, "wrong", None))
-    for source in SOURCES[:1] if quick else SOURCES:
-        real = data.halves(source, folder, VALUES, streams)
-        if real is not None:
-            found.append(_Set(real.name, real.model, real.loss, real.unit, real.kept))
+        name = f"a bit that stays with {stay:g}"
+        found.append(_Set(name, chain, wrong, "wrong", None, setting.seed))
+    streams = FEW if setting.quick else STREAMS
+    for source in SOURCES[:1] if setting.quick else SOURCES:
+        real = data.halves(source, setting, VALUES, streams)
+        name, model, wrong = real.name, real.model, real.loss
+        found.append(_Set(name, model, wrong, real.unit, real.kept, setting.seed, real.stand_in))
     return found
 
 
@@ -130,6 +135,7 @@ def _point(one: _Set, cap: float) -> CapPoint:
         data=one.name,
         cap=cap,
         unit=one.unit,
+        stand_in=one.stand_in,
         step_wise=near[0],
         step_charge=near[1],
         far_sighted=far[0],

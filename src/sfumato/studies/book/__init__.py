@@ -1,0 +1,1 @@
+"""What a study leaves behind: numbers, pictures, pages, and all of them as a book."""

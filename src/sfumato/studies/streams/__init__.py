@@ -1,0 +1,1 @@
+"""Experiments of our own: what a stream of real sequences loses."""

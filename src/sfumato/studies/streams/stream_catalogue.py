@@ -1,0 +1,31 @@
+"""Studies of this folder."""
+
+from __future__ import annotations
+
+from sfumato.studies.data import data_files as files
+from sfumato.studies.study import Study
+
+STREAM_STUDIES: tuple[Study, ...] = (
+    Study(
+        "stream-totals",
+        "A total over a stream of real sequences: silence, evenly, bursts with N sought on the "
+        "model, and every rival at its best N in hindsight, with a proven bound.",
+        "sfumato.studies.streams.totals_study",
+        data=(files.ACTIVITIES, files.VISITS, files.CLICKS, files.GAZE, files.BIKE_STATIONS),
+        minutes="some",
+    ),
+    Study(
+        "stream-caps",
+        "A cap per step: step-wise and far-sighted, with their mean charges, on bits and real "
+        "sequences.",
+        "sfumato.studies.streams.caps_study",
+        data=(files.ACTIVITIES, files.GAZE),
+        minutes="some",
+    ),
+    Study(
+        "greedy-release",
+        "Why a greedy release wastes its budget: one sticky bit.",
+        "sfumato.studies.streams.greedy_study",
+        minutes="seconds",
+    ),
+)
