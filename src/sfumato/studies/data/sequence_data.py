@@ -7,7 +7,6 @@ with its source, and without a folder made-up people stand in.
 
 from __future__ import annotations
 
-import csv
 import gzip
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from sfumato.core.loss import Loss, euclidean, hamming
 from sfumato.models.markov import MarkovChain
 from sfumato.studies import town
 from sfumato.studies.data import data_files
+from sfumato.studies.data.gzipped_rows import gzipped_rows
 from sfumato.studies.data.simulated_sequences import Crowd, Streams, simulated_streams
 from sfumato.studies.study import DataFile, Setting
 
@@ -116,11 +116,6 @@ def _pieces(path: Sequence[Label], length: int) -> Streams:
     return [list(path[start : start + length]) for start in starts]
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with gzip.open(path, "rt", newline="") as text:
-        yield from csv.DictReader(text)
-
-
 def _lines(path: Path) -> Iterator[list[str]]:
     with gzip.open(path, "rt") as text:
         for line in text:
@@ -133,7 +128,7 @@ def _named(people: list[Streams]) -> tuple[list[Streams], Alphabet]:
 
 def _activities(path: Path) -> tuple[list[Streams], Alphabet]:
     people: dict[str, list[Label]] = {}
-    for row in _rows(path):
+    for row in gzipped_rows(path):
         people.setdefault(row["subject"], []).append(row["activity"])
     return _named([[stream] for stream in people.values()])
 
@@ -151,7 +146,7 @@ def _clicks(path: Path) -> tuple[list[Streams], Alphabet]:
 
 def _gaze(path: Path) -> tuple[list[Streams], Alphabet]:
     people: dict[str, dict[tuple[str, str], list[Label]]] = {}
-    for row in _rows(path):
+    for row in gzipped_rows(path):
         x, y = float(row["x"]), float(row["y"])
         if int(row["t_ms"]) % (2 * _GAZE_EVERY) == 0 and (x, y) != (0.0, 0.0):
             cell = f"{min(max(int(x // _CELL), 0), 3)} {min(max(int(y // _CELL), 0), 2)}"

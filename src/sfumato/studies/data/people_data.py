@@ -1,0 +1,107 @@
+"""Grades of students and salaries of a city's employees; and what stands in for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.core.arrays import Floats, Ints
+from sfumato.studies.data import data_files
+from sfumato.studies.data.gzipped_rows import gzipped_rows
+from sfumato.studies.study import DataFile, Setting
+
+MOST_GRADE = 20
+"""Grades are 0 to 20: 21 of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grades:
+    """Grades of the students of one subject, one row each.
+
+    Attributes:
+        name: Of the subject.
+        first: Of the first period.
+        second: Of the second period.
+        final: At the end; 0 for who did not come.
+        schools: Which of the two schools, as a number.
+        failures: Classes failed before.
+        stand_in: Whether they were made up for want of real ones.
+    """
+
+    name: str
+    first: Ints
+    second: Ints
+    final: Ints
+    schools: Ints
+    failures: Ints
+    stand_in: bool
+
+
+def maths_grades(setting: Setting) -> Grades:
+    """Grades in mathematics."""
+    return _grades("mathematics", data_files.GRADES_MATHS, setting, students=395)
+
+
+def portuguese_grades(setting: Setting) -> Grades:
+    """Grades in Portuguese."""
+    return _grades("Portuguese", data_files.GRADES_PORTUGUESE, setting, students=649)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Salaries:
+    """What people earn in a year, in dollars.
+
+    Attributes:
+        annual: The agreed rate.
+        gross: What was paid; of those alone who were paid something.
+        stand_in: Whether they were made up for want of real ones.
+    """
+
+    annual: Floats
+    gross: Floats
+    stand_in: bool
+
+
+def salaries(setting: Setting) -> Salaries:
+    """Salaries of the employees of Baltimore in the fiscal year 2019."""
+    path = setting.path(data_files.SALARIES)
+    if path is None:
+        draw = np.random.default_rng(setting.seed)
+        annual: Floats = np.round(draw.lognormal(np.log(52_000), 0.42, 13_811))
+        paid = annual * draw.normal(1.02, 0.25, len(annual)).clip(0.02, 2.5)
+        return Salaries(annual, np.round(paid, 2), True)
+    rows = list(gzipped_rows(path, ","))
+    annual = np.array([float(row["ANNUAL_RT"]) for row in rows])
+    gross = np.array([float(row["GROSS"]) for row in rows if row["GROSS"]])
+    return Salaries(annual, gross, False)
+
+
+def _grades(name: str, file: DataFile, setting: Setting, students: int) -> Grades:
+    path = setting.path(file)
+    if path is None:
+        return _made_up(name, setting.seed, students)
+    rows = list(gzipped_rows(path, ";"))
+    first, second, final = (np.array([int(row[column]) for row in rows]) for column in _PERIODS)
+    schools = np.array([int(row["school"] != rows[0]["school"]) for row in rows])
+    failures = np.array([int(row["failures"]) for row in rows])
+    return Grades(name, first, second, final, schools, failures, False)
+
+
+_PERIODS = ("G1", "G2", "G3")
+
+
+def _made_up(name: str, seed: int, students: int) -> Grades:
+    draw = np.random.default_rng(seed)
+    failures = draw.choice(4, students, p=(0.8, 0.12, 0.05, 0.03))
+    first = draw.normal(11.5 - 1.5 * failures, 2.8)
+    second = first + draw.normal(0.0, 1.6, students)
+    final = np.where(draw.random(students) < 0.05, 0, second + draw.normal(0.2, 1.2, students))
+    schools = (draw.random(students) < 0.25).astype(np.int64)
+    return Grades(
+        name, _whole(first), _whole(second), _whole(final), schools, failures.astype(np.int64), True
+    )
+
+
+def _whole(grades: Floats) -> Ints:
+    return np.rint(grades).clip(0, MOST_GRADE).astype(np.int64)
