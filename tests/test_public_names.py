@@ -69,9 +69,10 @@ TOP = [
     "temporal",
 ]
 IN_ROOMS = {
-    "attacks": """BlackBox LowerBound MechanismAudit Notion Reidentification SeriesAttack
-        TrackAttack WorstOutputs attack_tracks audit_mechanism realised_gains reconstruct_series
-        reidentify reidentify_raw worst_outputs""",
+    "attacks": """BlackBox LowerBound MechanismAudit NetworkInput NetworkSpec
+        Notion Reidentification SeriesAttack TrackAttack WorstOutputs attack_tracks
+        audit_mechanism realised_gains reconstruct_series reidentify
+        reidentify_by_network reidentify_raw reidentify_raw_by_network worst_outputs""",
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
         bounded_leakage bounded_prior recover_column""",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",

@@ -78,3 +78,34 @@ def test_a_row_without_a_leakage_is_named(town: Path) -> None:
     result = call(*attack(town))
     assert result.code == 2
     assert "row 2: sip must be a leakage" in result.err
+
+
+def test_a_network_is_asked_whose_it_is(town: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sfumato.attacks.recurrent_network as network
+
+    small = network.NetworkSpec(hidden=4, window=20, steps=5, seed=3)
+    monkeypatch.setattr(network, "NetworkSpec", lambda seed: small)
+    known = ("--known", town / "history.csv", "--network", "chain", "--seed", "3")
+    shown = ("--against", town / "live.csv", "--plot", town / "who.svg", "--json")
+    told = json.loads(done(*attack(town, *known, *shown)).out)["people"]["accuracy"]
+    assert {one["of"] for one in told} == {
+        *("released", "true values", "released, by a network", "true values, by a network")
+    }
+    assert all(one["low"] <= one["share"] <= one["high"] for one in told)
+    assert (town / "who.svg").exists()
+    out = done(*attack(town, *known, "-q")).out
+    assert "from released, by a network: owner among the first 1 of" in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("--network", "chain"), "--network must come with --known"),
+        (("--known", "history.csv", "--network", "all"), "--network must be one of values, chain"),
+        (("--seed", "3"), "--seed must come with --network"),
+    ],
+)
+def test_what_a_network_needs_is_said(town: Path, asked: tuple[str, ...], message: str) -> None:
+    result = call(*attack(town, *(town / one if one.endswith("csv") else one for one in asked)))
+    assert result.code == 2
+    assert message in result.err

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from sfumato.attacks.lower_bound import Notion as Notion
     from sfumato.attacks.mechanism_audit import MechanismAudit as MechanismAudit
     from sfumato.attacks.mechanism_audit import audit_mechanism as audit_mechanism
+    from sfumato.attacks.network_attack import reidentify_by_network as reidentify_by_network
+    from sfumato.attacks.network_attack import (
+        reidentify_raw_by_network as reidentify_raw_by_network,
+    )
+    from sfumato.attacks.network_input import NetworkInput as NetworkInput
+    from sfumato.attacks.recurrent_network import NetworkSpec as NetworkSpec
     from sfumato.attacks.reidentification import Reidentification as Reidentification
     from sfumato.attacks.reidentification import reidentify as reidentify
     from sfumato.attacks.reidentification import reidentify_raw as reidentify_raw

@@ -7,16 +7,18 @@ channels of the plan, which are public. No attacker does better who believes the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.attacks.information_gain import probability_of_outputs
+from sfumato.attacks.lower_bound import LowerBound, Notion
 from sfumato.attacks.personal_chains import personal_chains
-from sfumato.attacks.proportions import interval
+from sfumato.attacks.proportions import interval, least_proportion
 from sfumato.core import checks
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.core.progress import Progress
@@ -25,6 +27,9 @@ from sfumato.stream.evidence import Evidence, evidence, of_likelihoods
 from sfumato.stream.hidden_chain import HiddenChain
 from sfumato.stream.plan import Plan
 from sfumato.stream.released_tracks import ReleasedTracks
+
+_FAILURE = 0.025
+"""Probability that what streams must have told is said to be more than it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,15 @@ class Accuracy:
         low: A lower bound on the probability, wrong once in 40.
         high: An upper bound, the same.
         chance: What guessing without looking gives.
+        leaked: What the streams must have told for that; None where owners could also be told by
+            how long or how many their streams are.
     """
 
     share: float
     low: float
     high: float
     chance: float
+    leaked: LowerBound | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +59,15 @@ class Reidentification:
     Attributes:
         streams: Names of the streams.
         people: Names of the people who are known.
-        scores: Log probability of the outputs of each stream (row) if it is each person's (column).
+        scores: How likely each stream (row) is each person's (column): logarithms. With chains they
+            are those of the probability of its outputs.
+        lengths: How many values each stream has, if that is known.
     """
 
     streams: tuple[str, ...]
     people: tuple[str, ...]
     scores: Floats
+    lengths: tuple[int, ...] = ()
 
     def guesses(self, top: int = 1) -> list[tuple[str, ...]]:
         """The likeliest people of each stream, the likeliest first."""
@@ -78,7 +89,27 @@ class Reidentification:
         before, alike = (self.scores > own).sum(axis=1), (self.scores == own).sum(axis=1)
         hits = np.clip((top - before) / alike, 0.0, 1.0)
         low, high = interval(round(float(hits.sum())), len(hits))
-        return Accuracy(float(hits.mean()), low, high, min(1.0, top / len(self.people)))
+        chance = min(1.0, top / len(self.people))
+        leaked = self._leaked(places, int(hits.sum() + 1e-9), chance)
+        return Accuracy(float(hits.mean()), low, high, chance, leaked)
+
+    def _leaked(self, places: Ints, hits: int, chance: float) -> LowerBound | None:
+        r"""What the streams told, at least, for so many owners to be found.
+
+        $$\epsilon \ge \log \frac{p}{c}$$
+
+        where $p$ is the probability to find an owner and $c$ that by chance: under a leakage of
+        $\epsilon$ no guess is likelier than $e^\epsilon$ times what it is under the model, and
+        there, where a stream does not depend on its owner, guesses are right by chance, if
+        everybody has as many streams, of one length.
+        """
+        streams = np.bincount(places, minlength=len(self.people))
+        if len(set(self.lengths)) != 1 or streams.min() != streams.max():
+            return None
+        sure = least_proportion(hits, len(places), _FAILURE)
+        tried = f"owners of {len(places)} streams among {len(self.people)} people"
+        told = max(0.0, math.log(sure / chance)) if sure else 0.0
+        return LowerBound(told, Notion.SIP, failure=_FAILURE, tried=tried)
 
 
 def reidentify(
@@ -153,7 +184,8 @@ def _scored(
         scores[:, place] = probability_of_outputs(HiddenChain.of(chain, told.span), told)
         if progress:
             progress(place + 1)
-    return Reidentification(streams, tuple(chains), scores)
+    lengths = tuple(np.diff(told.starts).tolist())
+    return Reidentification(streams, tuple(chains), scores, lengths)
 
 
 def halves(

@@ -13,6 +13,7 @@ from sfumato.cli.console import FAILED_AUDIT, print_json, progress
 from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
+    from sfumato.attacks.reidentification import Reidentification
     from sfumato.models.encoding import StreamModel
     from sfumato.stream.plan import Plan
     from sfumato.stream.released_tracks import ReleasedTracks
@@ -42,6 +43,14 @@ class AttackOptions(options.Options):
         "model. Each released stream is held against each person; its name says whose it is."
     )
     order: int = option("With --known: order of the chains of people.", default=1)
+    network: str | None = option(
+        "With --known: also ask a recurrent network that learns from the known values, released "
+        "again and again: values (it sees what left) or chain (and what the model makes of it). "
+        "Needs sfumato[attacks]."
+    )
+    seed: int = option(
+        "With --network: of its coins; the same seed gives the same answer.", default=0
+    )
     output: str | None = option("Table of guesses at all values.", "--output", "-o")
     plot: str | None = option("Picture of guesses, errors and gains (PNG, SVG, PDF).")
     separator: str | None = options.SEPARATOR
@@ -66,7 +75,8 @@ def attack(given: AttackOptions) -> None:
     outputs might have told more.
 
     With --known a second attack asks whose each stream is: it learns a chain for each person, and
-    computes how likely the outputs are through the channels if the stream is theirs.
+    computes how likely the outputs are through the channels if the stream is theirs. --network asks
+    a recurrent network too, which needs no chains of people.
 
     \b
     Examples:
@@ -74,6 +84,7 @@ def attack(given: AttackOptions) -> None:
       sfumato attack private.csv -m city.model --against live.csv --plot attack.png
       sfumato attack private.csv -m city.model --lag 0 --loss euclidean -o guesses.csv
       sfumato attack private.csv -m city.model --known history.csv --top 5 --against live.csv
+      sfumato attack private.csv -m city.model --known history.csv --network chain --plot who.png
     """
     from sfumato.attacks.attack_report import read_certified, read_truths, stream_gains
     from sfumato.attacks.track_attack import attack_tracks
@@ -131,6 +142,16 @@ def _check(given: AttackOptions) -> None:
         checks.count("--lag", given.lag, at_least=0)
     if given.known is None and given.order != 1:
         raise InvalidParameter("--order", given.order, "come with --known")
+    if given.known is None and given.network is not None:
+        raise InvalidParameter("--network", given.network, "come with --known")
+    if given.network is None and given.seed != 0:
+        raise InvalidParameter("--seed", given.seed, "come with --network")
+    if given.network is not None:
+        from sfumato.attacks.network_input import NetworkInput
+        from sfumato.attacks.recurrent_network import load_torch
+
+        checks.choice("--network", NetworkInput, given.network)
+        load_torch()  # before hours of work
     if given.output == "-" and given.shown.as_json:
         raise InvalidParameter("--json", True, "not come with a table on standard output")
     others = (given.model, given.rules, given.policy, given.known, *(given.against or []))
@@ -155,14 +176,40 @@ def _people(
     paths = named_paths(Table.at(given.known, separator=given.separator), read)
     known = {name: [place for place in path if place >= 0] for name, path in paths.items()}
     with progress("whose it is", len(known), given.shown.no_progress) as show:
-        blurred = reidentify(known, tracks, plan, order=given.order, progress=show)
-    owners = list(tracks.streams) if set(tracks.streams) <= set(known) else None
+        found = {"released": reidentify(known, tracks, plan, order=given.order, progress=show)}
     raw = None
     if truths is not None:
         bounds = zip(tracks.streams, tracks.starts[:-1], tracks.starts[1:], strict=True)
-        streams = {name: truths[first:stop].tolist() for name, first, stop in bounds}
-        raw = reidentify_raw(known, streams, plan, order=given.order)
-    return PeopleFound(blurred, raw, owners)
+        raw = {name: truths[first:stop].tolist() for name, first, stop in bounds}
+        found["true values"] = reidentify_raw(known, raw, plan, order=given.order)
+    if given.network is not None:
+        found |= _by_network(given, plan, known, tracks, raw)
+    owners = list(tracks.streams) if set(tracks.streams) <= set(known) else None
+    return PeopleFound(found, owners)
+
+
+def _by_network(
+    given: AttackOptions,
+    plan: Plan,
+    known: dict[str, list[int]],
+    tracks: ReleasedTracks,
+    raw: dict[str, list[int]] | None,
+) -> dict[str, Reidentification]:
+    from sfumato.attacks.network_attack import reidentify_by_network, reidentify_raw_by_network
+    from sfumato.attacks.recurrent_network import NetworkSpec
+
+    assert given.network is not None
+    spec, found = NetworkSpec(seed=given.seed), {}
+    with progress("a network learns", spec.steps, given.shown.no_progress) as show:
+        found["released, by a network"] = reidentify_by_network(
+            known, tracks, plan, shown=given.network, network=spec, progress=show
+        )
+    if raw is not None:
+        with progress("a network learns", spec.steps, given.shown.no_progress) as show:
+            found["true values, by a network"] = reidentify_raw_by_network(
+                known, raw, plan, network=spec, progress=show
+            )
+    return found
 
 
 def _write(given: AttackOptions, told: AttackFindings, read: StreamModel) -> None:

@@ -11,7 +11,7 @@ from sfumato.cli.console import print_line, say, table
 
 if TYPE_CHECKING:
     from sfumato.attacks.attack_report import StreamGain
-    from sfumato.attacks.reidentification import Reidentification
+    from sfumato.attacks.reidentification import Accuracy, Reidentification
     from sfumato.attacks.track_attack import TrackAttack, TrackScores
 
 _SHOWN = 8
@@ -19,19 +19,28 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class PeopleFound:
-    """Re-identification of the released streams, and of their true values if they are given."""
+    """Whose streams are, by each attack on what was released and on true values.
 
-    blurred: Reidentification
-    raw: Reidentification | None
+    Attributes:
+        found: What was attacked, and by what if not by likelihoods; what was released is first.
+        owners: Whose each stream is, if their names say so.
+    """
+
+    found: dict[str, Reidentification]
     owners: list[str] | None
 
-    def lines(self, top: int) -> list[tuple[str, int, Any]]:
+    @property
+    def blurred(self) -> Reidentification:
+        """The exact likelihood of what was released."""
+        return self.found["released"]
+
+    def lines(self, top: int) -> list[tuple[str, int, Accuracy]]:
         """What was attacked, how many guesses count, and the accuracy."""
         if self.owners is None:
             return []
-        both = [("released", self.blurred), *([("true values", self.raw)] if self.raw else [])]
         counted = dict.fromkeys((1, min(top, len(self.blurred.people))))
-        return [(what, k, one.accuracy(self.owners, k)) for what, one in both for k in counted]
+        named = self.found.items()
+        return [(what, k, one.accuracy(self.owners, k)) for what, one in named for k in counted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,12 @@ class AttackFindings:
                     )
                 },
                 "accuracy": [
-                    {"of": what, "top": k, **asdict(found)}
+                    {
+                        "of": what,
+                        "top": k,
+                        **asdict(found),
+                        "leaked": None if found.leaked is None else found.leaked.epsilon,
+                    }
                     for what, k, found in people.lines(self.top)
                 ],
             },
@@ -119,7 +133,11 @@ def draw(told: AttackFindings, path: str) -> None:
     gains = [(g.gain.epsilon, g.certified.epsilon) for g in told.gains if g.certified is not None]
     shares = [(name, ex, None if got is None else got.mean) for name, ex, got in told.shares()]
     mean = np.bincount(moments, errors) / counts
-    drawn = AttackPicture(shares, mean, told.attack.blind[2], gains, told.unit)
+    found = [] if told.people is None else told.people.lines(told.top)
+    people = [
+        (f"{what}, first {k}", one.share, one.low, one.high, one.chance) for what, k, one in found
+    ]
+    drawn = AttackPicture(shares, mean, told.attack.blind[2], gains, told.unit, people)
     attacked_tracks(drawn, path)
 
 
@@ -198,6 +216,8 @@ def _print_people(people: PeopleFound, top: int, put: Callable[[str], None]) -> 
             f"whose it is, from {what}: owner among the first {k} of {known:,} in {found.share:.1%}"
             f" of streams ({found.low:.1%} to {found.high:.1%}), by chance {found.chance:.1%}"
         )
+        if found.leaked is not None and found.leaked.epsilon > 0 and what.startswith("released"):
+            put(f"  for that a stream must have told: {found.leaked}")
     if people.owners is None:
         for stream, names in zip(people.blurred.streams, people.blurred.guesses(top), strict=True):
             put(f"stream {stream} is likeliest {', '.join(names)}")

@@ -24,6 +24,8 @@ class AttackPicture:
         blind: The same had nothing left.
         gains: What each stream told at least, and what is certified for it.
         unit: Of the errors.
+        people: What was attacked to tell whose it is, how often that was right, its lower and its
+            upper bound, and chance; none if nobody asked.
     """
 
     shares: Sequence[tuple[str, float, float | None]]
@@ -31,14 +33,18 @@ class AttackPicture:
     blind: Floats
     gains: Sequence[tuple[float, float]]
     unit: str
+    people: Sequence[tuple[str, float, float, float, float]] = ()
 
 
 def attacked_tracks(drawn: AttackPicture, path: str | Path) -> None:
-    """Right guesses, errors over time, and gains beside their certificates, side by side."""
-    figure, panels = new_figure(12.6, 3.6, columns=3)
+    """Right guesses, errors over time, gains beside certificates, and whose streams are."""
+    columns = 4 if drawn.people else 3
+    figure, panels = new_figure(4.2 * columns, 3.6, columns=columns)
     _shares(panels[0], drawn)
     _errors(panels[1], drawn)
     _gains(panels[2], drawn)
+    if drawn.people:
+        _people(panels[3], drawn.people)
     save_figure(figure, path)
 
 
@@ -77,3 +83,16 @@ def _gains(axes: Any, drawn: AttackPicture) -> None:
     axes.plot(certified, realised, "o", color=BLUE, markersize=4)
     axes.set_xlim(0, most)
     axes.set_ylim(0, most)
+
+
+def _people(axes: Any, people: Sequence[tuple[str, float, float, float, float]]) -> None:
+    places = np.arange(len(people))[::-1]
+    names, shares, lows, highs, chances = zip(*people, strict=True)
+    middle = np.array(shares)
+    reach = np.abs(np.stack([middle - lows, np.array(highs) - middle]))
+    axes.barh(places, middle, 0.6, color=BLUE, xerr=reach, ecolor=DARK, capsize=2)
+    axes.plot(chances, places, "|", color=ORANGE, markersize=14, markeredgewidth=2)
+    axes.set_yticks(places, names, fontsize=7)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of streams (orange: by chance)")
+    axes.set_title("owners among the first guesses", fontsize=10)
