@@ -14,6 +14,8 @@ import numpy as np
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.loss import as_matrix
 from sfumato.core.state import StreamState
+from sfumato.models.library import PatternLibrary
+from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.plan import Plan
 from sfumato.stream.simulated_stream import as_simulation
 
@@ -26,18 +28,21 @@ class HeldOut:
         guessed: With the best guess under the belief where nothing is told, stream by stream.
         held: If what was released last is repeated there.
         charged: Leakage under the model, per value.
+        received: If the receiver replaces every release by his best guess after it; batches are
+            taken as they are.
     """
 
     guessed: Floats
     held: Floats
     charged: Floats
+    received: Floats
 
 
 def held_out(plan: Plan, streams: Ints, seed: int = 1) -> HeldOut:
     """Release true streams in a simulation.
 
     Args:
-        plan: The rule of a release value by value.
+        plan: The rule of a release, value by value or in batches.
         streams: Places of true symbols, one row a stream.
         seed: Of the coins.
 
@@ -50,48 +55,80 @@ def held_out(plan: Plan, streams: Ints, seed: int = 1) -> HeldOut:
         >>> bool(0.03 < lost.guessed.mean() < 0.2), float(lost.charged.max().round(9))
         (True, 0.25)
     """
-    rule, draw = as_simulation(plan), np.random.default_rng(seed)
-    assert plan.value_loss is not None
-    loss = as_matrix(plan.value_loss, len(plan.model.alphabet))
-    sums = np.zeros((3, len(streams)))
-    nodes: list[tuple[StreamState, Ints]] = [(rule.begin("study"), np.arange(len(streams)))]
-    for moment in range(streams.shape[1]):
-        following: list[tuple[StreamState, Ints]] = []
-        for state, which in nodes:
-            following += _step(rule, loss, state, which, streams[which, moment], draw, sums)
-        nodes = following
-    guessed, held, charged = sums / streams.shape[1]
-    return HeldOut(guessed, held, charged)
+    walk = _Walk(as_simulation(plan), streams, np.random.default_rng(seed))
+    guessed, held, charged, received = walk.sums() / streams.shape[1]
+    return HeldOut(guessed, held, charged, received)
 
 
-def _step(
-    plan: Plan,
-    loss: Floats,
-    state: StreamState,
-    which: Ints,
-    truths: Ints,
-    draw: np.random.Generator,
-    sums: Floats,
-) -> list[tuple[StreamState, Ints]]:
-    """One moment of streams that stand at the same place; where they stand after it."""
-    found = None if plan.allowance(state.ledger, 1).pause else plan.prepare(state)
-    if found is None or found.design.channel.is_constant:
-        guess = int((state.belief.marginal @ loss).argmin())
-        sums[0, which] += loss[truths, guess]
-        sums[1, which] += loss[truths, guess if state.last is None else state.last]
-        return [(plan.skip(state)[1], which)]
-    channel = found.design.channel
-    outputs = channel.outputs
-    symbols = found.patterns[outputs, 0]
-    rows = np.array([channel.likelihood(int(output)) for output in outputs]).T[truths]
-    sums[:2, which] += (rows * loss[truths[:, None], symbols]).sum(axis=1)
-    points = draw.random(len(which)) * rows.sum(axis=1)
-    told = (rows.cumsum(axis=1) < points[:, None]).sum(axis=1)
-    sums[2, which] += found.charge.sip
-    labels = plan.model.alphabet.labels
-    nodes = []
-    for place in np.unique(told):
-        signal = int(outputs[place]) if plan.sight is not None else None
-        after = plan.observe(state, [labels[symbols[place]]], signal=signal)[1]
-        nodes.append((after, which[told == place]))
-    return nodes
+class _Walk:
+    """Streams on their way through a plan; those that were told the same go together.
+
+    Args:
+        plan: The rule, as a simulation.
+        streams: Places of true symbols, one row a stream.
+        draw: Which outputs leave.
+    """
+
+    def __init__(self, plan: Plan, streams: Ints, draw: np.random.Generator) -> None:
+        assert plan.value_loss is not None
+        self._plan, self._streams, self._draw = plan, streams, draw
+        self._loss = as_matrix(plan.value_loss, len(plan.model.alphabet))
+        self._sums = np.zeros((4, len(streams)))
+
+    def sums(self) -> Floats:
+        """Both losses, the charge and the receiver's loss, one column a stream."""
+        nodes = [(self._plan.begin("study"), np.arange(len(self._streams)))]
+        for moment in range(0, self._streams.shape[1], self._plan.width):
+            following: list[tuple[StreamState, Ints]] = []
+            for state, which in nodes:
+                truths = self._streams[which, moment : moment + self._plan.width]
+                following += self._step(state, which, truths)
+            nodes = following
+        return self._sums
+
+    def _step(
+        self, state: StreamState, which: Ints, truths: Ints
+    ) -> list[tuple[StreamState, Ints]]:
+        """One step of streams that stand at the same place; where they stand after it."""
+        length = truths.shape[1]
+        paused = self._plan.allowance(state.ledger, length).pause
+        found = None if paused else self._plan.prepare(state, length)
+        if found is None or found.design.channel.is_constant:
+            self._silent(state, which, truths)
+            return [(self._plan.skip(state, length)[1], which)]
+        return self._told(found, state, which, truths)
+
+    def _silent(self, state: StreamState, which: Ints, truths: Ints) -> None:
+        """Nothing is told: the best guess under the belief, or what left last."""
+        model, belief = self._plan.model, state.belief
+        assert not isinstance(model, PatternLibrary)
+        for true in truths.T:
+            guess = int((belief.marginal @ self._loss).argmin())
+            self._sums[0::3, which] += self._loss[true, guess]
+            self._sums[1, which] += self._loss[true, guess if state.last is None else state.last]
+            belief = model.following(belief)
+
+    def _told(
+        self, found: StepDesign, state: StreamState, which: Ints, truths: Ints
+    ) -> list[tuple[StreamState, Ints]]:
+        channel = found.design.channel
+        outputs = channel.outputs
+        shown = found.patterns[outputs]
+        likely = np.array([channel.likelihood(int(output)) for output in outputs]).T
+        rows = likely[[found.partition.cell(places) for places in truths.tolist()]]
+        losses = self._loss[truths[:, None, :], shown].sum(axis=2)
+        self._sums[:2, which] += (rows * losses).sum(axis=1)
+        self._sums[2, which] += found.charge.sip
+        if truths.shape[1] == 1:
+            best = (likely.T @ (found.partition.masses[:, None] * self._loss)).argmin(axis=1)
+            losses = self._loss[truths, best]
+        self._sums[3, which] += (rows * losses).sum(axis=1)
+        points = self._draw.random(len(which)) * rows.sum(axis=1)
+        told = (rows.cumsum(axis=1) < points[:, None]).sum(axis=1)
+        labels = self._plan.model.alphabet.labels
+        nodes = []
+        for place in np.unique(told):
+            signal = int(outputs[place]) if self._plan.sight is not None else None
+            left = [labels[symbol] for symbol in shown[place]]
+            nodes.append((self._plan.observe(state, left, signal=signal)[1], which[told == place]))
+        return nodes

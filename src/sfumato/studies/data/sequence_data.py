@@ -116,7 +116,8 @@ def _pieces(path: Sequence[Label], length: int) -> Streams:
     return [list(path[start : start + length]) for start in starts]
 
 
-def _lines(path: Path) -> Iterator[list[str]]:
+def lines_of(path: Path) -> Iterator[list[str]]:
+    """The words of each line of a compressed text."""
     with gzip.open(path, "rt") as text:
         for line in text:
             yield line.split()
@@ -134,11 +135,11 @@ def _activities(path: Path) -> tuple[list[Streams], Alphabet]:
 
 
 def _visits(path: Path) -> tuple[list[Streams], Alphabet]:
-    return _named([[list[Label](line)] for line in _lines(path)])
+    return _named([[list[Label](line)] for line in lines_of(path)])
 
 
 def _clicks(path: Path) -> tuple[list[Streams], Alphabet]:
-    lines = list(_lines(path))
+    lines = list(lines_of(path))
     items, times = np.unique([item for line in lines for item in line], return_counts=True)
     kept = set(items[np.argsort(-times, kind="stable")[:_ITEMS]].tolist())
     return _named([[[item if item in kept else "other" for item in line]] for line in lines])

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from sfumato.studies.data import data_files
 from sfumato.studies.study import Study
 
 SIP_STUDIES: tuple[Study, ...] = (
+    Study(
+        "sip-figures-3-4",
+        "Two correlated bits: correlation of their noises, noise at time 2 and least leakage, by "
+        "the published rule and by the certified optimum.",
+        "sfumato.studies.sip.sip_figures_3_4",
+        figures=("SIP 3", "SIP 4"),
+        minutes="1",
+    ),
     Study(
         "sip-figure-5",
         "Loss against leakage on a binary chain: value by value, step-wise and far-sighted, in "
@@ -12,5 +21,14 @@ SIP_STUDIES: tuple[Study, ...] = (
         "sfumato.studies.sip.sip_figure_5",
         figures=("SIP 5",),
         minutes="1",
+    ),
+    Study(
+        "sip-figure-6",
+        "Click streams: loss against true leakage of randomised response, ToPL, temporal LDP, and "
+        "certified releases value by value, far-sighted and in batches of 2, 3 and 5.",
+        "sfumato.studies.sip.sip_figure_6",
+        figures=("SIP 6",),
+        data=(data_files.CLICKS,),
+        minutes="4",
     ),
 )

@@ -27,9 +27,6 @@ from sfumato.models.markov import MarkovChain
 
 Streams = list[list[Label]]
 
-GAZE_FILE = "gaze_lund2013_500hz.csv.gz"
-GAZE_SOURCE = "Lund 2013 gaze recordings (Andersson et al. 2017)"
-
 _SCREEN = (1024.0, 768.0)
 _SLOT = 20
 """Milliseconds of a sample: the paper's 50 a second. Some people were recorded at 200, not 500."""
@@ -134,7 +131,7 @@ def gaze(path: Path | None, grid: Grid, *, least: int = 100) -> Gaze:
     """The recordings of a file, or a simulated stand-in where there is none.
 
     Args:
-        path: The file of recordings.
+        path: The file of recordings (`data_files.GAZE`).
         grid: The cells.
         least: Values of a recording; shorter ones are left out.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.core.alphabet import Label
-from sfumato.studies.gaze_data import Gaze, Grid, Viewer, gaze, simulated_gaze
+from sfumato.studies.data.gaze_data import Gaze, Grid, Viewer, gaze, simulated_gaze
 
 HEAD = "user,kind,stimulus,t_ms,x,y,label\n"
 

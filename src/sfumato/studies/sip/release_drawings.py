@@ -1,0 +1,59 @@
+"""Pictures of ways to release real streams: losses at true leakages, and gaze on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.plots.colours import DARK, GREEN, GREY, ORANGE, RED
+from sfumato.plots.figures import new_figure, save_figure
+from sfumato.studies.sip.compared_releases import SILENCE, Released, by_curve
+
+_OURS = ("#9cc9e6", GREEN, "#5ba3d0", "#1b6ca8", "#0b3c61")
+_RIVALS = (GREY, "#5f5f5f", ORANGE, RED, "#c9a227", "#8e5ba6")
+_MARKERS = "ovs^DPX*"
+
+
+def losses_at_true_leakage(
+    points: Sequence[Released], ordinate: str, ours: Sequence[str], path: str | Path
+) -> None:
+    """Loss against true leakage, a panel for each order of the chain."""
+    orders = sorted({point.order for point in points})
+    figure, panels = new_figure(5.4 * len(orders) + 1.2, 5.2, columns=len(orders))
+    for axes, order in zip(panels if len(orders) > 1 else [panels], orders, strict=True):
+        _losses(axes, [point for point in points if point.order == order], ours)
+        axes.set_xlabel("true leakage per value under the chain (SIP, nats)")
+        if len(orders) > 1:
+            axes.set_title(f"chain of order {order}", fontsize=10)
+    first = panels[0] if len(orders) > 1 else panels
+    first.set_ylabel(ordinate)
+    handles, labels = first.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    save_figure(figure, path)
+
+
+def _losses(axes: Any, points: Sequence[Released], ours: Sequence[str]) -> None:
+    curves = by_curve(points)
+    nothing = curves.pop(SILENCE)[0]
+    axes.axhline(nothing.loss, color=DARK, linestyle=":", linewidth=1, label=SILENCE)
+    mine, others = iter(_OURS), iter(_RIVALS)
+    for number, (name, line) in enumerate(curves.items()):
+        colour = next(mine) if name in ours else next(others)
+        leaked = [point.leakage for point in line]
+        axes.errorbar(
+            leaked,
+            [point.loss for point in line],
+            [2 * point.error for point in line],
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=4.5,
+            linewidth=1.4,
+            capsize=2,
+            elinewidth=0.7,
+            label=name,
+        )
+        if any(abs(point.received - point.loss) > 1e-4 for point in line):
+            axes.plot(leaked, [point.received for point in line], ":", color=colour, linewidth=1.2)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
