@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.plots import colours
-from sfumato.plots.points import Point
+from sfumato.plots.points import MeasuredPoint, Point
 from sfumato.store.files import whole
 
 Lines = dict[str, list[Point]]
@@ -59,7 +59,7 @@ def plot(
     width: float = 1.5,
     alpha: float = 1.0,
 ) -> None:
-    """One curve; nothing where it has no points."""
+    """One curve, with bars of two standard errors; nothing where it has no points."""
     line = lines.get(curve, [])
     axes.plot(
         [point.x for point in line],
@@ -72,6 +72,16 @@ def plot(
         linewidth=width,
         alpha=alpha,
     )
+    if measured := [point for point in line if isinstance(point, MeasuredPoint)]:
+        axes.errorbar(
+            [point.x for point in measured],
+            [point.y for point in measured],
+            [2 * point.error for point in measured],
+            fmt="none",
+            ecolor=colour,
+            elinewidth=0.8,
+            capsize=2,
+        )
 
 
 def plot_all(axes: Any, lines: Lines, table: str, *, marker: str = "") -> None:

@@ -24,6 +24,17 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredPoint(Point):
+    """A point that is the mean of repeated runs.
+
+    Attributes:
+        error: Standard error of its ordinate.
+    """
+
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
 class BatchPoint:
     """One curve at one budget.
 
