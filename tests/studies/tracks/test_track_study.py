@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from sfumato.studies.data.sequence_data import TOWN, halves
 from sfumato.studies.study import Setting
-
 from sfumato.studies.tracks.public_rivals import Scales
 from sfumato.studies.tracks.track_points import (
     FIXED,
@@ -29,7 +29,7 @@ def points() -> list[TrackPoint]:
 
 def test_every_way_is_there_and_keeps_its_leakage(points: list[TrackPoint]) -> None:
     ways = [point.way for point in points]
-    assert len(ways) == len(set(ways)) == 12
+    assert len(ways) == len(set(ways)) == 13
     bounded = [point for point in points if point.way not in (UNBOUNDED, FIXED)]
     assert all(point.sip <= 0.5 + 1e-9 for point in bounded)
     assert all(point.sip <= point.ldp + 1e-9 for point in points)

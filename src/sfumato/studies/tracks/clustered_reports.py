@@ -7,7 +7,7 @@ on any ratio holds, whatever the noise. What an observer believes is a joint dis
 and centre, followed exactly here.
 
 References:
-    [Cunha2019]
+    [Cunha2019, Sec. 3]
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def follow_clustered(world: TrackWorld, rule: ClusteredReports, seed: int) -> Fo
         shown = _repeated(told)
         sums[:, row] = [losses[track, answers].sum() for answers in (shown, guesses, wise)]
     unbounded = np.full(len(world.tracks), np.inf)
-    return Followed(*(sums / world.tracks.shape[1]), unbounded, unbounded)
+    shown_off, guessed, adversary = sums / world.tracks.shape[1]
+    return Followed(shown_off, guessed, adversary, unbounded, unbounded)
 
 
 def _repeated(told: Sequence[int | None]) -> list[int]:

@@ -8,7 +8,7 @@ leak. Under any chain its leakage is at most that of its perturbations, which is
 no channel of its own follows from public things.
 
 References:
-    [Du2025], [Li2020]
+    [Du2025, Sec. 4], [Li2020, Sec. 5]
 """
 
 from __future__ import annotations
@@ -179,4 +179,5 @@ def follow_compensated(world: TrackWorld, rule: CompensatedNoise, seed: int) -> 
         answers = (shown, (known @ losses).argmin(axis=1), (whole @ losses).argmin(axis=1))
         sums[:, row] = [losses[track, guesses].sum() for guesses in answers]
     leak = np.full(len(world.tracks), rule.epsilon)
-    return Followed(*(sums / world.tracks.shape[1]), leak, leak)
+    shown_off, guessed, adversary = sums / world.tracks.shape[1]
+    return Followed(shown_off, guessed, adversary, leak, leak)

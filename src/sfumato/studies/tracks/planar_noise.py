@@ -47,7 +47,8 @@ def planar_channels(places: Floats, rates: Floats) -> Floats:
     shares = np.array([_nearest_shares(places, place, radii, angles) for place in places])
     within = 1 - (1 + rates[:, None] * radii) * np.exp(-rates[:, None] * radii)
     within[:, -1] = 1.0
-    return np.einsum("sr,xry->sxy", np.diff(within, axis=1), shares)
+    channels: Floats = np.einsum("sr,xry->sxy", np.diff(within, axis=1), shares)
+    return channels
 
 
 def _directions(to: Floats) -> Floats:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _LOOKS = {
     "silence": (DARK, ":", ""),
     "planar Laplace": (ORANGE, "-", "o"),
+    "planar Laplace, every N": (ORANGE, "-.", "v"),
     "predictive": (ORANGE, "--", "s"),
     "adaptive": (ORANGE, ":", "^"),
     "compensated noise (CAPP)": (GREEN, "--", "D"),

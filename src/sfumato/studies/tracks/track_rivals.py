@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -39,7 +40,6 @@ from sfumato.studies.tracks.track_runs import (
 
 OURS = ("step-wise", "far-sighted", "bursts")
 UNBOUNDED = "clustered reports"
-_GAPS = (2, 3, 4, 6, 8, 12, 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ def trials(world: TrackWorld, noise: Scales, cap: float, seed: int) -> Iterator[
     """
     for way, setting, rival in _public(noise):
         yield Trial(way, setting, _walked(world, rival, cap, seed))
+    for gap in _gaps(world):
+        told = _walked(world, PlanarLaplace(noise), cap, seed, gap)
+        yield Trial("planar Laplace, every N", f"every {gap}", told)
     for radius in (0.0, _typical(noise)):
         yield Trial(UNBOUNDED, f"radius {radius:.3g}", _clustered(world, noise, radius, cap, seed))
     for margin in (-0.1, 0.0, 0.25):
@@ -121,9 +124,17 @@ def _typical(noise: Scales) -> float:
     return float(np.median(apart.min(axis=1)))
 
 
-def _walked(world: TrackWorld, rival: PublicRival, cap: float, seed: int) -> Callable[[], Followed]:
+def _walked(
+    world: TrackWorld, rival: PublicRival, cap: float, seed: int, every: int = 1
+) -> Callable[[], Followed]:
     losses = world.losses
-    return lambda: followed(world, lambda: PublicWalker(rival, cap, losses), seed)
+    return lambda: followed(world, lambda: PublicWalker(rival, cap, losses, every), seed)
+
+
+def _gaps(world: TrackWorld) -> list[int]:
+    """Every so many values; all of a track in groups of the same size, so that totals agree."""
+    values = world.tracks.shape[1]
+    return [gap for gap in range(2, values + 1) if values % gap == 0]
 
 
 def _clustered(
@@ -153,7 +164,8 @@ def _compensated(world: TrackWorld, rule: CompensatedNoise, seed: int) -> Callab
 def _plans(world: TrackWorld, cap: float, seed: int) -> Iterator[Trial]:
     values = world.tracks.shape[1]
     each = Plan(world.chain, PerStep(SIP(cap)), world.loss)
-    whole = Plan(world.chain, Horizon(SIP(cap * values), values), world.loss)
+    total = Horizon(SIP(cap * values), values)
+    whole = Plan(world.chain, total, world.loss)
 
     def run(plan: Callable[[], Plan]) -> Callable[[], Followed]:
         def released() -> Followed:
@@ -168,11 +180,9 @@ def _plans(world: TrackWorld, cap: float, seed: int) -> Iterator[Trial]:
 
     response = replace(each, method=Method.CALIBRATED)
     yield Trial("randomised response", "", run(lambda: response))
-    for gap in _GAPS:
-        if gap < values:
-            asked = spread_out(whole.budget, gap)
-            plan = replace(whole, method=Method.CALIBRATED, budget=asked)
-            yield Trial("population division", f"every {gap}", run(lambda plan=plan: plan))
+    for gap in _gaps(world):
+        plan = replace(whole, method=Method.CALIBRATED, budget=spread_out(total, gap))
+        yield Trial("population division", f"every {gap}", run(partial(replace, plan)))
     yield Trial("step-wise", "", run(lambda: each))
     yield Trial("far-sighted", "", run(sighted))
     yield Trial("bursts", "", run(lambda: replace(whole, budget=best_bursts(whole).best.budget)))

@@ -86,15 +86,21 @@ class Walker(Protocol):
 
 
 class PublicWalker:
-    """A mechanism that public things decide, at its loudest within a cap."""
+    """A mechanism that public things decide, at its loudest within a cap.
 
-    def __init__(self, rival: PublicRival, cap: float, losses: Floats) -> None:
-        self._rival, self._cap, self._losses = rival, cap, losses
+    Every so many values it tells one, with what all of them may leak; the others pass in silence.
+    """
+
+    def __init__(self, rival: PublicRival, cap: float, losses: Floats, every: int = 1) -> None:
+        self._rival, self._cap, self._losses = rival, cap * every, losses
+        self._every, self._moment = every, 0
         self._last: int | None = None
         self._shown: Ints = np.empty(0, dtype=np.int64)
 
     def step(self, belief: Floats) -> Step | None:
         """The loudest channel of the family for this history."""
+        if self._moment % self._every:
+            return None
         family = self._rival.family(self._last, int((belief @ self._losses).argmin()))
         found = loudest(family, belief, self._cap)
         if found is None:
@@ -105,6 +111,7 @@ class PublicWalker:
 
     def left(self, output: int | None) -> None:
         """Remember what was shown."""
+        self._moment += 1
         if output is not None:
             self._last = int(self._shown[output])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -78,13 +79,11 @@ def facts(points: Sequence[TrackPoint]) -> list[str]:
         for own, other in pairs
         if other.guessed < own.guessed
     ]
-    worse = sorted(
-        {
-            f"{point.way} ({point.data}, {point.cap:g})"
-            for group in groups
-            for point in group
-            if point.shown > _of(group, SILENCE).shown and point.way not in (SILENCE, FIXED)
-        }
+    worse = Counter(
+        point.way
+        for group in groups
+        for point in group
+        if point.way not in (SILENCE, FIXED) and point.shown > _of(group, SILENCE).shown
     )
     published = [point for point in points if point.way == FIXED]
     most = max(published, key=lambda one: one.ldp / one.cap)
@@ -93,8 +92,8 @@ def facts(points: Sequence[TrackPoint]) -> list[str]:
         f"{min(shares):.2f} to {max(shares):.2f} times what the best rival is off by",
         f"a rival wins at: {'; '.join(lost) or 'none'}",
         f"{UNBOUNDED}: a repetition excludes places, so no bound holds at any noise",
-        f"taken at its word, what is shown is worse than silence {len(worse)} times: "
-        f"{'; '.join(worse) or 'never'}",
+        f"taken at its word, what is shown is worse than silence (of {len(groups)} times): "
+        f"{', '.join(f'{way} {times}' for way, times in worse.items()) or 'never'}",
         f"planar Laplace at one rate, {most.setting}, as published: {_nats(most.sip)} nats a value "
         f"under the chain, {_nats(most.ldp)} whatever the chain is ({most.data})",
     ]
