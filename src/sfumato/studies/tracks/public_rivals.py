@@ -10,7 +10,7 @@ puts them at their best, at the leakage that everything else is judged at.
 - *Adaptive*: noise of a rate that depends on how far the truth is from a prediction.
 
 References:
-    [Andres2013, Sec. 4], [Chatzikokolakis2014, Sec. 3], [AlDhubhani2018, Sec. 4]
+    [Andres2013, Sec. 4], [Chatzikokolakis2014, Sec. 3], [Dhubhani2018, Sec. 4]
 """
 
 from __future__ import annotations

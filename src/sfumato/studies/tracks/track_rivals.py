@@ -1,7 +1,11 @@
 """Everything that a track is released by, with the settings that are tried of each.
 
 Rivals have several settings and are judged by the best of them, in hindsight, on the very tracks
-that the losses are of. What is ours has none.
+that the losses are of. What is ours has none. *Population division*, seen from one person, tells
+one value of every N by randomised response, with all that the N may leak.
+
+References:
+    [Ren2022, Sec. 6]
 """
 
 from __future__ import annotations
