@@ -14,7 +14,6 @@ from sfumato.store.files import whole
 
 if TYPE_CHECKING:
     from sfumato.column.column_certificate import Spread
-    from sfumato.plots.points import BatchPoint
     from sfumato.record.disclosure import Curve, DisclosureReport
     from sfumato.series.series_compare import Comparison
     from sfumato.stream.batch_widths import WidthForecast
@@ -178,84 +177,7 @@ def published_leakage(claimed: float, true: Sequence[float], path: str | Path) -
     save_figure(figure, path)
 
 
-_BATCH_CURVES = (
-    ("randomised response, ε-LDP", "randomized response", GREY, "v"),
-    ("randomised response, 2ε-LDP", "randomized response, 2 epsilon", GREY, "^"),
-    (NAMES["calibrated"], "calibrated", COLOURS["calibrated"], "s"),
-    (NAMES["calibrated, best guess"], "calibrated", COLOURS["calibrated, best guess"], "s"),
-    ("value by value (step-wise optimum)", "instantaneous", "#9cc9e6", "o"),
-    ("value by value, far-sighted", "far-sighted", GREEN, "D"),
-    ("bound for any release value by value", "bound", DARK, ""),
-    ("batches of 2", "batches of 2", "#5ba3d0", "o"),
-    ("batches of 3", "batches of 3", COLOURS["optimal"], "o"),
-    ("batches of 5", "batches of 5", "#0b3c61", "o"),
-)
-_BATCH_TITLES = {"a": "(a) independent bits", "b": "(b) bits that stay with probability .9"}
-_LEAST_SHOWN = 3e-4
 _FEW_LABELS = 24
-_ALIKE = ("instantaneous", "calibrated", "published")
-
-
-def batch_losses(points: Sequence[BatchPoint], path: str | Path) -> None:
-    """Expected loss against the leakage allowed per value, one panel a chain.
-
-    Solid lines keep the budget. What does not is dotted or dashed; the numbers at the dashed line
-    are what the published rule really leaks.
-    """
-    figure, panels = new_figure(10.4, 4.9, columns=2)
-    for axes, setting in zip(panels, ("a", "b"), strict=True):
-        here = [point for point in points if point.setting == setting]
-        for name, curve, colour, marker in _BATCH_CURVES:
-            style = ":" if curve in ("randomized response, 2 epsilon", "bound") else "-"
-            told = _line(here, curve, guessed=name == NAMES["calibrated, best guess"])
-            axes.plot(*told, style, color=colour, marker=marker, markersize=4, label=name)
-        _published_line(axes, here)
-        axes.set_title(_BATCH_TITLES[setting], fontsize=10)
-        axes.set_xlabel("leakage allowed per value (ε, nats)")
-        axes.set_xlim(left=0)
-        axes.set_yscale("log")
-        axes.set_ylim(_LEAST_SHOWN, 0.7)
-    panels[0].set_ylabel("expected share of wrong bits")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    save_figure(figure, path)
-
-
-def _line(
-    points: Sequence[BatchPoint], curve: str, *, guessed: bool = False
-) -> tuple[list[float], list[float]]:
-    chosen = [point for point in points if point.curve == curve]
-    losses = [point.guessed_loss if guessed else point.loss for point in chosen]
-    return [point.epsilon for point in chosen], losses
-
-
-def _published_line(axes: Any, points: Sequence[BatchPoint]) -> None:
-    """The published rule, with what it really leaks wherever that is over its claim."""
-    from matplotlib.patheffects import withStroke
-
-    colour = COLOURS["published"]
-    name = "published rule (number: its true leakage)"
-    axes.plot(*_line(points, "published"), "--", color=colour, linewidth=1.6, label=name)
-    for point in points:
-        if point.curve != "published" or point.leakage <= point.epsilon * (1 + 1e-6):
-            continue
-        axes.annotate(
-            shown_up(point.leakage, 3),
-            (point.epsilon, point.loss),
-            xytext=(-2, -3),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=8,
-            color=colour,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
-            zorder=5,
-        )
-    alike = zip(*(_line(points, curve)[1] for curve in _ALIKE), strict=True)
-    if all(max(losses) - min(losses) < 1e-6 for losses in alike):
-        said = "optimal, calibrated and published\nare one rule here: it leaks ε"
-        place = {"ha": "right", "va": "top", "transform": axes.transAxes}
-        axes.text(0.98, 0.96, said, fontsize=8, color=colour, **place)
 
 
 def prior_and_released(spread: Spread, column: str, path: str | Path) -> None:

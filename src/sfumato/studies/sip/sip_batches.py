@@ -40,16 +40,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief
 from sfumato.core.budgets import PerStep
-from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import SIP
 from sfumato.core.loss import hamming
 from sfumato.models.markov import MarkovChain
@@ -65,13 +64,13 @@ from sfumato.stream.partition.cells import StepDesign
 from sfumato.stream.partition.patterns import Patterns
 from sfumato.stream.plan import Plan
 from sfumato.stream.simulated_stream import as_simulation
+from sfumato.studies.sip.belief_tree import Tree, grow
+from sfumato.studies.sip.fixed_channels import FixedChannel, temporal_response, topl, tops
 
 EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
 HORIZON, BRANCHES = 30, 48
 KINK = math.log(13 / 3) / 5
 """Budget per value at which batches of 5 lose less than batches of 6, on independent data."""
-_ALIKE = 12
-"""Digits in which two beliefs that are taken for one agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +108,23 @@ class Curve:
         method: How its channels are found.
         width: Values of a batch.
         multiple: Its budget is that many times epsilon; 1 but for one of the paper's rivals.
+        rival: A channel that does not look at the belief, for a chain and a promise; in place of
+            the method.
     """
 
     name: str
-    method: Method
+    method: Method | None
     width: int = 1
     multiple: float = 1.0
+    rival: Callable[[MarkovChain, float], FixedChannel] | None = None
 
 
 CURVES = (
     Curve("randomized response", Method.RANDOMIZED_RESPONSE),
     Curve("randomized response, 2 epsilon", Method.RANDOMIZED_RESPONSE, multiple=2.0),
+    Curve("ToPS", None, rival=lambda chain, epsilon: tops(chain.size, epsilon, 1)),
+    Curve("ToPL", None, rival=lambda chain, epsilon: topl(chain.size, epsilon, 1)),
+    Curve("temporal LDP", None, rival=temporal_response),
     Curve("calibrated", Method.CALIBRATED),
     Curve("published", Method.PAPER),
     Curve("instantaneous", Method.OPTIMAL),
@@ -127,6 +132,9 @@ CURVES = (
     Curve("batches of 3", Method.OPTIMAL, width=3),
     Curve("batches of 5", Method.OPTIMAL, width=5),
 )
+SILENCE = "say nothing"
+FIXED = ("randomized response", "randomized response, 2 epsilon", "ToPS", "ToPL", "temporal LDP")
+"""Rivals whose channel never changes: their promise is in another unit."""
 CERTIFIED = (
     "calibrated",
     "instantaneous",
@@ -194,7 +202,7 @@ def batch_points(
         progress: Called with the number of points done so far.
 
     Examples:
-        >>> alone, pairs = batch_points([SETTINGS[0]], [1.0], CURVES[4:6], horizon=6)
+        >>> alone, pairs = batch_points([SETTINGS[0]], [1.0], CURVES[7:9], horizon=6)
         >>> alone.loss, pairs.loss, pairs.leakage <= 1.0, pairs.exact
         (0.183940, 0.067668, True, True)
 
@@ -203,7 +211,7 @@ def batch_points(
     """
     points = []
     for setting, epsilon, curve in itertools.product(settings, epsilons, curves):
-        tree = _grow(setting.chain, curve, epsilon, horizon, branches, seed)
+        tree = _grown(setting, curve, epsilon, horizon, branches, seed)
         points.append(
             BatchPoint(
                 setting=setting.name,
@@ -261,6 +269,27 @@ def sighted_points(
     return points
 
 
+def silent_points(
+    settings: Sequence[Setting] = SETTINGS,
+    epsilons: Sequence[float] = EPSILONS,
+    horizon: int = HORIZON,
+) -> list[BatchPoint]:
+    """What the likelier bit of each moment loses, which tells nothing.
+
+    Examples:
+        >>> silent_points(SETTINGS[1:], [1.0], horizon=2)[0].loss  # .1 at first, then .18
+        0.14
+    """
+    points = []
+    for setting in settings:
+        belief, lost = setting.chain.first(), 0.0
+        for _ in range(horizon):
+            lost += float(belief.marginal.min()) / horizon
+            belief = setting.chain.following(belief)
+        points += [_single(SILENCE, setting.name, each, lost, 0.0, exact=True) for each in epsilons]
+    return points
+
+
 def _single(
     curve: str, setting: str, epsilon: float, loss: float, leakage: float, *, exact: bool
 ) -> BatchPoint:
@@ -289,7 +318,7 @@ def compare_widths(
     losses = {}
     for width in widths:
         curve = Curve(f"batches of {width}", Method.OPTIMAL, width)
-        tree = _grow(setting.chain, curve, epsilon, horizon, None, 0)
+        tree = _grown(setting, curve, epsilon, horizon, None, 0)
         losses[width] = tree.loss / horizon
     return [
         Comparison(setting.name, epsilon, horizon, narrow, wide, losses[narrow], losses[wide])
@@ -297,52 +326,29 @@ def compare_widths(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """What a walk over everything that can be released has summed up."""
-
-    loss: float
-    guessed: float
-    leakage: float
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    """A belief that the outputs so far can lead to, and how probable that is."""
-
-    weight: float
-    belief: Belief
-
-
-def _grow(
-    chain: MarkovChain, curve: Curve, epsilon: float, horizon: int, most: int | None, seed: int
-) -> _Tree:
+def _grown(
+    setting: Setting, curve: Curve, epsilon: float, horizon: int, most: int | None, seed: int
+) -> Tree:
+    chain = setting.chain
     budget = checks.epsilon("epsilon", epsilon) * curve.multiple * curve.width
-    if checks.count("horizon", horizon) % curve.width:
-        raise InvalidParameter("horizon", horizon, f"be whole batches of {curve.width}")
-    coins = np.random.default_rng(checks.count("seed", seed, at_least=0))
-    table = additive(hamming(chain.alphabet)).between(listed(chain.size, curve.width)).matrix
-    branches, exact = [_Branch(1.0, chain.first())], True
-    loss = guessed = leakage = 0.0
-    for _ in range(horizon // curve.width):
-        grown: list[_Branch] = []
-        for branch in branches:
-            found = _designed(chain, branch.belief, curve, budget)
-            joint = _joint(found)
-            loss += branch.weight * found.design.cost
-            guessed += branch.weight * float((joint.T @ table).min(axis=1).sum())
-            leakage = max(leakage, found.design.sip.epsilon / curve.width)
-            grown += _followers(branch, found, joint.sum(axis=0))
-        branches = _alike(grown)
-        if most is not None and len(branches) > most:
-            branches, exact = _thinned(branches, most, float(coins.random())), False
-    return _Tree(loss, guessed, leakage, exact)
+    if curve.rival is not None:
+        found = partial(_fixed, chain, curve.rival(chain, budget))
+    else:
+        found = partial(_designed, chain, curve, budget)
+    return grow(chain, curve.width, found, horizon, most, seed)
 
 
-def _designed(chain: MarkovChain, belief: Belief, curve: Curve, budget: float) -> StepDesign:
+def _fixed(chain: MarkovChain, rival: FixedChannel, belief: Belief) -> StepDesign:
+    """The channel of a rival, whatever is believed; its outputs are read as bits."""
+    partition = Patterns(chain, belief, 1)
+    told = measured(rival.channel, partition.masses, (1 - np.eye(2))[:, rival.shown])
+    return StepDesign(partition, told, rival.shown[:, None], exact=True)
+
+
+def _designed(chain: MarkovChain, curve: Curve, budget: float, belief: Belief) -> StepDesign:
     if curve.method is Method.CALIBRATED and curve.width == 1:
         return _calibrated(chain, belief, budget)
+    assert curve.method is not None
     each = additive(hamming(chain.alphabet))
     return design_batch(chain, belief, curve.width, each, budget, method=curve.method)
 
@@ -360,44 +366,3 @@ def _calibrated(chain: MarkovChain, belief: Belief, budget: float) -> StepDesign
     channel = certified(rows, partition.masses, budget)
     told = measured(channel, partition.masses, 1 - np.eye(2))
     return StepDesign(partition, told, listed(2, 1), exact=True)
-
-
-def _joint(found: StepDesign) -> Floats:
-    """Probability of each true batch together with each output."""
-    masses = found.partition.masses / found.partition.masses.sum()
-    return np.asarray(masses[:, None] * found.design.channel.probabilities)
-
-
-def _followers(branch: _Branch, found: StepDesign, told: Floats) -> Iterable[_Branch]:
-    channel = found.design.channel
-    for output, probability in zip(channel.outputs.tolist(), told.tolist(), strict=True):
-        after = found.partition.after(channel.likelihood(output))
-        yield _Branch(branch.weight * probability, after)
-
-
-def _alike(branches: Iterable[_Branch]) -> list[_Branch]:
-    """Branches with the same belief put together, in the order of the belief in a 1."""
-    kept: dict[float, _Branch] = {}
-    for branch in branches:
-        key = round(float(branch.belief.marginal[1]), _ALIKE)
-        before = kept.get(key)
-        kept[key] = (
-            branch if before is None else _Branch(before.weight + branch.weight, before.belief)
-        )
-    return [kept[key] for key in sorted(kept)]
-
-
-def _thinned(branches: Sequence[_Branch], most: int, offset: float) -> list[_Branch]:
-    """Some of the branches, with weights that are right on average.
-
-    They lie in the order of their beliefs, and every `1/most` of the weight sends one: what is kept
-    is spread like what was there.
-    """
-    ends = np.cumsum([branch.weight for branch in branches])
-    sent = np.searchsorted(ends, ends[-1] * (offset + np.arange(most)) / most, side="right")
-    places, counts = np.unique(np.minimum(sent, len(branches) - 1), return_counts=True)
-    share = float(ends[-1]) / most
-    return [
-        _Branch(share * count, branches[place].belief)
-        for place, count in zip(places.tolist(), counts.tolist(), strict=True)
-    ]
