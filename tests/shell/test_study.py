@@ -14,6 +14,7 @@ from tests.shell.running import call, done, litter
 
 NAME = "sip-figure-5"
 PICTURE = "loss-against-leakage"
+TEXTS = ("results.csv", "results.json", "index.md", "index.html")
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_a_study_writes_numbers_and_a_figure_that_agree(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     home = out / NAME
     printed = done("study", NAME, "-o", out, "--json").document
-    names = ["results.csv", "results.json", *(f"{PICTURE}.{ending}" for ending in ("png", "svg"))]
+    names = [*TEXTS, *(f"{PICTURE}.{ending}" for ending in ("png", "svg"))]
     assert printed["files"] == [str(home / name) for name in names]
     assert sorted(path.name for path in home.iterdir()) == sorted(names)
     assert litter(home) == []
@@ -84,8 +85,7 @@ def test_the_figures_of_lip_come_from_one_command(
     monkeypatch.setattr(lip_numbers, "figure_9", few)
     monkeypatch.setattr(lip_numbers, "figure_10", partial(lip_numbers.figure_10, (1.0, 2.0)))
     printed = done("study", "lip-figures", "-o", tmp_path, "--json", "--quick").document
-    names = ["results.csv", "results.json", "symbols.png", "symbols.svg"]
-    names += ["numbers.png", "numbers.svg"]
+    names = [*TEXTS, "symbols.png", "symbols.svg", "numbers.png", "numbers.svg"]
     assert [Path(file).name for file in printed["files"]] == names
     assert {record["figure"][:2].rstrip("abc") for record in printed["records"]} == {
         "2", "4", "5", "6", "7", "8", "9", "10",
@@ -108,7 +108,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("brief")
 def test_the_figure_of_mddp_needs_no_data(tmp_path: Path) -> None:
     printed = done("study", "mddp-figures", "-o", tmp_path, "--json").document
-    names = ["results.csv", "results.json", "tied-columns.png", "tied-columns.svg"]
+    names = [*TEXTS, "tied-columns.png", "tied-columns.svg"]
     assert [Path(file).name for file in printed["files"]] == names
     assert {record["figure"] for record in printed["records"]} == {"2a", "2b", "2c", "2d"}
     assert {record["x"] for record in printed["records"]} == {4.0}

@@ -7,16 +7,28 @@ from typing import TYPE_CHECKING
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line, progress, say, table
+from sfumato.cli.console import (
+    BAD_INPUT,
+    DEFECT,
+    OK,
+    print_json,
+    print_line,
+    progress,
+    say,
+    say_in_passing,
+    table,
+)
 from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from sfumato.studies.book.study_results import Result
-    from sfumato.studies.study import Setting, Study
+    from collections.abc import Callable
+
+    from sfumato.studies.book.result import Result
+    from sfumato.studies.study import Findings, Setting, Study
 
 
 class _StudyOptions(options.Options):
-    name: str = argument("Which; `list` shows them.", "NAME|list")
+    name: str = argument("Which; `list` shows them, `all` runs them.", "NAME|list|all")
     output: str = option(
         "Folder for what is found; a study gets a folder in it.",
         "--output",
@@ -38,11 +50,15 @@ class _StudyOptions(options.Options):
 def study(given: _StudyOptions) -> None:
     """Compute an experiment of the papers again: numbers, figure, and what is really leaked.
 
-    Writes a folder NAME with results.csv, results.json, and pictures (PNG and SVG). Every leakage
-    is that of the channels themselves, never a claim; where a published rule leaks more than it
-    says, the figure says so. Needs no network. Real data are read from a folder that you name with
-    --data or SFUMATO_DATA; `list` says which files a study wants. Without them it runs on made-up
-    data, and says so.
+    Writes a folder NAME with a page (index.html, index.md: what the paper claims, what is measured,
+    what differs and why), all numbers (results.csv, results.json) and pictures (PNG, SVG). Every
+    leakage is that of the channels themselves, never a claim; where a published rule leaks more
+    than it says, the page says so. Needs no network. Real data are read from a folder that you name
+    with --data or SFUMATO_DATA; `list` says which files a study wants. Without them it runs on
+    made-up data, and says so.
+
+    `all` runs every study and makes a book of them: index.html, and figures.md with every figure
+    and table of the five papers, its command and its verdict. A study that fails does not end it.
 
     \b
     Examples:
@@ -51,9 +67,13 @@ def study(given: _StudyOptions) -> None:
       sfumato study lip-figures --output figures --json
       sfumato study mddp-figures --data cardio_train.csv.gz
       sfumato study stream-totals --data ~/data --quick
+      sfumato study all --data ~/data -o book
     """
     if given.name == "list":
         _list(given.shown)
+        return
+    if given.name == "all":
+        _all(given)
         return
     from pathlib import Path
 
@@ -75,7 +95,8 @@ def study(given: _StudyOptions) -> None:
             print_line(f"{claim.figure}: {claim.claimed}: {claim.verdict}; {claim.seen}")
         if findings.stand_ins:
             say(f"simulated, for want of --data: {'; '.join(findings.stand_ins)}")
-        say(f"written: {', '.join(files)}")
+        names = ", ".join(Path(file).name for file in files)
+        say(f"written: {Path(given.output) / chosen.name}: {names}")
 
 
 def _setting(given: _StudyOptions, *studies: Study) -> Setting:
@@ -88,7 +109,7 @@ def _setting(given: _StudyOptions, *studies: Study) -> Setting:
     if given.data is None:
         return Setting(None, given.quick, given.seed)
     folder = Path(given.data)
-    single = all(len(study.data) == 1 for study in studies)
+    single = bool(studies) and all(len(study.data) == 1 for study in studies)
     if not (folder.is_dir() or (single and folder.is_file())):
         what = "a file or a folder" if single else "a folder"
         raise InvalidParameter("--data", given.data, f"name {what}; there is none")
@@ -96,19 +117,82 @@ def _setting(given: _StudyOptions, *studies: Study) -> Setting:
 
 
 def _run(study: Study, setting: Setting, given: _StudyOptions) -> Result:
-    from importlib import metadata
-
-    from sfumato.studies.book.study_results import Result
-
     work = study.prepare(setting)
     with progress(study.name, work.steps, given.shown.no_progress) as show:
-        findings = work.run(show)
-    command = f"sfumato study {study.name}"
-    if setting.folder is not None and study.data:
-        command += " --data " + ("FILE" if setting.folder.is_file() else "DIR")
-    command += " --quick" if setting.quick else ""
-    command += f" --seed {setting.seed}" if setting.seed != 1 else ""
-    return Result(study, setting, findings, command, metadata.version("sfumato"))
+        return _result(study, setting, work.run(show))
+
+
+def _result(study: Study, setting: Setting, findings: Findings) -> Result:
+    from importlib import metadata
+
+    from sfumato.studies.book.result import Result, command_of
+
+    version = metadata.version("sfumato")
+    return Result(study, setting, findings, command_of(study, setting), version)
+
+
+def _all(given: _StudyOptions) -> None:
+    from dataclasses import asdict
+    from pathlib import Path
+
+    from sfumato.studies.book.book import Run, ways_from, write_book
+    from sfumato.studies.book.study_results import write_results
+    from sfumato.studies.catalogue import STUDIES
+
+    studies, home = list(STUDIES.values()), Path(given.output)
+    setting = _setting(given)
+    results: dict[str, Result] = {}
+    failures: dict[str, str] = {}
+    codes = [OK]
+    with progress("all studies", 100 * len(studies), given.shown.no_progress) as show:
+        for place, study in enumerate(studies):
+            try:
+                work = study.prepare(setting)
+                findings = work.run(_part(show, place, study.name, work.steps))
+                results[study.name] = _result(study, setting, findings)
+                write_results(results[study.name], home, ways_from(study.name, studies))
+            except Exception as problem:
+                results.pop(study.name, None)
+                failures[study.name], code = _failure(problem)
+                codes.append(code)
+            show(100 * (place + 1))
+    files = [str(file) for file in write_book(Run(studies, results, failures), home)]
+    if given.shown.as_json:
+        claims = {
+            name: [asdict(claim) for claim in result.findings.claims]
+            for name, result in results.items()
+        }
+        print_json({"claims": claims, "failures": failures, "files": files})
+    else:
+        for name, why in failures.items():
+            say(f"failed: {name}: {why}")
+        print_line(f"{len(results)} of {len(studies)} studies; {home / 'index.html'}")
+    if failures:
+        raise typer.Exit(max(codes))
+
+
+def _part(show: Callable[[int], None], place: int, name: str, steps: int) -> Callable[[int], None]:
+    """What tells the one bar how far one of the studies is."""
+
+    def told(done: int) -> None:
+        show(100 * place + 100 * min(done, steps) // max(steps, 1))
+        say_in_passing(name)
+
+    say_in_passing(name)
+    return told
+
+
+def _failure(problem: Exception) -> tuple[str, int]:
+    """What is said of a study that did not run, and the code of the command."""
+    from sfumato.core.errors import SfumatoError
+
+    if isinstance(problem.__cause__ or problem.__context__, KeyboardInterrupt):
+        # Ctrl-C within a compiled loop comes out as an error of the loop.
+        raise KeyboardInterrupt from None
+    if isinstance(problem, SfumatoError | OSError):
+        return str(problem), BAD_INPUT
+    # What the error says may quote data.
+    return f"internal error ({type(problem).__name__}), a defect of the program", DEFECT
 
 
 def _list(shown: options.Shown) -> None:

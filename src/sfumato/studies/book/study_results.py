@@ -5,65 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from sfumato.core.printed import finite
 from sfumato.store.files import together
-from sfumato.studies.study import Findings, Setting, Study
+from sfumato.studies.book.blocks import Link
+from sfumato.studies.book.html_page import html_page
+from sfumato.studies.book.markdown_page import markdown_page
+from sfumato.studies.book.result import Result
+from sfumato.studies.book.study_page import study_blocks
 
 PICTURE_ENDINGS = (".png", ".svg")
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A study that was run, and how.
-
-    Attributes:
-        study: What it is about.
-        setting: How it was run.
-        findings: What it found.
-        command: That computes it again.
-        version: Of the product.
-    """
-
-    study: Study
-    setting: Setting
-    findings: Findings
-    command: str
-    version: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """All of it but the pictures, as `results.json` has it."""
-        found = self.findings
-        return {
-            "study": self.study.name,
-            "about": self.study.about,
-            "figures": list(self.study.figures),
-            "command": self.command,
-            "version": self.version,
-            "seed": self.setting.seed,
-            "quick": self.setting.quick,
-            "data": self.read,
-            "simulated": found.stand_ins,
-            "claims": [asdict(claim) for claim in found.claims],
-            "facts": found.facts,
-            "title": found.title,
-            "columns": found.columns,
-            "rows": found.rows,
-            "records": found.records,
-        }
-
-    @property
-    def read(self) -> list[str]:
-        """Names of the files of real data that were read."""
-        if self.setting.folder is None:
-            return []
-        if self.setting.folder.is_file():
-            return [self.setting.folder.name]
-        return [wanted.name for wanted in self.study.data]
+_TEXTS = ("results.csv", "results.json", "index.md", "index.html")
 
 
 def results_csv(records: list[dict[str, Any]]) -> bytes:
@@ -81,25 +37,44 @@ def results_csv(records: list[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def write_results(result: Result, home: Path) -> list[Path]:
-    """Numbers and pictures of a study in its folder.
+def write_results(result: Result, home: Path, ways: Sequence[Link] = ()) -> list[Path]:
+    """Numbers, pictures and pages of a study in its folder.
 
     Args:
         result: The study.
         home: Folder of all studies; the study has one in it, by its name.
+        ways: From its page to others.
     """
     folder = home / result.study.name
-    folder.mkdir(parents=True, exist_ok=True)
+    found = result.findings
     drawn = {
         folder / f"{name}{ending}": draw
-        for name, draw in result.findings.pictures.items()
+        for name, draw in found.pictures.items()
         for ending in PICTURE_ENDINGS
     }
-    files = [folder / "results.csv", folder / "results.json", *drawn]
+    files = [folder / name for name in _TEXTS] + list(drawn)
     document = json.dumps(finite(result.document), indent=2, ensure_ascii=False)
-    with together(files) as [table, numbers, *pictures]:
-        table.write_bytes(results_csv(result.findings.records))
+    with new_folder(folder), together(files) as [table, numbers, text, page, *pictures]:
+        table.write_bytes(results_csv(found.records))
         numbers.write_bytes(f"{document}\n".encode())
         for aside, draw in zip(pictures, drawn.values(), strict=True):
             draw(aside)
+        pixels = dict(zip(found.pictures, pictures[:: len(PICTURE_ENDINGS)], strict=True))
+        blocks = study_blocks(result, pixels)
+        text.write_bytes(markdown_page(blocks))
+        page.write_bytes(html_page(result.study.name, blocks, ways))
     return files
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """A folder that goes again if the block fails and left nothing in it."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for each in made:
+            with suppress(OSError):  # somebody else put something there
+                each.rmdir()
+        raise

@@ -1,0 +1,94 @@
+"""Every figure and table of the papers, the command that computes it, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sfumato.studies.book.blocks import Badge, Block, Cell, Code, Heading, Link, Paragraph, Table
+from sfumato.studies.book.result import Result
+from sfumato.studies.catalogue import STUDIES
+from sfumato.studies.figure_list import BY_KEY, FIGURES, PAPERS, PaperFigure, figure_key
+from sfumato.studies.study import Claim, Study, Verdict
+
+NOTHING, COMPUTED, FAILED, ABSENT = "nothing to compute", "no claim", "failed", "not computed"
+"""Beside the verdicts: a drawing; a study without a claim; one that did not run; none at all."""
+
+_HEADS = ("figure", "what it shows", "study", "verdict", "claimed, and measured")
+
+
+def figure_blocks(results: Mapping[str, Result], *, pages: bool = False) -> list[Block]:
+    """A table for each paper.
+
+    Args:
+        results: Studies that ran, by name.
+        pages: Whether a study is named by a link to its page, not by its command.
+    """
+    blocks: list[Block] = []
+    for paper, title in PAPERS.items():
+        rows = [_row(each, results, pages) for each in FIGURES if each.paper == paper]
+        blocks += [Heading(f"{paper}: {title}"), Table(_HEADS, rows)]
+    others = other_claims(results)
+    if others:
+        rows = [[claim.figure, "", "", Badge(claim.verdict), _words(claim)] for claim in others]
+        blocks += [Heading("What stands in no figure"), Table(_HEADS, rows)]
+    return blocks
+
+
+def claims_of(key: str, results: Mapping[str, Result]) -> list[Claim]:
+    """What was claimed of a figure, whichever study judged it."""
+    claims = (claim for result in results.values() for claim in result.findings.claims)
+    return [claim for claim in claims if figure_key(claim.figure) == key]
+
+
+def other_claims(results: Mapping[str, Result]) -> list[Claim]:
+    """Claims of theorems, sections and sentences."""
+    claims = (claim for result in results.values() for claim in result.findings.claims)
+    return [claim for claim in claims if figure_key(claim.figure) not in BY_KEY]
+
+
+def status(figure: PaperFigure, results: Mapping[str, Result]) -> str:
+    """One verdict for a figure: that of its claims, or why there is none."""
+    studies = studies_of(figure.key)
+    claims = claims_of(figure.key, results)
+    if claims:
+        verdicts = {claim.verdict for claim in claims}
+        return (verdicts.pop() if len(verdicts) == 1 else Verdict.PARTLY).value
+    if any(study.name in results for study in studies):
+        return COMPUTED
+    if studies:
+        return FAILED
+    return NOTHING if figure.illustration else ABSENT
+
+
+def studies_of(key: str) -> list[Study]:
+    """Studies that answer a figure."""
+    return [study for study in STUDIES.values() if key in study.figures]
+
+
+def counted(results: Mapping[str, Result]) -> Paragraph:
+    """How many figures have which verdict."""
+    found = [status(figure, results) for figure in FIGURES]
+    order: Sequence[str] = (*Verdict, COMPUTED, FAILED, ABSENT, NOTHING)
+    told = [f"{found.count(one)} {one}" for one in order if one in found]
+    return Paragraph(f"{len(FIGURES)} figures and tables: {', '.join(told)}.")
+
+
+def _row(figure: PaperFigure, results: Mapping[str, Result], pages: bool) -> list[Cell]:
+    studies = studies_of(figure.key)
+    lines = [_words(claim) for claim in claims_of(figure.key, results)]
+    words = "\n".join(lines) or figure.illustration
+    study: Cell = ""
+    if studies:
+        first = studies[0]
+        ran = first.name in results
+        study = Code(results[first.name].command if ran else f"sfumato study {first.name}")
+        if pages:
+            study = Link(first.name, f"{first.name}/index.html")
+    return [figure.key, figure.shows, study, Badge(status(figure, results)), words]
+
+
+def _words(claim: Claim) -> str:
+    panel = claim.figure.removeprefix(figure_key(claim.figure)).strip(" ,")
+    place = f"({panel}) " if panel else ""
+    why = f" [{claim.reason}]" if claim.reason else ""
+    return f"{place}{claim.claimed}: {claim.verdict}; {claim.seen}{why}"
