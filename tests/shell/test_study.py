@@ -57,11 +57,12 @@ def test_a_study_prints_a_table_and_what_follows(tmp_path: Path) -> None:
     assert result.out.startswith(again.out)
 
 
-def test_an_unknown_study_names_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_study_is_told_the_nearest(tmp_path: Path) -> None:
     home = tmp_path / "none"
     result = call("study", "sip-figure-55", "-o", home)
     assert (result.code, result.out) == (2, "")
-    assert result.err == f"sfumato: NAME must be one of {', '.join(STUDIES)}; got 'sip-figure-55'\n"
+    rule = "NAME must be one that `sfumato study list` names, such as sip-figure-5"
+    assert result.err == f"sfumato: {rule}; got 'sip-figure-55'\n"
     assert not home.exists()
 
 

@@ -34,12 +34,16 @@ def study_named(name: str) -> Study:
     """The study of a name.
 
     Raises:
-        InvalidParameter: If there is none; names those there are.
+        InvalidParameter: If there is none; names the nearest.
 
     Examples:
         >>> study_named("sip-figure-5").figures
         ('SIP 5',)
     """
     if name not in STUDIES:
-        raise InvalidParameter("NAME", name, f"be one of {', '.join(STUDIES)}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, STUDIES, n=1)
+        hint = f", such as {near[0]}" if near else ""
+        raise InvalidParameter("NAME", name, f"be one that `sfumato study list` names{hint}")
     return STUDIES[name]

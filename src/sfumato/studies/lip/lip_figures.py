@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from sfumato.core.printed import shown_up
@@ -14,6 +15,8 @@ from sfumato.studies.lip import (
     lip_numbers,
     lip_numbers_drawings,
 )
+from sfumato.studies.lip.lip_claims import symbol_claims
+from sfumato.studies.lip.lip_number_claims import number_claims
 from sfumato.studies.study import Findings, Setting, Work
 
 _FIGURES = 8
@@ -44,7 +47,9 @@ def prepare(setting: Setting) -> Work:
             "numbers": partial(lip_numbers_drawings.draw, numbers),
         }
         points = [*discrete, *numbers]
-        return curve_findings(points, _facts(curves_of(points)), pictures)
+        curves = curves_of(points)
+        claims = [*symbol_claims(curves), *number_claims(curves)]
+        return replace(curve_findings(points, _facts(curves), pictures), claims=claims)
 
     return Work(_FIGURES, run)
 

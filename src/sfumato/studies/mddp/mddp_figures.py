@@ -9,6 +9,7 @@ from functools import partial
 from sfumato.studies.curve_findings import curve_findings
 from sfumato.studies.data.data_files import CARDIO
 from sfumato.studies.mddp import mddp_drawings, mddp_people, tied_columns
+from sfumato.studies.mddp.mddp_claims import claims
 from sfumato.studies.study import Findings, Setting, Work
 
 
@@ -32,8 +33,11 @@ def prepare(setting: Setting) -> Work:
         show(len(tied) + len(joint) + 1)
         pictures = {"tied-columns": partial(mddp_drawings.draw, points, people.units)}
         by_figure = sorted(points, key=lambda point: point.figure)
-        stand_ins = [people.source] if path is None else []
         found = curve_findings(points, said, pictures, shown=by_figure)
-        return replace(found, stand_ins=stand_ins)
+        return replace(
+            found,
+            claims=claims(people, points, real=path is not None),
+            stand_ins=[people.source] if path is None else [],
+        )
 
     return Work(len(tied) + len(joint) + 1, run)

@@ -1,0 +1,198 @@
+"""What a study leaves behind: whole, offline, and honest about its data."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sfumato.studies.catalogue import STUDIES
+from sfumato.studies.figure_list import BY_KEY, FIGURES
+from sfumato.studies.study import Study
+from tests.shell.running import call, done, litter
+from tests.studies.book.toy_study import GOOD, MODULE
+
+TEXTS = ["index.html", "index.md", "results.csv", "results.json", "toys.png", "toys.svg"]
+
+
+@pytest.fixture
+def toys() -> Iterator[None]:
+    """A catalogue of toys alone."""
+    before = dict(STUDIES)
+    STUDIES.clear()
+    STUDIES.update({"toy": GOOD, "other": Study("other", "Others.", MODULE, ("SIP 6",))})
+    yield
+    STUDIES.clear()
+    STUDIES.update(before)
+
+
+def outside(page: str) -> list[str]:
+    """Whatever a page would load or open that is not in it or beside it."""
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert "<script" not in page
+    assert "@import" not in page
+    return [link for link in links if not link.startswith("data:") and ":" in link]
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_page_says_what_was_claimed_and_that_data_were_simulated(tmp_path: Path) -> None:
+    printed = done("study", "toy", "-o", tmp_path)
+    assert sorted(path.name for path in (tmp_path / "toy").iterdir()) == TEXTS
+    page = (tmp_path / "toy" / "index.html").read_text(encoding="utf-8")
+    text = (tmp_path / "toy" / "index.md").read_text(encoding="utf-8")
+    assert outside(page) == []
+    for words in (page, text):
+        assert words.index("Simulated data stand in for: toys") < words.index("What is claimed")
+        assert "sfumato study toy" in words
+    assert "Toys | and &lt;tags&gt;." in page
+    assert "<td>&lt;i&gt;</td>" in page
+    assert '<span class="badge differs">differs</span>' in page
+    assert r"| SIP 5b | a \| b | both | **agrees** |  |" in text
+    assert "| SIP 5 | c | no c | **differs** | erratum 1 |" in text
+    assert r"a fact with \*stars\*" in text
+    assert "SIP 5: c: differs; no c" in printed.out
+    assert "simulated, for want of --data: toys" in printed.err
+
+
+@pytest.mark.usefixtures("toys")
+def test_real_data_are_not_called_simulated_and_quick_runs_are_called_quick(tmp_path: Path) -> None:
+    (tmp_path / "toys.csv.gz").write_bytes(b"")
+    done("study", "toy", "-o", tmp_path / "out", "--data", tmp_path, "--quick")
+    page = (tmp_path / "out" / "toy" / "index.html").read_text(encoding="utf-8")
+    assert "Simulated" not in page
+    assert "toys.csv.gz: a shop&#x27;s open data" in page
+    assert "A quick run" in page
+    assert "sfumato study toy --data DIR --quick" in page
+    assert str(tmp_path) not in page
+
+
+@pytest.mark.usefixtures("toys")
+def test_the_same_seed_gives_the_same_bytes_and_every_number_is_there(tmp_path: Path) -> None:
+    def numbers(where: str, seed: int) -> bytes:
+        done("study", "toy", "-o", tmp_path / where, "--seed", seed)
+        return (tmp_path / where / "toy" / "results.csv").read_bytes()
+
+    assert numbers("a", 2) == numbers("b", 2) != numbers("c", 3)
+    rows = list(csv.DictReader(numbers("a", 2).decode().splitlines()))
+    assert rows == [{"x": "1.5", "seed": ""}, {"x": "inf", "seed": "2"}]
+    kept = json.loads((tmp_path / "a" / "toy" / "results.json").read_text(encoding="utf-8"))
+    assert kept["records"] == [{"x": 1.5}, {"x": "inf", "seed": 2}]
+    assert kept["simulated"] == ["toys"]
+    assert [claim["verdict"] for claim in kept["claims"]][:2] == ["agrees", "differs"]
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize(("seed", "code"), [(13, 2), (66, 70), (99, 130)])
+def test_a_study_that_fails_leaves_nothing(tmp_path: Path, seed: int, code: int) -> None:
+    assert call("study", "toy", "-o", tmp_path / "out", "--seed", seed).code == code
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("toys")
+def test_an_interrupted_drawing_leaves_neither_files_nor_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tests.studies.book.toy_study.save_figure", interrupted)
+    assert call("study", "toy", "-o", tmp_path / "new" / "out").code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("toys")
+def test_an_interrupted_run_keeps_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done("study", "toy", "-o", tmp_path)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "toy").iterdir()}
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tests.studies.book.toy_study.save_figure", interrupted)
+    assert call("study", "toy", "-o", tmp_path, "--seed", 5).code == 130
+    assert {path.name: path.read_bytes() for path in (tmp_path / "toy").iterdir()} == before
+    assert litter(tmp_path / "toy") == []
+
+
+# The book -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_book_leads_to_every_page_and_back(tmp_path: Path) -> None:
+    said = done("study", "all", "-o", tmp_path, "--quick")
+    assert "2 of 2 studies" in said.out
+    pages = [tmp_path / "index.html", *(tmp_path / name / "index.html" for name in STUDIES)]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert outside(text) == []
+        for link in re.findall(r'href="([^"]*)"', text):
+            assert (page.parent / link).is_file()
+    index = pages[0].read_text(encoding="utf-8")
+    assert "other/index.html" in index
+    assert "Simulated data stood in, in whole or in part: toy, other" in index
+
+
+@pytest.mark.usefixtures("toys")
+def test_the_table_of_figures_has_all_of_them_with_verdicts(tmp_path: Path) -> None:
+    done("study", "all", "-o", tmp_path)
+    lines = (tmp_path / "figures.md").read_text(encoding="utf-8").splitlines()
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines if line[:2] == "| "}
+    assert set(rows) >= {figure.key for figure in FIGURES}
+    # Toy claims of SIP 5 are true and false; the second toy has no claim of SIP 6.
+    assert "`sfumato study toy` | **agrees in part** |" in rows["SIP 5"]
+    assert "(b) a \\| b: agrees; both<br>c: differs; no c [erratum 1]" in rows["SIP 5"]
+    assert "`sfumato study other` | **no claim** |" in rows["SIP 6"]
+    assert "**nothing to compute**" in rows["SIP 1"]
+    assert "**not computed**" in rows["SIP 7"]
+    assert "elsewhere: agrees in part" in rows["SIP Sec. I"]
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize(
+    ("seed", "code", "why"), [(13, 2, "--seed must be lucky"), (66, 70, "(ZeroDivisionError)")]
+)
+def test_a_study_that_fails_does_not_end_the_book(
+    tmp_path: Path, seed: int, code: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        STUDIES, "whole", Study("whole", "Sound.", "tests.studies.book.sound_study")
+    )
+    result = call("study", "all", "-o", tmp_path, "--seed", seed)
+    assert result.code == code
+    assert result.err.count("failed: ") == 2
+    assert why in result.err
+    assert "a value of a person" not in result.err
+    assert "1 of 3 studies" in result.out
+    assert (tmp_path / "whole" / "results.csv").is_file()
+    assert "It failed: " in (tmp_path / "toy" / "index.html").read_text(encoding="utf-8")
+    assert "Failed: toy, other." in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "**failed**" in (tmp_path / "figures.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("toys")
+def test_ctrl_c_ends_the_book(tmp_path: Path) -> None:
+    assert call("study", "all", "-o", tmp_path / "out", "--seed", 99).code == 130
+    assert not (tmp_path / "out").exists()
+
+
+# What is said of the papers -----------------------------------------------------------------------
+
+
+def test_every_study_answers_figures_that_there_are_and_says_what_it_is_about() -> None:
+    for study in STUDIES.values():
+        assert set(study.figures) <= set(BY_KEY), study.name
+        assert not any(BY_KEY[key].illustration for key in study.figures), study.name
+        assert study.about.endswith(".")
+
+
+def test_the_list_has_every_figure_of_every_paper_once() -> None:
+    assert len(BY_KEY) == len(FIGURES)
+    for paper, last in {"SIP": 9, "RTR": 19, "LIP": 12, "TPL": 9, "MDDP": 2}.items():
+        numbers = [key.split()[1] for key in BY_KEY if key.split()[0] == paper]
+        assert [number for number in numbers if number != "Table"] == [
+            str(number) for number in range(1, last + 1)
+        ]
