@@ -11,11 +11,9 @@ References:
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +22,7 @@ from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet, Label
 from sfumato.core.arrays import Floats
 from sfumato.models.markov import MarkovChain
+from sfumato.studies.data.gzipped_rows import gzipped_rows
 
 Streams = list[list[Label]]
 
@@ -110,6 +109,10 @@ class Gaze:
         paths = [path for viewer in self.viewers for path in viewer.training]
         return MarkovChain.fit(paths, alphabet=self.alphabet, order=order)
 
+    def of(self, viewer: Viewer) -> Gaze:
+        """One person alone."""
+        return replace(self, viewers=(viewer,))
+
     def pieces(self, length: int) -> Streams:
         """The second halves in pieces of one length, person after person; what is left over goes.
 
@@ -151,13 +154,12 @@ def gaze(path: Path | None, grid: Grid, *, least: int = 100) -> Gaze:
 def _samples(path: Path) -> Iterator[tuple[str, tuple[str, str], float, float]]:
     """One sample of each slot, on a screen of 1 by 1; lost ones are left out."""
     last: tuple[str, str, str, int] | None = None
-    with gzip.open(path, "rt", newline="") as text:
-        for row in csv.DictReader(text):
-            x, y = float(row["x"]), float(row["y"])
-            slot = (row["user"], row["kind"], row["stimulus"], int(row["t_ms"]) // _SLOT)
-            if slot != last and (x, y) != (0.0, 0.0):
-                yield row["user"], (row["kind"], row["stimulus"]), x / _SCREEN[0], y / _SCREEN[1]
-                last = slot
+    for row in gzipped_rows(path):
+        x, y = float(row["x"]), float(row["y"])
+        slot = (row["user"], row["kind"], row["stimulus"], int(row["t_ms"]) // _SLOT)
+        if slot != last and (x, y) != (0.0, 0.0):
+            yield row["user"], (row["kind"], row["stimulus"]), x / _SCREEN[0], y / _SCREEN[1]
+            last = slot
 
 
 def simulated_gaze(

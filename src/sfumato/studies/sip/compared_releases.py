@@ -13,6 +13,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.budgets import PerStep
+from sfumato.core.bursts import Bursts
 from sfumato.core.guarantees import SIP
 from sfumato.core.loss import Loss, as_matrix
 from sfumato.models.markov import MarkovChain
@@ -80,22 +81,30 @@ class Trial:
             lost += costs[true, int((belief.marginal @ costs).argmin())]
             belief = self.chain.following(belief)
         lost /= self.streams.shape[1]
-        return self._released(SILENCE, 0.0, lost, lost, np.zeros(len(lost)))
+        return self.released(SILENCE, 0.0, lost, lost, np.zeros(len(lost)))
 
     def fixed(self, curve: str, epsilon: float, rival: FixedChannel) -> Released:
         """A rival whose channel never changes."""
         told = follow(self.chain, rival, self.loss, self.streams, self.seed)
-        return self._released(curve, epsilon, told.shown, told.received, told.charged)
+        return self.released(curve, epsilon, told.shown, told.received, told.charged)
 
     def planned(self, curve: str, epsilon: float, method: Method, width: int = 1) -> Released:
         """A plan with a budget per value."""
         plan = Plan(self.chain, PerStep(SIP(epsilon)), self.loss, width, method=method)
         told = held_out(plan, self.streams, self.seed)
-        return self._released(curve, epsilon, told.guessed, told.received, told.charged)
+        return self.released(curve, epsilon, told.guessed, told.received, told.charged)
 
-    def _released(
+    def bursts(self, curve: str, epsilon: float, every: int) -> Released:
+        """The total of a stream in bursts, value by value; best guesses leave in between."""
+        length = self.streams.shape[1]
+        budget = Bursts(SIP(length * epsilon), length, every=every)
+        told = held_out(Plan(self.chain, budget, self.loss), self.streams, self.seed)
+        return self.released(curve, epsilon, told.guessed, told.received, told.charged)
+
+    def released(
         self, curve: str, epsilon: float, lost: Floats, received: Floats, charged: Floats
     ) -> Released:
+        """A point, from losses and leakages of each stream."""
         return Released(
             curve=curve,
             order=self.chain.order,

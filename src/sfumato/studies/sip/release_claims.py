@@ -87,7 +87,9 @@ def truncation_helps(
         f"less than randomised response at {sum(helps)} of {len(helps)} budgets, more than ours in "
         f"{sum(loses)} of {len(loses)} comparisons",
         verdict_of([*helps, *loses]),
-        "" if all(helps) else "unbiased reports lie far outside of the range at small budgets",
+        ""
+        if all(helps)
+        else "bins of equal share leave little to cut off; unbiased reports go to its ends",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,18 +41,20 @@ def _losses(axes: Any, points: Sequence[Released], ours: Sequence[str]) -> None:
     mine, others = iter(_OURS), iter(_RIVALS)
     for number, (name, line) in enumerate(curves.items()):
         colour = next(mine) if name in ours else next(others)
-        leaked = [point.leakage for point in line]
+        bounded = all(math.isfinite(point.leakage) for point in line)
+        leaked = [point.leakage if bounded else point.epsilon for point in line]
         axes.errorbar(
             leaked,
             [point.loss for point in line],
             [2 * point.error for point in line],
             color=colour,
+            linestyle="-" if bounded else "--",
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=4.5,
             linewidth=1.4,
             capsize=2,
             elinewidth=0.7,
-            label=name,
+            label=name if bounded else f"{name} (leaks ∞)",
         )
         if any(abs(point.received - point.loss) > 1e-4 for point in line):
             axes.plot(leaked, [point.received for point in line], ":", color=colour, linewidth=1.2)

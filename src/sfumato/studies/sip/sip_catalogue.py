@@ -31,4 +31,22 @@ SIP_STUDIES: tuple[Study, ...] = (
         data=(data_files.CLICKS,),
         minutes="4",
     ),
+    Study(
+        "sip-figure-7",
+        "Where somebody looked: as recorded, and as released by randomised response, value by "
+        "value, far-sighted and in batches of ten, ten nats a second.",
+        "sfumato.studies.sip.sip_figure_7",
+        figures=("SIP 7",),
+        data=(data_files.GAZE,),
+        minutes="1",
+    ),
+    Study(
+        "sip-figure-9",
+        "Gaze: mean distance between what was seen and what is released, against true leakage, "
+        "under chains of order 1 and 2.",
+        "sfumato.studies.sip.sip_figure_9",
+        figures=("SIP 9",),
+        data=(data_files.GAZE,),
+        minutes="4",
+    ),
 )

@@ -197,7 +197,7 @@ def _bounded_noise(lines: Sequence[Line], figure: str) -> Claim:
         judged,
         ""
         if judged is Verdict.AGREES
-        else "after the rarer first output the belief is nearly even: the same bound needs more",
+        else "erratum N52: after the rarer first output the belief is nearly even",
     )
 
 
