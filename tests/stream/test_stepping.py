@@ -10,7 +10,7 @@ from sfumato.core.belief import Belief
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.policy import Tables, part_weights
-from sfumato.stream import kept_channel_loops, stepping
+from sfumato.stream import mixture_loops, stepping
 from sfumato.stream.fleet_arrays import StreamArrays
 from tests.compiled import NO_LIMIT, PART, WHOLE, Floats, handmade, kept_rows, mixed_weights
 from tests.strategies import beliefs, positive_matrices
@@ -81,7 +81,7 @@ def test_kept_weights_sum_exactly_and_leave_nothing_out(rows: Floats) -> None:
 
 @given(beliefs(), st.floats(1.0, 2.0**40), st.floats(0.0, 1e-6))
 def test_the_bound_of_a_logarithm_is_one(belief: Floats, value: float, error: float) -> None:
-    bound = kept_channel_loops.log_up(value, error)
+    bound = mixture_loops.log_up(value, error)
     assert math.log(value) + error <= bound <= math.log(value) * (1 + 16 * UNIT) + error + 1e-14
 
 

@@ -62,7 +62,8 @@ def ingredients(loop: FunctionType) -> dict[str, bytes]:
         parts[function.__module__] = _digest(function.__code__.co_filename)
         for name in _names(function.__code__):
             value = function.__globals__.get(name)
-            value = getattr(value, "py_func", value)
+            # Of a loop, or of what numba writes down as instructions.
+            value = getattr(value, "py_func", getattr(value, "__wrapped__", value))
             if isinstance(value, FunctionType) and value.__module__.partition(".")[0] == package:
                 waiting.append(value)
             elif isinstance(value, ModuleType) and value.__name__.partition(".")[0] == package:

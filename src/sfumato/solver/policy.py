@@ -23,6 +23,7 @@ from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.local_leakage import local_leakage
 from sfumato.solver.design_methods import Method
+from sfumato.solver.loop_tables import LoopTables
 from sfumato.solver.solving_tables import PolicyKind, are_solving, check_solving, solved_rows
 from sfumato.solver.value_function import ValueFunction
 
@@ -76,6 +77,7 @@ class Policy:
             solved by it, and columns of one channel may then release the same symbol. The column
             is the `signal` of an event.
         fingerprint: Identifies the policy.
+        loop_tables: The same channels, as the loops want them.
     """
 
     chain: str
@@ -88,6 +90,7 @@ class Policy:
     report: PolicyReport
     sight: ValueFunction | None = field(default=None, repr=False, metadata={"later": True})
     fingerprint: str = field(init=False)
+    loop_tables: LoopTables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.tables) != len(_LAYOUT):
@@ -109,6 +112,7 @@ class Policy:
         ahead = () if self.sight is None else (self.sight.fingerprint, self.scale)
         version = 2 if self.solves else 1
         object.__setattr__(self, "fingerprint", digest("policy", version, *parts, *tables, *ahead))
+        object.__setattr__(self, "loop_tables", LoopTables.of(tables, self.scale))
 
     def _check_sight(self) -> None:
         sight = self.sight

@@ -18,6 +18,7 @@ from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design
 from sfumato.solver.far_sighted import FarSight
+from sfumato.solver.loop_tables import in_fours
 from sfumato.solver.policy import (
     PART_BITS,
     WHOLE,
@@ -204,7 +205,8 @@ class StepWise(Problem):
         """Cost of each channel at each belief, as the release will reckon it."""
         prices = np.empty((len(beliefs), len(channels[0])))
         k, h = (portable.exp(amount) for amount in self.allowed)
-        price_all(channels, beliefs, k, h, prices)
+        nodes, _, row_of, costs, weights, _, extremes, *_ = channels
+        price_all(nodes, row_of, costs, weights, in_fours(extremes), beliefs, k, h, prices)
         return prices
 
     def candidates(self, channels: Tables, beliefs: Floats) -> list[int]:

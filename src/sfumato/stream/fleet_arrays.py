@@ -27,12 +27,13 @@ from sfumato.core.loss import Loss
 from sfumato.core.state import StreamState
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_result import Design
+from sfumato.solver.loop_tables import LoopTables
 from sfumato.solver.policy import Policy, Tables
 from sfumato.solver.solving_tables import are_solving
 from sfumato.stream import stepping
+from sfumato.stream.stepping import SIDE_BY_SIDE
 
 PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MISSED
-_NO_WORDS = np.zeros(0, dtype=np.uint64)
 
 
 class Prepared(NamedTuple):
@@ -80,6 +81,29 @@ def _room(count: int, width: int) -> Prepared:
     )
 
 
+class _Work(NamedTuple):
+    """Work space of `stepping.prepare`."""
+
+    beliefs: Floats
+    reached: Floats
+    totals: Floats
+    leaves: Ints
+    mass: Floats
+    out: Floats
+
+
+def _work(size: int, rows: int, width: int) -> _Work:
+    """Work space for so many symbols, rows of a channel and columns."""
+    return _Work(
+        beliefs=np.zeros((SIDE_BY_SIDE, size)),
+        reached=np.zeros((SIDE_BY_SIDE, size)),
+        totals=np.zeros(SIDE_BY_SIDE),
+        leaves=np.zeros(SIDE_BY_SIDE, dtype=np.int64),
+        mass=np.zeros(max(rows, size)),
+        out=np.zeros(width),
+    )
+
+
 def _do(
     done: Future[None], part: Callable[[int, int, int], None], begin: int, end: int, worker: int
 ) -> None:
@@ -104,6 +128,7 @@ class StreamArrays:
         count: Number of streams.
         threads: How many threads share the work of a step.
         scale: What that is a part of; 0 for the cost of the channel itself.
+        loop_tables: The tables as the loops want them, if they were made before.
     """
 
     def __init__(
@@ -115,6 +140,7 @@ class StreamArrays:
         threads: int = 1,
         *,
         scale: float = 0.0,
+        loop_tables: LoopTables | None = None,
     ) -> None:
         self.chain = chain
         self.repair_limit, self.scale = repair_limit, scale
@@ -126,17 +152,20 @@ class StreamArrays:
         self._process = 0
         self._running: list[Future[None]] = []
         self.tables, self._solving = tables, are_solving(tables)
-        width = int(tables[0][:, 3].max())
+        self._loop_tables = LoopTables.of(tables, scale) if loop_tables is None else loop_tables
+        width, rows = int(tables[0][:, 3].max()), int(tables[0][:, 1].max())
         self._room = _room(count, width)
-        rows, size = int(tables[0][:, 1].max()), chain.size
-        # For each thread: a belief, masses of rows, an output marginal, running sums, contexts.
-        self._work = [
-            tuple(map(np.empty, (size, max(rows, size), width, size, self._contexts)))
-            for _ in range(threads)
-        ]
-        # A joint, contexts, and the same but for contexts; and integers to mix with.
+        self._work = [_work(chain.size, rows, width) for _ in range(threads)]
+        # For each thread what `follow` keeps of streams under way, that, and room for contexts.
         self._rooms = [
-            (np.empty(self._contexts), work[4], *work[:4], np.empty((1, width), dtype=np.int64))
+            (
+                np.empty((6, SIDE_BY_SIDE), dtype=np.int64),
+                np.empty((SIDE_BY_SIDE, 2)),
+                np.empty((SIDE_BY_SIDE, 2)),
+                np.empty((SIDE_BY_SIDE, width), dtype=np.int64),
+                *work,
+                np.empty(self._contexts),
+            )
             for work in self._work
         ]
 
@@ -145,8 +174,10 @@ class StreamArrays:
         cls, policy: Policy, chain: MarkovChain, count: int, threads: int = 1
     ) -> StreamArrays:
         """Streams under a policy."""
-        limit = policy.repair_limit
-        return cls(chain, policy.tables, limit, count, threads, scale=policy.scale)
+        limit, tables = policy.repair_limit, policy.loop_tables
+        return cls(
+            chain, policy.tables, limit, count, threads, scale=policy.scale, loop_tables=tables
+        )
 
     def grow(self, count: int) -> None:
         """Make room for `count` streams; those that come are at their first value."""
@@ -190,9 +221,8 @@ class StreamArrays:
         for stream in range(len(beliefs)):
             late = max(0, self.chain.order - 1 - int(self.moments[stream]))
             stride = self.chain.size**late
-            total = stepping.marginal(
-                self.joints, stream, stride, beliefs[stream], self._work[0][3]
-            )
+            running = self._work[0].reached[0]
+            total = stepping.marginal(self.joints, stream, stride, beliefs[stream], running)
             beliefs[stream] /= total
         return beliefs
 
@@ -206,73 +236,62 @@ class StreamArrays:
             self._room = _room(len(self.moments), self._room.blends.shape[1])
         room = self._room.of(slice(len(which)))
         room.which[:] = which
-        self._run(stepping.PREPARE, room, allowed=allowed)
+        given = (self.repair_limit, self.scale, *self._streams)
+        nodes, local, row_of, costs, weights, _, *others = self._loop_tables
+        kept: Any = (nodes, local, row_of, costs, weights, *others)
+
+        def part(rows: slice, worker: int) -> None:
+            which, chosen, parts, blends, charges, status, _, _ = some = room.of(rows)
+            found: Any = (which, chosen, parts, blends, charges, status, allowed[rows])
+            stepping.prepare(*(*kept, *given, len(which), *found, *self._work[worker]))
+            if self._solving:
+                self._solve(some, allowed[rows], worker)
+
+        self._shared(len(which), part)
         return room
 
     def release(self, prepared: Prepared, symbols: Ints, words: NDArray[np.uint64]) -> Ints:
         """Draw an output for each true symbol, inform the beliefs; return the released symbols."""
-        self._run(stepping.DRAW + stepping.INFORM, prepared, symbols=symbols, words=words)
-        return prepared.released
+
+        def part(rows: slice, _worker: int) -> None:
+            ready: Any = tuple(prepared.of(rows))
+            stepping.draw(self.tables, ready, symbols[rows], words[rows])
+
+        self._shared(len(symbols), part)
+        return self.inform(prepared)
 
     def inform(self, prepared: Prepared) -> Ints:
         """Condition the beliefs on the drawn columns; return the symbols that they release."""
-        self._run(stepping.INFORM, prepared)
-        return prepared.released
-
-    def _run(
-        self,
-        stages: int,
-        prepared: Prepared,
-        *,
-        allowed: Floats | None = None,
-        symbols: Ints | None = None,
-        words: NDArray[np.uint64] | None = None,
-    ) -> None:
-        """Take some stages of a step; what a stage does not look at may be anything."""
-        allowed = prepared.charges if allowed is None else allowed
-        symbols = prepared.columns if symbols is None else symbols
-        words = _NO_WORDS if words is None else words
 
         def part(rows: slice, worker: int) -> None:
-            given, some = (allowed[rows], symbols[rows], words[rows]), prepared.of(rows)
-            stepping.advance(*(stages, *self._arguments(some, worker), *given))
-            if self._solving and stages == stepping.PREPARE:
-                self._solve(some, allowed[rows], worker)
+            ready: Any = tuple(prepared.of(rows))
+            stepping.inform(*(self.tables, *self._streams, ready, self._work[worker].mass))
 
         self._shared(len(prepared.which), part)
+        return prepared.released
+
+    @property
+    def _streams(self) -> tuple[int, Floats, Ints, Floats]:
+        """Order of the chain; joint, moment and drift of every stream."""
+        return self.chain.order, self.joints, self.moments, self.drifts
 
     def _solve(self, prepared: Prepared, allowed: Floats, worker: int) -> None:
         """Find the channels of a policy that keeps none."""
         from sfumato.stream.solve_loops import solve_channels
 
         nodes, costs, candidates = self.tables[0], self.tables[3], self.tables[9]
-        streams = (self.chain.order, self.joints, self.moments, self.drifts)
         which, chosen, parts, blends, charges, status, _, _ = prepared
-        ready = (which, chosen, parts, blends, charges, status)
-        belief, _, _, reached, _ = self._work[worker]
-        given = (nodes, costs, candidates, *streams, *ready, allowed, belief, reached)
-        solve_channels(*given)
-
-    def _arguments(self, prepared: Prepared, worker: int) -> tuple[Any, ...]:
-        """What `stepping.advance` is given between the stages and what a step is about."""
-        return (
-            *self.tables,
-            self.repair_limit,
-            self.scale,
-            self.chain.order,
-            self.joints,
-            self.moments,
-            self.drifts,
-            *prepared,
-            *self._work[worker][:4],
-        )
+        ready: Any = (which, chosen, parts, blends, charges, status)
+        room = self._work[worker]
+        work = (room.beliefs[0], room.reached[0])
+        solve_channels(*(nodes, costs, candidates, *self._streams, *ready, allowed, *work))
 
     def advance(self, which: Ints) -> None:
         """Carry the beliefs of some streams to their next moment."""
 
         def part(rows: slice, worker: int) -> None:
             streams = (self.joints, self.moments, self.drifts, which[rows])
-            self.chain.carrier(*streams, self._work[worker][4])()
+            self.chain.carrier(*streams, self._rooms[worker][-1])()
 
         self._shared(len(which), part)
 

@@ -17,7 +17,7 @@ from sfumato.core.allowance_loops import AllowanceRule
 from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.ledger import Ledgers
 from sfumato.core.purpose import Fallback
-from sfumato.stream import run_loops
+from sfumato.stream import row_loops, run_loops
 from sfumato.stream.fleet_answers import Codes
 from sfumato.stream.fleet_arrays import StreamArrays
 from sfumato.stream.plan import Plan
@@ -99,7 +99,7 @@ class Batch:
         """Rows by their streams; `slots` is work space, as in `group_rows`."""
         streams, begins = np.empty(len(which), dtype=np.int64), np.zeros(len(which) + 1, np.int64)
         rows = np.empty(len(which), dtype=np.int64)
-        found = run_loops.group_rows(which, slots, streams, begins, rows)
+        found = row_loops.group_rows(which, slots, streams, begins, rows)
         starts = begins[:found]
         return cls(streams[:found], starts, starts.copy(), begins[1 : found + 1], rows)
 
@@ -216,10 +216,8 @@ class FleetLoop:
         assert plan.policy is not None
         self._plan, self._arrays, self._ledgers = plan, arrays, ledgers
         self._rule = AllowanceRule.of(plan.budget, plan.policy.allowed, plan.width)
-        splits = plan.policy.tables[7]
         self._given = (
-            *plan.policy.tables,
-            *(np.ascontiguousarray(splits[:, part]) for part in range(2)),
+            *plan.policy.loop_tables,
             plan.policy.repair_limit,
             plan.policy.scale,
             *self._rule,

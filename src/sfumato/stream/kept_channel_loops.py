@@ -28,17 +28,32 @@ Tables of kept channels (`Tables` in `sfumato.solver.policy`, in this order):
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
-from sfumato.core.numerics import UNIT
-from sfumato.core.portable_loops import log
-from sfumato.solver.policy import LANES, PART_BITS, WHOLE, Tables
+from sfumato.core.lane_vectors import (
+    above_zero,
+    four,
+    item,
+    larger,
+    largest,
+    pairs,
+    put,
+    same,
+    smaller,
+    smallest,
+    up_to,
+)
+from sfumato.solver.loop_tables import SYMBOL_BITS
+from sfumato.solver.policy import LANES
 
 Shorts = NDArray[np.uint16]
-_PART = 2**PART_BITS
+_SYMBOL = 2**SYMBOL_BITS - 1
+_UNITS = np.eye(LANES)
 
 
 @njit(**IN_PLACE, forceinline=True)
@@ -46,83 +61,91 @@ def output_marginal(
     nodes: Ints, row_of: Shorts, weights: Floats, c: int, belief: Floats, mass: Floats, out: Floats
 ) -> None:
     """Output marginal of channel `c`, in parts of `2**PART_BITS` times the sum of the belief."""
-    first, rows, width = nodes[c, 0], nodes[c, 1], nodes[c, 3]
+    first, rows, width, size = nodes[c, 0], nodes[c, 1], nodes[c, 3], belief.size
+    mine = c * size
     # Symbols that share a row are gathered first, if there are enough of them to make it worth it.
-    gathered = belief.size > 4 * rows
-    if gathered:
+    gathered = size > 4 * rows
+    if gathered and rows <= LANES:
+        # Sums of up to four rows, side by side: what is not of a row adds 0 to it.
+        sums = same(0.0)
+        for x in range(size):
+            sums += same(item(belief, x)) * four(_UNITS, LANES * np.int64(item(row_of, mine + x)))
+        put(mass, 0, sums)
+    elif gathered:
         for row in range(rows):
             mass[row] = 0.0
-        for x in range(belief.size):
+        for x in range(size):
             mass[row_of[c, x]] += belief[x]
     for block in range(width // LANES):
-        # Four sums side by side, which the compiler keeps in one register.
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        start = first + block * rows
+        sums, start = same(0.0), first + block * rows
         if gathered:
             for row in range(rows):
-                held, place = mass[row], start + row
-                s0 += held * weights[place, 0]
-                s1 += held * weights[place, 1]
-                s2 += held * weights[place, 2]
-                s3 += held * weights[place, 3]
+                sums += same(item(mass, row)) * four(weights, LANES * (start + row))
         else:
-            for x in range(belief.size):
-                held, place = belief[x], start + np.int64(row_of[c, x])
-                s0 += held * weights[place, 0]
-                s1 += held * weights[place, 1]
-                s2 += held * weights[place, 2]
-                s3 += held * weights[place, 3]
-        out[block * LANES] = s0
-        out[block * LANES + 1] = s1
-        out[block * LANES + 2] = s2
-        out[block * LANES + 3] = s3
+            for x in range(size):
+                place = start + np.int64(item(row_of, mine + x))
+                sums += same(item(belief, x)) * four(weights, LANES * place)
+        put(out, LANES * block, sums)
 
 
 @njit(**IN_PLACE, forceinline=True)
 def least_repair(
     nodes: Ints, extremes: Floats, c: int, out: Floats, total: float, k: float, h: float
 ) -> float:
-    """Least mixing weight that brings every ratio within `[1/k, k]`, and within `h` of another."""
+    """Least mixing weight that brings every ratio within `[1/k, k]`, and within `h` of another.
+
+    `out` and `extremes` are read four columns at a time, and must have room for that.
+    """
     column, width = nodes[c, 2], nodes[c, 4]
-    highest, lowest, weight = 1.0, 1.0, 0.0
-    for y in range(width):
-        inverse = total / out[y]
-        most, least = extremes[column + y, 0] * inverse, extremes[column + y, 1] * inverse
-        highest = max(highest, most)
-        lowest = min(lowest, least)
-        excess = most - h * least
-        if excess > 0.0:
-            weight = max(weight, excess / (excess + (h - 1)))
-    if highest > k:
-        weight = max(weight, (highest - k) / (highest - 1))
-    if lowest < 1 / k:
-        weight = max(weight, (1 / k - lowest) / (1 - lowest))
-    return weight
+    one, sum_ = same(1.0), same(total)
+    highest, lowest, weights = one, one, same(0.0)
+    for y in range(0, width, LANES):
+        inverse = sum_ / up_to(width - y, four(out, y), sum_)
+        above, below = pairs(extremes, 2 * (column + y))
+        most, least = up_to(width - y, above * inverse, one), up_to(width - y, below * inverse, one)
+        highest, lowest = larger(highest, most), smaller(lowest, least)
+        if h < math.inf:
+            excess = up_to(width - y, most - same(h) * least, same(0.0))
+            part = excess / (excess + same(h - 1))
+            weights = larger(weights, above_zero(excess, part))
+    weight: float = largest(weights)
+    top, bottom = largest(highest), smallest(lowest)
+    # Without asking whether they are needed: what is not is below 0, or no number.
+    first, second = (top - k) / (top - 1), (1 / k - bottom) / (1 - bottom)
+    weight = first if first > weight else weight
+    return second if second > weight else weight
 
 
 @njit(**IN_PLACE, forceinline=True)
-def leaf_of(splits: Ints, thresholds: Floats, reached: Floats, total: float) -> int:
-    """The leaf that a belief with these running sums falls into."""
-    place = 0
-    while splits[place, 0] >= 0:
-        high = reached[splits[place, 0]] > thresholds[place] * total
-        place = splits[place, 1] + np.int64(high)
-    return place
+def leaves_of(
+    tree: Ints, thresholds: Floats, reached: Floats, totals: Floats, first: int, found: Ints
+) -> None:
+    """The leaves that four beliefs fall into, given their running sums: side by side.
 
-
-@njit(**IN_PLACE, forceinline=True)
-def quick_leaf(
-    symbols: Ints, branches: Ints, thresholds: Floats, reached: Floats, total: float
-) -> int:
-    """The same from columns of the tree that lie apart, in half the time."""
-    # Unsigned places: a signed one might count from the end, which is asked at every level.
-    place = np.uint64(0)
-    symbol = symbols[place]
-    while symbol >= 0:
-        high = reached[np.uint64(symbol)] > thresholds[place] * total
-        place = np.uint64(branches[place]) + np.uint64(high)
-        symbol = symbols[place]
-    return int(place)
+    Going down is a chain of loads, each of which waits for the one before: four chains take no
+    longer than one. Leaves lead to themselves.
+    """
+    size = reached.shape[1]
+    one, two, three, last = first * size, (first + 1) * size, (first + 2) * size, (first + 3) * size
+    a, b, c, d = 0, 0, 0, 0
+    moved = True
+    while moved:
+        m, n, o, p = item(tree, a), item(tree, b), item(tree, c), item(tree, d)
+        i = (m >> SYMBOL_BITS) + np.int64(
+            item(reached, one + (m & _SYMBOL)) > item(thresholds, a) * item(totals, first)
+        )
+        j = (n >> SYMBOL_BITS) + np.int64(
+            item(reached, two + (n & _SYMBOL)) > item(thresholds, b) * item(totals, first + 1)
+        )
+        k = (o >> SYMBOL_BITS) + np.int64(
+            item(reached, three + (o & _SYMBOL)) > item(thresholds, c) * item(totals, first + 2)
+        )
+        m = (p >> SYMBOL_BITS) + np.int64(
+            item(reached, last + (p & _SYMBOL)) > item(thresholds, d) * item(totals, first + 3)
+        )
+        moved = ((a ^ i) | (b ^ j) | (c ^ k) | (d ^ m)) != 0
+        a, b, c, d = i, j, k, m
+    found[first], found[first + 1], found[first + 2], found[first + 3] = a, b, c, d
 
 
 @njit(**IN_PLACE, forceinline=True)
@@ -148,9 +171,18 @@ def repaired_costs(costs: Floats, c: int, belief: Floats, weight: float) -> tupl
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def price_all(tables: Tables, beliefs: Floats, k: float, h: float, prices: Floats) -> None:
+def price_all(
+    nodes: Ints,
+    row_of: Shorts,
+    costs: Floats,
+    weights: Floats,
+    extremes: Floats,
+    beliefs: Floats,
+    k: float,
+    h: float,
+    prices: Floats,
+) -> None:
     """Cost of every kept channel at every belief, repaired as far as that belief demands."""
-    nodes, _, row_of, costs, weights, _, extremes, _, _, _ = tables
     mass = np.empty(max(beliefs.shape[1], nodes[:, 1].max()))
     out = np.empty(nodes[:, 3].max())
     for place in range(len(beliefs)):
@@ -159,108 +191,3 @@ def price_all(tables: Tables, beliefs: Floats, k: float, h: float, prices: Float
             output_marginal(nodes, row_of, weights, c, belief, mass, out)
             weight = least_repair(nodes, extremes, c, out, 1.0, k, h)
             prices[place, c] = sum(repaired_costs(costs, c, belief, weight))
-
-
-@njit(**IN_PLACE, forceinline=True)
-def blend(out: Floats, total: float, width: int, blends: Ints, place: int) -> None:
-    """Round an output marginal to integers that sum to `2**PART_BITS`."""
-    left, largest = _PART, 0
-    for y in range(width):
-        blends[place, y] = np.int64(out[y] / total + 0.5)
-        left -= blends[place, y]
-        if blends[place, y] > blends[place, largest]:
-            largest = y
-    blends[place, largest] += left
-
-
-@njit(**IN_PLACE, forceinline=True)
-def mixed_within(
-    nodes: Ints,
-    extremes: Floats,
-    c: int,
-    out: Floats,
-    total: float,
-    mixed: float,
-    own: float,
-    sip_allowed: float,
-    ldp_allowed: float,
-    error: float,
-    blends: Ints,
-    place: int,
-    size: int,
-) -> tuple[int, float, float]:
-    """Mix a channel as far as its certificates demand, in parts of `WHOLE`; return both of them.
-
-    Beyond the arguments of `certify`:
-        mixed: The mixing weight to begin with.
-        own: Leakage whatever the model of the channel unmixed.
-        sip_allowed: What it may leak under the model.
-        ldp_allowed: What it may leak whatever the model.
-        error: How far rounding may have moved the belief.
-    """
-    used = min(WHOLE, int(mixed * WHOLE) + 1) if mixed > 0.0 else 0
-    if used > 0:
-        blend(out, total, nodes[c, 4], blends, place)
-    while used < WHOLE:
-        sip = certify(nodes, extremes, c, out, total, used, blends, place, size)
-        ldp = certify_local(nodes, extremes, c, used, blends, place) if used > 0 else own
-        sip = min((sip + 2 * error) * (1 + 4 * UNIT), ldp)
-        if sip <= sip_allowed and ldp <= ldp_allowed:
-            return used, sip, ldp
-        if used == 0:
-            blend(out, total, nodes[c, 4], blends, place)
-        used += 1 + used // 64
-    return WHOLE, 0.0, 0.0
-
-
-@njit(**IN_PLACE, forceinline=True)
-def log_up(value: float, relative_error: float) -> float:
-    """The same bound as `core.numerics.log_up`, for finite values of at least 1."""
-    logarithm = log(value)
-    bound = logarithm + 4 * UNIT * logarithm + relative_error * (1 + 4 * UNIT) + 2 * UNIT
-    return bound * (1 + 4 * UNIT)
-
-
-@njit(**IN_PLACE, forceinline=True)
-def certify(
-    nodes: Ints,
-    extremes: Floats,
-    c: int,
-    out: Floats,
-    total: float,
-    parts: int,
-    blends: Ints,
-    place: int,
-    size: int,
-) -> float:
-    r"""Leakage of the mixed channel under the model, from its integers, rounded up.
-
-    The output marginal is a sum over `size` masses of exact weights, divided by the sum of the
-    belief, mixed with exact integers: right within `3 * size + 8` roundings.
-    """
-    column, width = nodes[c, 2], nodes[c, 4]
-    ratio = 1.0
-    for y in range(width):
-        most, least = extremes[column + y, 0], extremes[column + y, 1]
-        highest, lowest, mean = most, least, out[y] / total
-        if parts > 0:
-            base = parts * blends[place, y]
-            highest = np.float64((WHOLE - parts) * np.int64(most) + base)
-            lowest = np.float64((WHOLE - parts) * np.int64(least) + base)
-            mean = (WHOLE - parts) * mean + np.float64(base)
-        ratio = max(ratio, highest / mean, mean / lowest)
-    return log_up(ratio, (3 * size + 16) * UNIT)
-
-
-@njit(**IN_PLACE, forceinline=True)
-def certify_local(
-    nodes: Ints, extremes: Floats, c: int, parts: int, blends: Ints, place: int
-) -> float:
-    """Leakage of the mixed channel whatever the model, from its integers, rounded up."""
-    column, spread = nodes[c, 2], 1.0
-    for y in range(nodes[c, 4]):
-        base = parts * blends[place, y] if parts > 0 else np.int64(0)
-        highest = np.float64((WHOLE - parts) * np.int64(extremes[column + y, 0]) + base)
-        lowest = np.float64((WHOLE - parts) * np.int64(extremes[column + y, 1]) + base)
-        spread = max(spread, highest / lowest)
-    return log_up(spread, 4 * UNIT)

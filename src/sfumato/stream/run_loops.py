@@ -1,9 +1,10 @@
 """One loop for many steps of many streams: allow, choose, certify, draw, inform, charge, predict.
 
-Stream by stream through all of its values in a batch, so that a belief stays in the nearest memory
-and nothing is put aside between the parts of a step. `choose` and `draw_column` of `stepping.py`,
-`allowance` of `core/allowance_loops.py` and `spread` of `models/chain_loops.py` are the parts: a
-stream gets the same answers here, alone and in a plan.
+Some streams at a time, one value of each: a processor waits for memory and for results most of the
+time if it has one stream to think of, and hardly if it has several. Each goes through all of its
+values in a batch, so that its belief stays in the nearest memory; then the next one takes its
+place. The stages are those of `stepping.py`, `allowance` of `core/allowance_loops.py` and `spread`
+of `models/chain_loops.py`: a stream gets the same answers here, alone and in a plan.
 
 What the loop does not cover (a belief that the policy misses, a refusal, a substitute, a channel
 that is solved at its step) stops its stream before that value: whoever called does the one step,
@@ -24,12 +25,19 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
-from sfumato.core.portable_loops import exp
-from sfumato.models.chain_loops import Known, spread
-from sfumato.solver.policy import LANES, WHOLE
+from sfumato.models.chain_loops import Known, normalise, spread
+from sfumato.solver.policy import WHOLE
 from sfumato.stream.fleet_answers import RELEASED, REPEATED, SKIPPED, SUPPRESSED
-from sfumato.stream.kept_channel_loops import Shorts, quick_leaf
-from sfumato.stream.stepping import BITS, PREPARED, Words, choose, draw_column, is_mass, margin_of
+from sfumato.stream.kept_channel_loops import Shorts
+from sfumato.stream.row_loops import best_constant, column_of
+from sfumato.stream.stepping import (
+    PREPARED,
+    SIDE_BY_SIDE,
+    Words,
+    draw_column,
+    inform_one,
+    prepare,
+)
 
 RELEASE, OBSERVE = 0, 1
 """Whether columns are drawn, or found by what was seen to leave."""
@@ -40,79 +48,38 @@ UNKNOWN, PASSING = -1, -2
 NO_GUESS, TABLE = 0, 1
 """How the best constant of a pause is found: by the plan, or from a table of losses."""
 _MODE, _ORDER, _EXHAUSTED, _UNKNOWN, _SIGHTED, _GUESS, _FIRST, _SYMBOLS = range(8)
-
-
-@njit(**IN_PLACE)
-def best_constant(table: Floats, belief: Floats, means: Floats) -> int:
-    """Where the symbol stands that loses least if it leaves whatever is true: `Loss.best_constant`.
-
-    Args:
-        table: Losses: row = true symbol.
-        belief: Distribution of the next value.
-        means: Work space.
-    """
-    size = belief.size
-    for y in range(size):
-        means[y] = 0.0
-    for x in range(size):
-        share = belief[x]
-        for y in range(size):
-            means[y] += share * table[x, y]
-    best = 0
-    for y in range(1, size):
-        if means[y] < means[best]:
-            best = y
-    return best
+_TELL, _PASS, _PAUSE, _GONE, _STOP = range(5)
+"""What a stream does next: release a value, let a moment pass or only a constant leave, be silent
+for want of budget, or leave the step to the plan."""
 
 
 @njit(**IN_PLACE, forceinline=True)
-def _column_of(nodes: Ints, outputs: Ints, c: int, symbol: int, signal: int, sighted: bool) -> int:
-    """The column of a channel that released a symbol; -1 if none does, or its signal is wrong."""
-    first, width = nodes[c, 2], nodes[c, 4]
-    if sighted:
-        fits = 0 <= signal < width and outputs[first + signal] == symbol
-        return signal if fits else -1
-    if signal < 0:
-        for y in range(width):
-            if outputs[first + y] == symbol:
-                return y
-    return -1
-
-
-@njit(**IN_PLACE)
-def group_rows(which: Ints, slots: Ints, streams: Ints, begins: Ints, rows: Ints) -> int:
-    """Sort rows by stream, each stream's in their order; how many streams have any.
-
-    Args:
-        which: The stream of each row.
-        slots: Work space, one entry per stream: -1 before and after.
-        streams: The streams that have rows, by their first, as a result.
-        begins: Where in `rows` those of each begin, and all of them end, as a result.
-        rows: Rows, one stream after another, as a result.
-    """
-    found = 0
-    for row in range(which.size):
-        stream = which[row]
-        if slots[stream] < 0:
-            slots[stream] = found
-            streams[found], begins[found] = stream, 0
-            found += 1
-        begins[slots[stream]] += 1
-    before = 0
-    for group in range(found):
-        count = begins[group]
-        begins[group] = before
-        before += count
-    for row in range(which.size):
-        group = slots[which[row]]
-        rows[begins[group]] = row
-        begins[group] += 1
-    for group in range(found, 0, -1):
-        begins[group] = begins[group - 1]
-    begins[0] = 0
-    for group in range(found):
-        slots[streams[group]] = -1
-    return found
+def _next_move(
+    passing: bool,
+    rule_counts: Ints,
+    rule_amounts: Floats,
+    counts: Ints,
+    spent: Floats,
+    recent: Floats,
+    stream: int,
+    allowed: Floats,
+    lane: int,
+) -> int:
+    """What a stream does next, and in a row of `allowed` what that may leak."""
+    allowed[lane, 0], allowed[lane, 1] = 0.0, 0.0
+    if passing:
+        return _PASS
+    count = counts[stream]
+    if pauses(rule_counts, count, recent, stream):
+        return _PAUSE
+    sip = allowance(rule_counts, rule_amounts, count, spent[stream, 0], recent, stream, 0)
+    ldp = allowance(rule_counts, rule_amounts, count, spent[stream, 1], recent, stream, 1)
+    if sip <= 0.0 or ldp <= 0.0:
+        return _GONE
+    if sip < USELESS_BELOW or ldp < USELESS_BELOW:
+        return _STOP
+    allowed[lane, 0], allowed[lane, 1] = sip, ldp
+    return _TELL
 
 
 @njit(**IN_PLACE)
@@ -128,10 +95,10 @@ def follow(
     outputs: Ints,
     extremes: Floats,
     splits: Ints,
+    tree: Ints,
     thresholds: Floats,
     candidates: Ints,
-    symbols: Ints,
-    branches: Ints,
+    rises: Floats,
     repair_limit: float,
     scale: float,
     rule_counts: Ints,
@@ -170,18 +137,22 @@ def follow(
     told: Floats,
     tells: Bools,
     before: Ints,
-    chosen: Ints,
+    chosen_of: Ints,
     parts_of: Ints,
     blends_of: Ints,
     columns: Ints,
     masses: Floats,
-    joint: Floats,
-    work: Floats,
-    belief: Floats,
+    lanes: Ints,
+    allowed: Floats,
+    due: Floats,
+    blends: Ints,
+    beliefs: Floats,
+    reached: Floats,
+    totals: Floats,
+    leaves: Ints,
     mass: Floats,
     out: Floats,
-    reached: Floats,
-    blends: Ints,
+    work: Floats,
 ) -> int:
     """Let some streams go through their values; how many of them stopped before their end.
 
@@ -191,9 +162,7 @@ def follow(
             are to be copied to `old_...` first; how many symbols a batch is made of.
         begin: First stream of those to go on, as a place in `streams`.
         end: Where they end.
-        nodes: Kept channels, as in `kept_channel_loops.py`; the tables follow.
-        symbols: The first column of `splits`, and
-        branches: the second: apart from each other they are quicker to follow.
+        nodes: Kept channels, as in `LoopTables`.
         repair_limit: By what part of its cost mixing may make a kept channel dearer; or, if
         scale: is not 0, by what part of that.
         rule_counts: The budget, as in `allowance_loops.py`.
@@ -218,200 +187,192 @@ def follow(
         told: How likely each symbol made what left, as a result; no rows if nobody asks. Whether
             that tells anything and what was said before follow; and, if `masses` has rows, too, the
             channel, its mixing weight and integers, the column, and what was believed.
-        joint: Work space: a joint; beliefs, masses of rows, an output marginal, running sums and
-            integers to mix with follow.
+        lanes: Work space: for each stream under way its place in `streams`, itself, its channel,
+            mixing weight, status and next move. What they may leak, what they do and the integers
+            they mix with follow, then the work space of `prepare`, and contexts.
     """
     size, contexts, width = background.size, joints.shape[1], rule_counts[1]
     observed, order, sighted = options[_MODE] == OBSERVE, options[_ORDER], options[_SIGHTED] == 1
-    apart = (contexts // size - 1) * UNIT
-    stopped = 0
-    sip_known, k, ldp_known, h = -1.0, 1.0, -1.0, 1.0
-    for group in range(begin, end):
-        stream = streams[group]
-        moment, drift = moments[stream], drifts[stream]
-        for context in range(contexts):
-            joint[context] = joints[stream, context]
-        if options[_FIRST] == 1:
-            for context in range(contexts):
-                old_joints[group, context] = joint[context]
-            old_moments[group], old_drifts[group] = moment, drift
-            old_counts[group], old_last[group] = counts[stream], last[stream]
-            for kind in range(2):
-                old_spent[group, kind] = spent[stream, kind]
-                for step in range(recent.shape[1]):
-                    old_recent[group, step, kind] = recent[stream, step, kind]
-            entered[group] = True
-        turn = turns[group]
-        while turn < ends[group]:
-            row = rows[turn]
-            outcome, place, column = RELEASED, -1, -1
-            sip, ldp, informs = 0.0, 0.0, False
-            c, parts, pause = -1, 0, False
+    groups, which, chosen, parts, status, moves = (
+        lanes[0],
+        lanes[1],
+        lanes[2],
+        lanes[3],
+        lanes[4],
+        lanes[5],
+    )
+    stopped, entering, under_way = 0, begin, 0
+    while True:
+        while under_way < SIDE_BY_SIDE and entering < end:
+            stream = streams[entering]
+            if options[_FIRST] == 1:
+                for context in range(contexts):
+                    old_joints[entering, context] = joints[stream, context]
+                old_moments[entering], old_drifts[entering] = moments[stream], drifts[stream]
+                old_counts[entering], old_last[entering] = counts[stream], last[stream]
+                for kind in range(2):
+                    old_spent[entering, kind] = spent[stream, kind]
+                    for step in range(recent.shape[1]):
+                        old_recent[entering, step, kind] = recent[stream, step, kind]
+                entered[entering] = True
+            if turns[entering] < ends[entering]:
+                groups[under_way], which[under_way] = entering, stream
+                under_way += 1
+            entering += 1
+        if under_way == 0:
+            break
+        for at in range(under_way):
+            row = rows[turns[groups[at]]]
+            passing = outcomes[row] == SKIPPED if observed else cells[row] == PASSING
+            moves[at] = _next_move(
+                passing, rule_counts, rule_amounts, counts, spent, recent, which[at], allowed, at
+            )
+        prepare(
+            nodes,
+            local,
+            row_of,
+            costs,
+            weights,
+            extremes,
+            splits,
+            tree,
+            thresholds,
+            candidates,
+            rises,
+            repair_limit,
+            scale,
+            order,
+            joints,
+            moments,
+            drifts,
+            under_way,
+            which,
+            chosen,
+            parts,
+            blends,
+            due,
+            status,
+            allowed,
+            beliefs,
+            reached,
+            totals,
+            leaves,
+            mass,
+            out,
+        )
+        for at in range(under_way):
+            stream, move, c, used = which[at], moves[at], chosen[at], parts[at]
+            row = rows[turns[groups[at]]]
+            if masses.shape[0] > 0:
+                for x in range(size):
+                    masses[row, x] = beliefs[at, x]
+            if move == _STOP or (move == _TELL and status[at] != PREPARED):
+                moves[at] = _STOP
+                continue
+            outcome, place, column, informs = RELEASED, -1, -1, False
+            sip, ldp, moment = due[at, 0], due[at, 1], moments[stream]
             stride = 1
             if order > 1:
                 for _ in range(order - 1 - moment):
                     stride *= size
-                for x in range(size):
-                    belief[x] = 0.0
-                for context in range(contexts):
-                    belief[(context // stride) % size] += joint[context]
-            else:
-                for x in range(size):
-                    belief[x] = joint[x]
-            if masses.shape[0] > 0:
-                for x in range(size):
-                    masses[row, x] = belief[x]
-            passing = outcomes[row] == SKIPPED if observed else cells[row] == PASSING
-            if passing:
+            # Where nothing new leaves, the plan says which of its two silences it is.
+            silent = outcomes[row] != RELEASED if observed else move == _GONE or cells[row] < 0
+            if move == _PASS:
                 outcome = SKIPPED
+            elif silent:
+                fallback = options[_EXHAUSTED] if move == _GONE else options[_UNKNOWN]
+                if fallback == STOP:
+                    moves[at] = _STOP
+                    continue
+                sip, ldp, outcome = 0.0, 0.0, SUPPRESSED
+                if fallback == REPEAT and last[stream] >= 0:
+                    outcome, place = REPEATED, last[stream]
+                withheld[row] = move != _GONE
+            elif move == _GONE:
+                moves[at] = _STOP
+                continue
+            elif move == _PAUSE:
+                if options[_GUESS] == NO_GUESS or stride > 1:
+                    moves[at] = _STOP
+                    continue
+                place = best_constant(losses, beliefs[at], reached[at])
+                column = 0 if sighted else -1
             else:
-                pause = pauses(rule_counts, counts[stream], recent, stream)
-                gone = False
-                if not pause:
-                    count = counts[stream]
-                    sip_due = allowance(
-                        rule_counts, rule_amounts, count, spent[stream, 0], recent, stream, 0
-                    )
-                    ldp_due = allowance(
-                        rule_counts, rule_amounts, count, spent[stream, 1], recent, stream, 1
-                    )
-                    gone = sip_due <= 0.0 or ldp_due <= 0.0
-                if not pause and not gone:
-                    error = drift + apart
-                    least = 4 * margin_of(error, size)
-                    if sip_due <= least or ldp_due <= least:
-                        break
-                    if sip_due < USELESS_BELOW or ldp_due < USELESS_BELOW:
-                        break
-                    if sip_due != sip_known:
-                        sip_known = sip_due
-                        k = exp(sip_known)
-                    if ldp_due != ldp_known:
-                        ldp_known = ldp_due
-                        h = exp(ldp_known)
-                    total = 0.0
-                    for x in range(size):
-                        total += belief[x]
-                        reached[x] = total
-                    if not is_mass(total):
-                        break
-                    leaf = quick_leaf(symbols, branches, thresholds, reached, total)
-                    status, c, parts, sip, ldp = choose(
-                        nodes,
-                        local,
-                        row_of,
-                        costs,
-                        weights,
-                        extremes,
-                        candidates,
-                        splits[leaf, 1],
-                        splits[leaf, 2],
-                        repair_limit,
-                        scale,
-                        error,
-                        total,
-                        sip_due,
-                        ldp_due,
-                        k,
-                        h,
-                        belief,
-                        mass,
-                        out,
-                        blends,
-                        0,
-                    )
-                    if status != PREPARED:
-                        break
-                # Where nothing new leaves, the plan says which of its two silences it is.
-                silent = outcomes[row] != RELEASED if observed else gone or cells[row] < 0
-                if silent:
-                    fallback = options[_EXHAUSTED] if gone else options[_UNKNOWN]
-                    if fallback == STOP:
-                        break
-                    sip, ldp, outcome = 0.0, 0.0, SUPPRESSED
-                    if fallback == REPEAT and last[stream] >= 0:
-                        outcome, place = REPEATED, last[stream]
-                    withheld[row] = not gone
-                elif gone:
-                    break
-                elif pause:
-                    if options[_GUESS] == NO_GUESS or stride > 1:
-                        break
-                    place = best_constant(losses, belief, reached)
-                    column = 0 if sighted else -1
+                if observed:
+                    column = column_of(nodes, outputs, c, released[row], signals[row], sighted)
                 else:
-                    if observed:
-                        column = _column_of(nodes, outputs, c, released[row], signals[row], sighted)
-                        if column < 0:
-                            break
-                    else:
-                        column = draw_column(
-                            nodes, row_of, weights, c, parts, blends, 0, cells[row], words[row]
-                        )
-                    place = outputs[nodes[c, 2] + column]
-                    informs = nodes[c, 1] > 1 and parts < WHOLE
+                    column = draw_column(
+                        nodes, row_of, weights, c, used, blends, at, cells[row], words[row]
+                    )
+                if column < 0:
+                    moves[at] = _STOP
+                    continue
+                place = outputs[nodes[c, 2] + column]
+                informs = nodes[c, 1] > 1 and used < WHOLE
             if observed:
                 sent = column if sighted else -1
                 if outcomes[row] != outcome or released[row] != place or signals[row] != sent:
-                    break
+                    moves[at] = _STOP
+                    continue
             else:
-                outcomes[row], released[row] = outcome, place
-                signals[row] = column
-            if told.shape[0] > 0:
-                before[row], tells[row] = last[stream], informs
-                if masses.shape[0] > 0 and outcome == RELEASED and not pause:
-                    chosen[row], parts_of[row], columns[row] = c, parts, column
-                    for y in range(nodes[c, 4] if parts > 0 else 0):
-                        blends_of[row, y] = blends[0, y]
+                outcomes[row], released[row], signals[row] = outcome, place, column
             sequences[row] = moment
             charges[row, 0], charges[row, 1] = sip, ldp
+            if told.shape[0] > 0:
+                before[row], tells[row] = last[stream], informs
+                if masses.shape[0] > 0 and outcome == RELEASED and move == _TELL:
+                    chosen_of[row], parts_of[row], columns[row] = c, used, column
+                    for y in range(nodes[c, 4] if used > 0 else 0):
+                        blends_of[row, y] = blends[at, y]
             # From here on the stream moves: first by what was told, then to its next moment.
             if outcome == RELEASED:
                 last[stream] = place if width == 1 else place % options[_SYMBOLS]
             if informs:
-                drift += 4 * UNIT
-                rows_of_c, lane = nodes[c, 1], column % LANES
-                first = nodes[c, 0] + (column // LANES) * rows_of_c
-                base = parts * blends[0, column] if parts > 0 else np.int64(0)
-                for each in range(rows_of_c):
-                    whole = (WHOLE - parts) * np.int64(weights[first + each, lane]) + base
-                    mass[each] = np.float64(whole) * 2.0**-BITS
+                inform_one(
+                    nodes,
+                    row_of,
+                    weights,
+                    c,
+                    used,
+                    blends,
+                    at,
+                    column,
+                    joints,
+                    stream,
+                    stride,
+                    mass,
+                )
+                drifts[stream] += 4 * UNIT
                 if told.shape[0] > 0:
                     for x in range(size):
                         told[row, x] = mass[row_of[c, x]]
-                if order == 1:
-                    for x in range(size):
-                        joint[x] *= mass[row_of[c, x]]
-                else:
-                    for context in range(contexts):
-                        joint[context] *= mass[row_of[c, (context // stride) % size]]
             for kind in range(2):
                 for _ in range(width - 1):
                     add_charge(spent, recent, stream, kind, 0.0)
                 add_charge(spent, recent, stream, kind, sip if kind == 0 else ldp)
             counts[stream] += width
-            if moment + 1 < order:
-                total = 0.0
-                for context in range(contexts):
-                    total += joint[context]
-                for context in range(contexts):
-                    joint[context] /= total
-                drift += 2 * UNIT
+        for at in range(under_way):
+            if moves[at] == _STOP:
+                continue
+            stream = which[at]
+            joint = joints[stream]
+            if moments[stream] + 1 < order:
+                normalise(joint, joint)
+                drifts[stream] += 2 * UNIT
             else:
                 spread(joint, known, backoff, background, work)
-                total = 0.0
-                for context in range(contexts):
-                    total += work[context]
-                for context in range(contexts):
-                    joint[context] = work[context] / total
-                drift += (6 * size + 16) * UNIT
-            moment += width
-            turn += 1
-        turns[group] = turn
-        stopped += turn < ends[group]
-        moments[stream], drifts[stream] = moment, drift
-        for context in range(contexts):
-            joints[stream, context] = joint[context]
+                normalise(work, joint)
+                drifts[stream] += (6 * size + 16) * UNIT
+            moments[stream] += width
+            turns[groups[at]] += 1
+        left = 0
+        for at in range(under_way):
+            group = groups[at]
+            stopped += moves[at] == _STOP
+            if moves[at] != _STOP and turns[group] < ends[group]:
+                groups[left], which[left] = group, which[at]
+                left += 1
+        under_way = left
     return stopped
 
 

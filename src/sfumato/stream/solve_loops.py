@@ -14,9 +14,10 @@ from sfumato.core.compiled import njit
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
 from sfumato.solver.coarse_loops import coarse_channel
-from sfumato.solver.policy import PART_BITS, WHOLE
+from sfumato.solver.policy import LANES, PART_BITS, WHOLE
 from sfumato.solver.solving_tables import HEADER, NEAR, PACKED
-from sfumato.stream.kept_channel_loops import least_repair, log_up, mixed_within
+from sfumato.stream.kept_channel_loops import least_repair
+from sfumato.stream.mixture_loops import log_up, mixed_within
 from sfumato.stream.stepping import MISSED, PREPARED, is_mass, marginal
 
 _PART = 2**PART_BITS
@@ -84,9 +85,10 @@ def _solve_channel(
     weights = np.empty((count, width), np.int64)
     _rounded(rows[:count, :width], weights)
     used, sip, ldp = WHOLE, 0.0, 0.0
-    blends = np.zeros((1, width), np.int64)
+    room = width + (-width) % LANES
+    blends = np.zeros((1, room), np.int64)
     if count > 1:
-        own, out, extremes = np.zeros((1, 5), np.int64), np.zeros(width), np.empty((width, 2))
+        own, out, extremes = np.zeros((1, 5), np.int64), np.zeros(room), np.ones((room, 2))
         own[0, 4] = width
         mass, spread = np.zeros(count), 1.0
         for x in range(size):
@@ -150,9 +152,9 @@ def solve_channels(
     belief: Floats,
     reached: Floats,
 ) -> None:
-    """Solve the channels that `stepping.advance` left to do: then they are prepared.
+    """Solve the channels that `stepping.prepare` left to do: then they are prepared.
 
-    Arguments are those of `stepping.advance`.
+    Arguments are those of `stepping.prepare`.
     """
     size = belief.size
     near = candidates.reshape(size, NEAR)

@@ -1,8 +1,8 @@
-"""The loops of a compiled release: choose a kept channel, certify it, draw, inform the belief.
+"""The stages of a compiled release: choose and certify a channel, draw, inform the belief.
 
-What a kept channel is, and how it is repaired, stands in `kept_channel_loops.py`. `advance` is the
-one entry from Python. Its arguments are flat, since a tuple of arrays takes microseconds to unpack
-at each call, and are put together inside, where a tuple costs nothing.
+What a kept channel is, and how it is repaired, stands in `kept_channel_loops.py`. The stages are
+called from Python one after the other, and by `run_loops.py` for all of a step. Arguments are flat,
+since a tuple of arrays takes microseconds to unpack at each call.
 """
 
 from __future__ import annotations
@@ -14,18 +14,26 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.compiled import IN_PLACE, njit
+from sfumato.core.lane_vectors import (
+    four,
+    item,
+    lane,
+    same_whole,
+    wholes,
+    wholes_of,
+)
 from sfumato.core.numerics import UNIT
 from sfumato.core.portable_loops import exp
 from sfumato.solver.policy import LANES, WHOLE, Tables
 from sfumato.solver.solving_tables import HEADER
 from sfumato.stream.kept_channel_loops import (
     Shorts,
-    leaf_of,
     least_repair,
-    mixed_within,
+    leaves_of,
     output_marginal,
     repaired_costs,
 )
+from sfumato.stream.mixture_loops import mixed_within
 from sfumato.stream.solved_channel_loops import (
     are_solved,
     drawn_column,
@@ -34,19 +42,15 @@ from sfumato.stream.solved_channel_loops import (
 )
 
 Words = NDArray[np.uint64]
-Streams = tuple[int, Floats, Ints, Floats]
-"""Order of the chain; joint, moment and drift of every stream."""
 Ready = tuple[Ints, Ints, Ints, Ints, Floats, Ints, Ints, Ints]
 """Row by row: stream, channel, mixing weight, the integers it is mixed with, both certificates,
 status, drawn column, released symbol."""
-Work = tuple[Floats, Floats, Floats, Floats]
-"""Room for a belief, for masses of rows, for an output marginal and for running sums."""
 
 BITS = 62
 """Weights of a channel sum to 2**BITS in every row, as everywhere else."""
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
-PREPARE, DRAW, INFORM = 1, 2, 4
-"""Stages of a step: choose channels, draw columns, inform beliefs."""
+SIDE_BY_SIDE = 8
+"""How many streams are prepared at once: what one waits for, another one computes meanwhile."""
 _LEAST, _MOST = 1e-200, 1e200
 """What a sum of beliefs may be that was not divided by its total for a while."""
 
@@ -58,18 +62,21 @@ def marginal(joints: Floats, stream: int, stride: int, belief: Floats, reached: 
     A sum of `size**(order - 1)` terms for each symbol. `reached` gets the running sums.
     """
     size, contexts = belief.size, joints.shape[1]
+    total = 0.0
     if contexts == size:
+        first = stream * size
         for x in range(size):
-            belief[x] = joints[stream, x]
+            here = item(joints, first + x)
+            total += here
+            belief[x], reached[x] = here, total
     else:
         for x in range(size):
             belief[x] = 0.0
         for context in range(contexts):
             belief[(context // stride) % size] += joints[stream, context]
-    total = 0.0
-    for x in range(size):
-        total += belief[x]
-        reached[x] = total
+        for x in range(size):
+            total += belief[x]
+            reached[x] = total
     return total
 
 
@@ -94,6 +101,7 @@ def choose(
     weights: Floats,
     extremes: Floats,
     candidates: Ints,
+    rises: Floats,
     begin: int,
     end: int,
     repair_limit: float,
@@ -112,7 +120,7 @@ def choose(
 ) -> tuple[int, int, int, float, float]:
     """The channel of one step, repaired and certified: status, channel, parts, both certificates.
 
-    Args beyond those of `advance`:
+    Args beyond those of `prepare`:
         begin: The first of the candidates worth trying: those of a leaf, which
         end: ends there.
         error: Bound on the error of the belief, as a log ratio.
@@ -130,8 +138,8 @@ def choose(
         tried = candidates[candidate]
         output_marginal(nodes, row_of, weights, tried, belief, mass, out)
         weight = least_repair(nodes, extremes, tried, out, total, within, apart)
-        if weight == 0.0 and end - begin == 1:
-            # Nothing to compare it with, and nothing to pay: what it costs does not matter.
+        if end - begin == 1 and (weight == 0.0 or weight * rises[tried] <= repair_limit):
+            # Nothing to compare it with, and not too dear: what it costs does not matter.
             c, mixed, added = tried, weight, 0.0
             continue
         plain, rise = repaired_costs(costs, tried, belief, weight)
@@ -145,7 +153,6 @@ def choose(
         return MISSED, c, 0, 0.0, 0.0
     if nodes[c, 1] == 1:
         return PREPARED, c, 0, 0.0, 0.0
-    own = local[c]
     used, sip, ldp = mixed_within(
         nodes,
         extremes,
@@ -153,7 +160,7 @@ def choose(
         out,
         total,
         mixed,
-        own,
+        local[c],
         sip_allowed,
         ldp_allowed,
         error,
@@ -164,70 +171,109 @@ def choose(
     return PREPARED, c, used, sip, ldp
 
 
-@njit(**IN_PLACE, forceinline=True)
-def _prepare(
-    tables: Tables,
+@njit(**IN_PLACE)
+def prepare(
+    nodes: Ints,
+    local: Floats,
+    row_of: Shorts,
+    costs: Floats,
+    weights: Floats,
+    extremes: Floats,
+    splits: Ints,
+    tree: Ints,
+    thresholds: Floats,
+    candidates: Ints,
+    rises: Floats,
     repair_limit: float,
     scale: float,
-    streams: Streams,
+    order: int,
+    joints: Floats,
+    moments: Ints,
+    drifts: Floats,
+    count: int,
+    which: Ints,
+    chosen: Ints,
+    parts: Ints,
+    blends: Ints,
+    charges: Floats,
+    status: Ints,
     allowed: Floats,
-    ready: Ready,
-    work: Work,
+    beliefs: Floats,
+    reached: Floats,
+    totals: Floats,
+    leaves: Ints,
+    mass: Floats,
+    out: Floats,
 ) -> None:
-    """Choose, repair and certify the channel of the next step of each stream."""
-    # Taken out of their tuples once: inside the loop that would count references each time.
-    nodes, local, row_of, costs, weights, _, extremes, splits, thresholds, candidates = tables
-    order, joints, moments, drifts = streams
-    which, chosen, parts, blends, charges, status, _, _ = ready
-    belief, mass, out, reached = work
-    size = belief.size
+    """Choose, repair and certify the channel of the next step of some streams.
+
+    Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
+    alone: it is called afterwards. Here they are missed, since their tree leads to no channel.
+
+    Arrays that belong together follow the first of them:
+        nodes: Kept channels, as in `LoopTables`, but for their outputs.
+        repair_limit: By what part of its cost mixing may make a kept channel dearer; or, if
+        scale: is not 0, by what part of that.
+        order: Of the chain; joint, moment and drift of every stream follow.
+        count: How many streams are prepared:
+        which: those. Channels and certificates follow, as in `Ready`.
+        allowed: What the step of each may leak: under the model, and whatever the model.
+        beliefs: Work space for `SIDE_BY_SIDE` beliefs, running sums, sums and leaves; and for the
+            masses of rows and an output marginal.
+    """
+    size, contexts = beliefs.shape[1], joints.shape[1]
     known, k, cap, h = -1.0, 1.0, -1.0, 1.0
-    for place in range(which.size):
-        stream = which[place]
-        chosen[place], parts[place], status[place] = -1, 0, EXHAUSTED
-        charges[place, 0], charges[place, 1] = 0.0, 0.0
-        error = drifts[stream] + (joints.shape[1] // size - 1) * UNIT
-        margin = margin_of(error, size)
-        if allowed[place, 0] <= 4 * margin or allowed[place, 1] <= 4 * margin:
-            continue
-        if allowed[place, 0] != known:
-            known = allowed[place, 0]
-            k = exp(known)
-        if allowed[place, 1] != cap:
-            cap = allowed[place, 1]
-            h = exp(cap)
-        stride = 1 if order == 1 else size ** max(0, order - 1 - moments[stream])
-        total = marginal(joints, stream, stride, belief, reached)
-        if not is_mass(total):
-            status[place] = MISSED
-            continue
-        leaf = leaf_of(splits, thresholds, reached, total)
-        found, c, used, sip, ldp = choose(
-            nodes,
-            local,
-            row_of,
-            costs,
-            weights,
-            extremes,
-            candidates,
-            splits[leaf, 1],
-            splits[leaf, 2],
-            repair_limit,
-            scale,
-            error,
-            total,
-            known,
-            cap,
-            k,
-            h,
-            belief,
-            mass,
-            out,
-            blends,
-            place,
-        )
-        status[place], chosen[place], parts[place] = found, c, used
-        charges[place, 0], charges[place, 1] = sip, ldp
+    for begin in range(0, count, SIDE_BY_SIDE):
+        some = min(SIDE_BY_SIDE, count - begin)
+        for at in range(some):
+            stream, stride = which[begin + at], 1
+            if order > 1:
+                stride = size ** max(0, order - 1 - moments[stream])
+            totals[at] = marginal(joints, stream, stride, beliefs[at], reached[at])
+        for at in range(0, some, 4):
+            leaves_of(tree, thresholds, reached, totals, at, leaves)
+        for at in range(some):
+            place, total, leaf = begin + at, totals[at], leaves[at]
+            error = drifts[which[place]] + (contexts // size - 1) * UNIT
+            least = 4 * margin_of(error, size)
+            sip_due, ldp_due = allowed[place, 0], allowed[place, 1]
+            found, c, used, sip, ldp = EXHAUSTED, -1, 0, 0.0, 0.0
+            if sip_due > least and ldp_due > least:
+                if sip_due != known:
+                    known = sip_due
+                    k = exp(known)
+                if ldp_due != cap:
+                    cap = ldp_due
+                    h = exp(cap)
+                found = MISSED
+                if is_mass(total):
+                    found, c, used, sip, ldp = choose(
+                        nodes,
+                        local,
+                        row_of,
+                        costs,
+                        weights,
+                        extremes,
+                        candidates,
+                        rises,
+                        splits[leaf, 1],
+                        splits[leaf, 2],
+                        repair_limit,
+                        scale,
+                        error,
+                        total,
+                        known,
+                        cap,
+                        k,
+                        h,
+                        beliefs[at],
+                        mass,
+                        out,
+                        blends,
+                        place,
+                    )
+            status[place], chosen[place], parts[place] = found, c, used
+            charges[place, 0], charges[place, 1] = sip, ldp
 
 
 @njit(**IN_PLACE)
@@ -267,27 +313,78 @@ def draw_column(
     """Draw a column of channel `c`, mixed by `parts` with a row of `blends`, by one word."""
     at, rows = nodes[c, 0] + row_of[c, symbol], nodes[c, 1]
     coin = np.int64(word >> np.uint64(64 - BITS))
-    reached, lane = np.int64(0), 0
-    for y in range(nodes[c, 4]):
-        reached += (WHOLE - parts) * np.int64(weights[at, lane])
+    kept, mixed, reached = same_whole(WHOLE - parts), same_whole(parts), np.int64(0)
+    for y in range(0, nodes[c, 4], LANES):
+        owned = kept * wholes_of(four(weights, LANES * at))
         if parts > 0:
-            reached += parts * blends[place, y]
-        if coin < reached:
-            return y
-        lane += 1
-        if lane == LANES:
-            at, lane = at + rows, 0
+            owned += mixed * wholes(blends, place * blends.shape[1] + y)
+        one = reached + lane(owned, 0)
+        two = one + lane(owned, 1)
+        three = two + lane(owned, 2)
+        reached = three + lane(owned, 3)
+        # All four are asked, whatever the coin: how long that takes tells nothing.
+        below = np.int64(coin >= one) + np.int64(coin >= two) + np.int64(coin >= three)
+        below += np.int64(coin >= reached)
+        if below < LANES:
+            return int(y + below)
+        at += rows
     return -1
 
 
 @njit(**IN_PLACE, forceinline=True)
-def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> None:
-    """Condition the joint of each stream on its drawn column; the scale is left to the next step.
+def inform_one(
+    nodes: Ints,
+    row_of: Shorts,
+    weights: Floats,
+    c: int,
+    parts: int,
+    blends: Ints,
+    place: int,
+    column: int,
+    joints: Floats,
+    stream: int,
+    stride: int,
+    mass: Floats,
+) -> None:
+    """Condition a joint on a column of a kept channel that tells something.
 
-    One conversion and one product for each entry. `released` gets the symbols of the columns.
+    One conversion and one product for each entry; the scale is left to the next step. `mass` gets
+    the likelihoods of the channel's rows.
+    """
+    size, contexts, rows, at = row_of.shape[1], joints.shape[1], nodes[c, 1], column % LANES
+    first = LANES * (nodes[c, 0] + (column // LANES) * rows) + at
+    base = parts * blends[place, column] if parts > 0 else np.int64(0)
+    for row in range(rows):
+        whole = (WHOLE - parts) * np.int64(item(weights, first + LANES * row)) + base
+        mass[row] = np.float64(whole) * 2.0**-BITS
+    mine, joint = c * size, joints[stream]
+    if contexts == size:
+        for x in range(size):
+            joint[x] *= item(mass, np.int64(item(row_of, mine + x)))
+    else:
+        for context in range(contexts):
+            joint[context] *= mass[row_of[c, (context // stride) % size]]
+
+
+@njit(**IN_PLACE)
+def inform(
+    tables: Tables,
+    order: int,
+    joints: Floats,
+    moments: Ints,
+    drifts: Floats,
+    ready: Ready,
+    mass: Floats,
+) -> None:
+    """Condition the joint of each stream on its drawn column.
+
+    Arrays that belong together follow the first of them:
+        tables: Kept channels.
+        order: Of the chain; joint, moment and drift of every stream follow.
+        ready: What was prepared and drawn; `released` gets the symbols of the columns.
+        mass: Work space: masses of rows.
     """
     nodes, row_of, weights, outputs = tables[0], tables[2], tables[4], tables[5]
-    order, joints, moments, drifts = streams
     which, chosen, parts, blends, _, _, drawn, released = ready
     size, solved = row_of.shape[1], are_solved(nodes)
     for place in range(which.size):
@@ -304,81 +401,8 @@ def _inform(tables: Tables, streams: Streams, ready: Ready, mass: Floats) -> Non
                 joints[stream, context] *= mass[row]
             drifts[stream] += 4 * UNIT
             continue
-        rows, lane = nodes[c, 1], y % LANES
-        first = nodes[c, 0] + (y // LANES) * rows
         released[place] = outputs[nodes[c, 2] + y]
-        if rows == 1 or mixed == WHOLE:
+        if nodes[c, 1] == 1 or mixed == WHOLE:
             continue
-        base = mixed * blends[place, y] if mixed > 0 else np.int64(0)
-        for row in range(rows):
-            whole = (WHOLE - mixed) * np.int64(weights[first + row, lane]) + base
-            mass[row] = np.float64(whole) * 2.0**-BITS
-        if order == 1:
-            for x in range(size):
-                joints[stream, x] *= mass[row_of[c, x]]
-        else:
-            for context in range(joints.shape[1]):
-                joints[stream, context] *= mass[row_of[c, (context // stride) % size]]
+        inform_one(nodes, row_of, weights, c, mixed, blends, place, y, joints, stream, stride, mass)
         drifts[stream] += 4 * UNIT
-
-
-@njit(**IN_PLACE)
-def advance(
-    stages: int,
-    nodes: Ints,
-    local: Floats,
-    row_of: Shorts,
-    costs: Floats,
-    weights: Floats,
-    outputs: Ints,
-    extremes: Floats,
-    splits: Ints,
-    thresholds: Floats,
-    candidates: Ints,
-    repair_limit: float,
-    scale: float,
-    order: int,
-    joints: Floats,
-    moments: Ints,
-    drifts: Floats,
-    which: Ints,
-    chosen: Ints,
-    parts: Ints,
-    blends: Ints,
-    charges: Floats,
-    status: Ints,
-    columns: Ints,
-    released: Ints,
-    belief: Floats,
-    mass: Floats,
-    marginals: Floats,
-    reached: Floats,
-    allowed: Floats,
-    symbols: Ints,
-    words: Words,
-) -> None:
-    """Take some stages of a step of many streams.
-
-    Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
-    alone: it is called after `PREPARE`, which leaves them missed (their tree leads to no channel),
-    and before all else.
-
-    Beyond `Tables`, `Streams`, `Ready` and `Work`:
-        stages: Which of `PREPARE`, `DRAW` and `INFORM` to take, added up.
-        repair_limit: By what part of its cost mixing may make a kept channel dearer; or, if
-        scale: is not 0, by what part of that.
-        allowed: What the step of each may leak: under the model, and whatever the model.
-        symbols: The true symbols.
-        words: Coins.
-    """
-    channels = (nodes, local, row_of, costs, weights, outputs, extremes)
-    tables = (*channels, splits, thresholds, candidates)
-    streams = (order, joints, moments, drifts)
-    ready = (which, chosen, parts, blends, charges, status, columns, released)
-    if stages & PREPARE:
-        work = (belief, mass, marginals, reached)
-        _prepare(tables, repair_limit, scale, streams, allowed, ready, work)
-    if stages & DRAW:
-        draw(tables, ready, symbols, words)
-    if stages & INFORM:
-        _inform(tables, streams, ready, mass)
