@@ -106,15 +106,27 @@ FIGURES: tuple[PaperFigure, ...] = (
 
 BY_KEY = {figure.key: figure for figure in FIGURES}
 
-_KEY = re.compile(r"[A-Z]+ (?:Table )?(?:[IVX]+\b|[0-9]+)")
+_PLACE = re.compile(r"(?P<paper>[A-Z]+) (?P<table>Table )?(?P<number>[IVX]+\b|[0-9]+)(?P<rest>.*)")
+_MORE = re.compile(r"(?P<join>-|, | and )(?P<number>[0-9]+)\b(?P<rest>.*)")
 
 
-def figure_key(place: str) -> str:
-    """The figure that a claim is about, without its panel.
+def figure_keys(place: str) -> tuple[list[str], str]:
+    """The figures that a claim is about, and the panel.
 
     Examples:
-        >>> figure_key("LIP 5a"), figure_key("SIP Table I"), figure_key("RTR 4, left")
-        ('LIP 5', 'SIP Table I', 'RTR 4')
+        >>> figure_keys("LIP 5a"), figure_keys("SIP Table I"), figure_keys("RTR 4, left")
+        ((['LIP 5'], 'a'), (['SIP Table I'], ''), (['RTR 4'], 'left'))
+        >>> figure_keys("SIP 3, 4"), figure_keys("RTR 16-18")
+        ((['SIP 3', 'SIP 4'], ''), (['RTR 16', 'RTR 17', 'RTR 18'], ''))
     """
-    found = _KEY.match(place)
-    return found[0] if found else place
+    found = _PLACE.match(place)
+    if found is None:
+        return [], place
+    paper, rest = found["paper"], found["rest"]
+    numbers = [found["number"]]
+    while not found["table"] and (more := _MORE.match(rest)):
+        last = int(more["number"])
+        first = int(numbers[-1]) + 1 if more["join"] == "-" else last
+        numbers += [str(number) for number in range(first, last + 1)]
+        rest = more["rest"]
+    return [f"{paper} {found['table'] or ''}{number}" for number in numbers], rest.strip(" ,()")

@@ -114,6 +114,6 @@ def _study_row(study: Study, run: Run) -> list[Cell]:
     if study.name in run.results:
         claims = run.results[study.name].findings.claims
         counts = {each: sum(claim.verdict is each for claim in claims) for each in Verdict}
-        verdicts = "\n".join(f"{count} {each}" for each, count in counts.items() if count)
+        verdicts = "\n".join(f"{each}: {count}" for each, count in counts.items() if count)
     page = Link(study.name, f"{study.name}/index.html")
     return [page, study.about, ", ".join(study.figures) or "our own", verdicts]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sfumato.studies.book.blocks import Badge, Block, Cell, Code, Heading, Link, Paragraph, Table
 from sfumato.studies.book.result import Result
 from sfumato.studies.catalogue import STUDIES
-from sfumato.studies.figure_list import BY_KEY, FIGURES, PAPERS, PaperFigure, figure_key
+from sfumato.studies.figure_list import BY_KEY, FIGURES, PAPERS, PaperFigure, figure_keys
 from sfumato.studies.study import Claim, Study, Verdict
 
 NOTHING, COMPUTED, FAILED, ABSENT = "nothing to compute", "no claim", "failed", "not computed"
@@ -37,13 +37,13 @@ def figure_blocks(results: Mapping[str, Result], *, pages: bool = False) -> list
 def claims_of(key: str, results: Mapping[str, Result]) -> list[Claim]:
     """What was claimed of a figure, whichever study judged it."""
     claims = (claim for result in results.values() for claim in result.findings.claims)
-    return [claim for claim in claims if figure_key(claim.figure) == key]
+    return [claim for claim in claims if key in figure_keys(claim.figure)[0]]
 
 
 def other_claims(results: Mapping[str, Result]) -> list[Claim]:
     """Claims of theorems, sections and sentences."""
     claims = (claim for result in results.values() for claim in result.findings.claims)
-    return [claim for claim in claims if figure_key(claim.figure) not in BY_KEY]
+    return [claim for claim in claims if not BY_KEY.keys() & set(figure_keys(claim.figure)[0])]
 
 
 def status(figure: PaperFigure, results: Mapping[str, Result]) -> str:
@@ -75,8 +75,8 @@ def counted(results: Mapping[str, Result]) -> Paragraph:
 
 def _row(figure: PaperFigure, results: Mapping[str, Result], pages: bool) -> list[Cell]:
     studies = studies_of(figure.key)
-    lines = [_words(claim) for claim in claims_of(figure.key, results)]
-    words = "\n".join(lines) or figure.illustration
+    lines = [_words(claim, brief=pages) for claim in claims_of(figure.key, results)]
+    words = "\n".join(dict.fromkeys(lines)) or figure.illustration
     study: Cell = ""
     if studies:
         first = studies[0]
@@ -87,8 +87,10 @@ def _row(figure: PaperFigure, results: Mapping[str, Result], pages: bool) -> lis
     return [figure.key, figure.shows, study, Badge(status(figure, results)), words]
 
 
-def _words(claim: Claim) -> str:
-    panel = claim.figure.removeprefix(figure_key(claim.figure)).strip(" ,")
-    place = f"({panel}) " if panel else ""
+def _words(claim: Claim, *, brief: bool = False) -> str:
+    """A claim in one line; in brief, what was measured stands on the page of the study."""
+    keys, panel = figure_keys(claim.figure)
+    place = f"({panel}) " if keys and panel else ""
     why = f" [{claim.reason}]" if claim.reason else ""
-    return f"{place}{claim.claimed}: {claim.verdict}; {claim.seen}{why}"
+    seen = "" if brief else f"; {claim.seen}"
+    return f"{place}{claim.claimed}: {claim.verdict}{seen}{why}"

@@ -69,7 +69,13 @@ figcaption { font-size: .88rem; margin-top: .5rem; }
 figcaption a { color: #1f5f99; }
 @media (prefers-color-scheme: dark) { figure { background: #fff; } }
 @media (max-width: 40rem) { body { padding: .8rem .8rem 3rem; } h1 { font-size: 1.4rem; }
-  th, td { padding: .3rem .45rem; } .words td { min-width: 6rem; } }
+  th, td { padding: .3rem .45rem; }
+  .words thead { display: none; } .words tr { display: block; padding: .4rem 0;
+    border-bottom: 1px solid var(--line); } .words tr:last-child { border-bottom: 0; }
+  .words td { display: block; border: 0; padding: .1rem .6rem; }
+  .words td:first-child { font-weight: 600; } .words td:empty { display: none; }
+  .words td[data-head]:not([data-head=""]):not(:first-child)::before { content: attr(data-head);
+    display: block; color: var(--faint); font-size: .78rem; margin-top: .2rem; } }
 @media print { nav, summary { display: none; } }
 """
 
@@ -133,14 +139,22 @@ def _block(block: Block) -> str:
 def _table(table: Table) -> str:
     heads = "".join(f"<th>{html.escape(head)}</th>" for head in table.columns)
     top = f"<thead><tr>{heads}</tr></thead>" if any(table.columns) else ""
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
-    )
+    rows = "\n".join(f"<tr>{_row(table, row)}</tr>" for row in table.rows)
     kind = "numeric" if table.numeric else "words"
     drawn = f'<div class="wide"><table class="{kind}">{top}\n<tbody>{rows}</tbody></table></div>'
     if not table.numeric or len(table.rows) <= _LONG:
         return drawn
     return f"<details><summary>{len(table.rows)} rows</summary>{drawn}</details>"
+
+
+def _row(table: Table, row: Sequence[Cell]) -> str:
+    """Cells, with their heads beside them where a narrow screen stacks them."""
+    if table.numeric:
+        return "".join(f"<td>{_cell(cell)}</td>" for cell in row)
+    return "".join(
+        f'<td data-head="{html.escape(head)}">{_cell(cell)}</td>'
+        for head, cell in zip(table.columns, row, strict=True)
+    )
 
 
 def _cell(cell: Cell) -> str:

@@ -43,6 +43,7 @@ class SequenceSet:
         alphabet: The symbols of both.
         unit: What a loss is in: share wrong, or a distance.
         stand_in: Whether they were made up because there are no real ones.
+        owners: Whose each row of `kept` is: people as numbers.
     """
 
     name: str
@@ -50,7 +51,8 @@ class SequenceSet:
     kept: Ints
     alphabet: Alphabet
     unit: str
-    stand_in: bool = False
+    stand_in: bool
+    owners: Ints
 
     @property
     def model(self) -> MarkovChain:
@@ -106,9 +108,11 @@ def halves(source: Source, setting: Setting, length: int, most: int) -> Sequence
     half = len(per) // 2
     learnt = [piece for one in per[:half] for piece in one]
     kept = [piece for one in per[half:] for piece in one]
-    chosen = np.random.default_rng(setting.seed + 1).permutation(len(kept))[:most]
-    places = np.array([alphabet.indices(kept[place]) for place in np.sort(chosen)])
-    return SequenceSet(source.name, learnt, places, alphabet, source.unit, made_up)
+    owners = np.repeat(np.arange(half, len(per)), [len(one) for one in per[half:]])
+    chosen = np.sort(np.random.default_rng(setting.seed + 1).permutation(len(kept))[:most])
+    places = np.array([alphabet.indices(kept[place]) for place in chosen])
+    name, unit = source.name, source.unit
+    return SequenceSet(name, learnt, places, alphabet, unit, made_up, owners[chosen])
 
 
 def _pieces(path: Sequence[Label], length: int) -> Streams:
