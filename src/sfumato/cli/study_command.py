@@ -44,6 +44,9 @@ class _StudyOptions(options.Options):
     )
     quick: bool = option("Under a minute: a look, not a result.", "--quick", default=False)
     seed: int = option("Of everything that is drawn.", default=1)
+    missing: bool = options.flag(
+        "--missing", "With all: run only what the folder does not hold yet."
+    )
     shown: options.Shown
 
 
@@ -69,6 +72,10 @@ def study(given: _StudyOptions) -> None:
       sfumato study stream-totals --data ~/data --quick
       sfumato study all --data ~/data -o book
     """
+    if given.missing and given.name != "all":
+        from sfumato.core.errors import InvalidParameter
+
+        raise InvalidParameter("--missing", True, "come with all")
     if given.name == "list":
         _list(given.shown)
         return
@@ -133,9 +140,11 @@ def _result(study: Study, setting: Setting, findings: Findings) -> Result:
 
 def _all(given: _StudyOptions) -> None:
     from dataclasses import asdict
+    from importlib import metadata
     from pathlib import Path
 
     from sfumato.studies.book.book import Run, ways_from, write_book
+    from sfumato.studies.book.kept_results import kept_result
     from sfumato.studies.book.study_results import write_results
     from sfumato.studies.catalogue import STUDIES
 
@@ -143,13 +152,15 @@ def _all(given: _StudyOptions) -> None:
     setting = _setting(given)
     results: dict[str, Result] = {}
     failures: dict[str, str] = {}
-    codes = [OK]
+    codes, version = [OK], metadata.version("sfumato")
     with progress("all studies", 100 * len(studies), given.shown.no_progress) as show:
         for place, study in enumerate(studies):
             try:
-                work = study.prepare(setting)
-                findings = work.run(_part(show, place, study.name, work.steps))
-                results[study.name] = _result(study, setting, findings)
+                kept = kept_result(study, setting, home, version) if given.missing else None
+                if kept is None:
+                    work = study.prepare(setting)
+                    findings = work.run(_part(show, place, study.name, work.steps))
+                results[study.name] = kept or _result(study, setting, findings)
                 write_results(results[study.name], home, ways_from(study.name, studies))
             except Exception as problem:
                 results.pop(study.name, None)

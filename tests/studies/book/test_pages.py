@@ -174,6 +174,31 @@ def test_a_study_that_fails_does_not_end_the_book(
 
 
 @pytest.mark.usefixtures("toys")
+def test_only_what_is_missing_is_run_and_comes_out_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done("study", "all", "-o", tmp_path, "--seed", 5)
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
+    refused = lambda *_: pytest.fail("it was run again")  # noqa: E731
+    monkeypatch.setattr("tests.studies.book.toy_study.findings", refused)
+    done("study", "all", "-o", tmp_path, "--seed", 5, "--missing")
+    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
+    done("study", "all", "-o", tmp_path, "--seed", 5, "--missing", "--quick")  # whole runs serve
+    monkeypatch.undo()
+    done("study", "all", "-o", tmp_path, "--seed", 6, "--missing")
+    kept = json.loads((tmp_path / "toy" / "results.json").read_text(encoding="utf-8"))
+    assert kept["seed"] == 6
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_quick_run_does_not_serve_who_asks_for_a_whole_one(tmp_path: Path) -> None:
+    done("study", "all", "-o", tmp_path, "--quick")
+    done("study", "all", "-o", tmp_path, "--missing")
+    kept = json.loads((tmp_path / "toy" / "results.json").read_text(encoding="utf-8"))
+    assert not kept["quick"]
+
+
+@pytest.mark.usefixtures("toys")
 def test_ctrl_c_ends_the_book(tmp_path: Path) -> None:
     assert call("study", "all", "-o", tmp_path / "out", "--seed", 99).code == 130
     assert not (tmp_path / "out").exists()

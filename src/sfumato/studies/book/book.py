@@ -99,7 +99,8 @@ def _lead(run: Run) -> list[Block]:
         blocks.append(Notice(f"Simulated data stood in, in whole or in part: {_few(simulated)}."))
     quick = [name for name, result in run.results.items() if result.setting.quick]
     if quick:
-        blocks.append(Notice("A quick run: few points and repetitions. A look, not a result."))
+        which = "" if len(quick) == len(run.results) else f" ({_few(quick)})"
+        blocks.append(Notice(f"Quick runs{which}: few points, a look, not a result."))
     if run.failures:
         blocks.append(Notice(f"Failed: {_few(list(run.failures))}."))
     return blocks

@@ -42,11 +42,18 @@ class Result:
             "simulated": found.stand_ins,
             "claims": [asdict(claim) for claim in found.claims],
             "facts": found.facts,
+            "captions": self.captions,
             "title": found.title,
             "columns": found.columns,
             "rows": found.rows,
             "records": found.records,
         }
+
+    @property
+    def captions(self) -> dict[str, str]:
+        """What each picture shows."""
+        found = self.findings
+        return {name: found.captions.get(name, name.replace("-", " ")) for name in found.pictures}
 
     @property
     def read(self) -> list[str]:

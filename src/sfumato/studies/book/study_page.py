@@ -44,8 +44,7 @@ def study_blocks(result: Result, pictures: Mapping[str, Path]) -> list[Block]:
     if found.pictures:
         blocks.append(Heading("Pictures"))
     blocks += [
-        Picture(pictures[name], f"{name}.png", found.captions.get(name, name.replace("-", " ")))
-        for name in found.pictures
+        Picture(pictures[name], f"{name}.png", caption) for name, caption in result.captions.items()
     ]
     if found.facts:
         blocks += [Heading("What follows"), Listing(found.facts)]
