@@ -10,6 +10,8 @@ from sfumato.core.loss import euclidean
 from sfumato.core.randomness import seeded
 from sfumato.models.markov import MarkovChain
 from sfumato.solver.design_methods import Method
+from sfumato.stream.partition.batch_design import design_batch
+from sfumato.stream.partition.batch_loss import additive
 from sfumato.studies.data.sequence_data import halves
 from sfumato.studies.sip import release_claims as claims
 from sfumato.studies.sip import sip_figure_6 as study
@@ -131,3 +133,13 @@ def test_the_study_is_ready_without_data_and_says_so() -> None:
     work = study.prepare(Setting(quick=True))
     assert work.steps == len(study.QUICK_EPSILONS) * len(study.WAYS)
     assert halves(study.CLICK_NUMBERS, Setting(), study.LENGTH, 3).kept.shape == (3, 30)
+
+
+def test_batches_lose_what_their_channels_say_they_lose() -> None:
+    # On streams of the model the loss of a batch is the expected loss of its design.
+    own = trial(streams=400, length=3)
+    told = own.planned("batches", 0.8, Method.OPTIMAL, 3)
+    first = own.chain.first()
+    found = design_batch(own.chain, first, 3, additive(own.loss), 3 * 0.8)
+    assert told.loss == pytest.approx(found.design.cost / 3, abs=4 * told.error + 1e-3)
+    assert told.error < 0.03

@@ -7,6 +7,14 @@ from sfumato.studies.study import Study
 
 SIP_STUDIES: tuple[Study, ...] = (
     Study(
+        "sip-table-1",
+        "Table I: what each notion promises, and the time that a value takes as the alphabet, the "
+        "order, the batch and the sequence grow, as ratios measured in one run.",
+        "sfumato.studies.sip.sip_table_1",
+        figures=("SIP Table I",),
+        minutes="1",
+    ),
+    Study(
         "sip-figures-3-4",
         "Two correlated bits: correlation of their noises, noise at time 2 and least leakage, by "
         "the published rule and by the certified optimum.",
