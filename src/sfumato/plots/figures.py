@@ -321,15 +321,15 @@ def _sums(values: Iterable[float]) -> list[float]:
     return sums
 
 
-def new_figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+def new_figure(width: float, height: float, columns: int = 1, rows: int = 1) -> tuple[Any, Any]:
     """A figure without a screen, and its panels side by side; a single one by itself."""
     try:
         import matplotlib.figure
     except ImportError:
         raise InvalidParameter("picture", None, "have matplotlib installed to be drawn") from None
     figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, columns)
-    for one in axes if columns > 1 else [axes]:
+    axes = figure.subplots(rows, columns)
+    for one in getattr(axes, "flat", [axes]):
         one.spines[["top", "right"]].set_visible(False)
         one.tick_params(labelsize=8)
     return figure, axes

@@ -11,12 +11,13 @@ from datetime import datetime
 
 import numpy as np
 
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.studies.data import data_files
 from sfumato.studies.data.gzipped_rows import gzipped_rows
 from sfumato.studies.study import DataFile, Setting
 
 HOURS = 24
+_WEEK = 7
 _COUNTS = 7
 """Column of the traffic table where the 24 counts of a day begin."""
 
@@ -29,11 +30,15 @@ class SeriesData:
         name: What tables and pictures call it.
         values: In the order of time.
         stand_in: Whether it was made up for want of the real one.
+        period: Hours of a day or days of a week; 0 if values have no such phase.
+        phases: Which of them each value is, which is public; None if they come in turn.
     """
 
     name: str
     values: Floats
     stand_in: bool
+    period: int = 0
+    phases: Ints | None = None
 
 
 def hourly_rentals(setting: Setting, year: int | None = 2011) -> SeriesData:
@@ -70,14 +75,14 @@ def hourly_traffic(setting: Setting, hours: int = HOURS) -> SeriesData:
     if path is None:
         whole = _made_up(setting.seed, days=47, per_day=HOURS, level=9_000.0)
         values = whole.reshape(-1, HOURS)[:, :hours].ravel()
-        return SeriesData("traffic, hourly", values, True)
+        return SeriesData("traffic, hourly", values, True, hours)
     days: dict[datetime, Floats] = {}
     for row in gzipped_rows(path):
         day = datetime.strptime(row["Date"], "%m/%d/%Y")
         counts = [float(text or 0.0) for text in list(row.values())[_COUNTS:]]
         days[day] = days.get(day, np.zeros(HOURS)) + counts
     values = np.concatenate([days[day][:hours] for day in sorted(days)])
-    return SeriesData("traffic, hourly", values, False)
+    return SeriesData("traffic, hourly", values, False, hours)
 
 
 def ftp_speeds(setting: Setting) -> SeriesData:
@@ -93,14 +98,16 @@ def udds_speeds(setting: Setting) -> SeriesData:
 def _rentals(
     name: str, file: DataFile, setting: Setting, year: int | None, per_day: int
 ) -> SeriesData:
-    path = setting.path(file)
+    path, period = setting.path(file), HOURS if per_day > 1 else _WEEK
     if path is None:
         days = 731 if year is None else 365
         level = 3_400.0 / per_day
-        return SeriesData(name, _made_up(setting.seed, days, per_day, level), True)
+        return SeriesData(name, _made_up(setting.seed, days, per_day, level), True, period)
     wanted = "" if year is None else f"{year}-"
-    counts = [float(row["cnt"]) for row in gzipped_rows(path) if row["dteday"].startswith(wanted)]
-    return SeriesData(name, np.array(counts), False)
+    rows = [row for row in gzipped_rows(path) if row["dteday"].startswith(wanted)]
+    counts = np.array([float(row["cnt"]) for row in rows])
+    phases = np.array([int(row["hr"]) for row in rows]) if per_day > 1 else None
+    return SeriesData(name, counts, False, period, phases)
 
 
 def _speeds(name: str, file: DataFile, setting: Setting, seconds: int) -> SeriesData:
