@@ -97,7 +97,7 @@ def test_the_same_seed_gives_the_same_scores_and_leaves_coins_and_threads_alone(
 
 def test_the_chain_adds_what_is_believed_at_once() -> None:
     plan = plan_of(sticky(3, 0.8), 1.0)
-    left = rehearsed(plan, {"ann": [0, 0, 1, 1], "bob": [2, 2]}, seed=1)
+    left = rehearsed(plan, {"ann": [0, 0, 1, 1], "bob": [2, 2]}, seed=1).tracks
     rows = released_rows(left, plan, NetworkInput.CHAIN)
     assert [len(one) for one in rows] == [4, 2]
     found = recover(left, plan)
@@ -112,7 +112,7 @@ def test_a_rehearsal_by_policy_is_a_release_and_signals_are_seen() -> None:
     loss = sf.loss.hamming(chain.alphabet)
     policy = sf.compile_policy(chain, loss, 0.5, steps=200, method="far-sighted")
     plan = plan_of(chain, 0.5, method=sf.Method.FAR_SIGHTED, policy=policy)
-    left = rehearsed(plan, {"ann": [0, 1, -1, 1], "bob": [1]}, seed=3)
+    left = rehearsed(plan, {"ann": [0, 1, -1, 1], "bob": [1]}, seed=3).tracks
     assert left.streams == ("ann", "bob") and left.places[2] == -1
     recover(left, plan)  # the plan can have released it
     (rows, _) = released_rows(left, plan, NetworkInput.VALUES)

@@ -90,22 +90,6 @@ def test_batches_and_their_search_keep_to_the_certificate(size: int, width: int,
     assert len(found.outputs) == 5
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize(("size", "stay"), [(2, 0.5), (2, 0.8), (2, 0.9), (16, 0.5), (16, 0.9)])
-def test_some_outputs_reach_nearly_all_that_is_certified(
-    size: int, stay: float, epsilon: float
-) -> None:
-    found = worst_outputs(plan_of(sticky(size, stay), epsilon), 8)
-    assert 0.95 < found.tightness <= 1
-    assert found.certified.epsilon > 0.99 * 8 * epsilon  # of a stream that spends all it may
-
-
-def test_on_a_bit_that_hardly_moves_the_sum_of_all_steps_is_not_tight() -> None:
-    # All 256 sequences of outputs: the certificate adds worst cases of different tracks.
-    found = worst_outputs(plan_of(sticky(2, 0.98), 1.0), 8, beam=512)
-    assert 0.84 < found.tightness < 0.9
-
-
 def test_the_search_finds_what_all_sequences_have_to_offer() -> None:
     plan = plan_of(random_chain(3, 5), 0.7)
     every = [brute_gain(plan, list(outputs)) for outputs in _possible(plan, 4)]

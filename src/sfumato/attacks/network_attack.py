@@ -10,8 +10,7 @@ chains.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from dataclasses import dataclass
 
 from sfumato.attacks.network_input import NetworkInput, raw_rows, released_rows
 from sfumato.attacks.recurrent_network import NetworkSpec, RecurrentNetwork, load_torch
@@ -66,21 +65,52 @@ def reidentify_by_network(
     References:
         [SIP, Fig. 8]
     """
-    load_torch()  # before anything is computed
-    checks.count("rehearsals", rehearsals)
     seen = checks.choice("shown", NetworkInput, shown)
+    spec = NetworkSpec() if network is None else network
+    examples = rehearse(known, plan, seen, spec.seed, rehearsals)
     tracks = released
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, plan.model.alphabet)
+    return examples.judged(tracks.streams, released_rows(tracks, plan, seen), spec, progress)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """What a network learns from: rows of streams, several of each person.
+
+    Attributes:
+        people: Names.
+        rows: What is seen of each stream, person after person, again and again.
+    """
+
+    people: tuple[str, ...]
+    rows: list[Floats]
+
+    def judged(
+        self,
+        streams: tuple[str, ...],
+        rows: Sequence[Floats],
+        spec: NetworkSpec,
+        progress: Progress | None = None,
+    ) -> Reidentification:
+        """Teach a network, and ask it whose other streams are."""
+        owners = [*range(len(self.people))] * (len(self.rows) // len(self.people))
+        learnt = RecurrentNetwork(self.rows, owners, spec, progress)
+        lengths = tuple(len(one) for one in rows)
+        return Reidentification(streams, self.people, learnt.scores(rows), lengths)
+
+
+def rehearse(
+    known: Mapping[str, Sequence[int]], plan: Plan, shown: NetworkInput, seed: int, times: int
+) -> Examples:
+    """Release known values several times: what a network can learn from."""
+    load_torch()  # before anything is computed
+    checks.count("rehearsals", times)
     _check(known)
-    spec = NetworkSpec() if network is None else network
-    examples: list[Floats] = []
-    for turn in range(rehearsals):
-        examples += released_rows(rehearsed(plan, known, spec.seed + turn), plan, seen)
-    learnt = RecurrentNetwork(examples, [*range(len(known))] * rehearsals, spec, progress)
-    scores = learnt.scores(released_rows(tracks, plan, seen))
-    lengths = tuple(np.diff(tracks.starts).tolist())
-    return Reidentification(tracks.streams, tuple(known), scores, lengths)
+    rows: list[Floats] = []
+    for turn in range(times):
+        rows += released_rows(rehearsed(plan, known, seed + turn).tracks, plan, shown)
+    return Examples(tuple(known), rows)
 
 
 def reidentify_raw_by_network(
@@ -100,12 +130,11 @@ def reidentify_raw_by_network(
         network: How the network is built and taught.
         progress: Called with the number of steps done so far.
     """
+    load_torch()
     _check(known)
-    examples = raw_rows(known, plan)
-    learnt = RecurrentNetwork(examples, range(len(known)), network, progress)
-    scores = learnt.scores(raw_rows(raw, plan))
-    lengths = tuple(len(track) for track in raw.values())
-    return Reidentification(tuple(raw), tuple(known), scores, lengths)
+    spec = NetworkSpec() if network is None else network
+    examples = Examples(tuple(known), raw_rows(known, plan))
+    return examples.judged(tuple(raw), raw_rows(raw, plan), spec, progress)
 
 
 def _check(known: Mapping[str, Sequence[int]]) -> None:

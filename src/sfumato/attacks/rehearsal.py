@@ -6,9 +6,11 @@ They are examples to learn from: what each person's values look like once they h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.core.randomness import seeded
@@ -18,7 +20,22 @@ from sfumato.stream.released_tracks import ReleasedTracks
 from sfumato.stream.simulated_stream import as_simulation, simulated
 
 
-def rehearsed(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> ReleasedTracks:
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsal:
+    """What left in a simulation, and what it leaked.
+
+    Attributes:
+        tracks: What left.
+        sip: Leakage of each stream under the model.
+        ldp: Leakage of each stream whatever the model.
+    """
+
+    tracks: ReleasedTracks
+    sip: Floats
+    ldp: Floats
+
+
+def rehearsed(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> Rehearsal:
     """What would leave of tracks, in a simulation.
 
     Args:
@@ -31,8 +48,10 @@ def rehearsed(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> Rel
         >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
         >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(0.5)), sf.loss.hamming(chain.alphabet))
         >>> left = rehearsed(plan, {"ann": [0, 0, 1], "bob": [1, 1]}, seed=1)
-        >>> left.streams, left.starts.tolist()
+        >>> left.tracks.streams, left.tracks.starts.tolist()
         (('ann', 'bob'), [0, 3, 5])
+        >>> left.sip.round(9)
+        array([1.5, 1. ])
     """
     if not tracks or not all(len(track) for track in tracks.values()):
         raise InvalidParameter("tracks", len(tracks), "be some, each of at least one value")
@@ -42,10 +61,14 @@ def rehearsed(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> Rel
     events: dict[str, list[Event]] = {}
     for name, track in tracks.items():
         events[name] = [one for step in simulated(rule, name, track, coins) for one in step.events]
-    return ReleasedTracks.of(events, plan.model.alphabet)
+    charges = [
+        (sum(one.sip.epsilon for one in left), sum(one.ldp.epsilon for one in left))
+        for left in events.values()
+    ]
+    return Rehearsal(ReleasedTracks.of(events, plan.model.alphabet), *np.array(charges).T)
 
 
-def _by_fleet(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> ReleasedTracks:
+def _by_fleet(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> Rehearsal:
     """All streams together, by the loops of a fleet."""
     lengths = [len(track) for track in tracks.values()]
     cells = np.concatenate([np.asarray(track, dtype=np.int64) for track in tracks.values()])
@@ -55,6 +78,7 @@ def _by_fleet(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> Rel
     signals = np.full(len(cells), -1) if run.signals is None else run.signals
     starts = np.append(0, np.cumsum(lengths))
     outcomes, number = run.outcomes.astype(np.int64), np.arange(1, len(cells) + 1)
-    return ReleasedTracks(
+    left = ReleasedTracks(
         tuple(tracks), starts, run.released, outcomes, run.sequences, signals, number
     )
+    return Rehearsal(left, *np.add.reduceat(run.charges, starts[:-1]).T)

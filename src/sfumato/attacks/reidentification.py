@@ -81,17 +81,22 @@ class Reidentification:
             owners: Whose each stream is.
             top: How many guesses count.
         """
+        hits = self.hits(owners, top)
+        low, high = interval(round(float(hits.sum())), len(hits))
+        chance = min(1.0, top / len(self.people))
+        places = np.array([self.people.index(owner) for owner in owners])
+        leaked = self._leaked(places, int(hits.sum() + 1e-9), chance)
+        return Accuracy(float(hits.mean()), low, high, chance, leaked)
+
+    def hits(self, owners: Sequence[str], top: int = 1) -> Floats:
+        """Whether the owner of each stream is among the likeliest people; ties by their chance."""
         checks.count("top", top)
         if len(owners) != len(self.streams) or not set(owners) <= set(self.people):
             raise InvalidParameter("owners", len(owners), "name a known person for each stream")
         places = np.array([self.people.index(owner) for owner in owners])
         own = self.scores[np.arange(len(places)), places][:, None]
         before, alike = (self.scores > own).sum(axis=1), (self.scores == own).sum(axis=1)
-        hits = np.clip((top - before) / alike, 0.0, 1.0)
-        low, high = interval(round(float(hits.sum())), len(hits))
-        chance = min(1.0, top / len(self.people))
-        leaked = self._leaked(places, int(hits.sum() + 1e-9), chance)
-        return Accuracy(float(hits.mean()), low, high, chance, leaked)
+        return np.asarray(np.clip((top - before) / alike, 0.0, 1.0))
 
     def _leaked(self, places: Ints, hits: int, chance: float) -> LowerBound | None:
         r"""What the streams told, at least, for so many owners to be found.

@@ -22,6 +22,9 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.state import StreamState
 from sfumato.stream.plan import Plan
 
+_NOTHING = 1e-9
+"""Leakage up to which a step tells nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorstOutputs:
@@ -31,11 +34,14 @@ class WorstOutputs:
         outputs: What leaves; None where the budget was gone.
         bound: How far they move the belief about some track.
         certified: What the ledger says that they leaked, at most.
+        least_step: Of each step that tells anything, some output alone moves the belief of that
+            moment by a part of what is certified for the step: the least such part.
     """
 
     outputs: tuple[Label | None, ...]
     bound: LowerBound
     certified: SIP
+    least_step: float
 
     @property
     def tightness(self) -> float:
@@ -51,6 +57,7 @@ class _Path:
     outputs: tuple[Label | None, ...] = ()
     up: float = 0.0
     down: float = 0.0
+    least_step: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +70,7 @@ class _Move:
     signal: int | None
     up: float
     down: float
+    least_step: float
 
 
 def worst_outputs(plan: Plan, length: int, *, beam: int = 8) -> WorstOutputs:
@@ -81,6 +89,8 @@ def worst_outputs(plan: Plan, length: int, *, beam: int = 8) -> WorstOutputs:
         >>> found = worst_outputs(plan, 4)
         >>> found.tightness > 0.95, found.bound.exceeds(found.certified)
         (True, False)
+        >>> found.least_step > 0.999
+        True
     """
     checks.count("length", length)
     checks.count("beam", beam, at_least=2)
@@ -96,7 +106,8 @@ def worst_outputs(plan: Plan, length: int, *, beam: int = 8) -> WorstOutputs:
     gain = rounded_down(max(best.up, best.down))
     tried = f"a search over outputs of {length} values, {beam} at a time"
     certified, _ = best.state.ledger.spent
-    return WorstOutputs(best.outputs, LowerBound(gain, Notion.SIP, tried=tried), certified)
+    bound = LowerBound(gain, Notion.SIP, tried=tried)
+    return WorstOutputs(best.outputs, bound, certified, best.least_step)
 
 
 def _moves(plan: Plan, path: _Path, values: int) -> list[_Move]:
@@ -105,18 +116,25 @@ def _moves(plan: Plan, path: _Path, values: int) -> list[_Move]:
     if design is None:
         events, _ = plan.skip(path.state, values)
         labels = tuple(event.released for event in events)
-        return [_Move(path, labels, Outcome.SKIPPED, None, path.up, path.down)]
+        before = (path.up, path.down, path.least_step)
+        return [_Move(path, labels, Outcome.SKIPPED, None, *before)]
     channel, masses = design.design.channel, design.partition.masses
-    symbols, found = plan.model.alphabet.labels, []
+    symbols, told = plan.model.alphabet.labels, dict[int, tuple[float, float]]()
     for output in channel.outputs.tolist():
         likelihood = channel.likelihood(output)
         chance = float(masses @ likelihood / masses.sum())
         with np.errstate(divide="ignore"):
-            up = path.up + float(np.log(likelihood.max() / chance))
-            down = path.down + float(np.log(chance) - np.log(likelihood.min()))
+            up = float(np.log(likelihood.max() / chance))
+            told[output] = up, float(np.log(chance) - np.log(likelihood.min()))
+    least = path.least_step
+    if design.charge.sip > _NOTHING:
+        least = min(least, max(max(gains) for gains in told.values()) / design.charge.sip)
+    found = []
+    for output, (up, down) in told.items():
         labels = tuple(symbols[place] for place in design.patterns[output].tolist())
         signal = None if plan.sight is None else output
-        found.append(_Move(path, labels, Outcome.RELEASED, signal, up, down))
+        after = (path.up + up, path.down + down, least)
+        found.append(_Move(path, labels, Outcome.RELEASED, signal, *after))
     return found
 
 
@@ -128,4 +146,4 @@ def _best(moves: list[_Move], beam: int) -> list[_Move]:
 
 def _followed(plan: Plan, move: _Move) -> _Path:
     _, state = plan.observe(move.path.state, move.labels, move.outcome, move.signal)
-    return _Path(state, (*move.path.outputs, *move.labels), move.up, move.down)
+    return _Path(state, (*move.path.outputs, *move.labels), move.up, move.down, move.least_step)

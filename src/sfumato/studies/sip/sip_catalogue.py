@@ -57,4 +57,14 @@ SIP_STUDIES: tuple[Study, ...] = (
         data=(data_files.GAZE,),
         minutes="4",
     ),
+    Study(
+        "sip-figure-8",
+        "Whose gaze it is: re-identification by the exact likelihood and by a recurrent network, "
+        "with and without the chain, in true values and in LDP, temporal LDP, "
+        "instantaneous, batched and far-sighted releases, orders 1 and 2 (needs sfumato[attacks]).",
+        "sfumato.studies.sip.sip_figure_8",
+        figures=("SIP 8",),
+        data=(data_files.GAZE,),
+        minutes="12",
+    ),
 )
