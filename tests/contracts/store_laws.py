@@ -201,6 +201,20 @@ class StoreLaws(ABC):
                 assert store.position(history[0][0].stream) == history[-1][1]
             assert store.known([answer.id for answer in answers]).all()
 
+    def test_many_streams_end_as_each_does_alone(self, tmp_path: Path) -> None:
+        lengths = {f"u{place}": 1 + place % 3 for place in range(700)} | {"long": 5000, "u9 ": 2}
+        histories = {stream: moments(stream, length) for stream, length in lengths.items()}
+        with self.open(tmp_path) as store:
+            answers = [answer for own in histories.values() for answer, _ in own]
+            store.commit(answers, [own[-1][1] for own in histories.values()])
+        asked = ["nobody", *reversed(lengths), "u"]
+        due = [(own[-1][1], own[-1][0]) for own in reversed(histories.values())]
+        with self.open(tmp_path) as store:
+            for _ in range(2):  # rows are checked the first time only
+                assert store.ends(asked) == [None, *due, None]
+            assert store.ends([]) == []
+            assert store.begun(asked) == {*lengths}
+
     # All or nothing -------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("clash", ["moment", "id"])

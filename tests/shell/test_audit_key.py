@@ -169,11 +169,20 @@ def test_streams_that_were_left_out_are_not_said_to_be_repeated(
     assert f"{others} rows of streams that --only leaves out" in document["unchecked"]
 
 
-def test_a_key_of_words_is_not_committed_to(model: Path, key: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_a_key_of_words_is_not_committed_to_and_that_is_told(
+    model: Path, key: Path, secret: Path, tmp_path: Path, quiet: tuple[str, ...]
+) -> None:
     source, output = live(tmp_path, "values"), tmp_path / "private.csv"
-    options = ("--epsilon", 0.8, "--method", "optimal", "--key-file", key, "--quiet", "-o", output)
-    done("release", source, "-m", model, *options)
+    options = ("--epsilon", 0.8, "--method", "optimal", *quiet, "-o", output)
+    told = (
+        "no commitment to the key leaves with this"
+        in done("release", source, "-m", model, "--key-file", key, *options).err
+    )
+    assert told is not bool(quiet)
     assert json.loads(Path(f"{output}.plan.json").read_text())["sealed"].get("commitment") is None
+    said = done("release", source, "-m", model, "--key-file", secret, *options).err
+    assert "no commitment" not in said
 
 
 @pytest.fixture

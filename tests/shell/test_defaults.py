@@ -151,6 +151,10 @@ def test_rules_are_those_of_the_policy_that_made_the_rows(home: Path) -> None:
     done("release", days[0], *rule, "-o", home / "monday-private.csv")
     said = call("release", days[1], *rule, "--thrift", 0.2, "-o", home / "tuesday-private.csv")
     assert said.code == 2 and "--thrift must be the policy's price of a nat, 0" in said.err
+    for other in (("--epsilon", 0.5), ("--budget", 9, "--horizon", 90)):
+        rule = ("-m", home / "two.model", *other, *ledger)
+        said = call("release", days[1], *rule, "-o", home / "tuesday-private.csv")
+        assert said.code == 2 and "this ledger was begun with another model, budget" in said.err
     assert not (home / "tuesday-private.csv").exists()
 
 

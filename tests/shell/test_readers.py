@@ -315,6 +315,26 @@ def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, line: str) -> No
     assert "must hold one JSON object" in str(problem)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'{{"person": "p1", "place": "{RAW}", "place": "here"}}',
+        f'{{"place": "{RAW}" , "person":"p1","pl\\u0061ce" :"here"}}',
+        f'{{"person":"p1","at":"08:00","at":"{RAW}","place":"here"}}',
+        f'{{"person":"p1","place":"here","more":{{"a":"{RAW}","a":1}}}}',
+        '{"person":"p1","place":"\\"","place":"here"}',
+    ],
+)
+def test_a_field_that_an_object_has_twice_is_refused(tmp_path: Path, line: str) -> None:
+    good = '{"person":"p1","place":"here","at":"08:00","more":{"at":"\\":","place":{}}}'
+    path = made(tmp_path / "live.jsonl", f"{good}\n{good}\n{line}\n{good}\n".encode())
+    problem = refusal(path)
+    assert problem.row == 3
+    assert "must not have a field twice" in str(problem)
+    path.write_text(f"{good}\n{good}\n")
+    assert sum(len(chunk) for chunk in Table.at(str(path)).chunks(["person", "place"])) == 2
+
+
 def test_a_missing_field_of_an_object_is_named(tmp_path: Path) -> None:
     lines = f'{{"person": "p1", "place": "here"}}\n{{"person": "p1", "spot": "{RAW}"}}\n'
     problem = refusal(made(tmp_path / "live.jsonl", lines.encode()))

@@ -16,6 +16,7 @@ from sfumato.cli import first_use, warm_command, warm_jobs
 from sfumato.cli.console import say, say_in_passing
 from sfumato.core import loop_folders
 from sfumato.core.compile_events import compiling
+from sfumato.core.compiled import njit
 from tests.shell.running import call
 
 
@@ -114,10 +115,16 @@ def test_every_helper_runs_a_job_that_exists() -> None:
     assert set(first_use._HELPERS.values()) <= set(warm_jobs.JOBS)
 
 
+@njit(cache=True)
+def a_loop_of_somebody_else(value: float) -> float:
+    return value + 1.0
+
+
 def test_a_job_runs_in_a_folder_that_does_not_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    assert a_loop_of_somebody_else(2.0) == 3.0
     found = warm_jobs.run_job("temporal")
     assert len(found.files) > 3
     assert all(Path(file).name.startswith("sfumato.") for file in found.files)

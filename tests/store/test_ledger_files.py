@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.store.chain import head_file
 from sfumato.store.ledger_check import backup_ledger, check_ledger, checked
 from sfumato.store.ledger_reader import LedgerReader
-from sfumato.store.protocol import Head, LedgerMismatch
+from sfumato.store.protocol import Head, Identity, LedgerMismatch
 from sfumato.store.sqlite import SqliteStore
 from tests.contracts.store_laws import PLAN, moments
 
@@ -233,6 +234,103 @@ def test_a_ledger_of_another_form_is_refused_by_all_who_open_it(ledger: Path, na
         SqliteStore(ledger, PLAN)
 
 
+RULES = {
+    "another rule": 'UPDATE ledger SET rules = \'{"columns":["user"]}\'',
+    "no rules": "UPDATE ledger SET rules = NULL",
+    "another job": "UPDATE ledger SET job = 'realtime'",
+    "an id as it was before rules were in it": "UPDATE ledger SET id = substr(id, 1, 16)",
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_changed_rules_are_found_by_all_who_open_a_ledger(tmp_path: Path, name: str) -> None:
+    ledger = tmp_path / "city.ledger"
+    history = moments("u1", 2)
+    with SqliteStore(ledger, PLAN, rules='{"columns":["person"]}') as store:
+        store.commit([answer for answer, _ in history], [history[-1][1]])
+    assert check_ledger(ledger).passed
+    with sqlite3.connect(ledger) as database:
+        database.execute(RULES[name])
+    database.close()
+    told = "its rules are not those|its last row is not|moments 0 to 1 of stream 'u1' was changed"
+    with pytest.raises(CorruptData, match=told):
+        SqliteStore(ledger, PLAN)
+    try:
+        assert not check_ledger(ledger).passed
+    except CorruptData as problem:
+        assert "its rules are not those" in str(problem)
+
+
+@pytest.mark.parametrize("told", [0, 2, 4])
+def test_how_many_rows_of_an_input_were_answered_is_counted(tmp_path: Path, told: int) -> None:
+    ledger = tmp_path / "city.ledger"
+    history = moments("u1", 3)
+    with SqliteStore(ledger, PLAN) as store:
+        store.begin("live.csv", Identity.EVENT)
+        store.commit([answer for answer, _ in history], [history[-1][1]])
+    assert check_ledger(ledger).inputs == {"live.csv": 3}
+    with sqlite3.connect(ledger) as database:
+        database.execute("UPDATE inputs SET answered = ?", (told,))
+    database.close()
+    assert check_ledger(ledger).problems == [f"input 'live.csv' must have {told} rows; it has 3"]
+
+
+def refuse(path: Path, answers: int) -> None:
+    """A run that answers some rows, and then refuses one."""
+    with SqliteStore(path, PLAN) as store:
+        store.begin("live.csv", Identity.EVENT)
+        for answer, after in moments("u1", answers):
+            store.commit([answer], [after])
+        raise ValueError("refused")
+
+
+def test_what_is_refused_before_its_first_answer_leaves_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="refused"):
+        refuse(tmp_path / "city.ledger", 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_refused_after_an_answer_leaves_its_ledger(tmp_path: Path) -> None:
+    ledger = tmp_path / "city.ledger"
+    with pytest.raises(ValueError, match="refused"):
+        refuse(ledger, 1)
+    with pytest.raises(LedgerMismatch, match="answered before"):
+        refuse(ledger, 1)
+    assert check_ledger(ledger).rows == 1
+
+
+def test_a_refusal_removes_nothing_that_was_there_before(tmp_path: Path) -> None:
+    ledger = tmp_path / "city.ledger"
+    with SqliteStore(ledger, PLAN) as store:
+        store.begin("live.csv", Identity.EVENT)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="refused"):
+        refuse(ledger, 0)
+    assert {path.name for path in tmp_path.iterdir()} == set(before)
+    ledger.unlink()
+    head_file(ledger).unlink()
+    with pytest.raises(ValueError, match="refused"):
+        refuse(ledger, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["city.ledger.key"]
+    assert (tmp_path / "city.ledger.key").read_bytes() == before["city.ledger.key"]
+
+
+def test_a_head_that_is_removed_while_it_is_taken_is_not_held(tmp_path: Path) -> None:
+    ledger = tmp_path / "city.ledger"
+    opened = os.open
+
+    def removed(path: Path, *how: int) -> int:
+        handle = opened(path, *how)
+        os.unlink(path)
+        return handle
+
+    with (
+        mock.patch("sfumato.store.chain.os.open", removed),
+        pytest.raises(LedgerMismatch, match="in use"),
+    ):
+        SqliteStore(ledger, PLAN)
+
+
 @pytest.mark.parametrize("name", ["a deleted row", "an edited last row", "a forgotten end"])
 def test_a_release_never_goes_on_with_a_ledger_that_lost_rows(ledger: Path, name: str) -> None:
     with sqlite3.connect(ledger) as database:
@@ -265,6 +363,8 @@ def test_a_stream_is_never_continued_over_an_edited_row(
     with SqliteStore(ledger, PLAN) as store:
         with pytest.raises(CorruptData, match="stream 'u1'"):
             store.position("u1")
+        with pytest.raises(CorruptData, match="stream 'u1'"):
+            store.ends(["u2", "u1", "nobody"])
         assert store.position("u2") is not None
 
 

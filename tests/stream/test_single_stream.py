@@ -1,5 +1,6 @@
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,19 +9,23 @@ from sfumato import (
     Event,
     Fallback,
     Fleet,
+    Horizon,
     InstantRelease,
     PerStep,
     Plan,
     Purpose,
+    Window,
     keyed,
     secure,
     seeded,
 )
+from sfumato.core.budgets import Budget
+from sfumato.core.bursts import Bursts, WindowBursts
 from sfumato.core.errors import BudgetExceeded, InsecureRandomness, UnknownSymbol
-from sfumato.core.guarantees import SIP
+from sfumato.core.guarantees import LDP, SIP
 from sfumato.models.markov import MarkovChain
 from sfumato.store import from_bytes, to_bytes
-from sfumato.stream import Outcome, StreamState
+from sfumato.stream import Geometric, Outcome, StreamState
 from sfumato.stream.single_stream import SingleStream
 from tests.compiled import CHAINS, plan_of, policy_of, value_loss
 from tests.grids import covered
@@ -78,6 +83,36 @@ def test_a_live_stream_answers_as_the_rule_does(name: str, budget: str) -> None:
     assert live(release, script(CHAINS[name].size)) == due
     assert to_bytes(release.state) == to_bytes(state)
     assert release.ledger == state.ledger
+
+
+AMPLE: dict[str, Budget] = {
+    "per step": PerStep(SIP(1.0)),
+    "per step, capped": PerStep(SIP(1.0), LDP(4.0)),
+    "horizon": Horizon(SIP(12.0), 12),
+    "horizon, capped": Horizon(SIP(12.0), 12, LDP(48.0)),
+    "window": Window(SIP(3.0), 3),
+    "window, capped": Window(SIP(3.0), 3, LDP(12.0)),
+    "geometric": Geometric(SIP(100.0), 0.99),
+    "bursts": Bursts(SIP(6.0), 12, None, 2, 1.0),
+    "bursts in a window": WindowBursts(SIP(2.0), 4, None, 2),
+}
+"""Of each step about as much as the policy was compiled for."""
+
+
+@pytest.mark.parametrize("budget", AMPLE)
+def test_what_a_policy_was_compiled_for_is_answered_by_the_loop(budget: str) -> None:
+    """With less, channels of the policy would be repaired until they are of no use: the plan
+    solves such steps, and the loop declines them, as in the test before."""
+    ample = AMPLE[budget]
+    policy = policy_of("dense, order 1", 1.0, None if ample.ldp is None else 4.0)
+    plan = plan_of("dense, order 1", ample, on_exhausted=Fallback.REPEAT, policy=policy)
+    due, state = by_rule(plan, script(3))
+    release = release_of(plan, randomness=keyed(SECRET))
+    with mock.patch.object(release, "_slow", side_effect=release._slow) as solved:
+        assert live(release, script(3)) == due
+    paid = sum(event.sip.epsilon > 0 for event in due)
+    assert paid > 3 and solved.call_count <= len(due) - paid + paid // 2
+    assert to_bytes(release.state) == to_bytes(state)
 
 
 @pytest.mark.parametrize("fallback", ["suppress", "repeat", "substitute"])

@@ -181,7 +181,7 @@ def publish(given: _PublishOptions) -> None:
     options.warn_of_seed(given.seed)
     with _named(given), progress("publishing", None, given.shown.no_progress) as show:
         done = publish_columns(rows, spec, history=past, progress=show)
-    document = publish_document(done, given.secret.commitment())
+    document = publish_document(done, given.secret.commitment(quiet=given.shown.quiet))
     table_output.write_released(sink, done.frame, document, {}, keyed=key_file is not None)
     if given.shown.as_json and not sink.is_standard:
         figures = table_output.told(document)

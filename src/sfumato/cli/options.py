@@ -267,15 +267,24 @@ class Secret(Options):
             return None if seed is None else seeded(seed)
         return keyed(self._read(public))
 
-    def commitment(self) -> str | None:
+    def commitment(self, *, quiet: bool) -> str | None:
         """The commitment to the key, to leave with what it is used for; None without a key.
 
-        A key that `key new` cannot have made has none: a hash of it would show who guesses it.
+        A key that `key new` cannot have made has none: a hash of it would show who guesses it. That
+        is told, unless nobody wants to hear it.
         """
         from sfumato.store.keys import commitment_of
 
         secret = self.read()
-        return None if secret is None else commitment_of(secret)
+        if secret is None:
+            return None
+        made = commitment_of(secret)
+        if made is None and not quiet:
+            say(
+                "no commitment to the key leaves with this: the key may be guessed, and a hash "
+                "would show who guesses right (`sfumato key new` makes one that is committed to)"
+            )
+        return made
 
     def read(self) -> bytes | None:
         """The key itself; None if there is none."""

@@ -146,7 +146,7 @@ def privatize(given: _PrivatizeOptions) -> None:
     with table_output.named_options(files, _OPTIONS), designing as show:
         done = release_column(rows, spec, history=records, progress=show)
     others = rivals(spec, done.knowledge) if given.compare else ()
-    document = column_document(done, given.secret.commitment())
+    document = column_document(done, given.secret.commitment(quiet=given.shown.quiet))
     pictures = {} if given.plot is None else {given.plot: partial(_draw, done)}
     table_output.write_released(sink, done.frame, document, pictures, keyed=keyed)
     if given.shown.as_json and not sink.is_standard:

@@ -271,7 +271,7 @@ def _document(
         notes=notes,
         asked=asked,
         coins=coins,
-        commitment=given.secret.commitment(),
+        commitment=given.secret.commitment(quiet=given.shown.quiet),
     )
 
 

@@ -107,7 +107,7 @@ def release(given: _ReleaseOptions) -> None:
     """
     from msgspec import structs
 
-    from sfumato.cli.rule_choice import RuleChoice, rules_begun
+    from sfumato.cli.rule_choice import RuleChoice, check_budget, rules_begun
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.core.guarantees import LDP, SIP
@@ -157,6 +157,7 @@ def release(given: _ReleaseOptions) -> None:
         RuleChoice(given.model, read, given.way, given.spread, given.shown),
         rules_begun(ledger),
     )
+    check_budget(spec, begun, ledger)
     spec = chosen.completed(spec, policy, begun)
     if policy is None and spec.method == "far-sighted":
         if os.path.isfile(source):
@@ -173,7 +174,7 @@ def release(given: _ReleaseOptions) -> None:
         source_name=given.source_name,
         again=again,
         randomness=coins,
-        commitment=given.secret.commitment(),
+        commitment=given.secret.commitment(quiet=given.shown.quiet),
     )
     with progress("releasing", table.count(), given.shown.no_progress) as show:
         remark = None if given.shown.quiet else say

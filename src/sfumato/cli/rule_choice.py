@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sfumato.solver.policy import Policy
     from sfumato.stream.release_spec import ReleaseSpec
 
+_BUDGET = ("epsilon", "budget", "horizon", "window", "ldp")
+
 
 @dataclass(frozen=True, slots=True)
 class RuleChoice:
@@ -203,3 +205,19 @@ def rules_begun(ledger: str | None) -> ReleaseSpec | None:
     with LedgerReader(ledger, job=JOB) as reader:
         rules = reader.front.rules
     return None if rules is None else parse_spec(rules.encode(), ledger)
+
+
+def check_budget(spec: ReleaseSpec, begun: ReleaseSpec | None, ledger: str | None) -> None:
+    """Refuse another budget than that of a ledger before anything is chosen after its rules.
+
+    Raises:
+        LedgerMismatch: If they differ: its policy would be said not to fit, which nobody named.
+    """
+    from sfumato.store.plan_rules import other_rules
+    from sfumato.store.protocol import LedgerMismatch
+    from sfumato.stream.release_spec import JOB
+
+    if begun is None or ledger is None:
+        return
+    if any(getattr(spec, name) != getattr(begun, name) for name in _BUDGET):
+        raise LedgerMismatch(f"{Path(ledger).resolve()}: {other_rules(JOB)}")

@@ -125,7 +125,10 @@ def release(given: _TemporalReleaseOptions) -> None:
             progress=show,
         )
     if not sink.is_standard:
-        commitment, ledger = given.secret.commitment(), given.ledger is not None
+        commitment, ledger = (
+            given.secret.commitment(quiet=given.shown.quiet),
+            given.ledger is not None,
+        )
         held = streams_document(report, spec, columns, coins, commitment, ledger=ledger)
         write_certificate(held, given.output)
     certificate = report.certificate

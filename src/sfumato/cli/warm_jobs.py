@@ -18,7 +18,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sfumato.core.compiled import CompiledLoop
 
 _PLACES = ("home", "road", "work", "shop", "park", "gym")
 _FIT = "fit history.csv --stream user --value place -o town.model"
@@ -164,13 +167,18 @@ def make_tables() -> None:
 
 
 def _indexes() -> Iterator[str]:
-    """Files of all loops that this process has called."""
+    """Files of all loops of the program that this process has called; others may use `njit`."""
     from sfumato.core.compiled import CompiledLoop
 
     for loop in gc.get_objects():
         # Not isinstance: it asks weak references to what is gone, too.
-        if type(loop) is CompiledLoop and loop.overloads:
+        if type(loop) is CompiledLoop and loop.overloads and _is_ours(loop):
             yield from loop.kept.indexes()
+
+
+def _is_ours(loop: CompiledLoop) -> bool:
+    module: str = loop.py_func.__module__
+    return module.startswith("sfumato.")
 
 
 def _stop(number: int, frame: object) -> None:

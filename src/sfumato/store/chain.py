@@ -36,8 +36,8 @@ Row: TypeAlias = tuple[Any, ...]
 """A row as it is stored: number, answer, digest of the state, hash, head."""
 
 ANSWER_FIELDS = tuple(field.name for field in fields(Answer))
-STREAM, SEQUENCE, SIGNAL = (
-    1 + ANSWER_FIELDS.index(name) for name in ("stream", "sequence", "signal")
+SOURCE, STREAM, SEQUENCE = (
+    1 + ANSWER_FIELDS.index(name) for name in ("source", "stream", "sequence")
 )
 LEAKAGE, MODEL_FREE = (1 + ANSWER_FIELDS.index(name) for name in ("leakage", "model_free"))
 DIGEST, HASH, HEAD = -3, -2, -1
@@ -48,7 +48,7 @@ _after = attrgetter(*(field.name for field in fields(Position)))
 _encode = msgspec.msgpack.Encoder().encode
 _LINE = re.compile(rb"(\d{20}) ([0-9a-f]{64})\n")
 _HEAD = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_TAG_BYTES = 16
+_ID_BYTES, _TAG_BYTES = 16, 16
 _BLOCK_BYTES = hashlib.sha256().block_size
 
 
@@ -188,6 +188,26 @@ def first_hash(ledger: bytes, plan: str, stream: str) -> bytes:
     return _hash(b"stream", _encode((ledger, plan, stream)))
 
 
+def new_id(job: str, rules: str | None) -> bytes:
+    """Tells a new ledger from others, and holds the digest of its rules: all hashes begin with it.
+
+    Examples:
+        >>> own = new_id("release", "a rule")
+        >>> keeps_rules(own, "release", "a rule"), keeps_rules(own, "release", None)
+        (True, False)
+    """
+    return os.urandom(_ID_BYTES) + _rules_digest(job, rules)
+
+
+def keeps_rules(ledger: bytes, job: str, rules: str | None) -> bool:
+    """Whether these can be the rules that a ledger was begun with; of old ids nothing is known."""
+    return len(ledger) == _ID_BYTES or ledger[_ID_BYTES:] == _rules_digest(job, rules)
+
+
+def _rules_digest(job: str, rules: str | None) -> bytes:
+    return _hash(b"rules", _encode((job, rules)))
+
+
 def first_head(ledger: bytes, plan: str) -> bytes:
     """The head of a ledger without rows."""
     return _hash(b"ledger", _encode((ledger, plan)))
@@ -253,6 +273,9 @@ class Anchor:
         self._handle = os.open(self._path, _HEAD, 0o600)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever held it may just have removed it: then the name is another file's.
+            if not os.path.samestat(os.fstat(self._handle), os.stat(self._path)):
+                raise FileNotFoundError
         except OSError:
             os.close(self._handle)
             raise LedgerMismatch(f"{ledger}: the ledger is in use by another release") from None
@@ -269,6 +292,10 @@ class Anchor:
         What is lost then is how new the ledger is, and it may be newer than its head says.
         """
         os.pwrite(self._handle, b"%020d %s\n" % (head.entries, head.hash.hex().encode()), 0)
+
+    def clear(self) -> None:
+        """Forget what was written: there is no ledger."""
+        os.ftruncate(self._handle, 0)
 
     def close(self) -> None:
         """Let others hold it; what was written stays."""

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -22,6 +23,7 @@ from sfumato.store.chain import (
     LEAKAGE,
     MODEL_FREE,
     SEQUENCE,
+    SOURCE,
     STREAM,
     Row,
     first_hash,
@@ -30,11 +32,12 @@ from sfumato.store.chain import (
     next_head,
     state_digest,
 )
+from sfumato.store.ledger_head import missing_rows
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Head
 
 _SHOWN = 20
-_place = itemgetter(0, STREAM, SEQUENCE)
+_place, _source = itemgetter(0, STREAM, SEQUENCE), itemgetter(SOURCE)
 
 
 @dataclass(slots=True)
@@ -123,7 +126,7 @@ def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
         for stray in ledger.stray():
             report.note(stray)
     with _noting(report):
-        if (missing := ledger.missing_rows()) is not None:
+        if (missing := missing_rows(ledger)) is not None:
             report.note(missing)
     if expect is not None:
         with _noting(report):
@@ -150,6 +153,7 @@ def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
     streams: dict[str, _Stream] = {}
     head, number = first_head(front.id, front.plan), 0
     hashes: list[bytes] = []
+    sources: Counter[str] = Counter()
     for link in ledger.links():
         name = link[0][STREAM]
         stream = streams.get(name)
@@ -168,6 +172,10 @@ def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
             report.note(f"{_where(link)}: it was changed, or a row before it")
         number = link[-1][0]
         stream.add(link)
+        sources.update(map(_source, link))
+    for label, rows in ledger.input_rows().items():
+        if rows != sources[label]:
+            report.note(f"input {label!r} must have {rows} rows; it has {sources[label]}")
     end = Head(number, head)
     if hashes or end != front.head:
         report.note(f"the ledger must end with {front.head}; it ends with {end}")

@@ -11,9 +11,8 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -36,11 +35,9 @@ from sfumato.store.chain import (
     written_head,
 )
 from sfumato.store.ledger_connection import log_of, read_only
-from sfumato.store.ledger_form import UNLINKED, UNSIGNALLED, VERSION, form_problem
-from sfumato.store.plan_rules import other_plan
+from sfumato.store.ledger_file import LedgerFile
 from sfumato.store.protocol import (
     Answer,
-    Front,
     Head,
     Job,
     LedgerMismatch,
@@ -54,27 +51,24 @@ COLUMNS = ", ".join(("entry", *ANSWER_FIELDS, "digest", "hash", "head"))
 _STREAM_COLUMNS = "stream, sequence, leakage, model_free, state, hash"
 _ID = 1 + ANSWER_FIELDS.index("id")
 _ROWS = f"SELECT {COLUMNS} FROM events"
-_UNSIGNALLED_EVENTS = """CREATE TEMP VIEW IF NOT EXISTS events AS
-    SELECT *, NULL AS signal FROM main.events"""
-"""A view of this connection alone, which stands before the table of that name."""
 _SPAN = """SELECT
     coalesce((SELECT entry FROM events WHERE entry < ? AND hash <> x'' ORDER BY entry DESC LIMIT 1),
         0) + 1,
     (SELECT entry FROM events WHERE entry >= ? AND hash <> x'' ORDER BY entry LIMIT 1)"""
 """First and last row of the link that a row stands in."""
+_LAST_ROWS = f"""SELECT {", ".join(f"events.{name.strip()}" for name in COLUMNS.split(","))}
+    FROM streams JOIN events ON events.stream = streams.stream AND events.sequence =
+        (SELECT max(sequence) FROM events WHERE events.stream = streams.stream)
+    WHERE streams.stream IN"""
 
 
-class LedgerReader:
+class LedgerReader(LedgerFile):
     """A ledger that is only read.
 
     Args:
         path: The ledger file.
         plan: Fingerprint of the plan; a ledger of another plan is refused. None for any.
         job: The job that wrote it; a ledger of another job is refused. None for any.
-
-    Attributes:
-        walked: How many moments each stream has, if every row was checked and none can change: they
-            are not checked again, and nothing else is read. None before.
 
     Raises:
         LedgerMismatch: If there is no such file, or it is the ledger of another plan.
@@ -83,11 +77,10 @@ class LedgerReader:
 
     def __init__(self, path: str | Path, plan: str | None = None, job: Job | None = None) -> None:
         # A link is followed here, once: the files beside the ledger must not depend on its name.
-        self.path: Path | None = Path(os.path.realpath(path))
-        self._lock: AbstractContextManager[Any] = threading.RLock()  # its methods use each other
+        self.path = Path(os.path.realpath(path))
+        self._lock = threading.RLock()  # its methods use each other
         self._closing = contextlib.ExitStack()
-        self._intact_streams: set[str] = set()  # streams of which every row was checked
-        self.walked: Mapping[str, int] | None = None
+        self._intact_streams, self.walked = set(), None
         if not self.path.is_file():
             raise LedgerMismatch(f"{path}: the ledger must exist; it does not")
         # The head first: rows that are committed while this reads come on top.
@@ -97,16 +90,6 @@ class LedgerReader:
             self._database = self._closing.enter_context(read_only(self.path))
             self._database.execute("BEGIN")
             self.front = self._read_front(plan, job)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._closing.close()
 
     def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers already given, by event id."""
@@ -148,7 +131,8 @@ class LedgerReader:
         where = "WHERE stream = ? AND sequence < ? AND hash <> x'' ORDER BY sequence DESC LIMIT 1"
         above = self._one(f"SELECT sequence, hash FROM events {where}", stream, sequence)
         begun = (-1, first_hash(self.front.id, self.front.plan, stream))
-        for link in self._stream_links(stream, *(above or begun)):
+        last, before = above or begun
+        for link in self._linked(self._stream_pages(stream, last), last, before):
             with self._reported():
                 found = [answer_of(row) for row in link if row[SEQUENCE] >= sequence]
             yield from found
@@ -212,16 +196,26 @@ class LedgerReader:
 
     def inputs(self) -> dict[str, int]:
         """The inputs of which rows were answered, and how many of each."""
-        query = "SELECT label, answered FROM inputs WHERE answered > 0 ORDER BY number"
+        return {label: rows for label, rows in self.input_rows().items() if rows}
+
+    def input_rows(self) -> dict[str, int]:
+        """All inputs, and how many of its rows each is said to have answers for, unchecked."""
+        query = "SELECT label, answered FROM inputs ORDER BY number"
         with self._reported():
             return dict(self._database.execute(query).fetchall())
 
     def position(self, stream: str) -> Position | None:
         """Where a stream stands; None if it never released anything."""
-        return self.positions([stream])[0]
+        (end,) = self.ends([stream])
+        return None if end is None else end[0]
 
-    def positions(self, streams: Sequence[str]) -> list[Position | None]:
-        """Where streams stand; None for those that never released anything.
+    def begun(self, streams: Sequence[str]) -> set[str]:
+        """Which of some streams have answers, unchecked."""
+        query = "SELECT stream FROM streams WHERE stream IN"
+        return {stream for (stream,) in self._any_of(query, streams)}
+
+    def ends(self, streams: Sequence[str]) -> list[tuple[Position, Answer] | None]:
+        """Where streams stand, and their last answers; None for those that never released anything.
 
         Whoever goes on from a state relies on all that came before it: the first time, every row of
         the stream is checked.
@@ -234,30 +228,50 @@ class LedgerReader:
         begun = "SELECT stream FROM events WHERE sequence = 0 AND stream IN"
         for (stream,) in self._any_of(begun, [one for one in streams if one not in found]):
             raise self._broken(f"the state of stream {stream!r} is missing")
-        for stream, *after, own in found.values():
-            self._check_end(stream, after, own)
-        return [Position(*found[one][:-1]) if one in found else None for one in streams]
+        last = self._last_rows({stream: row[1] for stream, row in found.items()})
+        for stream, sequence, *spent, own in found.values():
+            row = last.get(stream)
+            told = None if row is None else (row[SEQUENCE] + 1, row[HASH], row[DIGEST])
+            if told != (sequence, own, state_digest(*spent)):
+                raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
+        self._intact_streams.update(found)
+        with self._reported():
+            ends = {one: (Position(*found[one][:-1]), answer_of(last[one])) for one in found}
+        return [ends.get(one) for one in streams]
 
-    def _check_end(self, stream: str, after: Sequence[Any], own: bytes) -> None:
-        """Refuse a state that is not the one of the last row, or a stream with a changed row."""
-        last: Row | None
-        if self.walked is not None or stream in self._intact_streams:
-            last = self._one(f"{_ROWS} WHERE stream = ? ORDER BY sequence DESC LIMIT 1", stream)
-        else:
-            last = None
-            begun = first_hash(self.front.id, self.front.plan, stream)
-            for link in self._stream_links(stream, -1, begun):
-                last = link[-1]
-        sequence, *spent = after
-        told = None if last is None else (last[SEQUENCE] + 1, last[HASH], last[DIGEST])
-        if told != (sequence, own, state_digest(*spent)):
-            raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
-        self._intact_streams.add(stream)
+    def _last_rows(self, moments: Mapping[str, int]) -> dict[str, Row]:
+        """The last rows of streams of so many moments; what was not checked before is."""
+        checked = {one for one in moments if self.walked is not None or one in self._intact_streams}
+        last = {row[STREAM]: row for row in self._any_of(_LAST_ROWS, [*checked])}
+        for share in _shares({one: moments[one] for one in moments if one not in checked}):
+            for stream, pages in self._histories(share).items():
+                begun = first_hash(self.front.id, self.front.plan, stream)
+                for link in self._linked(pages, -1, begun):
+                    last[stream] = link[-1]
+        return last
 
-    def _stream_links(self, stream: str, last: int, before: bytes) -> Iterator[Sequence[Row]]:
-        """The links of a stream after one that ends at a moment, checked."""
+    def _histories(self, streams: Sequence[str]) -> dict[str, Iterable[Sequence[Row]]]:
+        """All rows of some streams, in pages."""
+        if len(streams) == 1:
+            return {streams[0]: self._stream_pages(streams[0], -1)}
+        marks = ",".join("?" * len(streams))
+        query = f"{_ROWS} WHERE stream IN ({marks}) ORDER BY stream, sequence"
+        with self._reported():
+            rows = self._database.execute(query, streams).fetchall()
+        found: dict[str, list[Row]] = {}
+        for row in rows:
+            found.setdefault(row[STREAM], []).append(row)
+        return {stream: [own] for stream, own in found.items()}
+
+    def _stream_pages(self, stream: str, last: int) -> Iterator[Sequence[Row]]:
+        """The rows of a stream after a moment."""
         query = f"{_ROWS} WHERE stream = ? AND sequence > ? ORDER BY sequence"
-        pages = self._pages(query, (stream, last), lambda row: (stream, row[SEQUENCE]))
+        return self._pages(query, (stream, last), lambda row: (stream, row[SEQUENCE]))
+
+    def _linked(
+        self, pages: Iterable[Sequence[Row]], last: int, before: bytes
+    ) -> Iterator[Sequence[Row]]:
+        """The links of a stream after one that ends at a moment, checked."""
         for link in links(pages):
             if [row[SEQUENCE] for row in link] != list(range(last + 1, last + 1 + len(link))):
                 raise self._changed(link, last + 1)
@@ -291,41 +305,6 @@ class LedgerReader:
             raise self._changed(link)
         return link
 
-    def check_head(self) -> None:
-        """Refuse a ledger whose end is not what it says, or that lost rows; a quick look.
-
-        Raises:
-            CorruptData: If rows are missing, or the last one was changed.
-        """
-        head, count = self.front.head, self.count()
-        if count != head.entries:
-            raise self._broken(f"it must have {head.entries} rows; it has {count}")
-        if self.head_at(head.entries) != head:
-            raise self._broken("its last row is not the one it ended with")
-        if (missing := self.missing_rows()) is not None:
-            raise CorruptData(f"{self.path}: {missing}")
-
-    def missing_rows(self) -> str | None:
-        """What shows that this is not all of the ledger, or an older one; None if nothing does."""
-        anchored, head = self.anchored, self.front.head
-        if anchored is None:
-            # A run that is under way has rows in its log alone.
-            if self.front.closed or self.log_there:
-                return None
-            return (
-                "it was copied while it was in use, without its -wal file, and may lack rows; "
-                "copy it with `sfumato ledger backup`"
-            )
-        if anchored.entries > head.entries:
-            return (
-                f"it has {head.entries} rows, but {anchored.entries} were committed: it was rolled "
-                "back, or lost its -wal file. What was released stays spent: bring back the "
-                f"whole ledger (its head was {anchored})"
-            )
-        if self.head_at(anchored.entries) != anchored:
-            return f"its rows are not those that were committed (their head was {anchored})"
-        return None
-
     def head_at(self, entries: int) -> Head | None:
         """The head after so many rows, recomputed from their last commit; None if it has none."""
         begun = first_head(self.front.id, self.front.plan)
@@ -341,6 +320,14 @@ class LedgerReader:
             query = "SELECT hash FROM events WHERE entry > ? AND entry <= ? ORDER BY entry"
             hashes = self._database.execute(query, (above[0], entries))
             return Head(entries, next_head(above[1], (own for (own,) in hashes)))
+
+    def _changed(self, link: Sequence[Row], moment: int | None = None) -> CorruptData:
+        """What is wrong with a link whose hash is not that of its rows."""
+        first = link[0][SEQUENCE] if moment is None else moment
+        which = f"moment {first}"
+        if len(link) > 1:
+            which = f"one of the moments {first} to {link[-1][SEQUENCE]}"
+        return self._broken(f"{which} of stream {link[0][STREAM]!r} was changed, moved or lost")
 
     def _one(self, query: str, *given: object) -> Any:
         with self._reported():
@@ -368,47 +355,6 @@ class LedgerReader:
             yield page
             after = key(page[-1])
 
-    def _changed(self, link: Sequence[Row], moment: int | None = None) -> CorruptData:
-        """What is wrong with a link whose hash is not that of its rows."""
-        first = link[0][SEQUENCE] if moment is None else moment
-        which = f"moment {first}"
-        if len(link) > 1:
-            which = f"one of the moments {first} to {link[-1][SEQUENCE]}"
-        return self._broken(f"{which} of stream {link[0][STREAM]!r} was changed, moved or lost")
-
-    def _read_front(self, plan: str | None, job: Job | None) -> Front:
-        there = "SELECT 1 FROM sqlite_master WHERE name = 'ledger'"
-        if self._database.execute(there).fetchone() is None:
-            raise CorruptData(f"{self.path}: not a readable ledger (nothing was begun in it)")
-        (version,) = self._database.execute("SELECT version FROM ledger").fetchone() or (None,)
-        if version == UNSIGNALLED:
-            self._database.execute(_UNSIGNALLED_EVENTS)
-        elif version not in (VERSION, UNLINKED):
-            raise CorruptData(
-                f"{self.path}: a ledger must have version {VERSION}; it has {version}. Those of "
-                "other versions are not continued: begin a new ledger"
-            )
-        if strange := form_problem(self._database, version):
-            raise self._broken(strange)
-        query = "SELECT id, job, plan, identity, rules, entries, head, closed FROM ledger"
-        stored = self._database.execute(query).fetchone()
-        id_, job_, own, identity, rules, entries, head, closed = stored
-        front = Front(id_, job_, own, identity, rules, Head(entries, head), bool(closed))
-        if problem := other_plan(front, plan, job):
-            raise LedgerMismatch(f"{self.path}: {problem}")
-        return front
-
-    def _broken(self, what: str) -> CorruptData:
-        return CorruptData(f"{self.path}: the ledger was tampered with or damaged: {what}")
-
-    @contextlib.contextmanager
-    def _closing_on_failure(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self._closing.close()
-            raise
-
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
         """One thread at a time; what SQLite cannot do, in the words of a ledger."""
@@ -426,3 +372,22 @@ class LedgerReader:
             if isinstance(problem, sqlite3.OperationalError):
                 what = "the ledger cannot be written"
             raise CorruptData(f"{self.path}: {what} ({problem})") from problem
+
+
+def _shares(moments: Mapping[str, int]) -> Iterator[list[str]]:
+    """Streams in shares that are read at once: some hundreds of short ones, or one of any length.
+
+    Examples:
+        >>> list(_shares({"a": 4000, "b": 90, "c": 9_000, "d": 1, "e": 2}))
+        [['a', 'b'], ['c'], ['d', 'e']]
+    """
+    share: list[str] = []
+    rows = 0
+    for stream, own in moments.items():
+        if share and (rows + own > _PAGE or len(share) == _QUESTION_MARKS):
+            yield share
+            share, rows = [], 0
+        share.append(stream)
+        rows += own
+    if share:
+        yield share

@@ -71,6 +71,10 @@ class HeldStreams(Protocol[State]):
         """How many streams had answers in this run, new or old."""
         ...
 
+    def names(self) -> Iterable[str]:
+        """The streams that had answers in this run, and perhaps others that it asked for."""
+        ...
+
     def state(self, stream: str) -> State | None:
         """Where a stream stands; None if the store, or a new beginning, must tell."""
         ...
@@ -101,7 +105,10 @@ class _HeldByName(Generic[State]):
         self._old: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._began.keys() | self._old)
+        return len({*self.names()})
+
+    def names(self) -> Iterable[str]:
+        return self._began.keys() | self._old
 
     def state(self, stream: str) -> State | None:
         return self._states.get(stream)
@@ -173,6 +180,14 @@ class LedgeredRun(Generic[State]):
         """How many streams had answers in this run, new or old."""
         return len(self._held)
 
+    def names(self) -> Iterable[str]:
+        """The streams that had answers in this run, and perhaps others that it asked for."""
+        return self._held.names()
+
+    def begun(self, streams: Sequence[str]) -> set[str]:
+        """Which of some streams have answers in the store, unchecked."""
+        return self._store.begun(streams)
+
     def earlier(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The answers given before, by event id."""
         return self._store.answers(ids)
@@ -190,24 +205,27 @@ class LedgeredRun(Generic[State]):
         held = self._held.state(stream)
         if held is not None:
             return held
-        stored = self.stored(stream)
-        return self._kind.begin(stream) if stored is None else stored
+        (stored,) = self.stored([stream])
+        return self._kind.begin(stream) if stored is None else stored[0]
 
-    def stored(self, stream: str) -> State | None:
-        """Where the store says that a stream stands; None if it never released anything.
+    def stored(self, streams: Sequence[str]) -> list[tuple[State, str | None] | None]:
+        """Where the store says that streams stand, and the times of their last values, if known.
+
+        None stands for streams that never released anything.
 
         Raises:
             CorruptData: If what is stored is not what the last commit stored.
         """
-        position = self._store.position(stream)
-        if position is None:
-            return None
+        ends = self._store.ends(streams)
+        return [None if end is None else (self._read(end[0]), end[1].time) for end in ends]
+
+    def _read(self, position: Position) -> State:
         state = from_bytes(position.state, self._kind.type)
         told = (position.sequence, (position.leakage, position.model_free))
         if told != (self._kind.sequence(state), self._kind.spent(state)):
             raise CorruptData(
                 "the ledger was tampered with or damaged: what stream "
-                f"{stream!r} spent is not what its state says"
+                f"{position.stream!r} spent is not what its state says"
             )
         return state
 
@@ -286,11 +304,8 @@ class LedgeredRun(Generic[State]):
 
     def last_time(self, stream: str) -> str | None:
         """When the last value of a stream was measured, if it is known."""
-        position = self._store.position(stream)
-        if position is None:
-            return None
-        last = self._store.moment(stream, position.sequence - 1)
-        return None if last is None else last.time
+        (end,) = self._store.ends([stream])
+        return None if end is None else end[1].time
 
     def check_complete(self) -> None:
         """At the end of an input that was resumed: refuse one that lacks rows.

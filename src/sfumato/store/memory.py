@@ -6,7 +6,6 @@ process. Two stores never share a `MemoryLedger` at one time, as two processes n
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -16,7 +15,7 @@ import numpy as np
 from sfumato.core.arrays import Bools
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
-from sfumato.store.chain import Commit, by_stream, first_hash, first_head
+from sfumato.store.chain import Commit, by_stream, first_hash, first_head, new_id
 from sfumato.store.keys import secret_of
 from sfumato.store.plan_rules import chosen_label, other_plan
 from sfumato.store.protocol import (
@@ -76,7 +75,7 @@ class MemoryStore(Guarded):
         if self._ledger.held:
             raise LedgerMismatch("the ledger is in use by another release")
         if self._ledger.front is None:
-            id_ = os.urandom(16)
+            id_ = new_id(job.name, rules)
             begun = Head(0, first_head(id_, plan))
             self._ledger.front = Front(id_, job.name, plan, None, rules, begun, closed=True)
         self.front = self._ledger.front
@@ -148,6 +147,17 @@ class MemoryStore(Guarded):
     def position(self, stream: str) -> Position | None:
         """Where a stream stands; None if it never released anything."""
         return self._ledger.positions.get(stream)
+
+    @guarded
+    def ends(self, streams: Sequence[str]) -> list[tuple[Position, Answer] | None]:
+        """Where streams stand, and their last answers; None for those without any."""
+        there, moments = self._ledger.positions, self._ledger.moments
+        return [(there[one], moments[one][-1]) if one in there else None for one in streams]
+
+    @guarded
+    def begun(self, streams: Sequence[str]) -> set[str]:
+        """Which of some streams have answers."""
+        return {one for one in streams if one in self._ledger.positions}
 
     @guarded
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:

@@ -18,12 +18,17 @@ def other_plan(front: Front, plan: str | None, job: Job | None) -> str | None:
     if job not in (None, NO_JOB) and front.job != job.name:
         return f"this is a ledger of `{front.job}`, not of `{job.name}`; use a ledger of its own"
     if plan is not None and front.plan != plan:
-        differing = "rules" if job is None else job.rules
-        return (
-            f"this ledger was begun with another {differing}, or one of the two is a simulation; "
-            "other rules need a ledger of their own"
-        )
+        return other_rules(job)
     return None
+
+
+def other_rules(job: Job | None) -> str:
+    """What is said of a ledger with other rules than those that were given."""
+    differing = "rules" if job is None else job.rules
+    return (
+        f"this ledger was begun with another {differing}, or one of the two is a simulation; "
+        "other rules need a ledger of their own"
+    )
 
 
 def chosen_label(

@@ -254,6 +254,14 @@ class Store(Protocol):
         """
         ...
 
+    def ends(self, streams: Sequence[str]) -> list[tuple[Position, Answer] | None]:
+        """The same for some different streams at once, each with its last answer."""
+        ...
+
+    def begun(self, streams: Sequence[str]) -> set[str]:
+        """Which of some streams have answers, unchecked."""
+        ...
+
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         """Store answers and the positions after them, all or nothing; durable when this returns.
 

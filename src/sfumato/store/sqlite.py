@@ -27,10 +27,12 @@ from sfumato.store.chain import (
     by_stream,
     first_hash,
     first_head,
+    new_id,
     written_head,
 )
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_form import SCHEMA, UNSIGNALLED, VERSION
+from sfumato.store.ledger_head import check_head
 from sfumato.store.ledger_reader import COLUMNS, LedgerReader
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.protocol import (
@@ -88,11 +90,15 @@ class SqliteStore(Guarded, LedgerReader):
         self._closing = contextlib.ExitStack()
         self._intact_streams, self.walked = set(), None
         self._anchor = None
+        self._made, self._unused = list[Path](), False
         self.anchored, self.log_there = None, True
         with self._closing_on_failure():
             if self.path is not None:
                 self._check_place(self.path)
                 self._anchor = self._closing.enter_context(Anchor(self.path))
+                beside = (self.path, key_file(self.path))
+                self._made = [one for one in beside if not one.exists()]
+                self._closing.callback(self._remove_unused)  # closed, and not yet let go of
                 self.anchored = written_head(self.path)
                 self.log_there = self.path.with_name(f"{self.path.name}-wal").exists()
             with self._reported():
@@ -122,7 +128,7 @@ class SqliteStore(Guarded, LedgerReader):
         if self._database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
             self._create(plan, job, rules)
         self.front = self._read_front(plan, job)
-        self.check_head()
+        check_head(self)
         self._renew()
         if self.path is not None:
             # Marked as open in the file itself, not in its log alone: a copy without the log shows.
@@ -138,7 +144,7 @@ class SqliteStore(Guarded, LedgerReader):
                 f"head was {self.anchored}); bring it back: what was released stays spent"
             )
         self.anchored = None
-        id_ = os.urandom(16)
+        id_ = new_id(job.name, rules)
         with self._transaction():
             for statement in SCHEMA.split(";"):
                 self._database.execute(statement)
@@ -162,6 +168,18 @@ class SqliteStore(Guarded, LedgerReader):
             if self.path is not None:
                 with contextlib.suppress(sqlite3.Error):
                     self._database.execute("UPDATE ledger SET closed = 1")
+
+    def __exit__(self, *problem: object) -> None:
+        new = self.path in self._made and not self.front.head.entries
+        self._unused = new and problem[0] is not None
+        self.close()
+
+    def _remove_unused(self) -> None:
+        """After an error before the first answer of a new ledger: leave nothing behind."""
+        if self._unused and self._anchor is not None:
+            for made in self._made:
+                made.unlink(missing_ok=True)
+            self._anchor.clear()
 
     def _abandoned(self) -> None:
         # A child that closed the parent's connection, at its exit for instance, would empty and

@@ -90,6 +90,14 @@ class UnkeptStore:
         """Nothing is kept."""
         return None
 
+    def ends(self, streams: Sequence[str]) -> list[tuple[Position, Answer] | None]:
+        """Nothing is kept."""
+        return [None] * len(streams)
+
+    def begun(self, streams: Sequence[str]) -> set[str]:
+        """Nothing is kept."""
+        return set()
+
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
         """Nothing is kept; the ids of the answers are told."""
         self.added([answer.id for answer in answers])

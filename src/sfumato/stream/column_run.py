@@ -112,6 +112,10 @@ class ColumnRun:
         """At the end of the input: refuse one that lacks rows which were answered before."""
         self._row_run.check_resumed()
 
+    def remark(self) -> str | None:
+        """What to tell of the streams of this run; None if there is nothing."""
+        return self._row_run.remark()
+
     def report(self, *, interrupted: bool) -> ReleaseReport:
         """What was done."""
         one_by_one = self._row_run.report(interrupted=interrupted)

@@ -12,7 +12,6 @@ from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
 from sfumato.core.randomness import Randomness, secure
-from sfumato.core.state import StreamState
 from sfumato.models.encoding import Grid, StreamModel
 from sfumato.store.attestation import program
 from sfumato.store.keys import ledger_commitment
@@ -139,6 +138,8 @@ def release_table(
                         progress(run.rows)
             if not stop.requested:
                 run.check_resumed()
+        if remark and (told := run.remark()) is not None:
+            remark(told)
         return run.report(interrupted=stop.requested)
 
 
@@ -178,7 +179,7 @@ def _begun(
     streams = RunStreams(plan, coins)
     ledgered = LedgeredRun(store, begun, kind, streams)
     if store.front.head.entries:
-        streams.stored = partial(_stored, ledgered, reading)
+        streams.stored = ledgered.stored
     earlier = EarlierRows(source, model, reading, streams)
     if isinstance(store, UnkeptStore):
         store.earlier, store.added = earlier, earlier.add
@@ -188,16 +189,6 @@ def _begun(
     kept = None if isinstance(store, UnkeptStore) else store
     one_by_one = OneByOne(rows, checks, streams, earlier)
     return ColumnRun(one_by_one, columns, streams, ledgered, kept, reading, model)
-
-
-def _stored(
-    ledgered: LedgeredRun[StreamState], reading: Reading, stream: str
-) -> tuple[StreamState, str | None] | None:
-    """Where a stream stood before a run, and the time of its last row if it counts."""
-    state = ledgered.stored(stream)
-    if state is None:
-        return None
-    return state, None if reading.time is None else ledgered.last_time(stream)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from sfumato.store.ledgered_run import Group, LedgeredRun, StateKind
 from sfumato.store.protocol import Answer, LedgerMismatch
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.input_rows import Row, RowChecks, RowReader
+from sfumato.stream.number_names import spelled_twice
 from sfumato.stream.plan import Plan
 from sfumato.tables.input_groups import Interruptible, groups, until_stopped, with_ticks
 from sfumato.tables.problems import BadTable
@@ -138,6 +139,16 @@ class RowRun:
             self._ledger.check_complete()
         except LedgerMismatch as problem:
             raise BadTable(self._reader.path, None, str(problem)) from None
+
+    def remark(self) -> str | None:
+        """What to tell of the streams of this run; None if there is nothing."""
+        pair = spelled_twice(self._ledger.names(), self._ledger.begun)
+        if pair is None:
+            return None
+        return (
+            f"streams {pair[0]!r} and {pair[1]!r} are one number and two streams, each with a "
+            "budget of its own: if they are one person, write the number in one way"
+        )
 
     def report(self, *, interrupted: bool) -> ReleaseReport:
         """What was done."""

@@ -22,8 +22,8 @@ from sfumato.stream.fleet_answers import Run
 from sfumato.stream.plan import Plan
 from sfumato.tables.cells import Time
 
-Stored: TypeAlias = Callable[[str], tuple[StreamState, str | None] | None]
-"""Where a stream stood before this run, and the time of its last row; None for a new one."""
+Stored: TypeAlias = Callable[[Sequence[str]], list[tuple[StreamState, str | None] | None]]
+"""Where streams stood before this run, and the times of their last rows; None for new ones."""
 
 _NEVER = -1
 
@@ -42,7 +42,7 @@ class RunStreams:
 
     def __init__(self, plan: Plan, randomness: Randomness) -> None:
         self._plan, self._randomness = plan, randomness
-        self.stored: Stored = lambda _: None
+        self.stored: Stored = lambda names: [None] * len(names)
         self._fleet: Fleet | None = None
         self._began = np.empty(0, dtype=np.int64)
         self._old = np.empty(0, dtype=np.bool_)
@@ -66,14 +66,14 @@ class RunStreams:
         strange = np.flatnonzero(found < 0)
         if not strange.size:
             return found
-        before = {row: self.stored(names[row]) for row in strange.tolist()}
-        began = [(row, one) for row, one in before.items() if one is not None]
-        fresh = [row for row, one in before.items() if one is None]
+        rows = strange.tolist()
+        before = list(zip(rows, self.stored([names[row] for row in rows]), strict=True))
+        began = [(row, one) for row, one in before if one is not None]
+        fresh = [row for row, one in before if one is None]
         places = self._enlist([names[row] for row in fresh], [state for _, (state, _) in began])
         found[[*(row for row, _ in began), *fresh]] = places
-        for place, (_, (_, last)) in zip(places.tolist(), began, strict=False):
-            if last is not None:
-                self._set_time(place, last)
+        last = {place: end[1] for place, (_, end) in zip(places.tolist(), began, strict=False)}
+        self._set_last({place: text for place, text in last.items() if text is not None})
         return found
 
     def _enlist(self, names: list[str], states: list[StreamState]) -> Ints:
@@ -154,15 +154,22 @@ class RunStreams:
         (place,) = self.places([stream]).tolist()
         return self._times.time(place).text if self._timed[place] else None
 
-    def _set_time(self, place: int, text: str) -> None:
+    def _set_last(self, times: Mapping[int, str]) -> None:
+        """The last times of streams, by their places."""
+        if not times:
+            return
         try:
-            key = self.compared(keys_of([Time.of(text)]))
+            keys = self.compared(keys_of([Time.of(text) for text in times.values()]))
         except Irregular:
             self.ordered = False
             return
-        self.set_times(np.array([place]), key)
+        self.set_times(np.array([*times]), keys)
 
     # -- as rows see them -------------------------------------------------------------------------
+
+    def names(self) -> Iterable[str]:
+        """The streams that this run asked for."""
+        return () if self._fleet is None else self._fleet.streams
 
     def state(self, stream: str) -> StreamState:
         """Where a stream stands."""
@@ -181,9 +188,8 @@ class RunStreams:
         self.fleet.put(np.array([*places.values()]), [*states.values()])
         which = np.array([places[answer.stream] for answer in answers], dtype=np.int64)
         self.mark_new(which, np.array([answer.sequence for answer in answers], dtype=np.int64))
-        for answer in answers:
-            if answer.time is not None:
-                self._set_time(places[answer.stream], answer.time)
+        times = {places[one.stream]: one.time for one in answers if one.time is not None}
+        self._set_last(times)
 
     def repeat(self, stream: str) -> None:
         """A stream has got an old answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -75,11 +76,14 @@ class JsonRows:
         self._number += 1
         try:
             record = self._decoder.decode(line)
+            repeats = _repeats_a_field(line, len(record))
         except RecursionError:
             rule = "a line must hold one JSON object that is not nested so deeply"
             raise BadTable(self._path, self._number, rule) from None
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, json.JSONDecodeError):
             raise BadTable(self._path, self._number, "a line must hold one JSON object") from None
+        if repeats:
+            raise BadTable(self._path, self._number, "an object must not have a field twice")
         if not self._names:
             there = (name for name in self._optional if name in record)
             self._names = tuple(dict.fromkeys((*self._wanted, *there)))
@@ -88,3 +92,33 @@ class JsonRows:
                 rule = f"the object must have a field {name!r}; it has {listed([*record])}"
                 raise BadTable(self._path, self._number, rule)
         return record
+
+
+def _repeats_a_field(line: str, fields: int) -> bool:
+    """Whether an object in a line of JSON has a field twice; so many are left of the outer one."""
+    # A colon stands behind the name of a field, or in a text. As many as fields: none was lost.
+    if line.count(":") == fields:
+        return False
+    between = "".join(line.split('"')[::2])  # what stands outside of texts
+    if "\\" not in line and between.count(":") == fields:
+        return False
+    try:
+        _STRICT.decode(line)
+    except _RepeatedField:
+        return True
+    return False
+
+
+class _RepeatedField(Exception):
+    """A field of an object stands there twice."""
+
+
+def _each_once(fields: list[tuple[str, Any]]) -> None:
+    if len(dict(fields)) < len(fields):
+        raise _RepeatedField
+
+
+# Numbers stay text: that of thousands of digits is not for this rule to refuse.
+_STRICT = json.JSONDecoder(
+    strict=False, object_pairs_hook=_each_once, parse_int=str, parse_float=str
+)

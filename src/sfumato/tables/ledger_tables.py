@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sfumato.core.progress import Progress
 from sfumato.store.chain import ANSWER_FIELDS
+from sfumato.store.ledger_head import check_head
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.tables.readers import CHUNK_ROWS, Table
 from sfumato.tables.writers import Columns, Output, Record
@@ -49,7 +50,7 @@ def export_ledger(path: str | Path, output: Table, progress: Progress | None = N
         CorruptData: If a row is not the one that was committed.
     """
     with LedgerReader(path) as ledger:
-        ledger.check_head()
+        check_head(ledger)
         signalled = ledger.signalled()
         with Output(output, _columns(ledger.front.job, signalled=signalled)) as sink:
             done, records = 0, _records(ledger, signalled=signalled)
