@@ -71,9 +71,9 @@ def test_traffic_is_the_sum_of_all_roadways_and_days_follow_in_order(tmp_path: P
 def test_grades_and_salaries_are_read_as_they_come(tmp_path: Path) -> None:
     rows = 'school;failures;G1;G2;G3\n"GP";0;"5";"6";6\n"MS";2;"7";"8";0\n'
     grades = people_data.maths_grades(written(tmp_path, data_files.GRADES_MATHS, rows))
-    assert (grades.first.tolist(), grades.second.tolist()) == ([5, 7], [6, 8])
-    assert (grades.final.tolist(), grades.schools.tolist()) == ([6, 0], [0, 1])
-    assert grades.failures.tolist() == [0, 2]
+    assert (grades.features["G1"], grades.features["G2"]) == ([5, 7], [6, 8])
+    assert (grades.final.tolist(), grades.features["school"]) == ([6, 0], ["GP", "MS"])
+    assert grades.features["failures"] == [0, 2]
     rows = "ANNUAL_RT,GROSS\n100.0,90.5\n200.0,\n"
     found = people_data.salaries(written(tmp_path, data_files.SALARIES, rows))
     assert (found.annual.tolist(), found.gross.tolist()) == ([100, 200], [90.5])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfumato.studies.lip import lip_claims, lip_number_claims
+from sfumato.studies.lip import lip_claims, lip_formula_claims, lip_number_claims
 from sfumato.studies.lip.lip_claims import Lines
 from sfumato.studies.study import Verdict
 
@@ -60,3 +60,21 @@ def test_whether_a_prior_helps_is_asked_of_every_value(far: float, said: Verdict
     lines = {("8", f"LIP, X = {value}"): {1.0: 0.1} for value in (0, 5)}
     lines |= {("8", "LIP, X = 10"): {1.0: far}, ("8", "LDP, 2ε"): {1.0: 0.2}}
     assert lip_number_claims._against_twice(lines).verdict is said
+
+
+@pytest.mark.parametrize(("told", "said"), [(0.0, Verdict.DIFFERS), (1.0, Verdict.AGREES)])
+def test_a_ratio_is_not_its_logarithm(told: float, said: Verdict) -> None:
+    lines = {(panel, "LIP"): {0.0: 9.0, 0.5: told} for panel in ("4a", "4b")}
+    assert lip_formula_claims._binary(lines).verdict is said
+
+
+def test_the_bound_for_all_priors_is_above_epsilon() -> None:
+    found = lip_formula_claims._all_priors()
+    assert "3.28 for 2" in found.seen
+    assert found.verdict is Verdict.DIFFERS
+
+
+@pytest.mark.parametrize(("free", "said"), [(5.0, Verdict.AGREES), (3.0, Verdict.PARTLY)])
+def test_which_bound_is_least_is_asked_where_the_corollary_says(free: float, said: Verdict) -> None:
+    lines = {("6a", "ln((e^ε - 1 + p)/p)"): {9.0: 1.2}, ("6b", "ln((e^ε - 1 + p)/p)"): {9.0: free}}
+    assert lip_formula_claims._smallest(lines).verdict is said

@@ -21,20 +21,15 @@ class Grades:
 
     Attributes:
         name: Of the subject.
-        first: Of the first period.
-        second: Of the second period.
-        final: At the end; 0 for who did not come.
-        schools: Which of the two schools, as a number.
-        failures: Classes failed before.
+        features: What else is known of each, by column: the grades of two earlier periods, and
+            answers to questions; numbers or texts.
+        final: The grade at the end; 0 for who did not come.
         stand_in: Whether they were made up for want of real ones.
     """
 
     name: str
-    first: Ints
-    second: Ints
+    features: dict[str, list[float] | list[str]]
     final: Ints
-    schools: Ints
-    failures: Ints
     stand_in: bool
 
 
@@ -82,13 +77,23 @@ def _grades(name: str, file: DataFile, setting: Setting, students: int) -> Grade
     if path is None:
         return _made_up(name, setting.seed, students)
     rows = list(gzipped_rows(path, ";"))
-    first, second, final = (np.array([int(row[column]) for row in rows]) for column in _PERIODS)
-    schools = np.array([int(row["school"] != rows[0]["school"]) for row in rows])
-    failures = np.array([int(row["failures"]) for row in rows])
-    return Grades(name, first, second, final, schools, failures, False)
+    heads = [head for head in rows[0] if head != FINAL]
+    features = {head: _cells([row[head] for row in rows]) for head in heads}
+    return Grades(name, features, np.array([int(row[FINAL]) for row in rows]), False)
 
 
-_PERIODS = ("G1", "G2", "G3")
+PERIODS, FINAL = ("G1", "G2"), "G3"
+"""Columns of grades."""
+HABITS = ("studytime", "goout", "absences")
+"""Columns that the paper calls relevant beside grades."""
+
+
+def _cells(texts: list[str]) -> list[float] | list[str]:
+    """Numbers where all cells are."""
+    try:
+        return [float(text) for text in texts]
+    except ValueError:
+        return texts
 
 
 def _made_up(name: str, seed: int, students: int) -> Grades:
@@ -97,10 +102,18 @@ def _made_up(name: str, seed: int, students: int) -> Grades:
     first = draw.normal(11.5 - 1.5 * failures, 2.8)
     second = first + draw.normal(0.0, 1.6, students)
     final = np.where(draw.random(students) < 0.05, 0, second + draw.normal(0.2, 1.2, students))
-    schools = (draw.random(students) < 0.25).astype(np.int64)
-    return Grades(
-        name, _whole(first), _whole(second), _whole(final), schools, failures.astype(np.int64), True
-    )
+    features: dict[str, list[float] | list[str]] = {
+        "school": draw.choice(["GP", "MS"], students, p=(0.75, 0.25)).tolist(),
+        "age": draw.integers(15, 20, students).astype(np.float64).tolist(),
+        "guardian": draw.choice(["mother", "father", "other"], students).tolist(),
+        "failures": failures.astype(np.float64).tolist(),
+        # A little is to be read off habits.
+        "studytime": np.rint((first + draw.normal(0, 6, students)) / 5).clip(1, 4).tolist(),
+        "goout": draw.integers(1, 6, students).astype(np.float64).tolist(),
+        "absences": draw.poisson(np.clip(18 - first, 1, None) / 2).astype(np.float64).tolist(),
+    }
+    features |= zip(PERIODS, (_whole(first).tolist(), _whole(second).tolist()), strict=True)
+    return Grades(name, features, _whole(final), True)
 
 
 def _whole(grades: Floats) -> Ints:

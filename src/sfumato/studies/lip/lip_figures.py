@@ -16,6 +16,7 @@ from sfumato.studies.lip import (
     lip_numbers_drawings,
 )
 from sfumato.studies.lip.lip_claims import symbol_claims
+from sfumato.studies.lip.lip_formula_claims import formula_claims
 from sfumato.studies.lip.lip_number_claims import number_claims
 from sfumato.studies.study import Findings, Setting, Work
 
@@ -48,7 +49,7 @@ def prepare(setting: Setting) -> Work:
         }
         points = [*discrete, *numbers]
         curves = curves_of(points)
-        claims = [*symbol_claims(curves), *number_claims(curves)]
+        claims = [*symbol_claims(curves), *formula_claims(curves), *number_claims(curves)]
         return replace(curve_findings(points, _facts(curves), pictures), claims=claims)
 
     return Work(_FIGURES, run)
