@@ -90,6 +90,6 @@ def _published_line(axes: Any, points: Sequence[BatchPoint]) -> None:
         )
     alike = zip(*(_line(points, curve)[1] for curve in _ALIKE), strict=True)
     if all(max(losses) - min(losses) < 1e-6 for losses in alike):
-        said = "optimal, calibrated and published\nare one rule here: it leaks ε"
+        said = "optimal, calibrated and\npublished are one rule\nhere: it leaks ε"
         place = {"ha": "left", "va": "bottom", "transform": axes.transAxes}
         axes.text(0.03, 0.04, said, fontsize=8, color=colour, **place)

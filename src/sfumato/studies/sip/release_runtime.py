@@ -37,8 +37,8 @@ EPSILON = 1.0
 LDP, PUBLISHED, CERTIFIED = "LDP, k-RR", "SIP, Algorithm 1", "SIP, certified optimum"
 PREDICTION, MIP, PUFFERFISH = "prediction alone", "MIP, joint table", "Pufferfish, quilts"
 _ORDER_SIZE, _BATCH_SIZE, _LENGTH_SIZE = 6, 4, 8
-_LEAST_SECONDS = 0.02
-"""A call is repeated until it has taken as long: shorter times are noise."""
+_LEAST_SECONDS, _LEAST_CALLS = 0.03, 5
+"""A call is repeated until it has taken as long, and as often: shorter times are noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,14 @@ def random_chain(size: int, draw: np.random.Generator, order: int = 1) -> Markov
 
 
 def _seconds(job: Job) -> float:
-    """Processor seconds of a call, over as many calls as it takes to see them."""
+    """Processor seconds of a call: the median, since now and then a loop is compiled in one."""
     job()
-    calls, spent = 0, 0.0
-    began = time.process_time()
-    while spent < _LEAST_SECONDS:
+    spent: list[float] = []
+    while len(spent) < _LEAST_CALLS or sum(spent) < _LEAST_SECONDS:
+        began = time.process_time()
         job()
-        calls += 1
-        spent = time.process_time() - began
-    return spent / calls
+        spent.append(time.process_time() - began)
+    return float(np.median(spent))
 
 
 def _drawn(size: int) -> Job:

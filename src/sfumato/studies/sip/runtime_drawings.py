@@ -40,6 +40,7 @@ def draw(points: Sequence[MeasuredPoint], path: str | Path) -> None:
             axes.set_xscale("log", base=2)
         else:
             axes.set_xticks(sorted({point.x for point in points if point.figure == name}))
+            axes.yaxis.set_minor_formatter("")
         axes.set_xlabel(abscissa)
     for curve, colour in colours.items():
         panels[0].plot([], [], "-o", color=colour, markersize=3.5, label=curve)
