@@ -8,7 +8,7 @@ table of a sequence and its outputs, Pufferfish at the search for the best Marko
 These are measurements: two runs do not give the same numbers.
 
 References:
-    [SIP, Table I]
+    [SIP, Tab. I]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Table I of SIP: what the notions promise, and how long a value takes, measured.
 
 References:
-    [SIP, Table I]
+    [SIP, Tab. I]
 """
 
 from __future__ import annotations
