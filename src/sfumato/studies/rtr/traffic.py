@@ -168,12 +168,15 @@ def facts(values: Floats, points: list[SeriesPoint]) -> list[str]:
     exact = next(p for p in laplace if p.panel == Yardstick.EXACT)
     whole = next(p for p in curve(points, Method.FOURIER, Yardstick.VARIANCE) if p.x == middle.x)
     return [
-        f"{values.size} hours; {zeros} of them are 0: rows that stop at noon add nothing after it",
+        f"{values.size} hours, 24 a day (the paper says 12AM to 1PM); {zeros} of them are 0: rows "
+        "that stop at noon add nothing after it",
         "one person changes an hour by 1, as in the paper; a car that passes several counters in "
         "an hour changes the sum by more",
         f"at epsilon {middle.x:.3g} Laplace noise of the variance of the Gaussian keeps "
         f"{equal.epsilon:.3g} at the same delta, and Fourier a pure {whole.epsilon:.3g}; at the "
-        f"same epsilon and delta Laplace noise is {exact.error / equal.error:.2f} times as large",
+        f"same epsilon and delta Laplace noise is {exact.error / equal.error:.2f} times as "
+        f"large; Theorem 5.1 would claim {Budget(middle.x, values.size).paper_epsilon:.3g} for the "
+        "Gaussian noise",
     ]
 
 
