@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.core.arrays import Floats
+from sfumato.core.fair_coins import SHARES
 from sfumato.solver.design_methods import Method
-from sfumato.stream.coin_bets import SHARES, WAYS, Bets
+from sfumato.stream.coin_bets import WAYS, Bets
 from sfumato.stream.coin_loops import unfair_ratios
 from tests.audit.releasers import (
     Cheat,

@@ -10,7 +10,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.attack_text import AttackFindings, PeopleFound, draw, show_findings
 from sfumato.cli.console import FAILED_AUDIT, print_json, progress
-from sfumato.cli.options import argument, option
+from sfumato.cli.options import option
 
 if TYPE_CHECKING:
     from sfumato.attacks.reidentification import Reidentification
@@ -23,11 +23,9 @@ class AttackOptions(options.Options):
     """What `attack` is asked for."""
 
     model: str = options.MODEL
-    released: list[str] = argument("What `release` wrote: a file, or several in order.", "RELEASED")
+    released: list[str] = options.RELEASED
     rules: str | None = options.RULES
-    policy: str | None = option(
-        "The compiled policy of the release, if it had one [beside the model]."
-    )
+    policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     lag: int | None = option(
         "The adversary decides when this many values more have left: 0 is at once; at the end if "

@@ -33,9 +33,7 @@ class AuditOptions(options.Options):
         default=None,
     )
     rules: str | None = options.RULES
-    policy: str | None = option(
-        "The compiled policy of the release, if it had one [beside the model]."
-    )
+    policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     ledger: str | None = option(
         "Compare with this ledger too, and check all of it; it is only read."
@@ -262,10 +260,10 @@ def _audited(
     from sfumato.cli.audit_findings import check_commitments, key_of
     from sfumato.cli.audit_rules import common_rules
     from sfumato.core.checks import choice
+    from sfumato.core.fair_coins import LEVEL
     from sfumato.core.randomness import keyed
     from sfumato.stream.audit import audit_table
     from sfumato.stream.audit_ledger import Coverage
-    from sfumato.stream.coin_bets import LEVEL
     from sfumato.stream.replayed_coins import ReplayedCoins
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table

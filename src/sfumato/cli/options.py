@@ -145,6 +145,8 @@ LEDGER = option(
 )
 STREAM = option("Column that tells streams apart.", default="stream")
 STREAM_AS_FITTED = option("Column of streams; as at `fit`.")
+RELEASED = argument("What `release` wrote: a file, or several in order.", "RELEASED")
+RELEASE_POLICY = option("The compiled policy of the release, if it had one [beside the model].")
 VALUES = option("Column of the values.", default="value")
 DELTA = option("Budget of approximate methods.", default=1e-6)
 PROTECTED_WINDOW = option("Values protected together by bd and ba.", default=10)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
-from sfumato.cli.options import argument, flag, option
+from sfumato.cli.options import flag, option
 
 if TYPE_CHECKING:
     from sfumato.stream.recovered_counts import Population
@@ -28,11 +28,9 @@ class RecoverOptions(options.Options):
         "--model",
         "-m",
     )
-    released: list[str] = argument("What `release` wrote: a file, or several in order.", "RELEASED")
+    released: list[str] = options.RELEASED
     rules: str | None = options.RULES
-    policy: str | None = option(
-        "The compiled policy of the release, if it had one [beside the model]."
-    )
+    policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
     lag: int | None = option(
         "Infer each value from what left until this many values later: 0 is at once; all that left "

@@ -19,42 +19,30 @@ from sfumato.column.column_verify import known_of, read_spec, remarks_due
 from sfumato.column.knowledge import Records
 from sfumato.core import portable
 from sfumato.core.fair_coins import LEVEL, largest_fortune
-from sfumato.core.randomness import BITS, Randomness
+from sfumato.core.randomness import BITS
 from sfumato.core.verification import Verification
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.cells import Missing, is_missing
 from sfumato.tables.columns import read_columns
-from sfumato.tables.readers import Table
+from sfumato.tables.held_against import HeldAgainst
 from sfumato.tables.row_order import Order
 
 # What is drawn, or follows from what was drawn: with fresh coins it comes out otherwise.
 _DRAWN = ("frequencies",)
 
 
-def replay_column(
-    found: Verification,
-    document: Mapping[str, Any],
-    table: Table,
-    against: Table,
-    history: Table | None,
-    coins: Randomness | None,
-) -> bool:
+def replay_column(held: HeldAgainst) -> bool:
     """Hold a certificate and its table against the true rows, and note what does not fit.
 
-    Args:
-        found: Where it is noted.
-        document: The certificate.
-        table: What was released.
-        against: The rows that it was released of.
-        history: Public records that priors were learnt from, where they are no evidence.
-        coins: Those of the key; without them outputs are tested by how well they fit.
+    Without the key, outputs are tested by how well they fit.
 
     Returns:
         Whether every draw was repeated.
     """
+    found, document, coins = held.found, held.document, held.coins
     spec = replace(read_spec(document), randomness=coins)
-    rows = read_columns(against, spec.released_columns)
-    past = None if history is None else read_columns(history, spec.learnt_columns)
+    rows = read_columns(held.rows, spec.released_columns)
+    past = None if held.history is None else read_columns(held.history, spec.learnt_columns)
     done = _released_again(document, spec, rows, past)
     due = figures_document(done.certificate)
     due["remarks"] = remarks_due(document["remarks"], due["remarks"])
@@ -67,7 +55,7 @@ def replay_column(
     found.promise = dict.fromkeys(found.promise, True)
     found.checked.append(f"{', '.join(stated)}: computed again from the rows")
     names = [*spec.pass_through.columns, spec.column]
-    cells = read_columns(table, names)
+    cells = read_columns(held.table, names)
     if len(cells[spec.column]) != done.certificate.rows:
         return False
     if keyed:

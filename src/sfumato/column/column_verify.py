@@ -19,11 +19,11 @@ from sfumato.column.column_spec import ColumnSpec
 from sfumato.column.evidence_document import read_evidence
 from sfumato.column.knowledge import Knowledge, Records
 from sfumato.core.arrays import Ints
-from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.core.errors import CorruptData
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import secure
-from sfumato.core.verification import Verification
+from sfumato.core.verification import Verification, reading_certificate
 from sfumato.models.encoding import Symbols
 from sfumato.noise.frequency import KaryResponse
 from sfumato.noise.lattice import Lattice
@@ -50,15 +50,11 @@ def verify_column(document: Mapping[str, Any], table: Table) -> Verification:
     Raises:
         CorruptData: If it is no certificate of a column, with the rule that it breaks.
     """
-    try:
+    with reading_certificate("a column"):
         spec = read_spec(document)
         names = [*spec.pass_through.columns, spec.column]
         cells = read_columns(table, names)
         found = _figures(document, spec, cells, table.path)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
-        if isinstance(problem, SfumatoError):
-            raise
-        raise CorruptData(f"the certificate of a column is damaged: {problem!r}") from problem
     check_file(found, table, cells)
     return found
 

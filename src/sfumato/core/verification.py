@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from sfumato.core.errors import CorruptData, SfumatoError
 
 _SHOWN = 20
 # Texts of figures in messages are cut: a channel has thousands of weights.
@@ -94,6 +97,27 @@ class Verification:
         """
         for name, problem in differences(stated, due, origin):
             self.note(name, problem)
+
+
+@contextmanager
+def reading_certificate(what: str) -> Iterator[None]:
+    """Whatever else goes wrong while a certificate is read is damage.
+
+    Args:
+        what: What the certificate is of.
+
+    Examples:
+        >>> with reading_certificate("a column"):
+        ...     {}["epsilon"]
+        Traceback (most recent call last):
+        sfumato.core.errors.CorruptData: the certificate of a column is damaged: KeyError('epsilon')
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+        if isinstance(problem, SfumatoError):
+            raise
+        raise CorruptData(f"the certificate of {what} is damaged: {problem!r}") from problem
 
 
 def differences(

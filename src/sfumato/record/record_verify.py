@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.core.errors import CorruptData
 from sfumato.core.guarantees import Disclosure
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import secure
-from sfumato.core.verification import Verification
+from sfumato.core.verification import Verification, reading_certificate
 from sfumato.record.publish import (
     SCOPES,
     PublishCertificate,
@@ -49,14 +49,10 @@ def verify_publish(document: Mapping[str, Any], table: Table) -> Verification:
     Raises:
         CorruptData: If it is no certificate of published columns, with the rule that it breaks.
     """
-    try:
+    with reading_certificate("columns"):
         spec = read_spec(document)
         cells = read_columns(table, [*spec.beside.columns, *spec.columns])
         found = _figures(document, spec, cells)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
-        if isinstance(problem, SfumatoError):
-            raise
-        raise CorruptData(f"the certificate of columns is damaged: {problem!r}") from problem
     check_file(found, table, cells)
     return found
 

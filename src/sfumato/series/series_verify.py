@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.core.certificate import certificate_document
-from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.core.errors import CorruptData
 from sfumato.core.randomness import Randomness
-from sfumato.core.verification import Verification
+from sfumato.core.verification import Verification, reading_certificate
 from sfumato.series.realtime import Realtime
 from sfumato.series.realtime_run import SeriesCertificate, series_certificate
 from sfumato.series.risk import Risk, measured_risk
@@ -63,7 +63,7 @@ def verify_series(document: Mapping[str, Any], table: Table) -> Verification:
     Raises:
         CorruptData: If it is no certificate of a series, with the rule that it breaks.
     """
-    try:
+    with reading_certificate("a series"):
         column, kept = str(document["column"]), [str(name) for name in document["kept"]]
         cells = read_columns(table, [*kept, column])
         values = values_of(cells[column], range(len(cells[column])), table.path)
@@ -71,10 +71,6 @@ def verify_series(document: Mapping[str, Any], table: Table) -> Verification:
         for row, (cell, value) in enumerate(zip(cells[column], values, strict=True), start=1):
             if isinstance(cell, str) and value is not None and repr(value) != cell:
                 found.note("table", f"row {row} is not written in the one way that it has")
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
-        if isinstance(problem, SfumatoError):
-            raise
-        raise CorruptData(f"the certificate of a series is damaged: {problem!r}") from problem
     check_file(found, table, cells)
     return found
 

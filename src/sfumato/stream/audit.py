@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.fair_coins import LEVEL
 from sfumato.core.progress import Progress
 from sfumato.core.state import StreamState
 from sfumato.models.encoding import StreamModel
@@ -20,7 +21,6 @@ from sfumato.stream.audit_ledger import Coverage, LedgerSide
 from sfumato.stream.audit_promise import Allow, Required, broken_promises, promise_of
 from sfumato.stream.audit_report import AuditReport, Kind
 from sfumato.stream.audit_walk import Walk
-from sfumato.stream.coin_bets import LEVEL
 from sfumato.stream.coin_test import FairCoins
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.plan import Plan

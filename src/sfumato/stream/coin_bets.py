@@ -1,14 +1,10 @@
 r"""Bets against fair coins: an honest release lets a fortune grow K times at most once in K.
 
-Before each output somebody who knows the true value and all that happened before bets that it is
-not drawn from the channel $a(\cdot \mid x)$ but given by some way to cheat, $c(\cdot \mid x)$, in a
-share $s$ of the rows. His fortune is multiplied by
-
-$$1 - s + s \, c(y \mid x) / a(y \mid x),$$
-
-which is 1 on average under fair coins: a fortune, and every mixture of fortunes, is a non-negative
-martingale that begins with 1. So it ever reaches K with probability at most 1/K, whenever one stops
-to look (Ville's inequality), and however the true values came about.
+`core.fair_coins` has the bet. Here somebody who knows the true values and all that happened before
+bets on several ways to cheat, in all rows, in those of one stream, or of one true value: a fortune,
+and every mixture of fortunes, is a non-negative martingale that begins with 1. So it ever reaches K
+with probability at most 1/K, whenever one stops to look (Ville's inequality), and however the true
+values came about.
 """
 
 from __future__ import annotations
@@ -20,12 +16,9 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats, Ints
+from sfumato.core.fair_coins import LEVEL, SHARES, log_sum, winnings
 from sfumato.stream.coin_loops import LEARNT, NEAREST, add_each
 
-LEVEL = 1e-4
-"""How often an honest release may be accused."""
-SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
-"""Shares of rows in which somebody may cheat."""
 WAYS = {
     "gives the nearest possible output": 0.5,
     "keeps the nearer of two draws": 0.1,
@@ -136,8 +129,7 @@ class Bets:
         if not count:
             return
         self.tested += count
-        with np.errstate(divide="ignore"):
-            won = np.log1p(SHARES * (self._ratios[:count, :, None] - 1.0))
+        won = winnings(self._ratios[:count])
         fortunes = self._all + np.cumsum(won, axis=0)
         self._all = fortunes[-1]
         # Bets on single streams and values are looked at now and then: a later look is as valid.
@@ -145,7 +137,7 @@ class Bets:
             math.log(_STREAMS) + self._streams.paid(self._owners[0, :count], won),
             math.log(_VALUES) + self._values.paid(self._owners[1, :count], won),
         )
-        path = math.log(_EVERYWHERE) + _log_sum((fortunes + self._shares).reshape(count, -1))
+        path = math.log(_EVERYWHERE) + log_sum((fortunes + self._shares).reshape(count, -1))
         path[-1] = np.logaddexp(path[-1], apart)
         if self.crossed is None and path.max() >= self._alarm:
             self.crossed = int(self._rows[np.argmax(path >= self._alarm)])
@@ -226,17 +218,11 @@ class _Each:
         add_each(self._fortunes, owners, won)
         touched = np.unique(owners)
         fortunes = self._fortunes[touched] + self._weights
-        self._parts[touched] = _log_sum(fortunes.reshape(touched.size, -1))
+        self._parts[touched] = log_sum(fortunes.reshape(touched.size, -1))
         # The i-th owner to appear has 1/(i(i+1)) of the money, so all together have 1: what
         # belongs to those who have not appeared is still there.
         parts = np.append(self._parts - self._shares, -math.log(self._parts.size + 1))
-        return float(_log_sum(parts[None, :])[0])
-
-
-def _log_sum(logs: Floats) -> Floats:
-    """Logarithm of the sum of each row's exponentials."""
-    most = logs.max(axis=1)
-    return np.asarray(most + np.log(np.exp(logs - most[:, None]).sum(axis=1)))
+        return float(log_sum(parts[None, :])[0])
 
 
 assert len(WAYS) == LEARNT + 1

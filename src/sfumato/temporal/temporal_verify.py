@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.core.certificate import certificate_document
-from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.core.errors import CorruptData
 from sfumato.core.randomness import Randomness
-from sfumato.core.verification import Verification
+from sfumato.core.verification import Verification, reading_certificate
 from sfumato.store.attestation import ENVELOPE, attested
 from sfumato.tables.closed_file import check_file
 from sfumato.tables.columns import read_columns
@@ -66,16 +66,12 @@ def verify_streams(stated: Mapping[str, Any], table: Table) -> Verification:
     Raises:
         CorruptData: If it is no certificate of streams, with the rule that it breaks.
     """
-    try:
+    with reading_certificate("streams"):
         spec = parse_spec(json.dumps(stated["rules"]).encode(), "the certificate")
         columns = EventColumns(stated["event"], stated["time"])
         cells = read_columns(table, list(output_columns(spec, columns)))
         found = Verification(stated["job"], spec.purpose, len(cells["sequence"]))
         _figures(found, stated, spec, table)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
-        if isinstance(problem, SfumatoError):
-            raise
-        raise CorruptData(f"the certificate of streams is damaged: {problem!r}") from problem
     check_file(found, table, cells)
     return found
 
