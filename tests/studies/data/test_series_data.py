@@ -77,3 +77,11 @@ def test_grades_and_salaries_are_read_as_they_come(tmp_path: Path) -> None:
     rows = "ANNUAL_RT,GROSS\n100.0,90.5\n200.0,\n"
     found = people_data.salaries(written(tmp_path, data_files.SALARIES, rows))
     assert (found.annual.tolist(), found.gross.tolist()) == ([100, 200], [90.5])
+
+
+def test_hours_know_their_hour_though_some_are_missing(tmp_path: Path) -> None:
+    text = "dteday,hr,cnt\n2011-01-01,0,16\n2011-01-01,2,5\n2012-01-01,3,7\n"
+    found = series_data.hourly_rentals(written(tmp_path, data_files.BIKES_HOURLY, text))
+    assert found.phases is not None
+    assert (found.period, found.phases.tolist()) == (24, [0, 2])
+    assert series_data.daily_rentals(Setting()).period == 7

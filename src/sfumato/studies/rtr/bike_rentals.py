@@ -60,7 +60,7 @@ def prepare(setting: Setting) -> Work:
                         draw_sequences,
                         tasks[name].values[: _SHOWN[name]],
                         released[name],
-                        unit=f"bikes a {name}",
+                        unit=f"bikes by {name}",
                     )
                     for name in tasks
                 },
