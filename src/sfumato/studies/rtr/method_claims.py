@@ -53,12 +53,11 @@ def _over_noise(figure: str, points: Sequence[SeriesPoint], name: str) -> Claim:
 
 
 def _over_fast(figure: str, points: Sequence[SeriesPoint], name: str) -> Claim:
-    said, found, parts = [], [], []
+    said, parts = list[str](), list[bool]()
     for yardstick in Yardstick:
         best, fast = _lines(points, yardstick, Method.BEST, Method.FAST)
         won = wins(best, fast)
         said.append(f"{sum(won)} of {len(won)} ({yardstick})")
-        found.append(sum(won) / len(won))
         parts += won if yardstick is Yardstick.VARIANCE else []
     bank, fast = _lines(points, Yardstick.VARIANCE, Method.BANK, Method.FAST)
     ours = wins(bank, fast)
