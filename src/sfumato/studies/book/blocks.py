@@ -51,7 +51,14 @@ class Badge:
     text: str
 
 
-Cell = str | Link | Code | Badge
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Links or commands under each other in one cell."""
+
+    parts: Sequence[Link | Code]
+
+
+Cell = str | Link | Code | Badge | Stack
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sfumato.studies.book.blocks import Badge, Block, Cell, Code, Heading, Link, Paragraph, Table
+from sfumato.studies.book.blocks import (
+    Badge,
+    Block,
+    Cell,
+    Code,
+    Heading,
+    Link,
+    Paragraph,
+    Stack,
+    Table,
+)
 from sfumato.studies.book.result import Result
 from sfumato.studies.catalogue import STUDIES
 from sfumato.studies.figure_list import BY_KEY, FIGURES, PAPERS, PaperFigure, figure_keys
@@ -77,14 +87,15 @@ def _row(figure: PaperFigure, results: Mapping[str, Result], pages: bool) -> lis
     studies = studies_of(figure.key)
     lines = [_words(claim, brief=pages) for claim in claims_of(figure.key, results)]
     words = "\n".join(dict.fromkeys(lines)) or figure.illustration
-    study: Cell = ""
-    if studies:
-        first = studies[0]
-        ran = first.name in results
-        study = Code(results[first.name].command if ran else f"sfumato study {first.name}")
-        if pages:
-            study = Link(first.name, f"{first.name}/index.html")
-    return [figure.key, figure.shows, study, Badge(status(figure, results)), words]
+    named = Stack([_named(study, results, pages) for study in studies])
+    return [figure.key, figure.shows, named, Badge(status(figure, results)), words]
+
+
+def _named(study: Study, results: Mapping[str, Result], pages: bool) -> Link | Code:
+    if pages:
+        return Link(study.name, f"{study.name}/index.html")
+    ran = results.get(study.name)
+    return Code(ran.command if ran else f"sfumato study {study.name}")
 
 
 def _words(claim: Claim, *, brief: bool = False) -> str:

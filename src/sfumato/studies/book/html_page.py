@@ -18,6 +18,7 @@ from sfumato.studies.book.blocks import (
     Notice,
     Paragraph,
     Picture,
+    Stack,
     Table,
 )
 
@@ -166,6 +167,8 @@ def _cell(cell: Cell) -> str:
         case Badge(text):
             kind = text.split(",")[0].replace(" ", "-")
             return f'<span class="badge {html.escape(kind)}">{html.escape(text)}</span>'
+        case Stack(parts):
+            return "<br>".join(_cell(part) for part in parts)
         case str():
             return html.escape(cell).replace("\n", "<br>")
         case _:

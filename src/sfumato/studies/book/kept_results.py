@@ -9,6 +9,9 @@ from pathlib import Path
 from sfumato.studies.book.result import Result, command_of
 from sfumato.studies.study import Claim, Findings, Setting, Study, Verdict
 
+_FIELDS = {"quick", "seed", "version", "command", "data", "about", "figures", "simulated", "claims"}
+_FIELDS |= {"title", "columns", "rows", "records", "facts", "captions"}
+
 
 def kept_result(study: Study, setting: Setting, home: Path, version: str) -> Result | None:
     """What was found before; None where it was not run, or not like this.
@@ -26,6 +29,8 @@ def kept_result(study: Study, setting: Setting, home: Path, version: str) -> Res
         document = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
+    if not document.keys() >= _FIELDS:
+        return None  # of another version
     how = Setting(setting.folder, document["quick"], document["seed"])
     result = Result(study, how, _findings(document, folder), command_of(study, how), version)
     alike = ("version", "command", "data", "about", "figures")

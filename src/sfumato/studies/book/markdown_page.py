@@ -16,6 +16,7 @@ from sfumato.studies.book.blocks import (
     Notice,
     Paragraph,
     Picture,
+    Stack,
     Table,
 )
 
@@ -69,6 +70,8 @@ def _cell(cell: Cell) -> str:
             return f"`{text}`"
         case Badge(text):
             return f"**{_plain(text)}**"
+        case Stack(parts):
+            return "<br>".join(_cell(part) for part in parts)
         case str():
             return _plain(cell).replace("\n", "<br>")
         case _:
