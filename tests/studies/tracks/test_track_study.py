@@ -53,6 +53,18 @@ def test_sentences_say_who_wins(points: list[TrackPoint]) -> None:
     assert "planar Laplace" in facts(with_losses(1.0, 4.0))[3]
 
 
+def test_sentences_hold_rivals_at_twice_the_cap_against_ours(points: list[TrackPoint]) -> None:
+    def at(planar: float) -> str:
+        louder = [
+            replace(point, cap=1.0, guessed=planar if point.way == "planar Laplace" else 9.0)
+            for point in points
+        ]
+        return facts([*(replace(point, guessed=2.0) for point in points), *louder])[2]
+
+    assert at(3.0).endswith("no worse 1 of 1 times")
+    assert at(1.0).endswith("no worse 0 of 1 times")
+
+
 def test_a_rival_is_judged_by_its_best_setting(points: list[TrackPoint]) -> None:
     planar = next(point for point in points if point.way == "planar Laplace")
     worse = replace(planar, guessed=planar.guessed + 1, setting="worse")

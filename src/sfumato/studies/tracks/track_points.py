@@ -40,7 +40,7 @@ def _walks(_: Path) -> tuple[list[Streams], Alphabet]:
 
 CHECK_INS = Source("check-ins (the demo's town)", None, _check_ins, unit="km")
 WALKS = Source("walks on a grid of 20 cells", None, _walks, unit="cells")
-WORLDS: tuple[tuple[Source, int], ...] = ((TOWN, 24), (CHECK_INS, 8), (WALKS, 24), (GAZE, 25))
+WORLDS: tuple[tuple[Source, int], ...] = ((TOWN, 24), (CHECK_INS, 8), (WALKS, 24), (GAZE, 24))
 """Sources, and the values of a track."""
 FEW_WORLDS = ((TOWN, 12), (CHECK_INS, 8))
 

@@ -91,11 +91,30 @@ def facts(points: Sequence[TrackPoint]) -> list[str]:
         "at the same certified leakage the best of ours is off by "
         f"{min(shares):.2f} to {max(shares):.2f} times what the best rival is off by",
         f"a rival wins at: {'; '.join(lost) or 'none'}",
+        *_free_of_chains(groups),
         f"{UNBOUNDED}: a repetition excludes places, so no bound holds at any noise",
         f"taken at its word, what is shown is worse than silence (of {len(groups)} times): "
         f"{', '.join(f'{way} {times}' for way, times in worse.items()) or 'never'}",
         f"planar Laplace at one rate, {most.setting}, as published: {_nats(most.sip)} nats a value "
         f"under the chain, {_nats(most.ldp)} whatever the chain is ({most.data})",
+    ]
+
+
+def _free_of_chains(groups: Sequence[Sequence[TrackPoint]]) -> list[str]:
+    """Who wins for a user who trusts no chain: rivals may then leak twice as much under it."""
+    by_cap = {(group[0].data, group[0].cap): group for group in groups}
+    pairs = [
+        (ours(group), rival(by_cap[data, 2 * cap]))
+        for (data, cap), group in by_cap.items()
+        if (data, 2 * cap) in by_cap
+    ]
+    won = sum(own.guessed <= other.guessed for own, other in pairs)
+    if not pairs:
+        return []
+    most = max(own.ldp / own.cap for own, _ in pairs)
+    return [
+        f"whatever the chain is, ours leaks up to {most:.2f} times the cap; held against rivals at "
+        f"twice the cap it is no worse {won} of {len(pairs)} times"
     ]
 
 
