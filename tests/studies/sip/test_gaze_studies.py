@@ -11,6 +11,7 @@ from sfumato.models.markov import MarkovChain
 from sfumato.studies.data.gaze_data import Grid, simulated_gaze
 from sfumato.studies.sip import sip_figure_7, sip_figure_9
 from sfumato.studies.sip.compared_releases import SILENCE, Released, released_points
+from sfumato.studies.sip.release_drawings import _marks
 from sfumato.studies.sip.sip_figure_7 import TRUTH, Track
 from sfumato.studies.sip.support_response import SupportResponse
 from sfumato.studies.study import Claim, Setting, Verdict
@@ -114,3 +115,11 @@ def test_tracks_of_all_ways_leak_at_most_ten_nats_a_second() -> None:
 def test_without_data_the_gaze_is_simulated_and_says_so() -> None:
     for study in (sip_figure_7, sip_figure_9):
         assert study.prepare(Setting(quick=True)).steps > 0
+
+
+def test_a_curve_looks_alike_in_all_panels(points: list[Released]) -> None:
+    marks = _marks(points, sip_figure_9.OURS)
+    assert len(set(marks.values())) == len(marks) == len(sip_figure_9.WAYS)
+    second = [point for point in points if point.order == 2]
+    assert "far-sighted" not in {point.curve for point in second}
+    assert marks["bursts every 10"] != marks["far-sighted"]

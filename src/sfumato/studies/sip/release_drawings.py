@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ def losses_at_true_leakage(
     points: Sequence[Released], ordinate: str, ours: Sequence[str], path: str | Path
 ) -> None:
     """Loss against true leakage, a panel for each order of the chain."""
-    orders = sorted({point.order for point in points})
+    orders, marks = sorted({point.order for point in points}), _marks(points, ours)
     figure, panels = new_figure(5.4 * len(orders) + 1.2, 5.2, columns=len(orders))
     for axes, order in zip(panels if len(orders) > 1 else [panels], orders, strict=True):
-        _losses(axes, [point for point in points if point.order == order], ours)
+        _losses(axes, [point for point in points if point.order == order], marks)
         axes.set_xlabel("true leakage per value under the chain (SIP, nats)")
         if len(orders) > 1:
             axes.set_title(f"chain of order {order}", fontsize=10)
@@ -34,13 +34,22 @@ def losses_at_true_leakage(
     save_figure(figure, path)
 
 
-def _losses(axes: Any, points: Sequence[Released], ours: Sequence[str]) -> None:
+def _marks(points: Sequence[Released], ours: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Colour and marker of each curve, the same in all panels."""
+    mine, others = iter(_OURS), iter(_RIVALS)
+    names = [name for name in by_curve(points) if name != SILENCE]
+    return {
+        name: (next(mine) if name in ours else next(others), _MARKERS[number % len(_MARKERS)])
+        for number, name in enumerate(names)
+    }
+
+
+def _losses(axes: Any, points: Sequence[Released], marks: Mapping[str, tuple[str, str]]) -> None:
     curves = by_curve(points)
     nothing = curves.pop(SILENCE)[0]
     axes.axhline(nothing.loss, color=DARK, linestyle=":", linewidth=1, label=SILENCE)
-    mine, others = iter(_OURS), iter(_RIVALS)
-    for number, (name, line) in enumerate(curves.items()):
-        colour = next(mine) if name in ours else next(others)
+    for name, line in curves.items():
+        colour, marker = marks[name]
         bounded = all(math.isfinite(point.leakage) for point in line)
         leaked = [point.leakage if bounded else point.epsilon for point in line]
         axes.errorbar(
@@ -49,7 +58,7 @@ def _losses(axes: Any, points: Sequence[Released], ours: Sequence[str]) -> None:
             [2 * point.error for point in line],
             color=colour,
             linestyle="-" if bounded else "--",
-            marker=_MARKERS[number % len(_MARKERS)],
+            marker=marker,
             markersize=4.5,
             linewidth=1.4,
             capsize=2,

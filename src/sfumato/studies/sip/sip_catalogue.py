@@ -55,7 +55,7 @@ SIP_STUDIES: tuple[Study, ...] = (
         "sfumato.studies.sip.sip_figure_9",
         figures=("SIP 9",),
         data=(data_files.GAZE,),
-        minutes="4",
+        minutes="6",
     ),
     Study(
         "sip-figure-8",
