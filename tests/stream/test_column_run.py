@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.store.protocol import Again
+from sfumato.store.sqlite import SqliteStore
 from sfumato.stream import seen_ids
 from sfumato.stream.column_run import ColumnRun
 from sfumato.stream.column_values import Irregular
@@ -99,6 +100,22 @@ def test_regular_rows_never_go_one_by_one(tmp_path: Path) -> None:
             plan = plan_of("words")
             left = released(tmp_path / "d", "words", plan, days, ledger=ledger, by_columns=True)
             assert left.progress == [16, 48, 90]
+
+
+def test_numbered_rows_of_a_new_input_are_not_looked_up(tmp_path: Path) -> None:
+    """No other input has its name; rows of one that is resumed, and of other ids, are."""
+    day = Day(records("words", 40), READINGS["row"])
+    days = [day, replace(day, again=Again.APPEND), replace(day, again=Again.RESUME)]
+    with mock.patch.object(
+        SqliteStore, "known", autospec=True, side_effect=SqliteStore.known
+    ) as asked:
+        released(tmp_path / "d", "words", plan_of("words"), days[:2], ledger=True, by_columns=True)
+        assert asked.call_count == 0
+        left = released(
+            tmp_path / "d", "words", plan_of("words"), days, ledger=True, by_columns=True
+        )
+        assert asked.call_count > 0
+    assert [report.repeated for report in left.reports] == [0, 0, 40]
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.core.alphabet import MISSING_SYMBOL
-from sfumato.core.arrays import Ints
+from sfumato.core.arrays import Bools, Ints
 from sfumato.core.errors import BudgetExceeded, SolverFailed, UnknownSymbol
 from sfumato.core.events import OUTCOMES
 from sfumato.core.state import StreamState
@@ -174,7 +174,7 @@ class ColumnRun:
         if self._store is not None:
             times = self._reader.texts_of_times(part, rows)
             ids = self._reader.ids(rows, times)
-            known = self._store.known(ids)
+            known = self._known(self._store, ids)
             turns = np.flatnonzero(np.diff(known))
             if turns.size:
                 if len(rows) < _SHORT_STRETCH * turns.size:
@@ -189,6 +189,13 @@ class ColumnRun:
             if seen.perhaps(ids).any():
                 raise Irregular
         return len(part), self._fresh(rows, ids, times)
+
+    def _known(self, store: Store, ids: list[str]) -> Bools:
+        """Which rows were answered before."""
+        if self._reading.identity is Identity.ROW and not self._ledger.source.answered:
+            # They are known by the name of an input that no other has, and the number of a row.
+            return np.zeros(len(ids), dtype=np.bool_)
+        return store.known(ids)
 
     def _fresh(self, rows: RowColumns, ids: list[str], times: list[str] | None) -> AnswerTable:
         """Draw new answers, and commit them."""
