@@ -70,9 +70,11 @@ TOP = [
 ]
 IN_ROOMS = {
     "attacks": """BlackBox LowerBound MechanismAudit NetworkInput NetworkSpec
-        Notion Reidentification SeriesAttack TrackAttack WorstOutputs attack_tracks
-        audit_mechanism realised_gains reconstruct_series reidentify
-        reidentify_by_network reidentify_raw reidentify_raw_by_network worst_outputs""",
+        Notion Reidentification SeriesAttack TableAttack TrackAttack WeightAttack
+        WorstOutputs attack_table attack_tracks audit_mechanism realised_gains
+        reconstruct_by_particles reconstruct_private_weight reconstruct_series
+        recovered_measurements reidentify reidentify_by_network reidentify_raw
+        reidentify_raw_by_network worst_outputs""",
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
         bounded_leakage bounded_prior recover_column""",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",

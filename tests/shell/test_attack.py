@@ -109,3 +109,66 @@ def test_what_a_network_needs_is_said(town: Path, asked: tuple[str, ...], messag
     result = call(*attack(town, *(town / one if one.endswith("csv") else one for one in asked)))
     assert result.code == 2
     assert message in result.err
+
+
+def test_a_series_is_attacked_by_its_certificate(tmp_path: Path) -> None:
+    numbers = [20 + (7 * t % 11) + 5 * (t % 3) for t in range(40)]
+    for name in ("counts.csv", "last.csv"):
+        (tmp_path / name).write_text("cnt\n" + "\n".join(map(str, numbers)) + "\n")
+    out = tmp_path / "out.csv"
+    for method, by in (("realtime", "smoother"), ("laplace", "particles")):
+        out = tmp_path / f"{method}.csv"
+        asked = ("--value", "cnt", "--sensitivity", "1", "--epsilon", "40", "--method", method)
+        done("realtime", tmp_path / "counts.csv", *asked, "--seed", "1", "-o", out)
+        known = ("--known", tmp_path / "last.csv", "--against", tmp_path / "counts.csv")
+        files = ("-o", tmp_path / f"{method}-guesses.csv", "--plot", tmp_path / f"{method}.svg")
+        told = json.loads(done("attack", out, *known, *files, "--json").out)
+        assert told["job"] == "realtime" and told["by"].startswith(by)
+        assert 0 < told["expected_error"] <= told["noise"] * 1.01
+        guesses = [float(row["guess"]) for row in rows_of(tmp_path / f"{method}-guesses.csv")]
+        off = [guess - true for guess, true in zip(guesses, numbers, strict=True)]
+        mean = (sum(one * one for one in off) / len(off)) ** 0.5
+        assert told["measured"]["error"] == pytest.approx(mean)
+        assert (tmp_path / f"{method}.svg").exists()
+    text = done("attack", out, "--against", tmp_path / "counts.csv").out
+    assert "many processes tried" in text and "the best constant" in text
+
+
+def test_published_columns_are_attacked_by_their_certificate(tmp_path: Path) -> None:
+    for name, count in (("people.csv", 60), ("others.csv", 200)):
+        lines = [f"{'fm'[n % 2]},{150 + 20 * (n % 2) + n * 7 % 9}" for n in range(count)]
+        (tmp_path / name).write_text("sex,height\n" + "\n".join(lines) + "\n")
+    asked = ("--columns", "height", "--accuracy", "2", "--sigma", "3", "--noise", "uniform")
+    more = ("--keep", "sex", "--history", tmp_path / "others.csv", "--order", "kept")
+    out = tmp_path / "noisy.csv"
+    done("publish", "--table", tmp_path / "people.csv", *asked, *more, "--seed", "2", "-o", out)
+    known = ("--known", tmp_path / "others.csv", "--against", tmp_path / "people.csv")
+    told = json.loads(done("attack", out, *known, "-o", tmp_path / "guess.csv", "--json").out)
+    assert told["rows"] == 60 and told["refuted"] is False
+    assert told["measured"]["blind"] < told["measured"]["share"] <= 1
+    assert told["measured"]["low"] <= told["certified"]
+    true, guesses = rows_of(tmp_path / "people.csv"), rows_of(tmp_path / "guess.csv")
+    near = [
+        abs(float(a["height"]) - float(b["height"])) <= 2 * (1 + 1e-9)
+        for a, b in zip(true, guesses, strict=True)
+    ]
+    assert told["measured"]["share"] == pytest.approx(sum(near) / 60)
+    # A certificate that promises less than is seen is refuted.
+    certificate = Path(f"{out}.certificate.json")
+    forged = json.loads(certificate.read_text()) | {"delta": 0.01}
+    certificate.write_text(json.dumps(forged))
+    result = call("attack", out, *known)
+    assert result.code == 1 and "REFUTED" in result.out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((), "--model must be the model that `sfumato fit` wrote, for a release of streams"),
+        (("private.csv",), "RELEASED must be one file, without --model"),
+    ],
+)
+def test_what_a_file_needs_is_said(town: Path, asked: tuple[str, ...], message: str) -> None:
+    result = call("attack", town / "private.csv", *(town / one for one in asked))
+    assert result.code == 2
+    assert message in result.err

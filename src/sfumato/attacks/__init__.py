@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from sfumato.attacks.information_gain import realised_gains as realised_gains
     from sfumato.attacks.lower_bound import LowerBound as LowerBound
     from sfumato.attacks.lower_bound import Notion as Notion
+    from sfumato.attacks.measurement_recovery import (
+        recovered_measurements as recovered_measurements,
+    )
     from sfumato.attacks.mechanism_audit import MechanismAudit as MechanismAudit
     from sfumato.attacks.mechanism_audit import audit_mechanism as audit_mechanism
     from sfumato.attacks.network_attack import reidentify_by_network as reidentify_by_network
@@ -25,14 +28,23 @@ if TYPE_CHECKING:
         reidentify_raw_by_network as reidentify_raw_by_network,
     )
     from sfumato.attacks.network_input import NetworkInput as NetworkInput
+    from sfumato.attacks.particle_attack import (
+        reconstruct_by_particles as reconstruct_by_particles,
+    )
     from sfumato.attacks.recurrent_network import NetworkSpec as NetworkSpec
     from sfumato.attacks.reidentification import Reidentification as Reidentification
     from sfumato.attacks.reidentification import reidentify as reidentify
     from sfumato.attacks.reidentification import reidentify_raw as reidentify_raw
     from sfumato.attacks.series_attack import SeriesAttack as SeriesAttack
     from sfumato.attacks.series_attack import reconstruct_series as reconstruct_series
+    from sfumato.attacks.table_attack import TableAttack as TableAttack
+    from sfumato.attacks.table_attack import attack_table as attack_table
     from sfumato.attacks.track_attack import TrackAttack as TrackAttack
     from sfumato.attacks.track_attack import attack_tracks as attack_tracks
+    from sfumato.attacks.weight_attack import WeightAttack as WeightAttack
+    from sfumato.attacks.weight_attack import (
+        reconstruct_private_weight as reconstruct_private_weight,
+    )
     from sfumato.attacks.worst_outputs import WorstOutputs as WorstOutputs
     from sfumato.attacks.worst_outputs import worst_outputs as worst_outputs
 

@@ -108,12 +108,12 @@ def reconstruct_series(
     """
     if process is None:
         found = smooth_series(measured, noise)
-        return SeriesAttack(_seen(measured), found.values, found.errors)
-    seen = _seen(measured)
+        return SeriesAttack(seen_values(measured), found.values, found.errors)
+    seen = seen_values(measured)
     if len(seen) > _LONGEST:
         raise InvalidParameter("measured", len(seen), f"be at most {_LONGEST:,} for a process")
     variances, known = noise_variances(noise, len(seen)), np.flatnonzero(np.isfinite(seen))
-    spread = linalg.toeplitz(_autocovariances(process, len(seen)))
+    spread = linalg.toeplitz(autocovariances(process, len(seen)))
     weights = linalg.solve(
         spread[np.ix_(known, known)] + np.diag(variances[known]), spread[known], assume_a="pos"
     )
@@ -122,12 +122,14 @@ def reconstruct_series(
     return SeriesAttack(seen, values, np.sqrt(np.maximum(left, 0.0)))
 
 
-def _seen(measured: Sequence[float | None] | ArrayLike) -> Floats:
+def seen_values(measured: Sequence[float | None] | ArrayLike) -> Floats:
+    """What left as an array; not a number where nothing did."""
     given = measured if isinstance(measured, np.ndarray) else list(measured)  # type: ignore[arg-type]
     return np.array([np.nan if one is None else one for one in given], dtype=np.float64)
 
 
-def _autocovariances(process: Autoregressive, count: int) -> Floats:
+def autocovariances(process: Autoregressive, count: int) -> Floats:
+    """Those of a process, from lag 0 on."""
     found = process.leading.tolist()
     while len(found) < count:
         found.append(sum(w * found[-k] for k, w in enumerate(process.coefficients, start=1)))

@@ -10,7 +10,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.attack_text import AttackFindings, PeopleFound, draw, show_findings
 from sfumato.cli.console import FAILED_AUDIT, print_json, progress
-from sfumato.cli.options import option
+from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
     from sfumato.attacks.reidentification import Reidentification
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 class AttackOptions(options.Options):
     """What `attack` is asked for."""
 
-    model: str = options.MODEL
-    released: list[str] = options.RELEASED
+    released: list[str] = argument(
+        "What `release` wrote, a file or several in order; or an output of `realtime` or `publish` "
+        "with its certificate beside it.",
+        "RELEASED",
+    )
+    model: str | None = option(
+        "The model that `sfumato fit` wrote; for a release of streams.", "--model", "-m"
+    )
     rules: str | None = options.RULES
     policy: str | None = options.RELEASE_POLICY
     stream: str | None = options.STREAM_AS_FITTED
@@ -38,7 +44,8 @@ class AttackOptions(options.Options):
     )
     known: str | None = option(
         "Re-identification: a table of true values of people from before, with the columns of the "
-        "model. Each released stream is held against each person; its name says whose it is."
+        "model. Each released stream is held against each person; its name says whose it is. Of "
+        "a series or of published columns: other records of the same kind."
     )
     order: int = option("With --known: order of the chains of people.", default=1)
     network: str | None = option(
@@ -57,6 +64,11 @@ class AttackOptions(options.Options):
 
 def attack(given: AttackOptions) -> None:
     """Attack a release with what everybody may know: the released file, the model, the rules.
+
+    What is attacked follows from the file: with --model streams, else a series or published columns
+    by the certificate beside them. Of a series every value is reconstructed from its measurements;
+    of published columns every person is guessed at from other such records (--known), within their
+    kept columns. What follows is about streams.
 
     A certificate says what is leaked at most; an attack shows what is leaked at least. The
     adversary follows the channels of the plan, which are public, and computes the distribution of
@@ -83,6 +95,8 @@ def attack(given: AttackOptions) -> None:
       sfumato attack private.csv -m city.model --lag 0 --loss euclidean -o guesses.csv
       sfumato attack private.csv -m city.model --known history.csv --top 5 --against live.csv
       sfumato attack private.csv -m city.model --known history.csv --network chain --plot who.png
+      sfumato attack counts-out.csv --known last-year.csv --against counts.csv
+      sfumato attack noisy.csv --known others.csv --against people.csv
     """
     from sfumato.attacks.attack_report import read_certified, read_truths, stream_gains
     from sfumato.attacks.track_attack import attack_tracks
@@ -97,6 +111,11 @@ def attack(given: AttackOptions) -> None:
 
     _check(given)
     check_picture(given.plot)
+    if given.model is None:
+        from sfumato.cli.attack_certified import attack_certified
+
+        attack_certified(given)
+        return
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
     spec = release_rules(given.released, given.rules, None)
@@ -138,6 +157,7 @@ def _check(given: AttackOptions) -> None:
     checks.count("--order", given.order)
     if given.lag is not None:
         checks.count("--lag", given.lag, at_least=0)
+    certificates = [f"{file}.certificate.json" for file in given.released]
     if given.known is None and given.order != 1:
         raise InvalidParameter("--order", given.order, "come with --known")
     if given.known is None and given.network is not None:
@@ -153,7 +173,8 @@ def _check(given: AttackOptions) -> None:
     if given.output == "-" and given.shown.as_json:
         raise InvalidParameter("--json", True, "not come with a table on standard output")
     others = (given.model, given.rules, given.policy, given.known, *(given.against or []))
-    inputs = [*given.released, *(f"{file}.plan.json" for file in given.released), *others]
+    plans = [f"{file}.plan.json" for file in given.released]
+    inputs = [*given.released, *plans, *certificates, *others]
     for name, file in (("--output", given.output), ("--plot", given.plot)):
         if file is not None and any(one is not None and same_file(file, one) for one in inputs):
             rule = "be a file of its own, not an input nor what lies beside one"

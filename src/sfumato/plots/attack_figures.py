@@ -96,3 +96,19 @@ def _people(axes: Any, people: Sequence[tuple[str, float, float, float, float]])
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of streams (orange: by chance)")
     axes.set_title("owners among the first guesses", fontsize=10)
+
+
+def attacked_series(
+    released: Sequence[float | None], values: Floats, errors: Floats, name: str, path: str | Path
+) -> None:
+    """What left of a series, and what the adversary makes of it; no true value."""
+    figure, axes = new_figure(8.0, 3.6)
+    moments = np.arange(len(values))
+    left = [float("nan") if value is None else value for value in released]
+    axes.plot(moments, left, color=GREY, linewidth=0.9, label=f"released {name}")
+    axes.plot(moments, values, color=BLUE, linewidth=1.3, label="best guess, two standard errors")
+    ends = (values - 2 * errors, values + 2 * errors)
+    axes.fill_between(moments, *ends, color=BLUE, alpha=0.2, linewidth=0)
+    axes.set_xlabel("moment")
+    axes.legend(frameon=False, fontsize=8)
+    save_figure(figure, path)
