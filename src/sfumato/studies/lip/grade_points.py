@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from sfumato.studies.lip.grade_release import (
     silences,
     unary_guessed,
 )
+from sfumato.studies.standard_error import standard_error
 
 GRADES = 21
 
@@ -116,14 +116,13 @@ def _point(
     subject: str, size: int, mechanism: str, epsilon: float, found: Sequence[Measured]
 ) -> GradePoint:
     losses = [one.loss for one in found]
-    error = float(np.std(losses, ddof=1) / math.sqrt(len(losses))) if len(losses) > 1 else 0.0
     return GradePoint(
         subject,
         size,
         mechanism,
         epsilon,
         float(np.mean(losses)),
-        error,
+        standard_error(losses),
         max(one.lip for one in found),
         max(one.ldp for one in found),
     )

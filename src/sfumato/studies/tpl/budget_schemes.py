@@ -26,6 +26,7 @@ from sfumato.core.arrays import Floats
 from sfumato.core.randomness import Randomness, seeded
 from sfumato.noise.geometric import DiscreteLaplace
 from sfumato.plots.points import MeasuredPoint, Point
+from sfumato.studies.standard_error import standard_error
 from sfumato.studies.tpl.smoothed_matrices import Reading, smoothed_loss
 from sfumato.temporal.least_noise import least_noise_budgets
 from sfumato.temporal.loss_function import LossFunction
@@ -133,8 +134,7 @@ def noise_points(
     exact = float(np.mean([geometric_noise(noise) for noise in noises]))
     points.append(Point(figure, "least noise, geometric", x, exact))
     found = np.mean([np.abs(noise.draw(draws, randomness)) for noise in noises], axis=0)
-    error = float(np.std(found, ddof=1) / math.sqrt(draws))
-    points.append(MeasuredPoint(figure, DRAWN, x, float(found.mean()), error))
+    points.append(MeasuredPoint(figure, DRAWN, x, float(found.mean()), standard_error(found)))
     points.append(Point(figure, "no correlation", x, 1 / ALPHA))
     return points
 

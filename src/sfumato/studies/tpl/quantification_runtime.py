@@ -11,7 +11,6 @@ These are measurements: two runs do not give the same numbers.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.plots.points import MeasuredPoint
+from sfumato.studies.standard_error import standard_error
 from sfumato.studies.tpl.paper_algorithms import (
     algorithm_1,
     algorithm_2,
@@ -240,7 +240,8 @@ def _seconds(run: Callable[[], object], calls: int = 1) -> float:
 
 def _mean(timings: list[_Timing]) -> RuntimePoint:
     ratios = [timing.seconds / timing.solver for timing in timings]
-    error = float(np.std(ratios, ddof=1) / math.sqrt(len(ratios))) if len(ratios) > 1 else 0.0
     one = timings[0]
     seconds = float(np.mean([timing.seconds for timing in timings]))
-    return RuntimePoint(one.figure, one.curve, one.x, float(np.mean(ratios)), error, seconds)
+    return RuntimePoint(
+        one.figure, one.curve, one.x, float(np.mean(ratios)), standard_error(ratios), seconds
+    )
