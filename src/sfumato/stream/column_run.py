@@ -32,7 +32,8 @@ from sfumato.stream.column_values import Irregular
 from sfumato.stream.earlier_rows import EarlierRows
 from sfumato.stream.fleet_answers import Run
 from sfumato.stream.input_rows import Reading, RowChecks
-from sfumato.stream.row_run import ReleaseReport, RowRun
+from sfumato.stream.release_report import ReleaseReport
+from sfumato.stream.row_run import RowRun
 from sfumato.stream.run_streams import RunStreams
 from sfumato.tables.batches import BATCH_ROWS, Batch, Column, as_batch
 from sfumato.tables.cells import Late

@@ -25,8 +25,9 @@ from sfumato.stream.earlier_rows import EarlierRows
 from sfumato.stream.horizon_check import check_horizon
 from sfumato.stream.input_rows import Reading, RowChecks, RowReader
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_report import ReleaseReport
 from sfumato.stream.release_spec import JOB, beside
-from sfumato.stream.row_run import ReleaseReport, RowRun, state_kind
+from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
 from sfumato.tables.cells import Missing

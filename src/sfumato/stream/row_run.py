@@ -30,6 +30,8 @@ from sfumato.stream.fleet import Fleet
 from sfumato.stream.input_rows import Row, RowChecks, RowReader
 from sfumato.stream.number_names import spelled_twice
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_report import ReleaseReport
+from sfumato.stream.row_waves import waves, without_repeats
 from sfumato.tables.input_groups import Interruptible, groups, until_stopped, with_ticks
 from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Chunk
@@ -45,34 +47,6 @@ _Leaving: TypeAlias = dict[str, list[Answer]]
 """The answers that leave when a row has come, by the event id of that row."""
 _Beside: TypeAlias = tuple[Answer, tuple[str | None, ...]]
 """An answer, and the cells that leave beside it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseReport:
-    """What a run did.
-
-    Attributes:
-        rows: Rows answered.
-        repeated: How many of them had been answered before; their noise was not drawn again.
-        streams: How many streams the answers belong to.
-        largest_sip: Largest leakage under the model that any of those streams has in all.
-        largest_ldp: The same whatever the model.
-        interrupted: Whether the run was asked to stop before the end of the input.
-        waiting: Rows read but not answered: their batch was not complete when the run stopped.
-        missing: Values that were missing: their rows were left out, their moments passed, or they
-            were released as a symbol of their own.
-        clipped: Values beyond the range of the model, released as if they stood at its edge.
-    """
-
-    rows: int
-    repeated: int
-    streams: int
-    largest_sip: float
-    largest_ldp: float
-    interrupted: bool
-    waiting: int = 0
-    missing: int = 0
-    clipped: int = 0
 
 
 def state_kind(plan: Plan) -> StateKind[StreamState]:
@@ -197,7 +171,7 @@ class RowRun:
         Rows of a pipe that came before a bad one have their answers; of a file, nothing leaves.
         """
         read, problem = self._reader.read(chunk)
-        for part in _without_repeats(read) if self._checks.live else [read]:
+        for part in without_repeats(read) if self._checks.live else [read]:
             answers, refusal = self._answered(part)
             broken = refusal or problem
             if broken is not None and not self._checks.live:
@@ -328,7 +302,7 @@ class RowRun:
         fleet = Fleet(self._plan, states=states, randomness=self._randomness)
         by_stream: dict[str, list[Answer]] = {stream: [] for stream in streams}
         try:
-            for wave in _waves(rows):
+            for wave in waves(rows):
                 which = np.array([places[row.stream] for row in wave])
                 answers = self._answers(wave, self._wave(fleet, wave, which, group))
                 for row, answer in zip(wave, answers, strict=True):
@@ -396,17 +370,6 @@ class RowRun:
         ]
 
 
-def _without_repeats(rows: list[Row]) -> Iterator[list[Row]]:
-    """The rows in parts in which no event comes twice: a retry has the answer that left before."""
-    part: dict[str, Row] = {}
-    for row in rows:
-        if row.id in part:
-            yield list(part.values())
-            part = {}
-        part[row.id] = row
-    yield list(part.values())
-
-
 @dataclass(frozen=True, slots=True)
 class _Batch:
     """Rows of one stream that wait for each other, and when the first of them came."""
@@ -418,16 +381,3 @@ class _Batch:
 def _passed(state: StreamState) -> Event:
     """A moment at which nothing leaves."""
     return Event(state.stream, state.sequence, Outcome.SKIPPED, None, SIP(0.0), LDP(0.0))
-
-
-def _waves(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows in groups with at most one of each stream, in their order."""
-    waves: list[list[Row]] = []
-    seen: dict[str, int] = {}
-    for row in rows:
-        turn = seen.get(row.stream, 0)
-        seen[row.stream] = turn + 1
-        if turn == len(waves):
-            waves.append([])
-        waves[turn].append(row)
-    yield from waves
