@@ -205,7 +205,7 @@ def test_verdicts_follow_the_losses() -> None:
         return lambda p: replace(p, loss=p.loss * factor) if p.mechanism == name else p
 
     assert verdicts(made(times(TWICE, 0.1)))["local"].verdict is Verdict.PARTLY
-    assert "k-RR, 2ε-LDP at epsilon 3" in verdicts(made(times(TWICE, 0.1)))["local"].seen
+    assert "k-RR, 2ε-LDP (4, from epsilon 1 on)" in verdicts(made(times(TWICE, 0.1)))["local"].seen
     assert verdicts(made(times(BOUNDED, 9.0)))["bounded"].verdict is Verdict.DIFFERS
     assert verdicts(made(times(BOUNDED, 0.5)))["a"].verdict is Verdict.DIFFERS
     assert verdicts(made(times(UNARY, 2.0)))["unary"].verdict is Verdict.DIFFERS

@@ -29,6 +29,6 @@ LIP_STUDIES: tuple[Study, ...] = (
         "sfumato.studies.lip.salary_study",
         figures=("LIP 12",),
         data=(SALARIES,),
-        minutes="4",
+        minutes="2",
     ),
 )
