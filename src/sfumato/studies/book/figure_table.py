@@ -79,8 +79,8 @@ def counted(results: Mapping[str, Result]) -> Paragraph:
     """How many figures have which verdict."""
     found = [status(figure, results) for figure in FIGURES]
     order: Sequence[str] = (*Verdict, COMPUTED, FAILED, ABSENT, NOTHING)
-    told = [f"{found.count(one)} {one}" for one in order if one in found]
-    return Paragraph(f"{len(FIGURES)} figures and tables: {', '.join(told)}.")
+    told = [f"{one} {found.count(one)}" for one in order if one in found]
+    return Paragraph(f"{len(FIGURES)} figures and tables: {'; '.join(told)}.")
 
 
 def _row(figure: PaperFigure, results: Mapping[str, Result], pages: bool) -> list[Cell]:
