@@ -28,17 +28,18 @@ def peak_memory() -> float:
     return int(line.split()[1]) / 1024
 
 
-def planned(model: str, policy: str, epsilon: float, method: str):
+def planned(job: dict):
     """The model and the rule of a release."""
     from sfumato.models.encoding import StreamModel, Symbols
     from sfumato.store.files import load
     from sfumato.stream.release_spec import ReleaseSpec
 
-    chain = load(model)
+    chain, policy = load(job["model"]), job["policy"]
     stream_model = StreamModel(chain, Symbols(chain.alphabet))
     kept = load(policy) if policy else None
     named = None if kept is None else kept.fingerprint
-    spec = ReleaseSpec(epsilon=epsilon, loss="absolute", method=method, policy=named)
+    asked = {name: job[name] for name in ("epsilon", "loss", "method")}
+    spec = ReleaseSpec(**asked, policy=named)
     return stream_model, spec.plan(stream_model, kept)
 
 
@@ -48,7 +49,7 @@ def release(job: dict, source: str, output: str, ledger: str | None) -> int:
     from sfumato.stream.release_run import RunSpec, release_table
     from sfumato.tables.readers import Table
 
-    model, plan = planned(job["model"], job["policy"], job["epsilon"], job["method"])
+    model, plan = planned(job)
     coins = keyed(bytes(range(32))) if job["keyed"] else None
     spec = RunSpec(ledger=ledger, randomness=coins)
     return release_table(Table.at(source), Table.at(output), model, plan, spec).rows
@@ -59,7 +60,7 @@ def audit(job: dict, released: str) -> int:
     from sfumato.stream.audit import audit_table
     from sfumato.tables.readers import Table
 
-    model, plan = planned(job["model"], job["policy"], job["epsilon"], job["method"])
+    model, plan = planned(job)
     report = audit_table(Table.at(released), model, plan)
     if report.problems:
         raise SystemExit(f"an honest release was found wrong: {report.problems[0]}")
@@ -70,7 +71,7 @@ def bare_fleet(job: dict) -> int:
     """The same streams in arrays, without tables: the limit."""
     import sfumato as sf
 
-    _, plan = planned(job["model"], job["policy"], job["epsilon"], job["method"])
+    _, plan = planned(job)
     streams = min(job["streams"], 10_000)
     rounds = max(1, min(job["rows"], 2_000_000) // streams)
     fleet = sf.Fleet(plan, [f"u{place}" for place in range(streams)])

@@ -1,6 +1,7 @@
 """How fast tables are released and audited, and how that grows: `make bench`.
 
-Streams are random walks on a ring of 16 places, interleaved. Each run is a process of its own (see
+Streams are random walks on a ring of 16 places, interleaved; far-sighted ones stay for long at one
+of six activities, and are released step by step beside it. Each run is a process of its own (see
 `table_jobs.py`), the median of three; the limits beside them (the bare fleet, raw SQLite with the
 same bytes) are measured in turn with them; seconds are those of the processor, all threads
 added up, since the machine is shared. `--quick` takes tables a hundredth as long.
@@ -38,21 +39,27 @@ class Setting:
     folder: Path
     symbols: int = 16
     order: int = 1
+    method: str = "optimal"
+    kind: str | None = None
+    stay: float = 0.8
+    loss: str = "absolute"
     files: dict = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Tells its files from those of others."""
-        return f"{self.symbols}-{self.order}"
+        return f"{self.symbols}-{self.order}-{self.method}-{self.kind}"
 
     def prepare(self) -> None:
         """Make model, policy and a small table to warm up with."""
-        chain = ring_chain(self.symbols, self.order)
+        chain = ring_chain(self.symbols, self.order, self.stay)
         model, policy = self.folder / f"{self.name}.model", self.folder / f"{self.name}.policy"
         sf.save(chain, model)
-        loss = sf.loss.absolute(chain.alphabet)
+        loss = getattr(sf.loss, self.loss)(chain.alphabet)
         steps = 4_000 if self.symbols <= 64 else 400
-        sf.save(sf.compile_policy(chain, loss, EPSILON, steps=steps), policy)
+        steps = None if self.method == "far-sighted" else steps
+        asked = {"steps": steps, "method": self.method, "kind": self.kind}
+        sf.save(sf.compile_policy(chain, loss, EPSILON, **asked), policy)
         self.files.update(model=str(model), policy=str(policy))
         self.files["small"] = str(self.table(2_000, 100, "parquet"))
 
@@ -67,7 +74,7 @@ class Setting:
         with writer(path, suffix) as sink:
             done, held = 0, []
             while done < rows:
-                moved = (rng.random(streams) < 0.2) * rng.choice([-1, 1], streams)
+                moved = (rng.random(streams) > self.stay) * rng.choice([-1, 1], streams)
                 place = (place + moved) % self.symbols
                 held.append(place)
                 done += streams
@@ -87,17 +94,18 @@ def writer(path: Path, suffix: str):
     return pyarrow.parquet.ParquetWriter(path, schema)
 
 
-def ring_chain(symbols: int, order: int) -> sf.MarkovChain:
+def ring_chain(symbols: int, order: int, stay: float = 0.8) -> sf.MarkovChain:
     """A walk on a ring that mostly stays; of a higher order it knows the same."""
     eye = np.eye(symbols)
-    step = 0.8 * eye + 0.1 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
+    step = stay * eye + (1 - stay) / 2 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
     rows = np.tile(step, (symbols ** (order - 1), 1))
     return sf.MarkovChain.from_matrix(rows, floor=1e-4 / symbols)
 
 
 def once(kind: str, setting: Setting, **asked) -> dict:
     """One run of a job in a process of its own."""
-    job = {"kind": kind, "folder": str(setting.folder), "epsilon": EPSILON, "method": "optimal"}
+    job = {"kind": kind, "folder": str(setting.folder), "epsilon": EPSILON}
+    job |= {"method": setting.method, "loss": setting.loss}
     job |= {"keyed": False, "ledger": None} | setting.files
     job |= {name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}
     done = subprocess.run(
@@ -188,6 +196,34 @@ def goals(setting: Setting, whole: int, part: int, turns: int) -> None:
         print(f"| {name} | {one['rows']:,} | {figures} |", flush=True)
 
 
+def sighted(folder: Path, rows: int, turns: int) -> None:
+    """The default of a cap on each value, beside kept channels and beside step-wise ones."""
+    race, alike = Race(turns), {"symbols": 6, "stay": 0.97, "loss": "hamming"}
+    kinds = {
+        "step-wise": (Setting(folder, **alike), rows),
+        "far-sighted": (Setting(folder, **alike, method="far-sighted"), rows),
+        "far-sighted, kept": (
+            Setting(folder, **alike, method="far-sighted", kind="kept"),
+            rows // 50,
+        ),
+    }
+    for name, (setting, some) in kinds.items():
+        setting.prepare()
+        job, output, _ = released(setting, some, 10_000 if some > 100_000 else 100, "parquet")
+        race.add(f"release, {name}", job)
+        audit = {"source": output}
+        race.add(
+            f"audit, {name}", lambda setting=setting, audit=audit: once("audit", setting, **audit)
+        )
+        race.add(f"one stream, {name}", released(setting, some, 1, "parquet")[0])
+    found = race.run()
+    print("\n## Far-sighted\n\n| job | rows | rows/s of processor | us a row | peak MB |")
+    print("|---" * 5 + "|")
+    for name, one in found.items():
+        each = f"{1e6 / one['speed']:.2f} | {one['peak_mb']:,.0f}"
+        print(f"| {name} | {one['rows']:,} | {one['speed']:,.0f} | {each} |", flush=True)
+
+
 def growth(folder: Path, scale: int, turns: int) -> dict:
     """How a release grows with rows, streams, symbols and order, each beside the bare fleet."""
     found: dict = {"rows": [], "streams": [], "symbols": [], "order": []}
@@ -230,9 +266,14 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--quick", action="store_true", help="tables a hundredth as long, one turn")
     asked.add_argument("--turns", type=int, default=3, help="runs of each job")
+    asked.add_argument("--sighted", action="store_true", help="far-sighted tables alone")
     asked.add_argument("--growth", type=Path, help="where to keep the points of the picture")
     given = asked.parse_args()
     scale, turns = (100, 1) if given.quick else (1, given.turns)
+    with tempfile.TemporaryDirectory() as name:
+        sighted(Path(name), 1_000_000 // scale, turns)
+    if given.sighted:
+        return
     with tempfile.TemporaryDirectory() as name:
         setting = Setting(Path(name))
         setting.prepare()

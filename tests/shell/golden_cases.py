@@ -817,7 +817,7 @@ def _defaults() -> Iterator[Case]:
     yield Case(
         "plan-far-sighted",
         (f"plan -m levels.model --epsilon 0.5 {size}",),
-        unseen=("levels.ddd2488fa8.policy",),
+        unseen=("levels.2343d44dca.policy",),
     )
     yield Case(
         "refused-far-sighted",

@@ -55,7 +55,7 @@ def sight(name: str, price: float = 0.0) -> ValueFunction:
 
 @cache
 def policy_of(name: str, price: float = 0.0) -> Policy:
-    asked = {"method": "far-sighted", "sight": sight(name, price), "steps": 320}
+    asked = {"method": "far-sighted", "sight": sight(name, price), "steps": 320, "kind": "kept"}
     return sf.compile_policy(CHAINS[name], hamming(name), 0.7, max_channels=24, **asked)  # type: ignore[arg-type]
 
 
@@ -192,7 +192,7 @@ def paired_losses(
     """Expected loss of a step: solved on the spot, compiled, and compiled step-wise."""
     loss, far = sf.loss.hamming(chain.alphabet), sf.Method.FAR_SIGHTED
     sight, budget = look_ahead(chain, loss, epsilon), sf.PerStep(sf.SIP(epsilon))
-    kept = sf.compile_policy(chain, loss, epsilon, method=far, sight=sight)
+    kept = sf.compile_policy(chain, loss, epsilon, method=far, sight=sight, kind="kept")
     plans = [
         Plan(chain, budget, loss, method=far, sight=sight, purpose=sf.Purpose.SIMULATION),
         Plan(chain, budget, loss, method=far, policy=kept, purpose=sf.Purpose.SIMULATION),

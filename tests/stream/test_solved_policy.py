@@ -22,7 +22,7 @@ from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy, Tables
 from sfumato.solver.solving_tables import SOLVED_ROWS, solved_rows, solving_tables
 from sfumato.store import from_bytes, to_bytes
-from sfumato.stream.compile import _chosen_kind
+from sfumato.stream.compile import chosen_kind
 from sfumato.stream.evidence import evidence
 from sfumato.stream.fleet_arrays import MISSED, PREPARED, StreamArrays
 from sfumato.stream.plan import Plan
@@ -316,8 +316,9 @@ def test_far_corners_are_not_what_a_small_budget_says() -> None:
 
 def kind_of(size: int, kind: str | None = None, **options: Any) -> str:
     chain = sf.MarkovChain.from_matrix(np.full((size, size), 1 / size))
-    asked: dict[str, Any] = {"method": Method.OPTIMAL, "epsilon": 0.5, "ldp": None, **options}
-    return _chosen_kind(kind, chain, sf.loss.absolute(chain.alphabet), **asked).value
+    asked: dict[str, Any] = {"method": Method.OPTIMAL, "epsilon": 0.5, "ldp": None, "price": 0.0}
+    given = asked | options
+    return chosen_kind(kind, chain, sf.loss.absolute(chain.alphabet), **given).value
 
 
 def test_large_alphabets_are_solved_and_others_kept() -> None:
@@ -327,6 +328,16 @@ def test_large_alphabets_are_solved_and_others_kept() -> None:
     assert kind_of(2, "solved") == "solved"
     assert kind_of(33, method=Method.RANDOMIZED_RESPONSE) == "kept"
     assert [kind_of(33, ldp=cap) for cap in (1.0, 0.9)] == ["solved", "kept"]
+
+
+def test_far_sighted_steps_of_few_symbols_are_solved_unless_a_nat_has_a_price() -> None:
+    far = Method.FAR_SIGHTED
+    kinds = [kind_of(size, method=far) for size in (2, 3, 24, 25)]
+    assert kinds == ["kept", "solved", "solved", "kept"]
+    assert kind_of(3, method=far, price=0.1) == "kept"
+    assert [kind_of(3, method=far, ldp=cap) for cap in (1.0, 0.9)] == ["solved", "kept"]
+    with pytest.raises(InvalidParameter, match="and for far-sighted steps on 3 to 24"):
+        kind_of(25, "solved", method=far)
 
 
 def test_what_cannot_be_solved_at_each_step_is_refused() -> None:

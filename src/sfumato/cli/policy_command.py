@@ -17,15 +17,15 @@ class _CompileOptions(options.Options):
     batch: int | None = option("For `release --batch`: values that leave together.")
     kind: str | None = option(
         "`kept`: channels for the beliefs that occur, found now; or `solved`: a small program at "
-        "each step, tens of microseconds, for alphabets with too many beliefs [solved beyond 32 "
-        "symbols]."
+        "each step, for the belief of its moment [solved beyond 32 symbols, in tens of "
+        "microseconds, and far-sighted for 3 to 24, in some]."
     )
     steps: int | None = option("Simulated steps; more of them cover more beliefs.")
     tolerance: float = option("Part of the loss that is not worth another channel.", default=0.005)
     max_channels: int = option("Keep no more channels than this.", default=2_000)
     repair_limit: float | None = option(
-        "A step at which every kept channel would cost this part more than it should is solved on "
-        "the spot, in milliseconds; 1 means hardly ever [0.2, far-sighted 0.1]."
+        "Keep channels; a step at which each of them would cost this part more than it should is "
+        "solved on the spot, in milliseconds; 1 means hardly ever [0.2, far-sighted 0.1]."
     )
     shown: options.Shown
 
@@ -36,9 +36,10 @@ def compile_policy(given: _CompileOptions) -> None:
     Streams are simulated, channels are kept for the beliefs that occur, and a second simulation
     measures how much more the policy loses than the best channel at every step. Each
     use of a kept channel is certified anew: a policy changes what a release loses, never
-    what it leaks. On large alphabets no channels are kept: each step solves a small program, and
-    the simulation measures how near it comes. Give the same budget and loss to `compile` and
-    `release`.
+    what it leaks. On large alphabets, and for far-sighted releases, no channels are kept: each step
+    solves a small program, and the simulation measures how near it comes. Give the same budget and
+    loss to `compile` and `release`: a release to which no policy is given finds that of its model
+    beside it if each step of it solves a small program, or it is far-sighted.
 
     \b
     Examples:
@@ -84,15 +85,17 @@ def compile_policy(given: _CompileOptions) -> None:
         print_json({"output": target, "epsilon": policy.epsilon, "ldp": policy.ldp, **facts})
     elif not given.shown.quiet:
         report = policy.report
-        loses, than = "at most", "the best channel at every step"
+        loses, than = "loses at most", "the best channel at every step"
         if policy.sight is not None:
-            loses, than = "about", "far-sighted steps that are all solved on the spot"
+            loses, than = "loses about", "far-sighted steps that are all solved on the spot"
         channels = f"{policy.channels:,} channels"
         spots = f", and solves {100 * report.missed:.2f} % of the steps on the spot"
         if policy.solves:
             channels, spots = "a small program for each step", ""
+        if policy.solves and policy.sight is not None:
+            loses = "by what beliefs are thought to be worth, a step costs"
         say(
-            f"{target}: {channels}, {policy.memory / 1e6:.1f} MB; loses {loses} "
+            f"{target}: {channels}, {policy.memory / 1e6:.1f} MB; {loses} "
             f"{100 * report.extra_loss:.2f} % more than {than}{spots} "
             f"({report.steps:,} simulated steps)"
         )

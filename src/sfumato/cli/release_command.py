@@ -159,8 +159,8 @@ def release(given: _ReleaseOptions) -> None:
     )
     check_budget(spec, begun, ledger)
     spec = chosen.completed(spec, policy, begun)
-    if policy is None and spec.method == "far-sighted":
-        if os.path.isfile(source):
+    if policy is None:
+        if spec.method == "far-sighted" and os.path.isfile(source):
             next(table.chunks(reading.columns(read)), None)
         # It may take long: what is wrong with the call or the table was said before.
         policy = chosen.policy(spec, begun)

@@ -114,7 +114,10 @@ class RuleChoice:
         return found
 
     def policy(self, spec: ReleaseSpec, begun: ReleaseSpec | None = None) -> Policy | None:
-        """The policy of a far-sighted release: kept beside the model, or compiled now; else None.
+        """The policy of a release to which none was given; None where every step is solved.
+
+        That which `compile` wrote beside the model, if it is for this release; for a far-sighted
+        one, as it was kept beside the model, or compiled now.
 
         Args:
             spec: The rules, completed.
@@ -124,7 +127,11 @@ class RuleChoice:
         from sfumato.solver.design_methods import Method
         from sfumato.stream.policy_files import compile_for, kept_policy, policy_named
 
-        if spec.chosen_method() is not Method.FAR_SIGHTED or (begun and begun.policy is None):
+        if begun and begun.policy is None:
+            return None
+        if begun is None and (compiled := self._compiled(spec)) is not None:
+            return compiled
+        if spec.chosen_method() is not Method.FAR_SIGHTED:
             return None
         if not isinstance(self.model.chain, MarkovChain) or self.model.chain.order > 1:
             return None  # every step is solved
@@ -139,7 +146,9 @@ class RuleChoice:
                 made = compile_for(
                     self.model, spec, progress=lambda done, whole: show(100 * done // whole)
                 )
-            if self.remark:
+            if self.remark and made.solves:
+                self.remark("each step solves a small program for the belief of its moment")
+            elif self.remark:
                 self.remark(
                     f"{made.channels:,} channels; they lose about "
                     f"{100 * made.report.extra_loss:.1f} % more than channels solved on the spot, "
@@ -148,6 +157,26 @@ class RuleChoice:
             return made
 
         return kept_policy(self.model, spec, self.file, make, self.remark)
+
+    def _compiled(self, spec: ReleaseSpec) -> Policy | None:
+        """The policy that `compile` wrote for this release, if it stands in for solving steps."""
+        from sfumato.models.markov import MarkovChain
+        from sfumato.stream.policy_files import compiled_policy
+
+        if not isinstance(self.model.chain, MarkovChain):
+            return None
+        found = compiled_policy(self.model, spec, self.file)
+        if found is None:
+            return None
+        policy, path = found
+        if policy.sight is None and not policy.solves:
+            # Kept channels lose up to some per cent more than steps that are solved one by one.
+            if self.remark and self.way.method is None:
+                self.remark(f"--policy {path} would be faster: it was compiled for this release")
+            return None
+        if self.remark:
+            self.remark(f"channels come from {path}, which was compiled for this release")
+        return policy
 
 
 def policy_of(
@@ -171,7 +200,7 @@ def policy_of(
     """
     from sfumato.core.errors import InvalidParameter
     from sfumato.solver.design_methods import Method
-    from sfumato.stream.policy_files import compile_for, load_policy, policy_named
+    from sfumato.stream.policy_files import load_policy, made_again, policy_named
 
     if given is not None or spec.policy is None:
         return (None, None) if given is None else (load_policy(given), given)
@@ -185,8 +214,8 @@ def policy_of(
         )
         raise InvalidParameter("--policy", None, rule)
     # Whoever has model and rules alone makes the same policy from them.
-    made = compile_for(model, spec)
-    if made.fingerprint != spec.policy:
+    made = made_again(model, spec)
+    if made is None:
         rule = (
             "be given: the release was made with another policy than model and rules make, and may "
             "lose more than it need; with the file its leakage can be checked all the same"

@@ -1,6 +1,7 @@
 """Tables of a policy that keeps no channels: its small program, solved at each step.
 
-`sfumato.stream.solved_channel_loops` says what they hold and how a solved channel is written down.
+`sfumato.stream.solved_channel_loops` says what they hold and how a solved channel is written down,
+`sfumato.stream.sighted_solve_loops` what those of far-sighted ones hold.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sfumato.core.arrays import Ints
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.loss import Loss
 
@@ -30,15 +32,16 @@ class PolicyKind(StrEnum):
 
     Attributes:
         KEPT: Solved when it was compiled, for beliefs that are alike, and mended at each step.
-        SOLVED: A small program at each step, for the belief of the moment.
+        SOLVED: A small program at each step, for the belief of the moment; far-sighted ones with
+            the outputs that were best at beliefs like it.
     """
 
     KEPT = "kept"
     SOLVED = "solved"
 
 
-def _words(size: int, outputs: int) -> int:
-    return HEADER + outputs * (SOLVED_ROWS + 1) - (-size // PACKED)
+def _words(size: int, outputs: int, rows: int = SOLVED_ROWS) -> int:
+    return HEADER + outputs * (rows + 1) - (-size // PACKED)
 
 
 def solving_tables(loss: Loss, outputs: int) -> Tables:
@@ -67,6 +70,52 @@ def solving_tables(loss: Loss, outputs: int) -> Tables:
     )
 
 
+def sighted_solving_tables(
+    costs: Floats,
+    symbols: Ints,
+    splits: Ints,
+    thresholds: Floats,
+    candidates: Ints,
+    orders: NDArray[np.uint16],
+) -> Tables:
+    """Tables of a far-sighted policy that keeps no channels, but the outputs worth trying.
+
+    Args:
+        costs: Row = output, a symbol with what follows it; column = true symbol.
+        symbols: The symbol of each output.
+        splits: A tree over beliefs, whose leaves lead to ranges of `candidates`, by
+        thresholds: of sums of beliefs.
+        candidates: Outputs, and after those of a leaf the columns to begin with, as many as there
+            are symbols: their places among those outputs.
+        orders: Symbols in the order in which the column of each entry is high on them.
+    """
+    size = costs.shape[1]
+    return (
+        np.array([_sighted_node(size, splits)]),
+        np.zeros(0),
+        orders,
+        costs[None],
+        np.zeros((0, _LANES)),
+        symbols,
+        np.zeros((0, 2)),
+        splits,
+        thresholds,
+        candidates,
+    )
+
+
+def _sighted_node(size: int, splits: Ints) -> list[int]:
+    """The node of tables whose channels have a row for each symbol, and no more columns."""
+    leaves = splits[splits[:, 0] < 0]
+    outputs = min(size, int((leaves[:, 2] - leaves[:, 1]).max()))
+    return [0, size, -1, _words(size, outputs, size), outputs]
+
+
+def solved_symbols(words: Ints) -> Ints:
+    """What the columns of the channel in the words of a step release."""
+    return words[HEADER : HEADER + int(words[0])].copy()
+
+
 def solved_rows(tables: Tables, words: Ints) -> tuple[Ints, Ints]:
     """The channel in the words of a step: weights, a row for each symbol, and its outputs."""
     (_, most, _, _, outputs), size = tables[0][0], tables[2].shape[1]
@@ -75,13 +124,40 @@ def solved_rows(tables: Tables, words: Ints) -> tuple[Ints, Ints]:
     rows = words[HEADER + outputs : first].reshape(most, outputs)[:count, :width]
     packed = words[first : first - (-size // PACKED)]
     row_of = (packed[:, None] >> (8 * np.arange(PACKED))) & 255
-    return rows[row_of.ravel()[:size]], words[HEADER : HEADER + width].copy()
+    return rows[row_of.ravel()[:size]], solved_symbols(words)
 
 
 def are_solving(tables: Tables) -> bool:
     """Whether these are tables of a policy that solves at each step."""
     nodes = tables[0]
     return nodes.ndim == 2 and nodes.shape == (1, 5) and int(nodes[0, 2]) == -1
+
+
+def check_sighted_solving(tables: Tables) -> None:
+    """Refuse tables from which the loops could not solve far-sighted steps.
+
+    The tree is checked by `Policy`, as every other one.
+    """
+    nodes, _, orders, costs, _, outputs, _, splits, _, candidates = tables
+    size, pairs = orders.shape[-1], outputs.size
+    entries = (candidates.size, size)
+    due = [(1, 5), (0,), entries, (1, pairs, size), (0, _LANES), (pairs,), (0, 2)]
+    leaves = splits[splits[:, 0] < 0]
+    laid_out = (
+        [array.shape for array in tables[:7]] == due
+        and pairs > 0
+        and 2 <= size < 2**PACKED
+        and nodes[0].tolist() == _sighted_node(size, splits)
+        and bool(np.isfinite(costs).all())
+        and bool(((outputs >= 0) & (outputs < size)).all())
+        and bool((np.sort(orders, axis=1) == np.arange(size)).all())
+        and bool((leaves[:, 2] + size <= candidates.size).all())
+        and all(
+            bool((candidates[end : end + size] < end - begin).all()) for _, begin, end in leaves
+        )
+    )
+    if not laid_out:
+        raise InvalidParameter("policy.tables", "another layout", "be those of a compiled policy")
 
 
 def check_solving(tables: Tables) -> None:

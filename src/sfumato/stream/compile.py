@@ -53,6 +53,9 @@ _LIMITS = {False: 0.2, True: 0.1}
 """By what part mixing may make channels dearer: step-wise ones, and far-sighted ones. These spend
 all of the cap, so most beliefs need some mixing, and it costs more: recorded activities lost 20 %
 more than solved steps with a limit of 1, and 5 % with .1, which solves four steps of ten."""
+_MOST_PAIRED, _MOST_LEAVES = 24, 500
+"""Symbols up to which far-sighted steps are solved by a small program, with a row for each; and
+leaves with outputs for it: 150 lose as little, where streams are like the model."""
 _MOST_BATCHES = 512
 """Batches that a policy may be compiled for; the chain of batches is a dense matrix."""
 
@@ -92,8 +95,9 @@ def compile_policy(
         kind: `kept` channels, found now and mended at each step: up to a microsecond a step, but
             beyond some dozen symbols beliefs are too many for them; or channels that are `solved`
             at each step, a small program of tens of microseconds. If not given, solved for 33 to
-            2,048 symbols value by value, unless the method is another than the optimum or a cap
-            binds.
+            2,048 symbols value by value; and far-sighted for 3 to 24, in some microseconds, unless
+            a nat has a price or there is a `repair_limit`. Kept where a cap binds, and for other
+            methods.
         tolerance: A leaf that loses less than this part more than the optimum is not split.
         repair_limit: By what part mixing may make a kept channel dearer; a belief at which all
             candidates get dearer than that is solved on the spot. If not given, a fifth of its
@@ -147,16 +151,21 @@ def compile_policy(
         raise InvalidParameter("epsilon", budget, rule)
     cap = None if ldp is None else checks.epsilon("ldp", ldp)
     count = checks.count("max_channels", max_channels)
-    solving = _chosen_kind(kind, chain, loss, chosen, budget, cap) is PolicyKind.SOLVED
+    far = chosen is Method.FAR_SIGHTED
+    if far and kind is None and repair_limit is not None:
+        kind = PolicyKind.KEPT
+    paid = price if sight is None else sight.price
+    kind = chosen_kind(kind, chain, loss, chosen, budget, cap, paid)
+    solving = kind is PolicyKind.SOLVED and not far
     due = _default_steps(chain.size, chosen, solving=solving) if steps is None else steps
     rounds = -(-checks.count("steps", due) // WALKS)
     measured = -(-rounds // _CHECKED_PART)
-    if chosen is Method.FAR_SIGHTED:
+    if far:
         measured = min(measured, _CHECKED_SIGHTED)
     asked = (chain, loss, budget, cap)
     pause = checks.count("every", every)
     problem: Sighted | StepWise
-    if chosen is Method.FAR_SIGHTED:
+    if far:
         if pause > 1:
             raise InvalidParameter("every", every, "be 1 for far-sighted channels")
         if chain.order > 1:
@@ -164,6 +173,11 @@ def compile_policy(
             raise InvalidParameter("chain", f"order {chain.order}", rule)
         sight = look_ahead(chain, loss, budget, price=price) if sight is None else sight
         _check_sight(sight, chain, loss)
+        if kind is PolicyKind.SOLVED and (sight.price or sight.epsilon < budget):
+            rule = (
+                "be kept where a nat has a price, or sight was made for less than a step may leak"
+            )
+            raise InvalidParameter("kind", PolicyKind.SOLVED.value, rule)
         problem = Sighted(*asked, sight)
     elif sight is not None or price:
         raise InvalidParameter("method", chosen.value, "be far-sighted for a sight or a price")
@@ -181,7 +195,8 @@ def compile_policy(
     if solving:
         tables = solving_tables(loss, _outputs(budget))
     elif isinstance(problem, Sighted):
-        tables = sighted_tables(problem, rounds, seeded(seed), tolerance, count, told)
+        count = min(count, _MOST_LEAVES) if kind is PolicyKind.SOLVED else count
+        tables = sighted_tables(problem, kind, rounds, seeded(seed), tolerance, count, told)
     elif chosen is Method.OPTIMAL:
         beliefs, floors = problem.collected(rounds, seeded(seed), told)
         tables = _TreeBuilder(problem, beliefs, floors, tolerance, count).tables()
@@ -212,27 +227,34 @@ def _check(chain: MarkovChain, loss: Loss, method: Method) -> None:
         raise InvalidParameter("method", method.value, rule)
 
 
-def _chosen_kind(
+def chosen_kind(
     asked: PolicyKind | str | None,
     chain: MarkovChain,
     loss: Loss,
     method: Method,
     epsilon: float,
     ldp: float | None,
+    price: float,
 ) -> PolicyKind:
     """What was asked for, if it can be had; else what loses least for such an alphabet."""
     names = [one.value for one in PolicyKind]
     if asked is not None and asked not in names:
         raise InvalidParameter("kind", asked, f"be one of {', '.join(names)}")
+    far = method is Method.FAR_SIGHTED
     able = method is Method.OPTIMAL and chain.size <= _MOST_SOLVED and loss.storable
+    able = able or (far and 2 < chain.size <= _MOST_PAIRED)
     if asked == PolicyKind.SOLVED and not able:
-        rule = f"be kept, but for the optimum of each step on at most {_MOST_SOLVED:,} symbols"
+        rule = (
+            f"be kept, but for the optimum of each step on at most {_MOST_SOLVED:,} symbols, and "
+            f"for far-sighted steps on 3 to {_MOST_PAIRED}"
+        )
         raise InvalidParameter("kind", PolicyKind.SOLVED.value, rule)
     if asked is not None:
         return PolicyKind(asked)
     # Below twice the budget a cap binds, and a small program that mixes for it loses more.
     free = ldp is None or ldp >= 2 * epsilon
-    return PolicyKind.SOLVED if able and free and chain.size > _MOST_KEPT else PolicyKind.KEPT
+    best = not price if far else chain.size > _MOST_KEPT
+    return PolicyKind.SOLVED if able and free and best else PolicyKind.KEPT
 
 
 def _outputs(epsilon: float) -> int:

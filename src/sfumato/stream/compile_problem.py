@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.core import portable
-from sfumato.core.arrays import Floats
+from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.loss import Loss
 from sfumato.core.randomness import Randomness, categorical, integer_weights
 from sfumato.models.markov import MarkovChain
+from sfumato.solver.column_loops import column_generation
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design
-from sfumato.solver.far_sighted import FarSight
+from sfumato.solver.far_sighted import FarSight, SightedStep
 from sfumato.solver.loop_tables import in_fours
 from sfumato.solver.policy import (
     PART_BITS,
@@ -47,6 +48,19 @@ class Optimum(NamedTuple):
     channel: Channel
     cost: float
     floor: float
+
+
+class Begun(NamedTuple):
+    """Where the small programs of far-sighted steps begin.
+
+    Attributes:
+        outputs: Of the columns to begin with, as many as there are symbols.
+        orders: Symbols in the order in which the columns of all outputs, and then these, are high
+            on them.
+    """
+
+    outputs: Ints
+    orders: Ints
 
 
 class Problem(ABC):
@@ -282,15 +296,44 @@ class Sighted(Problem):
     def kept(self, belief: Floats) -> PolicyChannel:
         """The channel that sight finds at a belief, ready to be kept."""
         # It is certified at each use, so that it may be a hair over the cap here.
-        step = self._far.step(belief, self._cap, self._ldp)
+        step = self.step(belief)
         channel = Channel.from_probabilities(step.rows)
         costs = column_costs(belief, channel.probabilities, step.symbols, self._arrays)
         kept = PolicyChannel.of(channel, belief, costs, step.symbols)
         kept.costs[0] += self._price * step.spent
         return kept
 
+    def step(self, belief: Floats) -> SightedStep:
+        """The step that sight finds at a belief."""
+        return self._far.step(belief, self._cap, self._ldp)
+
+    def pair_costs(self, symbols: Ints, ahead: Ints) -> Floats:
+        """What outputs cost, symbols with what follows them: column = true symbol."""
+        return np.ascontiguousarray(self._far.outlook.losses.T[symbols] + self._far.ahead.T[ahead])
+
+    def begun(self, belief: Floats, symbols: Ints, ahead: Ints) -> Begun:
+        """Where programs with some outputs begin near a belief."""
+        costs = self.pair_costs(symbols, ahead).T
+        costs = np.ascontiguousarray(costs - costs.min(axis=1, keepdims=True))
+        share = 1 / (portable.exp(self._cap) + 1)
+        none = (np.empty((belief.size, 0)), np.empty(0, dtype=np.int64))
+        tiny = 1e-11 * float(costs.max())
+        columns, released, _, prices, _ = column_generation(
+            belief, costs, share, tiny, 60 * belief.size + 200, 0.0, *none
+        )
+        preferred = np.argsort(costs.T - prices, axis=1, kind="stable")
+        # A place of the basis that no column has taken begins with one that is there anyway.
+        outputs = np.maximum(released, 0)
+        own = np.argsort(-columns, axis=1, kind="stable")
+        own = np.where((released >= 0)[:, None], own, preferred[outputs])
+        return Begun(outputs, np.concatenate([preferred, own]))
+
     def cost(self, tables: Tables, prepared: Prepared, place: int, belief: Floats) -> float:
         """This step and all that follow it."""
+        if are_solving(tables):
+            integers, released = solved_rows(tables, prepared.blends[place])
+            shares = np.ldexp(integers.astype(np.float64), -PART_BITS) / WHOLE
+            return float(channel_cost(belief, shares, released, self._arrays))
         nodes, _, row_of, _, weights, outputs, *_ = tables
         node, parts = int(prepared.chosen[place]), int(prepared.parts[place])
         _, _, column, _, width = nodes[node]

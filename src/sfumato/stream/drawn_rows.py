@@ -82,7 +82,8 @@ class DrawnRows:
                 channel = plan.policy.channel(node, int(kept.parts[row]), kept.blends[row])
                 symbols, said = channel.outputs, columns.left.released[at]
                 if plan.sight is not None:
-                    symbols, said = plan.policy.outputs(node), columns.left.signals[at]
+                    symbols = plan.policy.outputs(node, kept.blends[row])
+                    said = columns.left.signals[at]
                 drawn.columns[row] = channel.column(int(said))
             fair = fair_substitute(followed.masses[at], channel)
             if place >= 0:

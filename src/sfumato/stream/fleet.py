@@ -22,7 +22,6 @@ from sfumato.core.events import OUTCOMES, Event, Outcome
 from sfumato.core.guard import guarded
 from sfumato.core.randomness import Domain, Randomness, secure, words_at
 from sfumato.core.state import StreamState
-from sfumato.solver.solving_tables import are_solving
 from sfumato.stream.fleet_answers import RELEASED, Codes, Run, Seen, Step
 from sfumato.stream.fleet_loop import Batch, Moves
 from sfumato.stream.fleet_streams import Backup, FleetStreams
@@ -78,7 +77,7 @@ class Fleet(FleetStreams):
         self._randomness = secure() if randomness is None else randomness
         plan.check_coins(self._randomness)
         super().__init__(plan, streams, states, threads)
-        solving = plan.policy is not None and are_solving(plan.policy.tables)
+        solving = plan.policy is not None and plan.policy.solves and plan.sight is None
         parts = (plan, self._arrays, self._ledgers)
         self._solved = SolvedSteps(*parts) if solving else None
         alphabet = plan.model.alphabet

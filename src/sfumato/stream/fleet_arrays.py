@@ -31,6 +31,7 @@ from sfumato.solver.loop_tables import LoopTables
 from sfumato.solver.policy import Policy, Tables
 from sfumato.solver.solving_tables import are_solving
 from sfumato.stream import stepping
+from sfumato.stream.sighted_solve_loops import program_room, solve_sighted_channels
 from sfumato.stream.stepping import SIDE_BY_SIDE
 
 PREPARED, EXHAUSTED, MISSED = stepping.PREPARED, stepping.EXHAUSTED, stepping.MISSED
@@ -155,6 +156,9 @@ class StreamArrays:
         self._loop_tables = LoopTables.of(tables, scale) if loop_tables is None else loop_tables
         width, rows = int(tables[0][:, 3].max()), int(tables[0][:, 1].max())
         self._room = _room(count, width)
+        # Of far-sighted steps that are solved the loops take the program, too.
+        self._sighted = self._solving and tables[5].size > 0
+        self._programs = [program_room(tables) if self._sighted else None for _ in range(threads)]
         self._work = [_work(chain.size, rows, width) for _ in range(threads)]
         # For each thread what `follow` keeps of streams under way, that, and room for contexts.
         self._rooms = [
@@ -279,11 +283,16 @@ class StreamArrays:
         """Find the channels of a policy that keeps none."""
         from sfumato.stream.solve_loops import solve_channels
 
-        nodes, costs, candidates = self.tables[0], self.tables[3], self.tables[9]
+        nodes, _, row_of, costs, _, outputs, _, splits, thresholds, candidates = self.tables
         which, chosen, parts, blends, charges, status, _, _ = prepared
         ready: Any = (which, chosen, parts, blends, charges, status)
         room = self._work[worker]
         work = (room.beliefs[0], room.reached[0])
+        if self._sighted:
+            tree = (nodes, row_of, costs, outputs, splits, thresholds, candidates, *self._streams)
+            found: Any = (len(which), *ready, allowed, self._programs[worker])
+            solve_sighted_channels(*tree, *found)
+            return
         solve_channels(*(nodes, costs, candidates, *self._streams, *ready, allowed, *work))
 
     def advance(self, which: Ints) -> None:
@@ -317,9 +326,9 @@ class StreamArrays:
             done.result()
         self._running = []
 
-    def room(self, worker: int) -> tuple[NDArray[Any], ...]:
+    def room(self, worker: int) -> tuple[Any, ...]:
         """Work space of a thread for `run_loops.follow`."""
-        return self._rooms[worker]
+        return (*self._rooms[worker], self._programs[worker])
 
     def _workers(self) -> ThreadPoolExecutor:
         """The other threads; a forked child has none of its parent's and gets its own."""
@@ -352,7 +361,7 @@ def compiled_channel(
     node = int(step.chosen[0])
     channel = policy.channel(node, int(step.parts[0]), step.blends[0])
     charge = FREE if channel.is_constant else Charge(*step.charges[0].tolist())
-    symbols = None if policy.sight is None else policy.outputs(node)
+    symbols = None if policy.sight is None else policy.outputs(node, step.blends[0])
     names = channel.outputs if symbols is None else symbols[channel.outputs]
     marginal = alone.marginals()[0]
     per_row = (channel.probabilities * loss.columns(names)).sum(axis=1)

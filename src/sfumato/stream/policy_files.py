@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sfumato.core import checks
+from sfumato.core.digest import Part
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.loss import Loss
 from sfumato.models.encoding import StreamModel
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
+from sfumato.solver.solving_tables import PolicyKind
 from sfumato.store.files import load
 from sfumato.store.kept import Kept
-from sfumato.stream.compile import compile_policy
+from sfumato.stream.compile import chosen_kind, compile_policy
 from sfumato.stream.release_spec import ReleaseSpec, named_batch_loss
 from sfumato.tables.named_loss import named_loss
 
@@ -92,21 +95,65 @@ def kept_policy(
     chain, loss = model.single_values, named_loss(spec.loss_for(model), model.alphabet)
     if len(loss) != chain.size:
         raise InvalidParameter("loss", len(loss), f"be one for {chain.size} symbols")
-    asked = (
-        chain.fingerprint,
-        loss.fingerprint,
-        spec.chosen_method().value,
-        spec.epsilon,
-        spec.ldp,
-    )
+    asked, method = _asked(model, spec, loss), spec.chosen_method()
+    assert spec.epsilon is not None
+    share = (spec.epsilon, spec.ldp, spec.thrift or 0.0)
+    kind = chosen_kind(None, chain, loss, method, *share)
 
     def check(policy: Policy) -> None:
-        held = (policy.chain, policy.loss, policy.method, policy.epsilon, policy.ldp)
-        price = None if policy.sight is None else policy.sight.price
-        if (*held, price) != (*asked, spec.thrift or 0.0):
+        if _made_for(policy) != (*asked, spec.thrift or 0.0) or policy.kind is not kind:
             raise InvalidParameter("policy", "another", "be made for this model, loss and budget")
 
-    return Kept.beside(beside, "policy", *asked, spec.thrift).get(Policy, make, check, remark)
+    # Policies of kept channels have the names that they had when there were no others.
+    kinds = () if kind is PolicyKind.KEPT else (kind.value,)
+    place = Kept.beside(beside, "policy", *asked, spec.thrift, *kinds)
+    return place.get(Policy, make, check, remark)
+
+
+def _asked(model: StreamModel, spec: ReleaseSpec, loss: Loss) -> tuple[Part, ...]:
+    """What a policy must have been compiled for, but for the price of a nat."""
+    chain = model.single_values.fingerprint
+    return (chain, loss.fingerprint, spec.chosen_method().value, spec.epsilon, spec.ldp)
+
+
+def _made_for(policy: Policy) -> tuple[Part, ...]:
+    """What a policy was compiled for, with the price of a nat."""
+    held = (policy.chain, policy.loss, policy.method, policy.epsilon, policy.ldp)
+    return (*held, 0.0 if policy.sight is None else policy.sight.price)
+
+
+def compiled_policy(
+    model: StreamModel, spec: ReleaseSpec, beside: str | Path
+) -> tuple[Policy, Path] | None:
+    """The policy that `sfumato compile` wrote beside the model, if it is for just this release.
+
+    Args:
+        model: The model of the release.
+        spec: What the release is asked to do: with a cap on each value, else nothing is found.
+        beside: The file of the model.
+    """
+    path = beside_model(str(beside))
+    if spec.epsilon is None or spec.batch is not None or not path.is_file():
+        return None
+    loss = named_loss(spec.loss_for(model), model.alphabet)
+    policy = Kept(path).read(Policy)
+    fits = policy is not None and _made_for(policy) == (
+        *_asked(model, spec, loss),
+        spec.thrift or 0.0,
+    )
+    return (policy, path) if policy is not None and fits else None
+
+
+def made_again(model: StreamModel, spec: ReleaseSpec) -> Policy | None:
+    """The policy that rules name, compiled once more; None if model and rules make another.
+
+    Releases of before had kept channels where a small program is solved now.
+    """
+    for kind in (None, PolicyKind.KEPT):
+        made = compile_for(model, spec, kind=kind)
+        if made.fingerprint == spec.policy:
+            return made
+    return None
 
 
 def policy_named(

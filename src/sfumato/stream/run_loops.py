@@ -27,10 +27,14 @@ from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
 from sfumato.models.chain_loops import Known, normalise, spread
 from sfumato.solver.policy import WHOLE
+from sfumato.solver.solving_tables import HEADER
 from sfumato.stream.fleet_answers import RELEASED, REPEATED, SKIPPED, SUPPRESSED
 from sfumato.stream.kept_channel_loops import Shorts
 from sfumato.stream.row_loops import best_constant, column_of
+from sfumato.stream.sighted_solve_loops import Program, solve_sighted_channels
+from sfumato.stream.solved_channel_loops import column_of_signal, drawn_column, weight_of
 from sfumato.stream.stepping import (
+    BITS,
     PREPARED,
     SIDE_BY_SIDE,
     Words,
@@ -153,6 +157,7 @@ def follow(
     mass: Floats,
     out: Floats,
     work: Floats,
+    program: Program | None,
 ) -> int:
     """Let some streams go through their values; how many of them stopped before their end.
 
@@ -189,7 +194,10 @@ def follow(
             channel, its mixing weight and integers, the column, and what was believed.
         lanes: Work space: for each stream under way its place in `streams`, itself, its channel,
             mixing weight, status and next move. What they may leak, what they do and the integers
-            they mix with follow, then the work space of `prepare`, and contexts.
+            they mix with, or words of their channels, follow, then the work space of `prepare`,
+            and contexts.
+        program: Work space of far-sighted channels that are solved at their step; None where
+            channels are kept, and then nothing of it is compiled.
     """
     size, contexts, width = background.size, joints.shape[1], rule_counts[1]
     observed, order, sighted = options[_MODE] == OBSERVE, options[_ORDER], options[_SIGHTED] == 1
@@ -260,6 +268,29 @@ def follow(
             mass,
             out,
         )
+        if program is not None:
+            solve_sighted_channels(
+                nodes,
+                row_of,
+                costs,
+                outputs,
+                splits,
+                thresholds,
+                candidates,
+                order,
+                joints,
+                moments,
+                drifts,
+                under_way,
+                which,
+                chosen,
+                parts,
+                blends,
+                due,
+                status,
+                allowed,
+                program,
+            )
         for at in range(under_way):
             stream, move, c, used = which[at], moves[at], chosen[at], parts[at]
             row = rows[turns[groups[at]]]
@@ -297,6 +328,17 @@ def follow(
                     continue
                 place = best_constant(losses, beliefs[at], reached[at])
                 column = 0 if sighted else -1
+            elif program is not None:
+                if observed:
+                    column = column_of_signal(blends[at], released[row], signals[row])
+                else:
+                    coin = np.int64(words[row] >> np.uint64(64 - BITS))
+                    column = drawn_column(nodes, blends[at], cells[row], coin)
+                if column < 0:
+                    moves[at] = _STOP
+                    continue
+                place = blends[at, HEADER + column]
+                informs = used < WHOLE
             else:
                 if observed:
                     column = column_of(nodes, outputs, c, released[row], signals[row], sighted)
@@ -322,12 +364,22 @@ def follow(
                 before[row], tells[row] = last[stream], informs
                 if masses.shape[0] > 0 and outcome == RELEASED and move == _TELL:
                     chosen_of[row], parts_of[row], columns[row] = c, used, column
-                    for y in range(nodes[c, 4] if used > 0 else 0):
+                    held = nodes[c, 4] if used > 0 else 0
+                    if program is not None:
+                        held = nodes[0, 3]
+                    for y in range(held):
                         blends_of[row, y] = blends[at, y]
             # From here on the stream moves: first by what was told, then to its next moment.
             if outcome == RELEASED:
                 last[stream] = place if width == 1 else place % options[_SYMBOLS]
-            if informs:
+            if informs and program is not None:
+                for x in range(size):
+                    mass[x] = np.float64(weight_of(nodes, blends[at], x, column)) * 2.0**-BITS
+                    joints[stream, x] *= mass[x]
+                    if told.shape[0] > 0:
+                        told[row, x] = mass[x]
+                drifts[stream] += 4 * UNIT
+            elif informs:
                 inform_one(
                     nodes,
                     row_of,

@@ -60,3 +60,10 @@ def column_that_released(words: Ints, symbol: int) -> int:
         if words[HEADER + y] == symbol:
             return y
     return -1
+
+
+@njit(**IN_PLACE, forceinline=True)
+def column_of_signal(words: Ints, symbol: int, signal: int) -> int:
+    """The column that a signal names; -1 if there is none, or it releases another symbol."""
+    fits = 0 <= signal < words[0] and words[HEADER + signal] == symbol
+    return signal if fits else -1

@@ -208,7 +208,7 @@ def prepare(
     """Choose, repair and certify the channel of the next step of some streams.
 
     Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
-    alone: it is called afterwards. Here they are missed, since their tree leads to no channel.
+    alone, or from `sighted_solve_loops.py`: they are called afterwards. Here they are missed.
 
     Arrays that belong together follow the first of them:
         nodes: Kept channels, as in `LoopTables`, but for their outputs.
@@ -246,7 +246,7 @@ def prepare(
                     cap = ldp_due
                     h = exp(cap)
                 found = MISSED
-                if is_mass(total):
+                if is_mass(total) and not are_solved(nodes):
                     found, c, used, sip, ldp = choose(
                         nodes,
                         local,
