@@ -204,7 +204,7 @@ def sighted(folder: Path, rows: int, turns: int) -> None:
         "far-sighted": (Setting(folder, **alike, method="far-sighted"), rows),
         "far-sighted, kept": (
             Setting(folder, **alike, method="far-sighted", kind="kept"),
-            rows // 50,
+            rows // 500,
         ),
     }
     for name, (setting, some) in kinds.items():
