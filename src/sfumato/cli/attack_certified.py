@@ -13,6 +13,7 @@ import typer
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, say, table
 from sfumato.cli.realtime_audit import certificate_beside
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
     from sfumato.attacks.series_attack import SeriesAttack
@@ -179,7 +180,7 @@ def _columns(given: AttackOptions, certificate: dict[str, Any]) -> None:
         if scores is not None:
             lines.append(["what was published", "", f"{scores.published:.4g}"])
             lines.append(["one guess for all, without it", "", f"{scores.blind:.4g}"])
-        title = f"all of {', '.join(columns)} pinned down; certified {delta:.4g} at most"
+        title = f"all of {', '.join(columns)} pinned down; certified {shown_up(delta, 4)} at most"
         table(title, ["", "expected", "measured"], lines)
         if refuted:
             print_line("REFUTED: more people are pinned down than the certificate allows")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.printed import shown_up
 from sfumato.plots.colours import BLUE, DARK, GREEN, GREY, ORANGE, RED
 from sfumato.plots.panels import Lines, draw_panels, plot
 from sfumato.plots.points import MeasuredPoint, Point
@@ -96,7 +97,7 @@ def _run(
 def _cell(point: GradePoint | None) -> str:
     if point is None:
         return ""
-    told = "" if math.isnan(point.lip) else f" ({point.lip:.2f})"
+    told = "" if math.isnan(point.lip) else f" ({shown_up(point.lip, 3)})"
     return f"{point.loss:.3f}{told}"
 
 
@@ -217,7 +218,7 @@ def _published(points: Sequence[GradePoint]) -> Claim:
     return Claim(
         "LIP 11",
         "the response of Eq. 19 leaks at most epsilon under its prior",
-        f"up to {worst.lip:.2f} at epsilon {worst.epsilon:g} ({worst.size} classes)",
+        f"up to {shown_up(worst.lip, 3)} at epsilon {worst.epsilon:g} ({worst.size} classes)",
         verdict(worst.lip <= worst.epsilon),
         "" if worst.lip <= worst.epsilon else "erratum 1; other curves use the certified optimum",
     )

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from functools import partial
 
 from sfumato.attacks.recurrent_network import NetworkSpec, load_torch
+from sfumato.core.printed import shown_up
 from sfumato.studies.data import data_files
 from sfumato.studies.data.gaze_data import Grid, gaze
 from sfumato.studies.sip.gaze_owners import (
@@ -108,7 +109,7 @@ def _rows(points: Sequence[OwnersFound], epsilons: Sequence[float]) -> list[list
     for point in points:
         cell = f"{point.rate:.3f} +- {2 * point.error:.3f}"
         if point.curve != RAW:
-            cell += f" ({point.leakage:.2g})"
+            cell += f" ({shown_up(point.leakage, 2)})"
         line = lines.setdefault((point.order, point.curve, point.attacker), [])
         line += [cell] * (len(epsilons) if point.curve == RAW else 1)
     return [[f"{order}, {way}, {who}", *cells] for (order, way, who), cells in lines.items()]

@@ -115,14 +115,14 @@ def _row(points: Sequence[MeasuredPoint], *row: str) -> list[str]:
 
 def claims(points: Sequence[MeasuredPoint]) -> list[Claim]:
     """What the table says of complexity, judged by growth."""
-    ldp, rule = (power(line(points, "alphabet", curve)) for curve in (LDP, PUBLISHED))
+    free, rule = (power(line(points, "alphabet", curve)) for curve in (LDP, PUBLISHED))
     moves = power(line(points, "alphabet", PREDICTION))
     flat = power(line(points, "length", PUBLISHED))
     quilts = power(line(points, "length", PUFFERFISH)) + 1
     joint, batch = factor(line(points, "length", MIP)), factor(line(points, "batch", CERTIFIED))
     size = runtime._BATCH_SIZE
     return [
-        _claim("a value under LDP takes O(n)", f"n^{ldp:.2f}", ldp <= 1 + _SLACK),
+        _claim("a value under LDP takes O(n)", f"n^{free:.2f}", free <= 1 + _SLACK),
         _claim(
             "a value under SIP takes O(n)",
             f"Algorithm 1 n^{rule:.2f}, its prediction through the chain alone n^{moves:.2f}",
