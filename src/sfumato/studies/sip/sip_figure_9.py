@@ -36,7 +36,7 @@ from sfumato.studies.sip.support_response import SupportResponse
 from sfumato.studies.study import Claim, Findings, Setting, Work, verdict_of
 
 GRID, SECOND, LENGTH = Grid(6, 4), 50, 30
-TOTALS, QUICK_TOTALS = (5.0, 10.0, 25.0), (5.0, 10.0)
+TOTALS, QUICK_TOTALS = (5.0, 10.0, 25.0), (10.0,)
 """Budgets of a second, in nats."""
 PIECES, QUICK_PIECES = 24, 3
 OURS = ("instantaneous", "far-sighted", "bursts every 10", "batches of 5", "batches of 10")
