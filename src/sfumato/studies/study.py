@@ -78,6 +78,7 @@ class Verdict(StrEnum):
     AGREES = "agrees"
     DIFFERS = "differs"
     PARTLY = "agrees in part"
+    UNDECIDED = "not decided"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,4 +79,4 @@ def test_verdicts_follow_the_numbers() -> None:
     assert [one.verdict for one in claims(rated(as_claimed))] == [Verdict.AGREES] * 3
     contrary = {key: 1 - rate for key, rate in as_claimed.items()}
     assert [one.verdict for one in claims(rated(contrary))] == [Verdict.DIFFERS] * 3
-    assert [one.verdict for one in claims(rated({}))] == [Verdict.PARTLY] * 3
+    assert [one.verdict for one in claims(rated({}))] == [Verdict.UNDECIDED] * 3

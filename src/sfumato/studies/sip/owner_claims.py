@@ -42,11 +42,11 @@ def less(one: tuple[float, float], other: tuple[float, float]) -> Verdict:
 
     Examples:
         >>> [less((0.1, 0.02), (high, 0.02)).value for high in (0.3, 0.12, 0.01)]
-        ['agrees', 'agrees in part', 'differs']
+        ['agrees', 'not decided', 'differs']
     """
     reach = _SURE * math.hypot(one[1], other[1])
     if abs(one[0] - other[0]) <= reach:
-        return Verdict.PARTLY
+        return Verdict.UNDECIDED
     return Verdict.AGREES if one[0] < other[0] else Verdict.DIFFERS
 
 
@@ -56,8 +56,8 @@ def _by(points: Iterable[OwnersFound], attacker: str, ways: Iterable[str]) -> li
 
 
 def _reason(verdict: Verdict, otherwise: str) -> str:
-    if verdict is Verdict.PARTLY:
-        return f"differences lie within two standard errors between people; {otherwise}"
+    if verdict is Verdict.UNDECIDED:
+        return f"no difference beyond two standard errors between people; {otherwise}"
     return "" if verdict is Verdict.AGREES else otherwise
 
 
@@ -132,11 +132,23 @@ def facts(points: Sequence[OwnersFound]) -> list[str]:
         p for p in blurred if p.attacker != EXACT and p.rate > best[p.curve, p.order, p.epsilon]
     ]
     learnt = len(blurred) - len(exact)
+    raw_network = max(p.rate for p in points if (p.curve, p.attacker) == (RAW, NETWORK))
+    present = {one.curve for one in points}
+    sip = [way for way in SIP_WAYS if way in present]
+    pairs = [(mean_rate(_by(points, EXACT, ways)), ways) for ways in (sip, LDP_WAYS)]
+    told = [
+        f"{rate:.1%} +- {_SURE * error:.1%} at {mean_leakage(_by(points, EXACT, ways)):.2g} nats"
+        for (rate, error), ways in pairs
+    ]
     return [
         f"from true values the owner is the first guess in at most {raw:.1%}; by chance "
         f"{points[0].chance:.1%}",
         f"released values give away most at epsilon {most.epsilon:g} ({most.curve}, order "
         f"{most.order}, {most.attacker}): {most.rate:.1%} +- {2 * most.error:.1%}",
+        f"the exact likelihood finds, on average over budgets, {told[0]} per value in SIP releases "
+        f"and {told[1]} in LDP ones",
+        f"from true values a network finds {raw_network:.1%}: of so few known values it learns "
+        "little",
         f"a network finds more people than the exact likelihood in {len(beaten)} of {learnt} cases",
         "no rate needs more leakage than is certified: "
         f"{'yes' if not above else f'NO, in {len(above)} cases'}",

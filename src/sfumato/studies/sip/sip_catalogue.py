@@ -65,6 +65,6 @@ SIP_STUDIES: tuple[Study, ...] = (
         "sfumato.studies.sip.sip_figure_8",
         figures=("SIP 8",),
         data=(data_files.GAZE,),
-        minutes="12",
+        minutes="7",
     ),
 )
