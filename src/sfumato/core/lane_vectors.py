@@ -169,6 +169,19 @@ def same(_typing, value):
 
 
 @_instructions
+def beside(_typing, one, two, three, last):
+    """Four floats side by side."""
+
+    def join(_context, builder, _sig, args):
+        value = ir.Constant(_FLOATS, ir.Undefined)
+        for place, each in enumerate(args):
+            value = builder.insert_element(value, each, _WORD(place))
+        return value
+
+    return FOUR(*[types.float64] * _COUNT), join
+
+
+@_instructions
 def same_whole(_typing, value):
     """One integer in all lanes."""
     return WHOLES(types.int64), lambda _c, builder, _s, args: _spread(builder, args[0], _INTS)
@@ -184,6 +197,28 @@ def floats_of(_typing, value):
 def wholes_of(_typing, value):
     """Floats as integers, what is behind the point cut off."""
     return WHOLES(FOUR), lambda _c, builder, _s, args: builder.fptosi(args[0], _INTS)
+
+
+@_instructions
+def bits_of(_typing, value):
+    """The bits of floats as integers."""
+    return WHOLES(FOUR), lambda _c, builder, _s, args: builder.bitcast(args[0], _INTS)
+
+
+@_instructions
+def from_bits(_typing, value):
+    """Floats by their bits."""
+    return FOUR(WHOLES), lambda _c, builder, _s, args: builder.bitcast(args[0], _FLOATS)
+
+
+@_instructions
+def shifted_down(_typing, value, places):
+    """Integers over a power of two, rounded down."""
+
+    def shift(_context, builder, _sig, args):
+        return builder.ashr(args[0], _spread(builder, args[1], _INTS))
+
+    return WHOLES(WHOLES, types.int64), shift
 
 
 @_instructions

@@ -14,11 +14,20 @@ For scalars inside compiled loops; `core/portable.py` has the same for Python an
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from sfumato.core.arrays import Floats
 from sfumato.core.compiled import njit
+from sfumato.core.lane_vectors import (
+    bits_of,
+    floats_of,
+    from_bits,
+    same,
+    same_whole,
+    shifted_down,
+)
 
 # ln 2 in two parts: the first has 32 bits, so that its product with any exponent is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
@@ -205,6 +214,27 @@ def _tail(ratio: float) -> float:
     second = (2 / 11 + square * (2 / 13)) + fourth * (2 / 15 + square * (2 / 17))
     third = (2 / 19 + square * (2 / 21)) + fourth * (2 / 23)
     return square * (first + eighth * (second + eighth * third))
+
+
+@njit(cache=True, forceinline=True)
+def logs(value: Any) -> Any:
+    """Logarithms of four positive normal numbers, side by side: those of `log`."""
+    bits = bits_of(value)
+    power = shifted_down(bits - same_whole(_ROOT_HALF), 52)
+    off = from_bits(bits - power * same_whole(1 << 52)) - same(1.0)
+    times = floats_of(power)
+    ratio, half = off / (same(2.0) + off), same(0.5) * off * off
+    square = ratio * ratio
+    fourth = square * square
+    eighth = fourth * fourth
+    first = (same(2 / 3) + square * same(2 / 5)) + fourth * (same(2 / 7) + square * same(2 / 9))
+    second = (same(2 / 11) + square * same(2 / 13)) + fourth * (
+        same(2 / 15) + square * same(2 / 17)
+    )
+    third = (same(2 / 19) + square * same(2 / 21)) + fourth * same(2 / 23)
+    tail = square * (first + eighth * (second + eighth * third))
+    low = ratio * (half + tail) + times * same(_LN2_LOW)
+    return times * same(_LN2_HIGH) + (off - (half - low))
 
 
 @njit(cache=True)

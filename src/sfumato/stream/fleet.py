@@ -165,8 +165,10 @@ class Fleet(FleetStreams):
 
     def _moves(self, batch: Batch, cells: Ints) -> Moves:
         """Room for what leaves, and coins for it."""
-        count, drawn = len(cells), np.flatnonzero(self._needing(batch, cells))
-        words = np.zeros(count, dtype=np.uint64)
+        count, needing = len(cells), self._needing(batch, cells)
+        if not self._randomness.addressed and needing.all():
+            return Moves.blank(cells, self._randomness.words(count))
+        words, drawn = np.zeros(count, dtype=np.uint64), np.flatnonzero(needing)
         if not self._randomness.addressed:
             words[drawn] = self._randomness.words(len(drawn))
         else:
@@ -378,7 +380,11 @@ class Fleet(FleetStreams):
             return np.array([alphabet.place(value) for value in values], dtype=np.int64)
         if self._numbered and values.dtype.kind in "iu":
             places = values.astype(np.int64)
-            return np.where((places >= 0) & (places < len(alphabet)), places, -1)
+            # One comparison for both ends: what is below 0 is large if it is taken for unsigned.
+            unknown = places.view(np.uint64) >= len(alphabet)
+            if unknown.any():
+                places[unknown] = -1
+            return places
         flat = [alphabet.place(value) for value in values.ravel().tolist()]
         return np.array(flat, dtype=np.int64).reshape(values.shape)
 

@@ -87,10 +87,10 @@ class _Work(NamedTuple):
 
     beliefs: Floats
     reached: Floats
-    totals: Floats
+    figures: Floats
     leaves: Ints
     mass: Floats
-    out: Floats
+    outs: Floats
 
 
 def _work(size: int, rows: int, width: int) -> _Work:
@@ -98,10 +98,10 @@ def _work(size: int, rows: int, width: int) -> _Work:
     return _Work(
         beliefs=np.zeros((SIDE_BY_SIDE, size)),
         reached=np.zeros((SIDE_BY_SIDE, size)),
-        totals=np.zeros(SIDE_BY_SIDE),
+        figures=np.ones((4, SIDE_BY_SIDE)),
         leaves=np.zeros(SIDE_BY_SIDE, dtype=np.int64),
         mass=np.zeros(max(rows, size)),
-        out=np.zeros(width),
+        outs=np.zeros((SIDE_BY_SIDE, width)),
     )
 
 
@@ -163,12 +163,13 @@ class StreamArrays:
         # For each thread what `follow` keeps of streams under way, that, and room for contexts.
         self._rooms = [
             (
-                np.empty((6, SIDE_BY_SIDE), dtype=np.int64),
+                np.empty((7, SIDE_BY_SIDE), dtype=np.int64),
                 np.empty((SIDE_BY_SIDE, 2)),
                 np.empty((SIDE_BY_SIDE, 2)),
                 np.empty((SIDE_BY_SIDE, width), dtype=np.int64),
                 *work,
                 np.empty(self._contexts),
+                np.empty(8 * chain.size),
             )
             for work in self._work
         ]
@@ -193,7 +194,8 @@ class StreamArrays:
 
     def settle(self) -> None:
         """End what an exception left behind: parts that run are waited for, others never begin."""
-        wait([part for part in self._running if not part.cancel()])
+        if self._running:
+            wait([part for part in self._running if not part.cancel()])
 
     @property
     def _contexts(self) -> int:
@@ -300,7 +302,7 @@ class StreamArrays:
 
         def part(rows: slice, worker: int) -> None:
             streams = (self.joints, self.moments, self.drifts, which[rows])
-            self.chain.carrier(*streams, self._rooms[worker][-1])()
+            self.chain.carrier(*streams, self._rooms[worker][-2])()
 
         self._shared(len(which), part)
 

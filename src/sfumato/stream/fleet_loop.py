@@ -125,6 +125,8 @@ class Batch:
 
     def split(self, parts: int) -> list[int]:
         """Where to cut the streams so that each part has about as many rows."""
+        if parts == 1:
+            return [0, len(self.streams)]
         reached = np.cumsum(self.ends - self.turns)
         total = int(reached[-1]) if len(reached) else 0
         cuts = [int(np.searchsorted(reached, total * part // parts)) for part in range(1, parts)]

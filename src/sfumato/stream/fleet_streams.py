@@ -61,6 +61,7 @@ class FleetStreams(Guarded):
         self._ledgers = Ledgers(count, plan.budget.memory)
         self._last = np.full(count, -1, dtype=np.int64)
         self._names: list[str] = []
+        self._listed: tuple[str, ...] = ()
         self._numbers: dict[str, int] = {}
         self._torn = False
         self._loop = FleetLoop(plan, self._arrays, self._ledgers)
@@ -73,7 +74,10 @@ class FleetStreams(Guarded):
     @property
     def streams(self) -> tuple[str, ...]:
         """Names of the streams, each at its place."""
-        return tuple(self._names)
+        # Names are added and never change: as many as before are the same.
+        if len(self._listed) != len(self._names):
+            self._listed = tuple(self._names)
+        return self._listed
 
     @guarded
     def enlist(self, streams: Sequence[str] = (), states: Sequence[StreamState] = ()) -> Ints:

@@ -6,6 +6,8 @@ What stands behind the last column counts as a ratio of 1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
@@ -24,7 +26,7 @@ from sfumato.core.lane_vectors import (
     wholes_of,
 )
 from sfumato.core.numerics import UNIT
-from sfumato.core.portable_loops import log
+from sfumato.core.portable_loops import log, logs
 from sfumato.solver.policy import LANES, PART_BITS, WHOLE
 
 _PART = 2**PART_BITS
@@ -46,6 +48,12 @@ def blend(out: Floats, total: float, width: int, blends: Ints, place: int) -> No
 
 
 @njit(**IN_PLACE, forceinline=True)
+def parts_of(mixed: float) -> int:
+    """A mixing weight in parts of `WHOLE`, rounded up."""
+    return min(WHOLE, int(mixed * WHOLE) + 1) if mixed > 0.0 else 0
+
+
+@njit(**IN_PLACE)
 def mixed_within(
     nodes: Ints,
     extremes: Floats,
@@ -63,24 +71,41 @@ def mixed_within(
 ) -> tuple[int, float, float]:
     """Mix a channel as far as its certificates demand, in parts of `WHOLE`; return both of them.
 
-    Beyond the arguments of `certificates`:
+    Beyond the arguments of `ratios`:
         mixed: The mixing weight to begin with.
+        own: Its leakage whatever the model if it is not mixed.
         sip_allowed: What it may leak under the model.
         ldp_allowed: What it may leak whatever the model.
         error: How far rounding may have moved the belief.
+        size: How many symbols there are.
     """
-    used = min(WHOLE, int(mixed * WHOLE) + 1) if mixed > 0.0 else 0
-    if used > 0:
-        blend(out, total, nodes[c, 4], blends, place)
+    used = parts_of(mixed)
+    blend(out, total, nodes[c, 4], blends, place)
     while used < WHOLE:
-        sip, ldp = certificates(nodes, extremes, c, out, total, used, own, blends, place, size)
-        sip = min((sip + 2 * error) * (1 + 4 * UNIT), ldp)
+        ratio, spread = ratios(nodes, extremes, c, out, total, used, blends, place)
+        ldp = log_up(spread, 4 * UNIT) if used > 0 else own
+        sip = charged(log_up(ratio, marginal_error(size)), ldp, error)
         if sip <= sip_allowed and ldp <= ldp_allowed:
             return used, sip, ldp
-        if used == 0:
-            blend(out, total, nodes[c, 4], blends, place)
         used += 1 + used // 64
     return WHOLE, 0.0, 0.0
+
+
+@njit(**IN_PLACE, forceinline=True)
+def marginal_error(size: int) -> float:
+    """How far off a ratio to an output marginal may be.
+
+    The marginal is a sum over `size` masses of exact weights, divided by the sum of the belief,
+    mixed with exact integers: right within `3 * size + 8` roundings.
+    """
+    return (3 * size + 16) * UNIT
+
+
+@njit(**IN_PLACE, forceinline=True)
+def charged(sip: float, ldp: float, error: float) -> float:
+    """Leakage under the model for any belief that rounding may have hidden behind this one."""
+    sip = min((sip + 2 * error) * (1 + 4 * UNIT), ldp)
+    return sip
 
 
 @njit(**IN_PLACE, forceinline=True)
@@ -92,22 +117,27 @@ def log_up(value: float, relative_error: float) -> float:
 
 
 @njit(**IN_PLACE, forceinline=True)
-def certificates(
+def logs_up(value: Any, relative_error: float) -> Any:
+    """The same for four of them."""
+    logarithm, error = logs(value), same(relative_error * (1 + 4 * UNIT))
+    bound = logarithm + same(4 * UNIT) * logarithm + error + same(2 * UNIT)
+    return bound * same(1 + 4 * UNIT)
+
+
+@njit(**IN_PLACE, forceinline=True)
+def ratios(
     nodes: Ints,
     extremes: Floats,
     c: int,
     out: Floats,
     total: float,
     parts: int,
-    own: float,
     blends: Ints,
     place: int,
-    size: int,
 ) -> tuple[float, float]:
-    """Leakage of a mixed channel under the model, and whatever the model, both rounded up.
+    """Largest ratio of a mixed channel to its output marginal, and of two weights in a column.
 
-    The output marginal is a sum over `size` masses of exact weights, divided by the sum of the
-    belief, mixed with exact integers: right within `3 * size + 8` roundings.
+    The second is 1 if it is not mixed: then it is known.
 
     Args:
         nodes: Kept channels, as in `kept_channel_loops.py`.
@@ -116,14 +146,12 @@ def certificates(
         out: Its output marginal, in parts of the sum of the belief:
         total: that.
         parts: How much of it is its marginal, in parts of `WHOLE`.
-        own: Its leakage whatever the model if none is.
         blends: The marginal in integers, and
         place: in which row they stand.
-        size: How many symbols there are.
     """
     column, width = nodes[c, 2], nodes[c, 4]
     one, kept, mixed = same(1.0), same_whole(WHOLE - parts), same_whole(parts)
-    ratios, spreads = one, one
+    found, spreads = one, one
     for y in range(0, width, LANES):
         highest, lowest = pairs(extremes, 2 * (column + y))
         mean = four(out, y) / same(total)
@@ -133,8 +161,6 @@ def certificates(
             lowest = floats_of(kept * wholes_of(lowest) + base)
             mean = same(np.float64(WHOLE - parts)) * mean + floats_of(base)
             spreads = larger(spreads, up_to(width - y, highest / lowest, one))
-        ratios = larger(ratios, up_to(width - y, highest / mean, one))
-        ratios = larger(ratios, up_to(width - y, mean / lowest, one))
-    sip = log_up(largest(ratios), (3 * size + 16) * UNIT)
-    ldp = log_up(largest(spreads), 4 * UNIT) if parts > 0 else own
-    return sip, ldp
+        found = larger(found, up_to(width - y, highest / mean, one))
+        found = larger(found, up_to(width - y, mean / lowest, one))
+    return largest(found), largest(spreads)

@@ -25,7 +25,7 @@ from sfumato.core.arrays import Bools, Floats, Ints
 from sfumato.core.budgets import USELESS_BELOW
 from sfumato.core.compiled import IN_PLACE, njit
 from sfumato.core.numerics import UNIT
-from sfumato.models.chain_loops import Known, normalise, spread
+from sfumato.models.chain_loops import Known, carry_four, normalise, spread
 from sfumato.solver.policy import WHOLE
 from sfumato.solver.solving_tables import HEADER
 from sfumato.stream.fleet_answers import RELEASED, REPEATED, SKIPPED, SUPPRESSED
@@ -152,11 +152,12 @@ def follow(
     blends: Ints,
     beliefs: Floats,
     reached: Floats,
-    totals: Floats,
+    figures: Floats,
     leaves: Ints,
     mass: Floats,
-    out: Floats,
+    outs: Floats,
     work: Floats,
+    crossed: Floats,
     program: Program | None,
 ) -> int:
     """Let some streams go through their values; how many of them stopped before their end.
@@ -193,22 +194,16 @@ def follow(
             that tells anything and what was said before follow; and, if `masses` has rows, too, the
             channel, its mixing weight and integers, the column, and what was believed.
         lanes: Work space: for each stream under way its place in `streams`, itself, its channel,
-            mixing weight, status and next move. What they may leak, what they do and the integers
-            they mix with, or words of their channels, follow, then the work space of `prepare`,
-            and contexts.
+            mixing weight, status and next move, and streams that go on. What they may leak, what
+            they do and the integers they mix with, or words of their channels, follow, then the
+            work space of `prepare`, that of `spread` and that of `carry_four`.
         program: Work space of far-sighted channels that are solved at their step; None where
             channels are kept, and then nothing of it is compiled.
     """
     size, contexts, width = background.size, joints.shape[1], rule_counts[1]
     observed, order, sighted = options[_MODE] == OBSERVE, options[_ORDER], options[_SIGHTED] == 1
-    groups, which, chosen, parts, status, moves = (
-        lanes[0],
-        lanes[1],
-        lanes[2],
-        lanes[3],
-        lanes[4],
-        lanes[5],
-    )
+    groups, which, chosen, parts = lanes[0], lanes[1], lanes[2], lanes[3]
+    status, moves, on = lanes[4], lanes[5], lanes[6]
     stopped, entering, under_way = 0, begin, 0
     while True:
         while under_way < SIDE_BY_SIDE and entering < end:
@@ -263,10 +258,10 @@ def follow(
             allowed,
             beliefs,
             reached,
-            totals,
+            figures,
             leaves,
             mass,
-            out,
+            outs,
         )
         if program is not None:
             solve_sighted_channels(
@@ -403,20 +398,33 @@ def follow(
                     add_charge(spent, recent, stream, kind, 0.0)
                 add_charge(spent, recent, stream, kind, sip if kind == 0 else ldp)
             counts[stream] += width
+        # Those that go on, four at a time while there are as many.
+        going = 0
         for at in range(under_way):
-            if moves[at] == _STOP:
-                continue
-            stream = which[at]
+            if moves[at] != _STOP:
+                on[going] = which[at]
+                going += 1
+                turns[groups[at]] += 1
+        done = 0
+        while done < going:
+            stream = on[done]
             joint = joints[stream]
-            if moments[stream] + 1 < order:
+            if going - done >= 4 and carry_four(
+                joints, on[done : done + 4], known, backoff, background, crossed
+            ):
+                some = 4
+            elif moments[stream] + 1 < order:
                 normalise(joint, joint)
-                drifts[stream] += 2 * UNIT
+                some = 1
             else:
                 spread(joint, known, backoff, background, work)
                 normalise(work, joint)
-                drifts[stream] += (6 * size + 16) * UNIT
-            moments[stream] += width
-            turns[groups[at]] += 1
+                some = 1
+            for at in range(done, done + some):
+                waits = moments[on[at]] + 1 < order
+                drifts[on[at]] += 2 * UNIT if waits else (6 * size + 16) * UNIT
+                moments[on[at]] += width
+            done += some
         left = 0
         for at in range(under_way):
             group = groups[at]

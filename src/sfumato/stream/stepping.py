@@ -18,6 +18,7 @@ from sfumato.core.lane_vectors import (
     four,
     item,
     lane,
+    put,
     same_whole,
     wholes,
     wholes_of,
@@ -33,7 +34,15 @@ from sfumato.stream.kept_channel_loops import (
     output_marginal,
     repaired_costs,
 )
-from sfumato.stream.mixture_loops import mixed_within
+from sfumato.stream.mixture_loops import (
+    blend,
+    charged,
+    logs_up,
+    marginal_error,
+    mixed_within,
+    parts_of,
+    ratios,
+)
 from sfumato.stream.solved_channel_loops import (
     are_solved,
     drawn_column,
@@ -49,7 +58,7 @@ status, drawn column, released symbol."""
 BITS = 62
 """Weights of a channel sum to 2**BITS in every row, as everywhere else."""
 PREPARED, EXHAUSTED, MISSED = 0, 1, 2
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 16
 """How many streams are prepared at once: what one waits for, another one computes meanwhile."""
 _LEAST, _MOST = 1e-200, 1e200
 """What a sum of beliefs may be that was not divided by its total for a while."""
@@ -93,9 +102,8 @@ def is_mass(total: float) -> bool:
 
 
 @njit(**IN_PLACE, forceinline=True)
-def choose(
+def _cheapest(
     nodes: Ints,
-    local: Floats,
     row_of: Shorts,
     costs: Floats,
     weights: Floats,
@@ -106,69 +114,44 @@ def choose(
     end: int,
     repair_limit: float,
     scale: float,
-    error: float,
     total: float,
-    sip_allowed: float,
-    ldp_allowed: float,
-    k: float,
-    h: float,
+    within: float,
+    apart: float,
     belief: Floats,
     mass: Floats,
     out: Floats,
-    blends: Ints,
-    place: int,
-) -> tuple[int, int, int, float, float]:
-    """The channel of one step, repaired and certified: status, channel, parts, both certificates.
+) -> tuple[int, float]:
+    """Of the channels worth trying, the one that is cheapest once it is repaired; its weight.
+
+    -1 if that is too dear, or if there is none.
 
     Args beyond those of `prepare`:
-        begin: The first of the candidates worth trying: those of a leaf, which
+        begin: The first of the candidates: those of a leaf, which
         end: ends there.
-        error: Bound on the error of the belief, as a log ratio.
         total: Sum of the belief.
-        sip_allowed: What the step may leak under the model; `k` is e to that.
-        ldp_allowed: What it may leak whatever the model; `h` is e to that.
-        place: The row of `blends` that gets the integers it is mixed with.
+        within: What ratios to the output marginal may be, less a margin for rounding.
+        apart: What ratios of two weights of a column may be, likewise.
+        out: The output marginal of the first candidate; that of the channel as a result.
     """
-    size = belief.size
-    margin = margin_of(error, size)
-    within, apart = k * (1 - margin), h * (1 - margin)
-    # Of the channels worth trying, the one that is cheapest once it is repaired.
     c, tried, mixed, added, cheapest = -1, -1, 1.0, math.inf, math.inf
     for candidate in range(begin, end):
         tried = candidates[candidate]
-        output_marginal(nodes, row_of, weights, tried, belief, mass, out)
+        if candidate > begin:
+            output_marginal(nodes, row_of, weights, tried, belief, mass, out)
         weight = least_repair(nodes, extremes, tried, out, total, within, apart)
         if end - begin == 1 and (weight == 0.0 or weight * rises[tried] <= repair_limit):
             # Nothing to compare it with, and not too dear: what it costs does not matter.
-            c, mixed, added = tried, weight, 0.0
-            continue
+            return tried, weight
         plain, rise = repaired_costs(costs, tried, belief, weight)
         if plain + rise < cheapest:
             c, mixed, cheapest = tried, weight, plain + rise
             part_of = scale * total if scale > 0.0 else plain
             added = rise / part_of if rise > 0.0 else 0.0
+    if added > repair_limit:
+        return -1, mixed
     if c != tried:
         output_marginal(nodes, row_of, weights, c, belief, mass, out)
-    if added > repair_limit:
-        return MISSED, c, 0, 0.0, 0.0
-    if nodes[c, 1] == 1:
-        return PREPARED, c, 0, 0.0, 0.0
-    used, sip, ldp = mixed_within(
-        nodes,
-        extremes,
-        c,
-        out,
-        total,
-        mixed,
-        local[c],
-        sip_allowed,
-        ldp_allowed,
-        error,
-        blends,
-        place,
-        size,
-    )
-    return PREPARED, c, used, sip, ldp
+    return c, mixed
 
 
 @njit(**IN_PLACE)
@@ -200,12 +183,15 @@ def prepare(
     allowed: Floats,
     beliefs: Floats,
     reached: Floats,
-    totals: Floats,
+    figures: Floats,
     leaves: Ints,
     mass: Floats,
-    out: Floats,
+    outs: Floats,
 ) -> None:
     """Choose, repair and certify the channel of the next step of some streams.
+
+    Each part of that is done for `SIDE_BY_SIDE` streams before the next begins: what one of them
+    waits for, a quotient or a place in memory, others compute meanwhile.
 
     Channels that are solved at each step come from `solve_loops.py`, which is large and so stands
     alone, or from `sighted_solve_loops.py`: they are called afterwards. Here they are missed.
@@ -218,10 +204,11 @@ def prepare(
         count: How many streams are prepared:
         which: those. Channels and certificates follow, as in `Ready`.
         allowed: What the step of each may leak: under the model, and whatever the model.
-        beliefs: Work space for `SIDE_BY_SIDE` beliefs, running sums, sums and leaves; and for the
-            masses of rows and an output marginal.
+        beliefs: Work space for `SIDE_BY_SIDE` beliefs, running sums, figures (sum, mixing weight,
+            both ratios) and leaves; for the masses of rows; and for as many output marginals.
     """
-    size, contexts = beliefs.shape[1], joints.shape[1]
+    size, contexts, kept = beliefs.shape[1], joints.shape[1], not are_solved(nodes)
+    totals, mixes, tops, spreads = figures[0], figures[1], figures[2], figures[3]
     known, k, cap, h = -1.0, 1.0, -1.0, 1.0
     for begin in range(0, count, SIDE_BY_SIDE):
         some = min(SIDE_BY_SIDE, count - begin)
@@ -233,23 +220,25 @@ def prepare(
         for at in range(0, some, 4):
             leaves_of(tree, thresholds, reached, totals, at, leaves)
         for at in range(some):
+            first = splits[leaves[at], 1]
+            if kept and first < splits[leaves[at], 2]:
+                c = candidates[first]
+                output_marginal(nodes, row_of, weights, c, beliefs[at], mass, outs[at])
+        for at in range(some):
             place, total, leaf = begin + at, totals[at], leaves[at]
-            error = drifts[which[place]] + (contexts // size - 1) * UNIT
-            least = 4 * margin_of(error, size)
+            margin = margin_of(drifts[which[place]] + (contexts // size - 1) * UNIT, size)
             sip_due, ldp_due = allowed[place, 0], allowed[place, 1]
-            found, c, used, sip, ldp = EXHAUSTED, -1, 0, 0.0, 0.0
-            if sip_due > least and ldp_due > least:
+            found, c = EXHAUSTED, -1
+            if sip_due > 4 * margin and ldp_due > 4 * margin:
                 if sip_due != known:
                     known = sip_due
                     k = exp(known)
                 if ldp_due != cap:
                     cap = ldp_due
                     h = exp(cap)
-                found = MISSED
-                if is_mass(total) and not are_solved(nodes):
-                    found, c, used, sip, ldp = choose(
+                if is_mass(total) and kept:
+                    c, mixes[at] = _cheapest(
                         nodes,
-                        local,
                         row_of,
                         costs,
                         weights,
@@ -260,20 +249,61 @@ def prepare(
                         splits[leaf, 2],
                         repair_limit,
                         scale,
-                        error,
                         total,
-                        known,
-                        cap,
-                        k,
-                        h,
+                        k * (1 - margin),
+                        h * (1 - margin),
                         beliefs[at],
                         mass,
-                        out,
-                        blends,
-                        place,
+                        outs[at],
                     )
-            status[place], chosen[place], parts[place] = found, c, used
-            charges[place, 0], charges[place, 1] = sip, ldp
+                found = MISSED if c < 0 else PREPARED
+            status[place], chosen[place], parts[place] = found, c, 0
+            charges[place, 0], charges[place, 1] = 0.0, 0.0
+            tops[at], spreads[at] = 1.0, 1.0
+        for at in range(some):
+            place = begin + at
+            c = chosen[place]
+            if c >= 0 and nodes[c, 1] > 1:
+                parts[place] = parts_of(mixes[at])
+                if parts[place] > 0:
+                    blend(outs[at], totals[at], nodes[c, 4], blends, place)
+        for at in range(some):
+            place = begin + at
+            c = chosen[place]
+            if c >= 0 and nodes[c, 1] > 1:
+                given = (nodes, extremes, c, outs[at], totals[at], parts[place], blends, place)
+                tops[at], spreads[at] = ratios(*given)
+        for at in range(0, some, 4):
+            put(tops, at, logs_up(four(tops, at), marginal_error(size)))
+            put(spreads, at, logs_up(four(spreads, at), 4 * UNIT))
+        for at in range(some):
+            place = begin + at
+            c, used = chosen[place], parts[place]
+            if c < 0 or nodes[c, 1] == 1:
+                continue
+            error = drifts[which[place]] + (contexts // size - 1) * UNIT
+            sip_due, ldp_due = allowed[place, 0], allowed[place, 1]
+            ldp = spreads[at] if used > 0 else local[c]
+            sip = charged(tops[at], ldp, error)
+            if used == WHOLE:
+                sip, ldp = 0.0, 0.0
+            elif not (sip <= sip_due and ldp <= ldp_due):
+                used, sip, ldp = mixed_within(
+                    nodes,
+                    extremes,
+                    c,
+                    outs[at],
+                    totals[at],
+                    mixes[at],
+                    local[c],
+                    sip_due,
+                    ldp_due,
+                    error,
+                    blends,
+                    place,
+                    size,
+                )
+            parts[place], charges[place, 0], charges[place, 1] = used, sip, ldp
 
 
 @njit(**IN_PLACE)
