@@ -393,6 +393,12 @@ class StoreLaws(ABC):
             assert self.answer_some(store, "day.csv", identity, Again.REFUSE) == "day.csv#2"
             assert store.inputs() == {"day.csv": 2, "day.csv#2": 1}
 
+    def test_no_input_takes_the_label_of_another(self, tmp_path: Path) -> None:
+        with self.open(tmp_path) as store:
+            self.answer_some(store, "day.csv", Identity.ROW, Again.REFUSE)
+            assert self.answer_some(store, "day.csv", Identity.ROW, Again.APPEND) == "day.csv#2"
+            assert store.begin("day.csv#2", Identity.ROW).label == "day.csv#2#2"
+
     def test_an_input_without_answers_leaves_no_trace(self, tmp_path: Path) -> None:
         with self.open(tmp_path) as store:
             assert store.begin("day.csv", Identity.ROW).label == "day.csv"

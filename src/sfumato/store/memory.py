@@ -101,8 +101,10 @@ class MemoryStore(Guarded):
         label = chosen_label(self.front, name, earlier, identity, again)
         self._set_front(replace(self.front, identity=identity.value))
         if label is None:
-            number = len(earlier) + 1
-            label = name if number == 1 else f"{name}#{number}"
+            label, number = name, 1
+            while label in inputs:
+                number += 1
+                label = f"{name}#{number}"
             inputs[label] = (name, 0)
         return Input(label, inputs[label][1], self._ledger.secret)
 

@@ -181,11 +181,15 @@ def verdict(agrees: bool) -> Verdict:
 
 
 def verdict_of(parts: Iterable[bool]) -> Verdict:
-    """Of a claim with parts: all true, none, or some.
+    """Of a claim with parts: all true, none, or some; without parts nothing is decided.
 
     Examples:
         >>> verdict_of([True, False])
         <Verdict.PARTLY: 'agrees in part'>
+        >>> verdict_of([])
+        <Verdict.UNDECIDED: 'not decided'>
     """
     held = list(parts)
+    if not held:
+        return Verdict.UNDECIDED
     return Verdict.PARTLY if any(held) and not all(held) else verdict(all(held))

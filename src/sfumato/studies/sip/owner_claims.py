@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from sfumato.core.printed import shown_up
 from sfumato.studies.sip.gaze_owners import (
     EXACT,
     LDP_WAYS,
@@ -76,7 +77,7 @@ def _strictest(points: Sequence[OwnersFound]) -> Claim:
         "SIP 8",
         "for a network that sees values alone, temporal LDP protects best",
         f"found {ours[0]:.1%}, least of the others {others[least][0]:.1%} ({least}); errors of "
-        f"{ours[1]:.1%}; temporal LDP leaks {leaked:.2g} per value",
+        f"{ours[1]:.1%}; temporal LDP leaks {shown_up(leaked, 2)} per value",
         judged,
         _reason(judged, "it is hardly more than silence on a chain that hardly moves"),
     )

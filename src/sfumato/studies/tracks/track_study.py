@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 
+from sfumato.core.printed import shown_up
 from sfumato.studies.study import Findings, Setting, Work
 from sfumato.studies.tracks import track_drawings, track_points
 from sfumato.studies.tracks.track_points import FIXED, SILENCE, TrackPoint, ours, rival
@@ -62,7 +63,7 @@ def _row(point: TrackPoint) -> list[str]:
 
 
 def _nats(leak: float) -> str:
-    return f"{leak:.3f}" if math.isfinite(leak) else "unbounded"
+    return shown_up(leak, 4) if math.isfinite(leak) else "unbounded"
 
 
 def facts(points: Sequence[TrackPoint]) -> list[str]:
@@ -113,8 +114,8 @@ def _free_of_chains(groups: Sequence[Sequence[TrackPoint]]) -> list[str]:
         return []
     most = max(own.ldp / own.cap for own, _ in pairs)
     return [
-        f"whatever the chain is, ours leaks up to {most:.2f} times the cap; held against rivals at "
-        f"twice the cap it is no worse {won} of {len(pairs)} times"
+        f"whatever the chain is, ours leaks up to {shown_up(most, 3)} times the cap; held against "
+        f"rivals at twice the cap it is no worse {won} of {len(pairs)} times"
     ]
 
 
