@@ -38,6 +38,16 @@ def test_kept_columns_are_knowledge_and_no_guess_beats_the_exact_bound() -> None
     assert not grouped.refutes(exact) and grouped.refutes(0.3 * exact)
 
 
+def test_true_values_that_are_said_to_be_noisy_refute_their_certificate() -> None:
+    true, _ = people(200, 4)
+    noise = noise_of("gaussian", 30.0, 2)
+    raw = attack_table(true, people(300, 5)[0], noise, 1.0).scored(true)
+    assert raw.published == 1.0 > raw.share
+    assert raw.refutes(0.9)
+    left = true + np.random.default_rng(6).normal(0, 30.0, true.shape)
+    assert not attack_table(left, people(300, 5)[0], noise, 1.0).scored(true).refutes(0.25)
+
+
 def test_a_group_that_no_record_has_is_guessed_from_all() -> None:
     noise = noise_of("uniform", 1.0, 1)
     records = np.array([[1.0], [1.0], [9.0]])

@@ -32,6 +32,7 @@ class TableScores:
         high: An upper bound, the same.
         blind: The same by one guess for all people of a group, had nothing been published.
         published: The same if what was published is taken for the guess.
+        published_low: The lower end of an interval for that.
     """
 
     share: float
@@ -39,10 +40,11 @@ class TableScores:
     high: float
     blind: float
     published: float
+    published_low: float
 
     def refutes(self, delta: float) -> bool:
-        """Whether a certified probability is below what was surely seen."""
-        return self.low > delta
+        """Whether a certified probability is below what was surely seen of either guess."""
+        return max(self.low, self.published_low) > delta
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +82,8 @@ class TableAttack:
         hits = [self._near(one, true) for one in (self.guesses, self.blind, self.published)]
         low, high = interval(int(hits[0].sum()), len(true))
         shares = [float(one.mean()) for one in hits]
-        return TableScores(shares[0], low, high, shares[1], shares[2])
+        surely, _ = interval(int(hits[2].sum()), len(true))
+        return TableScores(shares[0], low, high, shares[1], shares[2], surely)
 
     def _near(self, guesses: Floats, true: Floats) -> Bools:
         # A box is closed, and its centre was rounded.
