@@ -69,7 +69,8 @@ def test_traffic_is_the_sum_of_all_roadways_and_days_follow_in_order(tmp_path: P
 
 
 def test_grades_and_salaries_are_read_as_they_come(tmp_path: Path) -> None:
-    rows = 'school;failures;G1;G2;G3\n"GP";0;"5";"6";6\n"MS";2;"7";"8";0\n'
+    rows = "school;failures;studytime;goout;absences;G1;G2;G3\n"
+    rows += '"GP";0;2;4;6;"5";"6";6\n"MS";2;1;3;0;"7";"8";0\n'
     grades = people_data.maths_grades(written(tmp_path, data_files.GRADES_MATHS, rows))
     assert (grades.features["G1"], grades.features["G2"]) == ([5, 7], [6, 8])
     assert (grades.final.tolist(), grades.features["school"]) == ([6, 0], ["GP", "MS"])

@@ -22,7 +22,8 @@ from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet, Label
 from sfumato.core.arrays import Floats
 from sfumato.models.markov import MarkovChain
-from sfumato.studies.data.gzipped_rows import gzipped_rows
+from sfumato.studies.data import data_files
+from sfumato.studies.data.gzipped_rows import finite_number, gzipped_rows, reading
 
 Streams = list[list[Label]]
 
@@ -141,8 +142,9 @@ def gaze(path: Path | None, grid: Grid, *, least: int = 100) -> Gaze:
     if path is None:
         return simulated_gaze(grid)
     people: dict[str, dict[tuple[str, str], list[Label]]] = {}
-    for name, trial, x, y in _samples(path):
-        people.setdefault(name, {}).setdefault(trial, []).append(grid.cell(x, y))
+    with reading(data_files.GAZE, path):
+        for name, trial, x, y in _samples(path):
+            people.setdefault(name, {}).setdefault(trial, []).append(grid.cell(x, y))
     trials = {
         name: [cells for cells in streams.values() if len(cells) >= least]
         for name, streams in sorted(people.items())
@@ -155,7 +157,7 @@ def _samples(path: Path) -> Iterator[tuple[str, tuple[str, str], float, float]]:
     """One sample of each slot, on a screen of 1 by 1; lost ones are left out."""
     last: tuple[str, str, str, int] | None = None
     for row in gzipped_rows(path):
-        x, y = float(row["x"]), float(row["y"])
+        x, y = finite_number(row["x"]), finite_number(row["y"])
         slot = (row["user"], row["kind"], row["stimulus"], int(row["t_ms"]) // _SLOT)
         if slot != last and (x, y) != (0.0, 0.0):
             yield row["user"], (row["kind"], row["stimulus"]), x / _SCREEN[0], y / _SCREEN[1]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.studies.data import data_files
-from sfumato.studies.data.gzipped_rows import gzipped_rows
+from sfumato.studies.data.gzipped_rows import finite_number, gzipped_rows, reading
 from sfumato.studies.study import DataFile, Setting
 
 MOST_GRADE = 20
@@ -66,9 +66,10 @@ def salaries(setting: Setting) -> Salaries:
         annual: Floats = np.round(draw.lognormal(np.log(52_000), 0.42, 13_811))
         paid = annual * draw.normal(1.02, 0.25, len(annual)).clip(0.02, 2.5)
         return Salaries(annual, np.round(paid, 2), True)
-    rows = list(gzipped_rows(path, ","))
-    annual = np.array([float(row["ANNUAL_RT"]) for row in rows])
-    gross = np.array([float(row["GROSS"]) for row in rows if row["GROSS"]])
+    with reading(data_files.SALARIES, path):
+        rows = list(gzipped_rows(path, ","))
+        annual = np.array([finite_number(row["ANNUAL_RT"]) for row in rows])
+        gross = np.array([finite_number(row["GROSS"]) for row in rows if row["GROSS"]])
     return Salaries(annual, gross, False)
 
 
@@ -76,10 +77,15 @@ def _grades(name: str, file: DataFile, setting: Setting, students: int) -> Grade
     path = setting.path(file)
     if path is None:
         return _made_up(name, setting.seed, students)
-    rows = list(gzipped_rows(path, ";"))
-    heads = [head for head in rows[0] if head != FINAL]
-    features = {head: _cells([row[head] for row in rows]) for head in heads}
-    return Grades(name, features, np.array([int(row[FINAL]) for row in rows]), False)
+    with reading(file, path):
+        rows = list(gzipped_rows(path, ";"))
+        features = {head: _cells([row[head] for row in rows]) for head in rows[0] if head != FINAL}
+        features |= {
+            head: [finite_number(row[head]) for row in rows] for head in (*PERIODS, *HABITS)
+        }
+        grades = range(MOST_GRADE + 1)
+        final = np.array([grades[grades.index(int(row[FINAL]))] for row in rows])
+    return Grades(name, features, final, False)
 
 
 PERIODS, FINAL = ("G1", "G2"), "G3"

@@ -7,8 +7,7 @@ with its source, and without a folder made-up people stand in.
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,12 @@ from sfumato.core.loss import Loss, euclidean, hamming
 from sfumato.models.markov import MarkovChain
 from sfumato.studies import town
 from sfumato.studies.data import data_files
-from sfumato.studies.data.gzipped_rows import gzipped_rows
+from sfumato.studies.data.gzipped_rows import (
+    finite_number,
+    gzipped_lines,
+    gzipped_rows,
+    reading,
+)
 from sfumato.studies.data.simulated_sequences import Crowd, Streams, simulated_streams
 from sfumato.studies.study import DataFile, Setting
 
@@ -89,7 +93,10 @@ def people_of(source: Source, setting: Setting) -> tuple[list[Streams], Alphabet
     path = None if source.file is None else setting.path(source.file)
     if path is None and source.stand_in is not None:
         return *simulated_streams(source.stand_in, setting.seed), True
-    return *source.read(path or Path()), False
+    if path is None or source.file is None:
+        return *source.read(Path()), False
+    with reading(source.file, path):
+        return *source.read(path), False
 
 
 def halves(source: Source, setting: Setting, length: int, most: int) -> SequenceSet:
@@ -120,13 +127,6 @@ def _pieces(path: Sequence[Label], length: int) -> Streams:
     return [list(path[start : start + length]) for start in starts]
 
 
-def lines_of(path: Path) -> Iterator[list[str]]:
-    """The words of each line of a compressed text."""
-    with gzip.open(path, "rt") as text:
-        for line in text:
-            yield line.split()
-
-
 def _named(people: list[Streams]) -> tuple[list[Streams], Alphabet]:
     return people, Alphabet.occurring([path for streams in people for path in streams])
 
@@ -139,11 +139,11 @@ def _activities(path: Path) -> tuple[list[Streams], Alphabet]:
 
 
 def _visits(path: Path) -> tuple[list[Streams], Alphabet]:
-    return _named([[list[Label](line)] for line in lines_of(path)])
+    return _named([[list[Label](line)] for line in gzipped_lines(path)])
 
 
 def _clicks(path: Path) -> tuple[list[Streams], Alphabet]:
-    lines = list(lines_of(path))
+    lines = list(gzipped_lines(path))
     items, times = np.unique([item for line in lines for item in line], return_counts=True)
     kept = set(items[np.argsort(-times, kind="stable")[:_ITEMS]].tolist())
     return _named([[[item if item in kept else "other" for item in line]] for line in lines])
@@ -152,7 +152,7 @@ def _clicks(path: Path) -> tuple[list[Streams], Alphabet]:
 def _gaze(path: Path) -> tuple[list[Streams], Alphabet]:
     people: dict[str, dict[tuple[str, str], list[Label]]] = {}
     for row in gzipped_rows(path):
-        x, y = float(row["x"]), float(row["y"])
+        x, y = finite_number(row["x"]), finite_number(row["y"])
         if int(row["t_ms"]) % (2 * _GAZE_EVERY) == 0 and (x, y) != (0.0, 0.0):
             cell = f"{min(max(int(x // _CELL), 0), 3)} {min(max(int(y // _CELL), 0), 2)}"
             record = people.setdefault(row["user"], {})

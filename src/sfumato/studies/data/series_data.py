@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.core.arrays import Floats, Ints
 from sfumato.studies.data import data_files
-from sfumato.studies.data.gzipped_rows import gzipped_rows
+from sfumato.studies.data.gzipped_rows import finite_number, gzipped_rows, reading
 from sfumato.studies.study import DataFile, Setting
 
 HOURS = 24
@@ -77,10 +77,11 @@ def hourly_traffic(setting: Setting, hours: int = HOURS) -> SeriesData:
         values = whole.reshape(-1, HOURS)[:, :hours].ravel()
         return SeriesData("traffic, hourly", values, True, hours)
     days: dict[datetime, Floats] = {}
-    for row in gzipped_rows(path):
-        day = datetime.strptime(row["Date"], "%m/%d/%Y")
-        counts = [float(text or 0.0) for text in list(row.values())[_COUNTS:]]
-        days[day] = days.get(day, np.zeros(HOURS)) + counts
+    with reading(data_files.TRAFFIC, path):
+        for row in gzipped_rows(path):
+            day = datetime.strptime(row["Date"], "%m/%d/%Y")
+            counts = [finite_number(text or "0") for text in list(row.values())[_COUNTS:]]
+            days[day] = days.get(day, np.zeros(HOURS)) + counts
     values = np.concatenate([days[day][:hours] for day in sorted(days)])
     return SeriesData("traffic, hourly", values, False, hours)
 
@@ -104,9 +105,12 @@ def _rentals(
         level = 3_400.0 / per_day
         return SeriesData(name, _made_up(setting.seed, days, per_day, level), True, period)
     wanted = "" if year is None else f"{year}-"
-    rows = [row for row in gzipped_rows(path) if row["dteday"].startswith(wanted)]
-    counts = np.array([float(row["cnt"]) for row in rows])
-    phases = np.array([int(row["hr"]) for row in rows]) if per_day > 1 else None
+    with reading(file, path):
+        rows = [row for row in gzipped_rows(path) if row["dteday"].startswith(wanted)]
+        counts = np.array([finite_number(row["cnt"]) for row in rows])
+        phases = np.array([int(row["hr"]) for row in rows]) if per_day > 1 else None
+        if not rows:
+            raise EOFError
     return SeriesData(name, counts, False, period, phases)
 
 
@@ -114,9 +118,9 @@ def _speeds(name: str, file: DataFile, setting: Setting, seconds: int) -> Series
     path = setting.path(file)
     if path is None:
         return SeriesData(name, _made_up_drive(setting.seed, seconds), True)
-    return SeriesData(
-        name, np.array([float(row["speed_mph"]) for row in gzipped_rows(path)]), False
-    )
+    with reading(file, path):
+        speeds = np.array([finite_number(row["speed_mph"]) for row in gzipped_rows(path)])
+    return SeriesData(name, speeds, False)
 
 
 def _made_up(seed: int, days: int, per_day: int, level: float) -> Floats:

@@ -23,7 +23,8 @@ from sfumato.core.alphabet import Alphabet
 from sfumato.core.loss import as_matrix
 from sfumato.solver.design_methods import Method
 from sfumato.studies.data import data_files
-from sfumato.studies.data.sequence_data import Source, halves, lines_of
+from sfumato.studies.data.gzipped_rows import gzipped_lines
+from sfumato.studies.data.sequence_data import Source, halves
 from sfumato.studies.data.simulated_sequences import Crowd, Streams
 from sfumato.studies.sip.compared_releases import (
     SILENCE,
@@ -53,7 +54,7 @@ _CROWD = Crowd(BINS, people=2000, values=40, stay=0.25, skew=0.0, grid=BINS, ses
 
 def _numbers(path: Path) -> tuple[list[Streams], Alphabet]:
     """Sessions as bins of category numbers, each bin with about as many clicks."""
-    sessions = [np.array(line, dtype=np.int64) for line in lines_of(path)]
+    sessions = [np.array(line, dtype=np.int64) for line in gzipped_lines(path)]
     edges = np.quantile(np.concatenate(sessions), np.arange(1, BINS) / BINS)
     names = [str(number) for number in range(BINS)]
     binned = [np.searchsorted(edges, session, side="right") for session in sessions]
