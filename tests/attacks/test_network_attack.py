@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from sfumato.attacks import (
     reidentify_by_network,
     reidentify_raw_by_network,
 )
+from sfumato.attacks.network_attack import rehearse
 from sfumato.attacks.network_input import released_rows
 from sfumato.attacks.recurrent_network import RecurrentNetwork
 from sfumato.attacks.rehearsal import rehearsed
@@ -64,7 +65,7 @@ def test_independent_labels_are_found_by_chance() -> None:
     learnt = RecurrentNetwork(streams[:200], labels[:200].tolist(), SMALL)
     scores = learnt.scores(streams[200:])
     names = tuple(f"p{owner}" for owner in range(PEOPLE))
-    found = Reidentification(tuple(map(str, range(200))), names, scores, (LENGTH,) * 200)
+    found = Reidentification(tuple(map(str, range(200))), names, scores, (b"",) * 200)
     accuracy = found.accuracy([names[label] for label in labels[200:]])
     assert accuracy.low < accuracy.chance < accuracy.high
 
@@ -121,14 +122,27 @@ def test_a_rehearsal_by_policy_is_a_release_and_signals_are_seen() -> None:
     assert rows[2].sum() == 0
 
 
+def test_a_network_does_not_learn_from_the_coins_of_a_release_with_the_same_seed() -> None:
+    plan, known, _, _ = scene(0.01)
+    learnt = rehearse(known, plan, NetworkInput.VALUES, 5, 2).rows
+    np.testing.assert_array_equal(learnt, rehearse(known, plan, NetworkInput.VALUES, 5, 2).rows)
+    turns = [np.vstack(learnt[:PEOPLE]), np.vstack(learnt[PEOPLE:])]
+    others = [
+        np.vstack(released_rows(rehearsed(plan, known, seed).tracks, plan, NetworkInput.VALUES))
+        for seed in (5, 6)
+    ]
+    for one, two in [*product(turns, others), tuple(turns)]:
+        assert (one == two).all(axis=1).mean() < 0.6  # some .4 by chance, all with the same coins
+
+
 def test_who_has_longer_streams_is_not_found_by_that() -> None:
     scores = np.log([[0.9, 0.1], [0.1, 0.9]] * 4)
     names = tuple(map(str, range(8)))
-    alike = Reidentification(names, ("ann", "bob"), scores, (5,) * 8)
+    alike = Reidentification(names, ("ann", "bob"), scores, (b"5",) * 8)
     owners = ["ann", "bob"] * 4
     bound = alike.accuracy(owners).leaked
     assert bound is not None and bound.epsilon > 0.2 and bound.failure == 0.025
-    longer = replace(alike, lengths=(5, 6) * 4)
+    longer = replace(alike, outlines=(b"5", b"6") * 4)
     assert longer.accuracy(owners).leaked is None
     assert alike.accuracy(["ann"] * 7 + ["bob"]).leaked is None
     by_top = [alike.accuracy(owners, top).leaked for top in (1, 2)]

@@ -11,6 +11,7 @@ import sfumato as sf
 from sfumato.attacks import Reidentification, reidentify, reidentify_raw
 from sfumato.attacks.personal_chains import personal_chains
 from sfumato.attacks.reidentification import halves
+from sfumato.core.events import Event
 from tests.attacks.scenes import plan_of, released, sticky, walk
 from tests.oracles.tracks import chances
 
@@ -84,6 +85,34 @@ def test_who_is_told_nothing_guesses_by_chance() -> None:
     found = reidentify(known, silent, plan)
     assert found.accuracy(["ann", "eve"]).share == pytest.approx(1 / 3)
     assert found.accuracy(["ann", "eve"], top=2).share == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("fallback", [None, sf.Fallback.SUPPRESS, sf.Fallback.REPEAT])
+def test_who_is_told_by_when_nothing_left_is_no_leak(fallback: sf.Fallback | None) -> None:
+    asked = {} if fallback is None else {"on_unknown": fallback}
+    plan, coins = plan_of(sticky(2, 0.5), 0.01, **asked), sf.seeded(1)
+
+    def stream(name: str, silent: int) -> list[Event]:
+        left: list[Event] = []
+        state = plan.begin(name)
+        for moment in range(4):
+            if moment == silent and fallback is None:
+                events, state = plan.skip(state)
+            else:
+                events, state = plan.step(state, ["?" if moment == silent else 1], coins)
+            left.extend(events)
+        return left
+
+    names = [f"x{n}" for n in range(8)]
+    known, owners = {"ann": [0, 0, 1, 0], "bob": [1, 1, 0, 1]}, ["ann", "bob"] * 4
+    alike = {name: stream(name, 2) for name in names}
+    apart = {name: stream(name, 2 + n % 2) for n, name in enumerate(names)}
+    assert reidentify(known, alike, plan).accuracy(owners).leaked is not None
+    assert reidentify(known, apart, plan).accuracy(owners).leaked is None
+    raw = {name: [1, 1, -1, 1] if n % 2 else [1, -1, 1, 1] for n, name in enumerate(names)}
+    assert reidentify_raw(known, raw, plan).accuracy(owners).leaked is None
+    same = {name: [1, -1, 0, 1] for name in names}
+    assert reidentify_raw(known, same, plan).accuracy(owners).leaked is not None
 
 
 def test_batches_are_attacked_too() -> None:

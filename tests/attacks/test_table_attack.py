@@ -5,6 +5,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.attacks import attack_table
+from sfumato.attacks.table_attack import hold_same_people
 from sfumato.record.attack.bayes_attack import bayes_disclosure
 from sfumato.record.coupling.joint_mixture import JointMixture
 from sfumato.record.published_noise import noise_of
@@ -55,6 +56,29 @@ def test_a_group_that_no_record_has_is_guessed_from_all() -> None:
     found = attack_table([[1.2], [8.8], [9.1]], records, noise, 0.5, groups=groups)
     assert found.scored([[1.0], [9.0], [9.0]]).share == 1.0
     assert found.blind.ravel().tolist() == [1.0, 9.0, 1.0]
+
+
+def test_records_that_hold_the_people_themselves_are_told_from_those_with_ties() -> None:
+    true, _ = people(100, 1)
+    records, _ = people(400, 2)
+    rng = np.random.default_rng(3)
+    assert not hold_same_people(records, true)
+    assert hold_same_people(true, true)
+    assert hold_same_people(rng.permutation(np.vstack([true, true])), true)
+    assert hold_same_people(rng.permutation(np.vstack([records, true])), true)
+    assert hold_same_people(np.vstack([records, true[:10]]), true)
+    # Rounded values tie by chance, in one table more than in the other.
+    for digits in (0, -1, -2):
+        rough, other = true.round(digits), records.round(digits)
+        assert not hold_same_people(other, rough)
+        assert not hold_same_people(other[:50, :1], rough[:, :1])
+        assert not hold_same_people(records, rough)
+    assert hold_same_people(rng.permutation(true.round(-1)), true.round(-1))
+    accused = [
+        hold_same_people(rng.integers(0, 2, (100, 1)), rng.integers(0, 2, (100, 1)))
+        for _ in range(40)
+    ]
+    assert not any(accused)
 
 
 def test_what_does_not_fit_is_refused() -> None:

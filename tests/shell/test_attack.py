@@ -159,6 +159,15 @@ def test_published_columns_are_attacked_by_their_certificate(tmp_path: Path) -> 
     certificate.write_text(json.dumps(forged))
     result = call("attack", out, *known)
     assert result.code == 1 and "REFUTED" in result.out
+    # Not by who knows the people themselves, in whatever order, nor without the truth.
+    lines = (tmp_path / "people.csv").read_text().splitlines()
+    (tmp_path / "same.csv").write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
+    for same in ("people.csv", "same.csv"):
+        mine = ("--known", tmp_path / same, "--against", tmp_path / "people.csv")
+        result = call("attack", out, *mine)
+        assert result.code == 2 and "REFUTED" not in result.out
+        assert "--known must be records of others: the people of --against are" in result.err
+        assert call("attack", out, *mine[:2]).code == 0
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Accuracy:
         high: An upper bound, the same.
         chance: What guessing without looking gives.
         leaked: What the streams must have told for that; None where owners could also be told by
-            how long or how many their streams are.
+            how long or how many their streams are, or by when nothing left.
     """
 
     share: float
@@ -61,13 +61,14 @@ class Reidentification:
         people: Names of the people who are known.
         scores: How likely each stream (row) is each person's (column): logarithms. With chains they
             are those of the probability of its outputs.
-        lengths: How many values each stream has, if that is known.
+        outlines: What of each stream is seen beside values (its length, and what kind of answer
+            left when), if that is known; equal ones look alike.
     """
 
     streams: tuple[str, ...]
     people: tuple[str, ...]
     scores: Floats
-    lengths: tuple[int, ...] = ()
+    outlines: tuple[bytes, ...] = ()
 
     def guesses(self, top: int = 1) -> list[tuple[str, ...]]:
         """The likeliest people of each stream, the likeliest first."""
@@ -106,10 +107,10 @@ class Reidentification:
         where $p$ is the probability to find an owner and $c$ that by chance: under a leakage of
         $\epsilon$ no guess is likelier than $e^\epsilon$ times what it is under the model, and
         there, where a stream does not depend on its owner, guesses are right by chance, if
-        everybody has as many streams, of one length.
+        everybody has as many streams, of one outline.
         """
         streams = np.bincount(places, minlength=len(self.people))
-        if len(set(self.lengths)) != 1 or streams.min() != streams.max():
+        if len(set(self.outlines)) != 1 or streams.min() != streams.max():
             return None
         sure = least_proportion(hits, len(places), _FAILURE)
         tried = f"owners of {len(places)} streams among {len(self.people)} people"
@@ -153,7 +154,8 @@ def reidentify(
     if not isinstance(tracks, ReleasedTracks):
         tracks = ReleasedTracks.of(tracks, alphabet)
     told = evidence(tracks, plan)
-    return _scored(personal_chains(known, alphabet, order), tracks.streams, told, progress)
+    chains = personal_chains(known, alphabet, order)
+    return _scored(chains, tracks.streams, told, released_outlines(tracks), progress)
 
 
 def reidentify_raw(
@@ -175,13 +177,39 @@ def reidentify_raw(
     rows = np.eye(len(alphabet))
     streams = [[(1, rows[place] if place >= 0 else None) for place in raw[name]] for name in raw]
     told = of_likelihoods(streams, len(alphabet))
-    return _scored(personal_chains(known, alphabet, order), tuple(raw), told, None)
+    chains = personal_chains(known, alphabet, order)
+    return _scored(chains, tuple(raw), told, raw_outlines(raw), None)
+
+
+def released_outlines(tracks: ReleasedTracks) -> tuple[bytes, ...]:
+    """What of each released stream is seen beside its values: outcomes, and where batches begin.
+
+    No certificate is about that: moments that pass or are suppressed follow from the input.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+        >>> plan = sf.Plan(chain, sf.PerStep(sf.SIP(3.0)), sf.loss.hamming(chain.alphabet))
+        >>> left, _ = plan.step(plan.begin("x"), [1], sf.secure())
+        >>> silent, _ = plan.skip(plan.begin("y"))
+        >>> one, other = released_outlines(ReleasedTracks.of([*left, *silent], chain.alphabet))
+        >>> one == other
+        False
+    """
+    seen = np.stack([tracks.outcomes, tracks.began], axis=1).astype(np.int64)
+    return tuple(own.tobytes() for own in np.split(seen, tracks.starts[1:-1]))
+
+
+def raw_outlines(raw: Mapping[str, Sequence[int]]) -> tuple[bytes, ...]:
+    """The same of true values: which are known."""
+    return tuple((np.asarray(track) >= 0).tobytes() for track in raw.values())
 
 
 def _scored(
     chains: Mapping[str, MarkovChain],
     streams: tuple[str, ...],
     told: Evidence,
+    outlines: tuple[bytes, ...],
     progress: Progress | None,
 ) -> Reidentification:
     scores = np.empty((len(streams), len(chains)))
@@ -189,8 +217,7 @@ def _scored(
         scores[:, place] = probability_of_outputs(HiddenChain.of(chain, told.span), told)
         if progress:
             progress(place + 1)
-    lengths = tuple(np.diff(told.starts).tolist())
-    return Reidentification(streams, tuple(chains), scores, lengths)
+    return Reidentification(streams, tuple(chains), scores, outlines)
 
 
 def halves(

@@ -130,6 +130,34 @@ def attack_table(
     return TableAttack(left, guesses, chances, blind, half)
 
 
+def hold_same_people(records: ArrayLike, people: ArrayLike) -> bool:
+    """Whether records look as if the people who are guessed at were among them.
+
+    Who has the answers refutes nothing. If records are of others, a person's row is found there as
+    often as a record's is found among the other records, or a person's among the other people:
+    ties of rounded values. More than that, beyond chance, are the people themselves.
+
+    Args:
+        records: What is known of other people.
+        people: True values of those who are guessed at, in the same columns.
+
+    Examples:
+        >>> others = [[float(n)] for n in range(50)]
+        >>> hold_same_people(others, others[10:20]), hold_same_people(others, [[0.5], [7.5]])
+        (True, False)
+    """
+    known, true = (np.atleast_2d(checks.numbers("rows", one)) for one in (records, people))
+    points, places = np.unique(np.vstack([known, true]), axis=0, return_inverse=True)
+    parts = np.split(places.ravel(), [len(known)])
+    theirs, own = (np.bincount(part, minlength=len(points)) for part in parts)
+    # Of one or two values that repeat, equal shares are chance.
+    telling = len(points) > 2 or len(points) == len(true)
+    if telling and (theirs * len(true) == own * len(known)).all():
+        return True
+    ties = [interval(int(one[one > 1].sum()), int(one.sum()))[1] for one in (theirs, own)]
+    return interval(int(own[theirs > 0].sum()), len(true))[0] > max(ties)
+
+
 def _grouped(
     people: int, records: int, groups: tuple[Sequence[Any], Sequence[Any]] | None
 ) -> list[tuple[Bools, Bools]]:

@@ -133,7 +133,7 @@ def _columns(given: AttackOptions, certificate: dict[str, Any]) -> None:
     """All columns of published people, from other such records."""
     import numpy as np
 
-    from sfumato.attacks.table_attack import attack_table, kept_values
+    from sfumato.attacks.table_attack import attack_table, hold_same_people, kept_values
     from sfumato.record.record_attest import noise_of_certificate
     from sfumato.record.record_verify import read_spec
     from sfumato.tables.columns import write_columns
@@ -154,11 +154,15 @@ def _columns(given: AttackOptions, certificate: dict[str, Any]) -> None:
     )
     groups = (kept_values(left, kept), kept_values(other, kept)) if kept else None
     rows, known = _rows(left, columns), _rows(other, columns)
+    true = None
+    if given.against is not None:
+        true = _rows(_read(given, given.against[0], columns), columns)
+        if hold_same_people(known, true):
+            rule = "be records of others: the people of --against are among them"
+            raise InvalidParameter("--known", given.known, rule)
     found = attack_table(rows, known, noise, spec.accuracy, groups=groups)
     delta = float(certificate["delta"])
-    scores = None
-    if given.against is not None:
-        scores = found.scored(_rows(_read(given, given.against[0], columns), columns))
+    scores = None if true is None else found.scored(true)
     if given.output is not None:
         own = {name: found.guesses[:, place].tolist() for place, name in enumerate(columns)}
         write_columns(Table.at(given.output), own | {"chance": found.chances.tolist()})

@@ -16,7 +16,12 @@ from sfumato.attacks.network_attack import rehearse, reidentify_raw_by_network
 from sfumato.attacks.network_input import NetworkInput, released_rows
 from sfumato.attacks.recurrent_network import NetworkSpec
 from sfumato.attacks.rehearsal import rehearsed
-from sfumato.attacks.reidentification import Reidentification, reidentify, reidentify_raw
+from sfumato.attacks.reidentification import (
+    Reidentification,
+    reidentify,
+    reidentify_raw,
+    released_outlines,
+)
 from sfumato.core.arrays import Floats
 from sfumato.core.budgets import PerStep
 from sfumato.core.guarantees import SIP
@@ -194,10 +199,12 @@ def attack_way(
     # What the chain makes of outputs stands behind what left: both networks learn from one set.
     learnt = rehearse(owners.known, plan, NetworkInput.CHAIN, network.seed, _REHEARSALS)
     rows = released_rows(left.tracks, plan, NetworkInput.CHAIN)
+    outlines = released_outlines(left.tracks)
     for who, hidden in ((NETWORK, len(plan.model.alphabet)), (TAUGHT, 0)):
         width = rows[0].shape[1] - hidden
         seen = replace(learnt, rows=[one[:, :width] for one in learnt.rows])
-        found[who] = seen.judged(left.tracks.streams, [one[:, :width] for one in rows], network)
+        shown = [one[:, :width] for one in rows]
+        found[who] = seen.judged(left.tracks.streams, shown, outlines, network)
     return [
         _found(owners, curve, order, epsilon, who, one, leaked, runs) for who, one in found.items()
     ]
@@ -221,7 +228,7 @@ def _found(
         found,
         streams=found.streams[:once],
         scores=found.scores[:once],
-        lengths=found.lengths[:once],
+        outlines=found.outlines[:once],
     )
     alone = one.accuracy(owners.owners)
     return OwnersFound(
