@@ -158,7 +158,7 @@ def test_a_table_is_refused_by_a_study_that_does_not_read_just_one(tmp_path: Pat
     for name in ("lip-figures", "stream-totals"):
         result = call("study", name, "-o", home, "--data", table)
         assert (result.code, result.out) == (2, "")
-        words = f"--data must name a folder; there is none; got '{table}'"
+        words = f"--data must name a folder; this is a file; got '{table}'"
         assert result.err == f"sfumato: {words}\n"
         assert not home.exists()
 

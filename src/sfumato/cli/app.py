@@ -44,6 +44,7 @@ from sfumato.cli.console import (
     DEFECT,
     INTERRUPTED,
     holding,
+    interruption,
     print_line,
     say,
     standard_streams,
@@ -97,9 +98,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (SfumatoError, KeyboardInterrupt, OSError, MemoryError) as problem:
             raise typer.Exit(_told(problem)) from None
         except Exception as problem:
-            if isinstance(problem.__cause__ or problem.__context__, KeyboardInterrupt):
-                # Ctrl-C within a compiled loop comes out as an error of the loop.
-                raise typer.Exit(_told(KeyboardInterrupt())) from None
+            if stopped := interruption(problem):
+                raise typer.Exit(_told(stopped)) from None
             raise typer.Exit(_defect(problem)) from None
 
     run_guarded.__doc__ = command.__doc__

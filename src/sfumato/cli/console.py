@@ -47,6 +47,24 @@ def hold(path: str, option: str = "--output") -> None:
         raise InvalidParameter(option, problem.value, problem.rule) from None
 
 
+def interruption(problem: BaseException) -> KeyboardInterrupt | None:
+    """What broke in on a compiled loop, which comes out as an error of the loop; None if nothing.
+
+    Loops that call loops wrap it more than once.
+
+    Examples:
+        >>> try:
+        ...     raise SystemError from KeyboardInterrupt()
+        ... except SystemError as problem:
+        ...     interruption(problem)
+        KeyboardInterrupt()
+    """
+    link: BaseException | None = problem
+    while link is not None and not isinstance(link, KeyboardInterrupt):
+        link = link.__cause__ or link.__context__
+    return link
+
+
 def escaped(text: str) -> str:
     r"""A text that is safe on a terminal: what moves the cursor or hides letters is spelled out.
 

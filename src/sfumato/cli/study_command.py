@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,6 +12,7 @@ from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
     OK,
+    interruption,
     print_json,
     print_line,
     progress,
@@ -21,7 +23,7 @@ from sfumato.cli.console import (
 from sfumato.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sfumato.studies.book.result import Result
     from sfumato.studies.study import Findings, Setting, Study
@@ -72,10 +74,12 @@ def study(given: _StudyOptions) -> None:
       sfumato study stream-totals --data ~/data --quick
       sfumato study all --data ~/data -o book
     """
-    if given.missing and given.name != "all":
-        from sfumato.core.errors import InvalidParameter
+    from sfumato.core.errors import InvalidParameter
 
+    if given.missing and given.name != "all":
         raise InvalidParameter("--missing", True, "come with all")
+    if given.seed < 0:
+        raise InvalidParameter("--seed", given.seed, "be 0 or more")
     if given.name == "list":
         _list(given.shown)
         return
@@ -119,7 +123,8 @@ def _setting(given: _StudyOptions, *studies: Study) -> Setting:
     single = bool(studies) and all(len(study.data) == 1 for study in studies)
     if not (folder.is_dir() or (single and folder.is_file())):
         what = "a file or a folder" if single else "a folder"
-        raise InvalidParameter("--data", given.data, f"name {what}; there is none")
+        there = "this is a file" if folder.is_file() else "there is none"
+        raise InvalidParameter("--data", given.data, f"name {what}; {there}")
     return Setting(folder, given.quick, given.seed)
 
 
@@ -153,7 +158,10 @@ def _all(given: _StudyOptions) -> None:
     results: dict[str, Result] = {}
     failures: dict[str, str] = {}
     codes, version = [OK], metadata.version("sfumato")
-    with progress("all studies", 100 * len(studies), given.shown.no_progress) as show:
+    with (
+        _told_when_stopped(failures),
+        progress("all studies", 100 * len(studies), given.shown.no_progress) as show,
+    ):
         for place, study in enumerate(studies):
             try:
                 kept = kept_result(study, setting, home, version) if given.missing else None
@@ -175,11 +183,25 @@ def _all(given: _StudyOptions) -> None:
         }
         print_json({"claims": claims, "failures": failures, "files": files})
     else:
-        for name, why in failures.items():
-            say(f"failed: {name}: {why}")
+        _say_failures(failures)
         print_line(f"{len(results)} of {len(studies)} studies; {home / 'index.html'}")
     if failures:
         raise typer.Exit(max(codes))
+
+
+@contextmanager
+def _told_when_stopped(failures: dict[str, str]) -> Iterator[None]:
+    """Say what failed before, if the book is not finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say_failures(failures)
+        raise
+
+
+def _say_failures(failures: dict[str, str]) -> None:
+    for name, why in failures.items():
+        say(f"failed: {name}: {why}")
 
 
 def _part(show: Callable[[int], None], place: int, name: str, steps: int) -> Callable[[int], None]:
@@ -197,9 +219,8 @@ def _failure(problem: Exception) -> tuple[str, int]:
     """What is said of a study that did not run, and the code of the command."""
     from sfumato.core.errors import SfumatoError
 
-    if isinstance(problem.__cause__ or problem.__context__, KeyboardInterrupt):
-        # Ctrl-C within a compiled loop comes out as an error of the loop.
-        raise KeyboardInterrupt from None
+    if stopped := interruption(problem):
+        raise stopped from None
     if isinstance(problem, SfumatoError | OSError):
         return str(problem), BAD_INPUT
     # What the error says may quote data.

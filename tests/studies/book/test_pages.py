@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.cli.app import Terminated
 from sfumato.studies.catalogue import STUDIES
 from sfumato.studies.figure_list import BY_KEY, FIGURES
 from sfumato.studies.study import Study
@@ -221,3 +222,50 @@ def test_the_list_has_every_figure_of_every_paper_once() -> None:
         assert [number for number in numbers if number != "Table"] == [
             str(number) for number in range(1, last + 1)
         ]
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("name", ["toy", "all"])
+def test_a_negative_seed_is_refused(tmp_path: Path, name: str) -> None:
+    result = call("study", name, "-o", tmp_path / "out", "--seed", -1)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "sfumato: --seed must be 0 or more; got -1\n"
+    assert not (tmp_path / "out").exists()
+
+
+def stopped_in_nested_loops(_: object) -> None:
+    """A polite kill, as it comes out of a compiled loop that was called by another."""
+    try:
+        try:
+            raise Terminated(15)
+        except Terminated as stopped:
+            raise SystemError("inner") from stopped
+    except SystemError as inner:
+        raise SystemError("outer") from inner
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("name", ["toy", "all"])
+def test_termination_within_a_compiled_loop_is_no_defect(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.studies.book.toy_study.findings", stopped_in_nested_loops)
+    result = call("study", name, "-o", tmp_path / "out")
+    assert (result.code, result.out, result.err) == (143, "", "sfumato: terminated\n")
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_book_that_is_interrupted_says_what_failed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = iter([ZeroDivisionError, KeyboardInterrupt])
+
+    def fails(_: object) -> None:
+        raise next(ends)
+
+    monkeypatch.setattr("tests.studies.book.toy_study.findings", fails)
+    result = call("study", "all", "-o", tmp_path)
+    assert result.code == 130
+    first, last = result.err.splitlines()
+    assert first.startswith("failed: toy: internal error (ZeroDivisionError)")
+    assert last == "sfumato: interrupted"
