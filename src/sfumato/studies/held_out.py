@@ -112,9 +112,8 @@ class _Walk:
         self, found: StepDesign, state: StreamState, which: Ints, truths: Ints
     ) -> list[tuple[StreamState, Ints]]:
         channel = found.design.channel
-        outputs = channel.outputs
-        shown = found.patterns[outputs]
-        likely = np.array([channel.likelihood(int(output)) for output in outputs]).T
+        shown = found.patterns[channel.outputs]
+        likely = likelihoods(found).T
         rows = likely[[found.partition.cell(places) for places in truths.tolist()]]
         losses = self._loss[truths[:, None, :], shown].sum(axis=2)
         self._sums[:2, which] += (rows * losses).sum(axis=1)
@@ -123,12 +122,44 @@ class _Walk:
             best = (likely.T @ (found.partition.masses[:, None] * self._loss)).argmin(axis=1)
             losses = self._loss[truths, best]
         self._sums[3, which] += (rows * losses).sum(axis=1)
-        points = self._draw.random(len(which)) * rows.sum(axis=1)
-        told = (rows.cumsum(axis=1) < points[:, None]).sum(axis=1)
-        labels = self._plan.model.alphabet.labels
-        nodes = []
-        for place in np.unique(told):
-            signal = int(outputs[place]) if self._plan.sight is not None else None
-            left = [labels[symbol] for symbol in shown[place]]
-            nodes.append((self._plan.observe(state, left, signal=signal)[1], which[told == place]))
-        return nodes
+        parts = parted(self._plan, found, state, which, rows, self._draw)
+        return [(following, told) for _, following, told in parts]
+
+
+def likelihoods(found: StepDesign) -> Floats:
+    """Of each output, given each cell: one row an output."""
+    channel = found.design.channel
+    return np.array([channel.likelihood(int(output)) for output in channel.outputs])
+
+
+def parted(
+    plan: Plan,
+    found: StepDesign,
+    state: StreamState,
+    which: Ints,
+    rows: Floats,
+    draw: np.random.Generator,
+) -> list[tuple[int, StreamState, Ints]]:
+    """Draw what leaves; streams that are told the same go on together.
+
+    Args:
+        plan: The rule, as a simulation.
+        found: The channel.
+        state: Where all of them stood.
+        which: The streams.
+        rows: Chances of its outputs, given the truth, one row a stream.
+        draw: Which outputs leave.
+
+    Returns:
+        The output's place among the channel's outputs, the state after it, whose it is.
+    """
+    outputs, labels = found.design.channel.outputs, plan.model.alphabet.labels
+    points = draw.random(len(which)) * rows.sum(axis=1)
+    told = (rows.cumsum(axis=1) < points[:, None]).sum(axis=1)
+    parts = []
+    for place in np.unique(told).tolist():
+        signal = int(outputs[place]) if plan.sight is not None else None
+        left = [labels[symbol] for symbol in found.patterns[outputs[place]]]
+        after = plan.observe(state, left, signal=signal)[1]
+        parts.append((place, after, which[told == place]))
+    return parts

@@ -8,8 +8,17 @@ import pytest
 from sfumato.studies.data.sequence_data import ACTIVITIES
 from sfumato.studies.data.simulated_sequences import Crowd
 from sfumato.studies.streams import headline
-from sfumato.studies.streams.headline import OURS, PLAIN, RIVAL, SILENCE, Drawn, Sample
-from sfumato.studies.streams.headline_study import claims, facts
+from sfumato.studies.streams.headline import (
+    BATCHES,
+    OURS,
+    PLAIN,
+    RIVAL,
+    SILENCE,
+    WAITING,
+    Drawn,
+    Sample,
+)
+from sfumato.studies.streams.headline_study import claims, facts, verdict_beyond_chance
 from sfumato.studies.study import Setting, Verdict
 
 FEW = replace(ACTIVITIES, stand_in=Crowd(3, people=6, values=24, stay=0.9, skew=0.0))
@@ -27,9 +36,9 @@ def test_no_way_leaks_more_than_the_cap_and_the_rival_leaks_just_that(
     points: list[headline.HeadlinePoint],
 ) -> None:
     charges = {point.way: point.charge for point in points}
-    assert set(charges) == {SILENCE, PLAIN, RIVAL, *OURS}
+    assert set(charges) == {SILENCE, PLAIN, RIVAL, WAITING, *OURS}
     assert max(charges.values()) <= 1.0
-    assert charges[RIVAL] > 0.999
+    assert min(charges[RIVAL], charges[WAITING]) > 0.999
     assert charges[SILENCE] == 0.0
     assert "no way leaks more than its cap per value: yes" in facts(points)[0]
 
@@ -63,3 +72,32 @@ def test_twice_is_judged_by_the_factors(
     told = [replace(point, factor=first, least=first, most=first) for point in points]
     told += [replace(point, cap=2.0, factor=second, least=second, most=second) for point in points]
     assert [claim.verdict for claim in claims(told)] == [said] * len(OURS)
+
+
+def test_batches_stand_beside_the_better_of_both_rivals(
+    points: list[headline.HeadlinePoint],
+) -> None:
+    found = {point.way: point for point in points}
+    best = min(found[RIVAL].loss, found[WAITING].loss)
+    assert found[WAITING].loss < 0.95 * found[RIVAL].loss
+    assert found[BATCHES].factor == pytest.approx(best / found[BATCHES].loss)
+    assert found[BATCHES].rival == WAITING
+    assert {found[way].rival for way in OURS if way != BATCHES} == {RIVAL}
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ([(2.1, 3.0), (2.5, 4.0)], Verdict.AGREES),
+        ([(2.1, 3.0), (1.0, 1.5)], Verdict.PARTLY),
+        ([(2.1, 3.0), (1.5, 2.5)], Verdict.PARTLY),
+        ([(1.9, 3.0)] + 7 * [(1.0, 1.5)], Verdict.DIFFERS),
+        ([(1.9, 3.0), (1.5, 2.5)], Verdict.UNDECIDED),
+        ([], Verdict.UNDECIDED),
+    ],
+)
+def test_twice_by_chance_is_no_agreement(
+    points: list[headline.HeadlinePoint], limits: list[tuple[float, float]], said: Verdict
+) -> None:
+    told = [replace(points[0], least=a, most=b, factor=(a + b) / 2) for a, b in limits]
+    assert verdict_beyond_chance(told) is said

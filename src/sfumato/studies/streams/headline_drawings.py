@@ -44,5 +44,7 @@ def factors(points: Sequence[HeadlinePoint], path: str | Path) -> None:
         axes.set_xlabel("nats per value, certified", fontsize=8)
         axes.legend(frameon=False, fontsize=7)
     first = panels[0] if len(names) > 1 else panels
-    first.set_ylabel("loss of k-RR with the best guess,\nin parts of the loss", fontsize=8)
+    first.set_ylabel(
+        "loss of k-RR with the best guess\n(batches: that waits), in parts of the loss", fontsize=8
+    )
     save_figure(figure, path)
