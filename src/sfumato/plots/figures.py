@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato.temporal.over_time import TemporalLeakage
 
 PICTURES = (".png", ".svg", ".pdf")
+_NO_DATES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 COLOURS = {
     "optimal": BLUE,
     "step-wise": BLUE,
@@ -335,9 +336,12 @@ def new_figure(width: float, height: float, columns: int = 1, rows: int = 1) -> 
     return figure, axes
 
 
-def save_figure(figure: Any, path: str | Path) -> None:
-    """Write a picture whole or not at all."""
-    if Path(path).suffix.lower() not in PICTURES:
+def save_figure(figure: Any, path: str | Path, dpi: int = 150) -> None:
+    """Write a picture whole or not at all; the same picture is the same bytes."""
+    import matplotlib
+
+    ending = Path(path).suffix.lower()
+    if ending not in PICTURES:
         raise InvalidParameter("picture", str(path), f"end in {', '.join(PICTURES)}")
-    with whole(path) as aside:
-        figure.savefig(aside, dpi=150)
+    with whole(path) as aside, matplotlib.rc_context({"svg.hashsalt": "sfumato"}):
+        figure.savefig(aside, dpi=dpi, metadata=_NO_DATES.get(ending))

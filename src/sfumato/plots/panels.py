@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.plots import colours
+from sfumato.plots.figures import save_figure
 from sfumato.plots.points import MeasuredPoint, Point
-from sfumato.store.files import whole
 
 Lines = dict[str, list[Point]]
 """The points of a panel, curve by curve."""
@@ -43,8 +43,7 @@ def draw_panels(
         axes.tick_params(labelsize=8)
         own = {curve: line for (where, curve), line in lines.items() if where == name}
         paint(axes, name, own)
-    with whole(path) as aside:
-        figure.savefig(aside, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 def plot(

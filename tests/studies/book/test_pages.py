@@ -4,16 +4,18 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sfumato.cli.app import Terminated
+from sfumato.studies.book.result import Result
 from sfumato.studies.catalogue import STUDIES
 from sfumato.studies.figure_list import BY_KEY, FIGURES
-from sfumato.studies.study import Study
+from sfumato.studies.study import Setting, Study
 from tests.shell.running import call, done, litter
-from tests.studies.book.toy_study import GOOD, MODULE
+from tests.studies.book.toy_study import GOOD, MODULE, findings
 
 TEXTS = ["index.html", "index.md", "results.csv", "results.json", "toys.png", "toys.svg"]
 
@@ -77,9 +79,11 @@ def test_the_same_seed_gives_the_same_bytes_and_every_number_is_there(tmp_path: 
 
     assert numbers("a", 2) == numbers("b", 2) != numbers("c", 3)
     rows = list(csv.DictReader(numbers("a", 2).decode().splitlines()))
-    assert rows == [{"x": "1.5", "seed": ""}, {"x": "inf", "seed": "2"}]
+    made_up = {"stand_in": "True"}
+    assert rows == [{"x": "1.5", "seed": ""} | made_up, {"x": "inf", "seed": "2"} | made_up]
     kept = json.loads((tmp_path / "a" / "toy" / "results.json").read_text(encoding="utf-8"))
-    assert kept["records"] == [{"x": 1.5}, {"x": "inf", "seed": 2}]
+    marked = {"stand_in": True}
+    assert kept["records"] == [{"x": 1.5} | marked, {"x": "inf", "seed": 2} | marked]
     assert kept["simulated"] == ["toys"]
     assert [claim["verdict"] for claim in kept["claims"]][:2] == ["agrees", "differs"]
 
@@ -269,3 +273,34 @@ def test_a_book_that_is_interrupted_says_what_failed_before(
     first, last = result.err.splitlines()
     assert first.startswith("failed: toy: internal error (ZeroDivisionError)")
     assert last == "sfumato: interrupted"
+
+
+@pytest.mark.usefixtures("toys")
+def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
+    for home in ("one", "two"):
+        done("study", "toy", "-o", tmp_path / home)
+    for name in TEXTS:
+        one, two = ((tmp_path / home / "toy" / name).read_bytes() for home in ("one", "two"))
+        assert one == two, name
+    assert b"<dc:date>" not in (tmp_path / "one" / "toy" / "toys.svg").read_bytes()
+
+
+@pytest.mark.usefixtures("toys")
+def test_every_number_of_a_study_that_reads_says_whether_data_stood_in(tmp_path: Path) -> None:
+    done("study", "toy", "-o", tmp_path / "simulated")
+    (tmp_path / "toys.csv.gz").write_bytes(b"")
+    done("study", "toy", "-o", tmp_path / "real", "--data", tmp_path)
+    done("study", "other", "-o", tmp_path / "none")
+
+    def table(home: str) -> str:
+        [file] = (tmp_path / home).glob("*/results.csv")
+        return file.read_text(encoding="utf-8")
+
+    assert table("simulated") == "x,stand_in,seed\n1.5,True,\ninf,True,1\n"
+    assert table("real") == table("simulated").replace("True", "False")
+    assert "stand_in" not in table("none")
+
+
+def test_a_number_that_says_itself_whether_data_stood_in_is_believed() -> None:
+    found = replace(findings(Setting()), records=[{"x": 1, "stand_in": False}])
+    assert Result(GOOD, Setting(), found, "", "").records == found.records

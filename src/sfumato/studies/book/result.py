@@ -46,8 +46,17 @@ class Result:
             "title": found.title,
             "columns": found.columns,
             "rows": found.rows,
-            "records": found.records,
+            "records": self.records,
         }
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """All numbers; of a study that reads data, each says whether they were made up."""
+        records = self.findings.records
+        if not self.study.data:
+            return records
+        made_up = bool(self.findings.stand_ins)
+        return [{**record, "stand_in": record.get("stand_in", made_up)} for record in records]
 
     @property
     def captions(self) -> dict[str, str]:

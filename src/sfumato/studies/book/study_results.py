@@ -55,7 +55,7 @@ def write_results(result: Result, home: Path, ways: Sequence[Link] = ()) -> list
     files = [folder / name for name in _TEXTS] + list(drawn)
     document = json.dumps(finite(result.document), indent=2, ensure_ascii=False)
     with new_folder(folder), together(files) as [table, numbers, text, page, *pictures]:
-        table.write_bytes(results_csv(found.records))
+        table.write_bytes(results_csv(result.records))
         numbers.write_bytes(f"{document}\n".encode())
         for aside, draw in zip(pictures, drawn.values(), strict=True):
             draw(aside)
