@@ -93,6 +93,7 @@ HELD = {
     "store.chain.Anchor": "held by a SqliteStore, under its lock",
     "store.ledger_check._Stream": "one call's own",
     "store.ledger_check.LedgerReport": "one call's own",
+    "store.ledger_file.LedgerFile": "part of a LedgerReader, which has a lock",
     "store.ledger_reader.LedgerReader": "spends nothing, and has a lock",
     "core.randomness._Secure": "has a lock, and new coins after a fork",
     "core.randomness._Keyed": "has a lock; a child that replays must get the same coins",

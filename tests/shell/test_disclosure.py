@@ -167,7 +167,7 @@ def test_a_key_writes_the_same_again_and_nothing_else(
     people: Path, key: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "noisy.csv"
-    given = ("--key-file", key, "--id", "id", "-o", output)
+    given = ("--key-file", key, "--id", "id", "-o", output, "--quiet")
     done(*asked("publish", people, "--sigma", 6, *given))
     before = output.read_bytes()
     done(*asked("publish", people, "--sigma", 6, *given))
@@ -180,7 +180,7 @@ def test_a_promise_is_not_replaced_by_one_against_a_weaker_attacker(
     people: Path, key: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "noisy.csv"
-    given = ("--sigma", 6, "--noise", "gaussian", "--key-file", key, "-o", output)
+    given = ("--sigma", 6, "--noise", "gaussian", "--key-file", key, "-o", output, "-q")
     done(*asked("publish", people, *given, "--coupling", "gaussian"))
     before = {path: path.read_bytes() for path in (output, Path(f"{output}.certificate.json"))}
     weaker = call(*asked("publish", people, *given, "--coupling", "none"))

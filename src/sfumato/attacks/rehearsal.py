@@ -51,7 +51,7 @@ def rehearsed(plan: Plan, tracks: Mapping[str, Sequence[int]], seed: int) -> Reh
         >>> left.tracks.streams, left.tracks.starts.tolist()
         (('ann', 'bob'), [0, 3, 5])
         >>> left.sip.round(9)
-        array([1.5, 1. ])
+        array([0.5, 0.5])
     """
     if not tracks or not all(len(track) for track in tracks.values()):
         raise InvalidParameter("tracks", len(tracks), "be some, each of at least one value")

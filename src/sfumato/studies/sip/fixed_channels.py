@@ -86,8 +86,8 @@ def temporal_response(chain: MarkovChain, alpha: float) -> FixedChannel:
     Examples:
         >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
         >>> kept = temporal_response(chain, 1.0).channel.probabilities[0, 0]
-        >>> round(math.log(kept / (1 - kept)), 3)  # what a single output may tell
-        0.117
+        >>> round(math.log(kept / (1 - kept)), 2)  # what a single output may tell
+        0.12
     """
     forward = LossFunction.of(chain.transition())
     backward = LossFunction.of(chain.reversed().transition())
