@@ -21,6 +21,7 @@ from sfumato.solver.design_methods import Method
 from sfumato.stream.plan import Plan
 from sfumato.studies.held_out import held_out
 from sfumato.studies.sip.fixed_channels import FixedChannel, follow
+from sfumato.studies.standard_error import standard_error
 
 SILENCE = "say nothing"
 
@@ -110,16 +111,12 @@ class Trial:
             order=self.chain.order,
             epsilon=epsilon,
             loss=float(lost.mean()),
-            error=_standard_error(lost),
+            error=standard_error(lost),
             received=float(received.mean()),
-            received_error=_standard_error(received),
+            received_error=standard_error(received),
             leakage=float(charged.mean()),
             streams=len(lost),
         )
-
-
-def _standard_error(values: Floats) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 Way = Callable[[Trial, float], Released]

@@ -33,6 +33,7 @@ from sfumato.stream.compile import compile_policy
 from sfumato.stream.plan import Plan
 from sfumato.studies.data.gaze_data import Gaze
 from sfumato.studies.sip.fixed_channels import temporal_response
+from sfumato.studies.standard_error import standard_error
 
 RAW = "true values"
 EXACT, NETWORK, TAUGHT = "exact likelihood", "network", "network with the chain"
@@ -252,4 +253,4 @@ def _between(hits: Floats, owners: Owners) -> tuple[float, float]:
     """Mean, and its standard error between people."""
     people = list(owners.known)
     each = hits.reshape(-1, len(people), len(owners.owners) // len(people)).mean(axis=(0, 2))
-    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(people)))
+    return float(each.mean()), standard_error(each)

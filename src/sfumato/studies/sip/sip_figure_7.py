@@ -28,6 +28,7 @@ from sfumato.stream.simulated_stream import SimulatedStep, as_simulation, simula
 from sfumato.studies.data import data_files
 from sfumato.studies.data.gaze_data import Grid, gaze
 from sfumato.studies.sip.gaze_drawings import tracks_on_screen
+from sfumato.studies.standard_error import standard_error
 from sfumato.studies.study import Claim, Findings, Setting, Work, verdict_of
 
 GRID, SECOND, LENGTH = Grid(8, 6), 50, 100
@@ -147,7 +148,7 @@ def _rows(tracks: Sequence[Track]) -> dict[str, list[str]]:
     for way in dict.fromkeys(track.way for track in tracks):
         own = [track for track in tracks if track.way == way]
         means = np.array([track.distances.mean() for track in own])
-        error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+        error = standard_error(means)
         leaked = SECOND * np.mean([track.leaked / len(track.places) for track in own])
         rows[way] = [f"{means.mean():.3f} +- {2 * error:.3f}", f"{leaked:.3g}"]
     return rows

@@ -16,6 +16,7 @@ from sfumato.stream.silence import Silence
 from sfumato.studies import town
 from sfumato.studies.data.sequence_data import GAZE, TOWN, SequenceSet, Source, halves
 from sfumato.studies.data.simulated_sequences import Crowd, Streams, simulated_streams
+from sfumato.studies.standard_error import standard_error
 from sfumato.studies.study import Setting
 from sfumato.studies.tracks.public_rivals import Scales
 from sfumato.studies.tracks.track_rivals import OURS, fixed_rate, trials
@@ -121,7 +122,6 @@ def cap_points(
     """
 
     def point(way: str, setting: str, told: Followed) -> TrackPoint:
-        spread = float(told.guessed.std(ddof=1)) / math.sqrt(len(told.guessed))
         return TrackPoint(
             data=found.name,
             unit=found.unit,
@@ -131,7 +131,7 @@ def cap_points(
             tracks=len(world.tracks),
             shown=float(told.shown.mean()),
             guessed=float(told.guessed.mean()),
-            error=spread,
+            error=standard_error(told.guessed),
             adversary=float(told.adversary.mean()),
             sip=float(told.sip.mean()),
             ldp=float(told.ldp.mean()),
