@@ -1,0 +1,1 @@
+"""The service: certified releases behind HTTP and WebSocket, durable before they leave."""
