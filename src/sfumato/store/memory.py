@@ -6,7 +6,9 @@ process. Two stores never share a `MemoryLedger` at one time, as two processes n
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -61,7 +63,7 @@ class MemoryStore(Guarded):
         {}
     """
 
-    lasting = False
+    lasting = shared = False
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class MemoryStore(Guarded):
         job: Job = NO_JOB,
         rules: str | None = None,
     ) -> None:
+        self._lock = threading.RLock()  # a turn holds it while methods take it
         self._ledger = MemoryLedger() if ledger is None else ledger
         if self._ledger.held:
             raise LedgerMismatch("the ledger is in use by another release")
@@ -88,6 +91,12 @@ class MemoryStore(Guarded):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Other threads wait until it is over."""
+        with self._lock:
+            yield
 
     def close(self) -> None:
         """Let others hold it."""

@@ -26,6 +26,7 @@ A new kind of store inherits `tests/contracts/store_laws.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
@@ -199,10 +200,20 @@ class Store(Protocol):
     Attributes:
         front: Identity of the ledger: job, plan, rules, and the head of the chain of all rows.
         lasting: Whether it is there after its process has ended.
+        shared: Whether others may commit between two turns: what was read in one is read again.
     """
 
     front: Front
     lasting: bool
+    shared: bool
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Nobody else commits while it is held, in this process or another.
+
+        What is committed in a turn is durable when it ends, all of it or, if it ends by an error of
+        the store, perhaps none of it; without a turn, when `commit` returns.
+        """
+        ...
 
     def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
         """Begin an input, or go on with one.

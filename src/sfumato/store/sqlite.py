@@ -75,6 +75,8 @@ class SqliteStore(Guarded, LedgerReader):
         {}
     """
 
+    shared = False
+
     def __init__(
         self,
         path: str | Path | None,
@@ -108,6 +110,12 @@ class SqliteStore(Guarded, LedgerReader):
             self._database = self._closing.enter_context(contextlib.closing(connection))
             with self._reported():
                 self._open(plan, job, rules)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Other threads wait until it is over; other processes cannot open the file at all."""
+        with self._lock:
+            yield
 
     @property
     def headless(self) -> bool:

@@ -7,6 +7,7 @@ it needs to know of an event that comes twice stands in the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Self
 
@@ -36,7 +37,7 @@ class UnkeptStore:
         {}
     """
 
-    lasting = False
+    lasting = shared = False
 
     def __init__(self, plan: str, job: Job) -> None:
         self.front = Front(b"", job.name, plan, None, None, Head(0, b""), closed=True)
@@ -48,6 +49,10 @@ class UnkeptStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Nobody else can commit at any time."""
+        return nullcontext()
 
     def close(self) -> None:
         """There is nothing to let go of."""
