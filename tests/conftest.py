@@ -28,7 +28,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(None if seed == "fresh" else int(seed))
 
 
-# Servers that tests bring along ---------------------------------------------------------------------
+# Servers that tests bring along -------------------------------------------------------------------
 
 _RUN = pytest.StashKey[Path]()
 _NOT_RUN = "not-run"
@@ -73,6 +73,13 @@ def pytest_terminal_summary(
 def postgres() -> servers.PrivatePostgres:
     """The PostgreSQL that all workers of this run share."""
     return servers.shared_postgres()
+
+
+@pytest.fixture(scope="session")
+def shared_database(postgres: servers.PrivatePostgres) -> Iterator[str]:
+    """The URL of a database of this worker: for tests that use names of their own in it."""
+    with postgres.database() as url:
+        yield url
 
 
 @pytest.fixture
