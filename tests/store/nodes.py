@@ -13,6 +13,46 @@ from sfumato.store.postgres_rows import PostgresReader, read_postgres
 from tests.contracts.store_laws import JOB, PLAN
 
 NAME = "city"
+PATIENCE = 120.0
+HAMMER = """
+import sys
+from pathlib import Path
+from dataclasses import replace
+from tests.contracts.store_laws import moments
+from tests.store.nodes import Nodes
+
+url, secret, name, turns = sys.argv[1:]
+streams = [f"u{place}" for place in range(5)]
+with Nodes(url, Path(secret).parent, name).open(connect=2.0) as store:
+    print("open", flush=True)
+    sys.stdin.readline()
+    for turn in range(int(turns)):
+        ids = [f"{stream}-{turn}" for stream in streams]
+        with store.turn():  # both nodes are asked the same: the second finds it answered
+            ends, known = store.ends(streams), store.known(ids)
+            fresh = []
+            for stream, end, id_, there in zip(streams, ends, ids, known):
+                if not there:
+                    moment = 0 if end is None else end[0].sequence
+                    answer, after = moments(stream, moment + 1)[-1]
+                    fresh.append((replace(answer, id=id_), after))
+            store.commit([answer for answer, _ in fresh], [after for _, after in fresh])
+        print(*(answer.id for answer, _ in fresh), flush=True)
+"""
+HOLDER = """
+import sys
+from pathlib import Path
+from tests.contracts.store_laws import moments
+from tests.store.nodes import Nodes
+
+url, secret, name = sys.argv[1:]
+with Nodes(url, Path(secret).parent, name).open() as store:
+    (answer, after), = moments("held", 1)
+    with store.turn():
+        store.commit([answer], [after])
+        print("held", flush=True)
+        sys.stdin.readline()
+"""
 
 
 class Nodes:

@@ -14,34 +14,22 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
 import psycopg
-from psycopg import IsolationLevel, errors
+from psycopg import IsolationLevel
 
 from sfumato.core.errors import CorruptData, ForkedUse, InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
-from sfumato.store.chain import (
-    ANSWER_FIELDS,
-    Anchor,
-    Commit,
-    Row,
-    by_stream,
-    first_hash,
-    first_head,
-    new_id,
-    written_head,
-)
+from sfumato.store.chain import Anchor, Commit, by_stream, first_head, new_id, written_head
 from sfumato.store.keys import read_secret, secret_name
 from sfumato.store.ledger_form import VERSION
-from sfumato.store.ledger_rows import COLUMNS
 from sfumato.store.plan_rules import chosen_label
+from sfumato.store.postgres_append import append
 from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
 from sfumato.store.postgres_rows import FRONT, PostgresReader, PostgresRows
 from sfumato.store.postgres_schema import Connection, check_form, migrate
@@ -63,41 +51,6 @@ _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secr
 _SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
 _LOCK = f"""SELECT id, identity, entries, head, {_SETTINGS}
     FROM sfumato.ledgers WHERE number = %s FOR UPDATE"""
-_COPY = f"COPY sfumato.events (ledger, {COLUMNS}) FROM STDIN (FORMAT binary)"
-_TYPES = {
-    "ledger": "int4",
-    **dict.fromkeys(("entry", "place", "sequence", "batch", "signal"), "int8"),
-    **dict.fromkeys(("id", "source", "stream", "outcome", "time"), "text"),
-    **dict.fromkeys(("leakage", "model_free"), "float8"),
-    **dict.fromkeys(("tag", "digest", "hash", "head"), "bytea"),
-    "released": "json",
-}
-_COPIED = [_TYPES[name] for name in f"ledger, {COLUMNS}".split(", ")]
-# Hashes and states come in one piece and are cut here: an array of bytes takes four times as long.
-_ADVANCE = """WITH moved AS (
-    INSERT INTO sfumato.streams AS there
-        (ledger, stream, sequence, leakage, model_free, hash, state)
-    SELECT %(ledger)s, stream, sequence, leakage, model_free,
-        substring(%(bytes)s FROM start FOR 32), substring(%(bytes)s FROM start + 32 FOR length)
-    FROM unnest(%(streams)s::text[], %(sequences)s::bigint[], %(leakage)s::float8[],
-        %(model_free)s::float8[], %(starts)s::integer[], %(lengths)s::integer[])
-        AS given(stream, sequence, leakage, model_free, start, length)
-    ON CONFLICT (ledger, stream) DO UPDATE
-    SET sequence = excluded.sequence, leakage = excluded.leakage, model_free = excluded.model_free,
-        state = excluded.state, hash = excluded.hash
-    WHERE excluded.sequence > there.sequence AND excluded.leakage >= there.leakage
-        AND excluded.model_free >= there.model_free
-    RETURNING 1
-), counted AS (
-    UPDATE sfumato.inputs SET answered = answered + count
-    FROM unnest(%(labels)s::text[], %(counts)s::bigint[]) AS given(own, count)
-    WHERE ledger = %(ledger)s AND label = own
-), headed AS (
-    UPDATE sfumato.ledgers SET entries = %(entries)s, head = %(head)s WHERE number = %(ledger)s
-) SELECT count(*) FROM moved"""
-_ENDS = """SELECT found.* FROM unnest(%s::text[]) AS asked(name) CROSS JOIN LATERAL
-    (SELECT stream, sequence, hash FROM sfumato.streams
-        WHERE ledger = %s AND stream = name OFFSET 0) AS found"""
 _INPUT = "INSERT INTO sfumato.inputs (ledger, label, name, answered) VALUES (%s, %s, %s, 0)"
 
 
@@ -356,22 +309,8 @@ class PostgresStore(Guarded, PostgresRows):
             return
         # Within a turn this one is a savepoint: what is refused leaves the rest as it was.
         with self.turn(), self._using() as connection:
-            there = self._stream_ends(connection, [stream for stream, *_ in commit.after])
-            commit.check_moments([moments for moments, _ in there])
-            rows, hashes, head = commit.chained([own for _, own in there], self.front.head)
-            _copy(connection, self._number, rows)
-            given = {"ledger": self._number, "entries": head.entries, "head": head.hash}
-            found = connection.execute(_ADVANCE, {**given, **_moved(commit, hashes)}).fetchone()
-            if found != (len(hashes),):
-                raise LedgerMismatch("a state may only move forward and never lower its spend")
+            head = append(connection, self._number, self.front, commit)
             self.front = replace(self.front, head=head)
-
-    def _stream_ends(self, connection: Connection, streams: list[str]) -> list[tuple[int, bytes]]:
-        """How many moments streams have, and the hashes of their last rows."""
-        rows = connection.execute(_ENDS, (streams, self._number), binary=True)
-        found = {stream: (moments, own) for stream, moments, own in rows}
-        id_, plan = self.front.id, self.front.plan
-        return [found.get(one) or (0, first_hash(id_, plan, one)) for one in streams]
 
     def _run(self, statement: str, *given: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -397,35 +336,6 @@ class _Held(threading.local):
             yield
         finally:
             self.connection = self.front = None
-
-
-def _moved(commit: Commit, hashes: Sequence[bytes]) -> dict[str, Any]:
-    """Where streams stand after a commit, and how many answers inputs have got, by columns."""
-    streams, sequences, leakage, model_free, states = map(list, zip(*commit.after, strict=True))
-    pieces = [own + state for own, state in zip(hashes, states, strict=True)]
-    sources = Counter(commit.columns[ANSWER_FIELDS.index("source")])
-    return {
-        "streams": streams,
-        "sequences": sequences,
-        "leakage": leakage,
-        "model_free": model_free,
-        "bytes": b"".join(pieces),
-        "starts": [1, *(1 + end for end in accumulate(map(len, pieces[:-1])))],
-        "lengths": [len(state) for state in states],
-        "labels": [*sources],
-        "counts": [*sources.values()],
-    }
-
-
-def _copy(connection: Connection, ledger: int, rows: Iterator[Row]) -> None:
-    try:
-        with connection.cursor() as cursor, cursor.copy(_COPY.encode()) as copy:
-            copy.set_types(_COPIED)
-            for row in rows:
-                copy.write_row((ledger, *row))
-    except errors.UniqueViolation as problem:
-        rule = problem.diag.constraint_name  # what else it says quotes an id
-        raise LedgerMismatch(f"an event was answered before: {rule}") from None
 
 
 def _read(secret: Path) -> bytes:
