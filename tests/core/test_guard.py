@@ -38,6 +38,7 @@ from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import SeriesRelease
 from sfumato.store.memory import MemoryStore
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.protocol import Answer as Stored
 from sfumato.store.protocol import Position
 from sfumato.store.sqlite import SqliteStore
@@ -315,7 +316,8 @@ IDS = [kind.__name__ for kind in CASES]
 
 
 def test_every_guarded_class_is_tried() -> None:
-    own = {Guarded, FleetStreams, Replay}  # a fleet, and one of one call
+    # A fleet, one of one call, and one that needs a server: tests/store/test_postgres.py tries it.
+    own = {Guarded, FleetStreams, Replay, PostgresStore}
     guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - own
     assert {kind for kind in guarded if not isabstract(kind)} == set(CASES)
 

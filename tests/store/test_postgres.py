@@ -128,6 +128,18 @@ def test_a_database_that_is_lost_within_a_turn_stores_nothing_of_it(nodes: Nodes
         assert answers_of(store) == []
 
 
+def test_a_turn_in_which_a_statement_failed_stores_nothing_and_says_so(nodes: Nodes) -> None:
+    ((answer, after),) = moments("u1", 1)
+    with nodes.open() as store:
+        with pytest.raises(StoreUnavailable, match="a statement of this turn failed"), store.turn():
+            store.commit([answer], [after])
+            with pytest.raises(SfumatoError):
+                store._one("SELECT 1 / 0")
+        assert answers_of(store) == [] and store.front.head.entries == 0
+        store.commit([answer], [after])
+        assert answers_of(store) == [answer]
+
+
 def test_other_threads_see_only_what_is_durable(nodes: Nodes) -> None:
     ((answer, after),) = moments("u1", 1)
     with nodes.open() as store:
@@ -250,7 +262,11 @@ def test_what_no_database_can_hold_is_refused_before_it_is_stored(nodes: Nodes, 
         with pytest.raises(SfumatoError, match=r"without NUL|be finite"):
             store.commit([wrong], [moved])
         assert answers_of(store) == []
-        store.commit([answer], [after])
+        with store.turn():  # to ask for it is no error, and does no harm to a turn
+            odd = ["a\0b", "\ud800", answer.id]
+            assert store.answers(odd) == {} and store.begun(odd) == set()
+            store.commit([answer], [after])
+            assert store.known(odd).tolist() == [False, False, True]
 
 
 FORGETFUL = {

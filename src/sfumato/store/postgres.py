@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import IsolationLevel
+from psycopg.pq import TransactionStatus
 
 from sfumato.core.errors import CorruptData, ForkedUse, InvalidParameter
 from sfumato.core.guard import Guarded, guarded
@@ -205,6 +206,7 @@ class PostgresStore(Guarded, PostgresRows):
                     with connection.transaction():
                         self._lock_front(connection)
                         yield
+                        self._refuse_undone(connection)
                         ending = True
                     now = self.front
         except psycopg.Error as problem:
@@ -216,6 +218,17 @@ class PostgresStore(Guarded, PostgresRows):
             ) from None
         self.front = now
         self._write_head()
+
+    def _refuse_undone(self, connection: Connection) -> None:
+        """Refuse to end a turn in which a statement failed, whoever caught its error.
+
+        The server has undone all of it, and would answer COMMIT as if there were nothing to say.
+        """
+        if connection.info.transaction_status is not TransactionStatus.INTRANS:
+            raise StoreUnavailable(
+                f"{self.place}: a statement of this turn failed; nothing of it was stored, and "
+                "asking again is safe"
+            )
 
     def _lock_front(self, connection: Connection) -> None:
         """Hold the ledger, and see where it stands by now."""
@@ -308,7 +321,7 @@ class PostgresStore(Guarded, PostgresRows):
         if not commit.after:
             return
         # Within a turn this one is a savepoint: what is refused leaves the rest as it was.
-        with self.turn(), self._using() as connection:
+        with self.turn(), self._reported(), self._using() as connection:
             head = append(connection, self._number, self.front, commit)
             self.front = replace(self.front, head=head)
 

@@ -23,6 +23,7 @@ from sfumato.store.postgres_connection import Database, Patience
 from sfumato.store.postgres_schema import STEPS, Connection, check_form, refuse_newer, version_of
 from sfumato.store.protocol import Front, Head, Identity, Job, LedgerMismatch
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TABLE = re.compile(r"\b(FROM|JOIN) (events|streams|inputs)\b")
 FRONT = """SELECT number, version, secret, id, job, plan, identity, rules, entries, head
     FROM sfumato.ledgers WHERE name = %s"""
@@ -43,6 +44,10 @@ _AT = """SELECT asked.stream, asked.moment, found.hash
     FROM unnest(?::text[], ?::bigint[]) AS asked(stream, moment) CROSS JOIN LATERAL
     (SELECT hash FROM events WHERE stream = asked.stream AND sequence = asked.moment OFFSET 0)
         AS found"""
+
+
+def _storable(name: str) -> bool:
+    return "\0" not in name and (name.isascii() or not _SURROGATE.search(name))
 
 
 class StoredLedger(NamedTuple):
@@ -105,13 +110,14 @@ class PostgresRows(LedgerRows):
             raise CorruptData(f"{self.place}: not a readable ledger ({problem})") from problem
 
     def _fetched(self, query: str, *given: object) -> list[Row]:
-        with self._using() as connection:
+        with self._reported(), self._using() as connection:
             return connection.execute(said(query, self._number), given, binary=True).fetchall()
 
     def _any_of(self, query: str, names: Sequence[str], order: str = "") -> Iterator[Row]:
-        if names:
+        # What no database can hold is not there; a statement that names it would end the turn.
+        if possible := [name for name in names if _storable(name)]:
             each = f"{query.removesuffix('IN')}= asked.name"
-            yield from self._fetched(_EACH.format(each=each, order=order), list(names))
+            yield from self._fetched(_EACH.format(each=each, order=order), possible)
 
     def _intact_rows(self, entries: Iterable[int]) -> list[Row]:
         # Three statements for all of them: those who ask again after a failure are many.
