@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import psycopg
+from sfumato.core.errors import CorruptData, InvalidParameter
 
-from sfumato.core.errors import CorruptData
+try:
+    import psycopg
+except ImportError:
+    raise InvalidParameter(
+        "database", "no psycopg", "have its library: pip install sfumato[postgres]"
+    ) from None
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
