@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -28,6 +28,8 @@ import psycopg
 
 FOLDER = "SFUMATO_TEST_SERVERS"
 """Names the folder that the workers of one run share; whoever began the run removes it."""
+WITHOUT = "SFUMATO_TEST_WITHOUT"
+"""Names packages that a run does without, as if they were missing."""
 OWNER = "sfumato"
 _PATIENCE = 60.0
 _UNPRIVILEGED = ("postgres", "nobody")
@@ -39,7 +41,7 @@ _GIVEN = {
     "full_page_writes": "on",
     "synchronous_commit": "on",
 }
-PACKAGES = {
+PACKAGES: dict[str, Callable[[], bool]] = {
     "postgresql": lambda: postgres_binaries() is not None,
     "chromium": lambda: Path("/usr/bin/chromium").is_file(),
     "chromium-driver": lambda: Path("/usr/bin/chromedriver").is_file(),
@@ -67,8 +69,9 @@ def chromium_paths() -> tuple[Path, Path] | None:
 
 
 def missing(fixture: str) -> list[str]:
-    """The packages that the tests of a fixture lack."""
-    return [name for name in NEEDED[fixture] if not PACKAGES[name]()]
+    """The packages that the tests of a fixture lack, or are to do without (`WITHOUT`)."""
+    without = os.environ.get(WITHOUT, "").split()
+    return [name for name in NEEDED[fixture] if name in without or not PACKAGES[name]()]
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,7 @@ class PrivatePostgres:
         for process in (main, *children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        for process in (main, *children):
-            _wait_until_gone(process)
+        wait_until(lambda: all(map(_ended, (main, *children))))
         # Where nobody waits for orphans, one that ended still looks alive to the next server.
         for lock in (self.data / "postmaster.pid", self.folder / f".s.PGSQL.{self.port}.lock"):
             lock.unlink()
@@ -217,12 +219,14 @@ def _guarded(folder: Path, owner: int) -> int:
     """A process that stops the servers of a folder if whoever runs the tests was killed."""
     command = [sys.executable, __file__, "--guard", str(owner), str(folder)]
     # It outlives the worker that began it, so it is not one of its children to be waited for.
-    return os.posix_spawn(sys.executable, command, os.environ, setsid=True)
+    # Nor does it hold on to a pipe, of which somebody may wait for the end.
+    silent = [(os.POSIX_SPAWN_OPEN, handle, os.devnull, os.O_RDWR, 0) for handle in range(3)]
+    return os.posix_spawn(sys.executable, command, os.environ, file_actions=silent, setsid=True)
 
 
 def guard(process: int, folder: Path) -> None:
     """Wait until a process has ended; whatever is still in the folder then, is stopped."""
-    while folder.exists() and Path(f"/proc/{process}").exists():
+    while folder.exists() and not _ended(process):
         time.sleep(0.5)
     for data in (folder / "data", folder / "postgres" / "data"):
         if data.exists():
@@ -268,17 +272,20 @@ def _children(process: int) -> list[int]:
     return [int(child) for child in text.split()]
 
 
-def _wait_until_gone(process: int) -> None:
+def _ended(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"  # ended; whoever is to be told is not there
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """Wait until something is the case, and not for ever."""
     end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end:
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return
-        if state == "Z":  # ended; whoever is to be told is not there
-            return
+    while not done():
+        assert time.monotonic() < end, "it takes too long"
         time.sleep(0.01)
-    raise AssertionError(f"process {process} did not end")
 
 
 def main() -> None:

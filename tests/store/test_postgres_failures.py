@@ -8,7 +8,7 @@ from sfumato.core.errors import CorruptData
 from sfumato.store.ledger_check import check_store, checked
 from sfumato.store.protocol import LedgerMismatch, StoreUnavailable
 from tests.contracts.store_laws import answers_of, moments
-from tests.servers import PrivatePostgres
+from tests.servers import PrivatePostgres, wait_until
 from tests.store.nodes import HAMMER, PATIENCE, Nodes
 
 # Older copies -------------------------------------------------------------------------------------
@@ -124,5 +124,14 @@ def test_a_store_goes_on_when_its_server_is_back(
         with pytest.raises(StoreUnavailable, match="nothing was stored"):
             store.commit([second], [two])
         own_postgres.start()
-        store.commit([second], [two])
+
+        def stored() -> bool:
+            """Asked again and again, as a client does."""
+            try:
+                store.commit([second], [two])
+            except StoreUnavailable:
+                return False
+            return True
+
+        wait_until(stored)
         assert answers_of(store) == [first, second]

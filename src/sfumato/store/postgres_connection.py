@@ -52,7 +52,7 @@ DURABLE = {
     "server_encoding": ("UTF8",),
 }
 """What a server must say of itself; asked in every turn, for it can be changed while it runs."""
-_CONNECTIONS = 4
+_CONNECTIONS, _RECONNECT = 4, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,8 @@ class Database:
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=patience.connect,
+            # Between attempts a pool waits longer and longer; whoever asks anew begins at once.
+            reconnect_timeout=min(_RECONNECT, patience.connect),
             configure=self._configure,
             check=ConnectionPool.check_connection,
             open=False,
