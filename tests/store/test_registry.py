@@ -124,7 +124,10 @@ def test_an_older_copy_in_the_place_of_a_registry_is_refused(tmp_path: Path) -> 
         with pytest.raises(CorruptData, match="rolled back"):
             kind(path)
     path.unlink()
-    with pytest.raises(CorruptData, match="it is empty, but its head was"):
+    with pytest.raises(CorruptData, match="it is lost, but its head was"):
+        SqliteRegistry(path)
+    path.touch()
+    with pytest.raises(CorruptData, match="rolled back"):
         SqliteRegistry(path)
 
 

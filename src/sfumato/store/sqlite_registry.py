@@ -175,20 +175,20 @@ class SqliteRegistry(Guarded, RegistryReader):
         with contextlib.ExitStack() as stack, self._reported():
             self._anchor = stack.enter_context(_held(self.path))
             anchored = written_head(self.path)
+            if anchored is not None and not self.path.exists():
+                raise self._broken(f"it is lost, but its head was {anchored}: bring it back")
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
             self._database = stack.enter_context(contextlib.closing(connection))
             self.path.chmod(0o600)
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             if self._database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
-                self._create(anchored)
+                self._create()
             self._check(anchored)
             self._anchor.write(self.head)
             self._closing = stack.pop_all()
 
-    def _create(self, anchored: Head | None) -> None:
-        if anchored is not None:
-            raise self._broken(f"it is empty, but its head was {anchored}: bring it back")
+    def _create(self) -> None:
         id_, begun = new_beginning()
         with self._transaction():
             self._database.execute(_SCHEMA)
