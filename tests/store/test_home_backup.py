@@ -17,7 +17,7 @@ from sfumato.store.folder_home import FolderHome, HomeFiles
 from sfumato.store.home import HomeAnchor
 from sfumato.store.home_backup import backup_home
 from sfumato.store.home_check import check_home
-from sfumato.store.home_restore import SpendLowered, restore_home
+from sfumato.store.home_restore import SpendLowered, Unanchored, restore_home
 from tests.contracts.home_laws import release_some
 from tests.contracts.store_laws import JOB, PLAN
 
@@ -49,7 +49,9 @@ def backed(path: Path, name: str = "backup") -> Path:
     return path.parent / name
 
 
-def restored(backup: Path, place: Path, anchor: HomeAnchor | None = None) -> HomeAnchor:
+def restored(
+    backup: Path, place: Path, anchor: HomeAnchor | Unanchored = Unanchored.ACCEPTED
+) -> HomeAnchor:
     with HomeFiles(backup) as files:
         return restore_home(files, place, anchor)
 
@@ -221,6 +223,16 @@ def test_a_backup_that_does_not_reach_the_anchor_is_refused(home: Path) -> None:
         restored(copy, place, heads(home))
     assert not place.exists()
     restored(copy, place, fitting)
+
+
+def test_an_empty_place_needs_an_anchor_or_a_word(home: Path) -> None:
+    copy, place = backed(home), home.parent / "place"
+    with HomeFiles(copy) as files:
+        with pytest.raises(SpendLowered, match="cannot tell what was released after the backup"):
+            restore_home(files, place)
+        assert not place.exists()
+        restore_home(files, place, Unanchored.ACCEPTED)
+        restore_home(files, place)
 
 
 def place_grew(home: Path) -> None:

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,10 +41,20 @@ class SpendLowered(LedgerMismatch):
         super().__init__(f"{what}; what was released stays spent, and nothing was restored")
 
 
+class Unanchored(Enum):
+    """What stands in the place of an anchor where there is none.
+
+    Attributes:
+        ACCEPTED: Whoever restores knows that what was released since the backup is forgotten.
+    """
+
+    ACCEPTED = "accepted"
+
+
 def restore_home(
     backup: HomeFiles,
     place: str | Path,
-    anchor: HomeAnchor | None = None,
+    anchor: HomeAnchor | Unanchored | None = None,
     progress: Progress | None = None,
 ) -> HomeAnchor:
     """Bring a backup back to a place; the place is as before if it is refused.
@@ -52,18 +63,21 @@ def restore_home(
         backup: The backup.
         place: The folder of a home, or where one is to be.
         anchor: What was written down of the home, as late as possible: the backup must reach it.
+            Needed for an empty place, which remembers nothing itself.
         progress: Called with the number of ledgers that were copied and checked.
 
     Returns:
         The heads of what is there now.
 
     Raises:
-        SpendLowered: If the place, or the anchor, knows of something that the backup does not.
+        SpendLowered: If the place, or the anchor, knows of something that the backup does not, or
+            nothing can tell.
         FileInUse: If somebody uses the place.
         CorruptData: If the backup is damaged.
     """
     path = Path(os.path.realpath(place))
     if is_empty(path):
+        refuse_unanchored(anchor)
         with new_folder(path) as aside:
             heads = copy_home(backup, aside, progress)
             reached(HomeFolder(aside), anchor)
@@ -83,9 +97,19 @@ def restore_home(
     return heads
 
 
-def reached(copy: HomeFolder, anchor: HomeAnchor | None) -> None:
-    """Refuse a copy that does not reach an anchor."""
+def refuse_unanchored(anchor: HomeAnchor | Unanchored | None) -> None:
+    """Refuse a restore into an empty place if nothing tells what was released since the backup."""
     if anchor is None:
+        raise SpendLowered(
+            "an empty place cannot tell what was released after the backup: all of it would be "
+            "forgotten, and spent again. Give an anchor that was written down later (--anchor), or "
+            "say that there is none (--accept-unanchored)"
+        )
+
+
+def reached(copy: HomeFolder, anchor: HomeAnchor | Unanchored | None) -> None:
+    """Refuse a copy that does not reach an anchor."""
+    if not isinstance(anchor, HomeAnchor):
         return
     with HomeFiles(copy.path) as files:
         try:
