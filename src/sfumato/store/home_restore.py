@@ -14,14 +14,14 @@ import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
 from sfumato.core.errors import CorruptData, FileInUse
 from sfumato.core.progress import Progress
-from sfumato.store.chain import Anchor, head_file, written_head
+from sfumato.store.chain import Anchor, Row, head_file, written_head
 from sfumato.store.folder_home import ANCHOR, LEDGERS, HomeFiles, HomeFolder, prepare_folder
 from sfumato.store.home_anchor import HomeAnchor, check_anchor
 from sfumato.store.home_backup import copy_home, is_empty, new_folder
@@ -168,7 +168,7 @@ def _check_place(aside: Path, place: HomeFolder) -> None:
                     raise SpendLowered(f"{path}: the backup does not go on from its head {head}")
             if _is_there(path) and _is_there(copy.ledger_path(name)):
                 with copy.ledger(name) as later, place.ledger(name) as earlier:
-                    _check_spends(path, later, earlier)
+                    check_spends(str(path), later.stream_rows(), earlier.stream_rows())
 
 
 def _heads(path: Path, open_: Callable[[Path], File], read: Callable[[File], Head]) -> list[Head]:
@@ -191,13 +191,19 @@ def _is_there(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _check_spends(path: Path, later: LedgerReader, earlier: LedgerReader) -> None:
-    """Refuse if a stream has spent more at the place; both tell their streams in one order."""
-    copied = later.stream_rows()
-    for stream, _, leakage, model_free, *_ in earlier.stream_rows():
+def check_spends(where: str, later: Iterable[Row], earlier: Iterable[Row]) -> None:
+    """Refuse if a stream has spent more than later; both tell their streams in one order.
+
+    Args:
+        where: What they are of, for a message.
+        later: Stream, moments, leakage and model-free leakage in the backup.
+        earlier: The same at the place.
+    """
+    copied = iter(later)
+    for stream, _, leakage, model_free, *_ in earlier:
         own = next((row for row in copied if row[0] >= stream), None)
         if own is None or own[0] != stream or own[2] < leakage or own[3] < model_free:
-            raise SpendLowered(f"{path}: stream {stream!r} has spent more than in the backup")
+            raise SpendLowered(f"{where}: stream {stream!r} has spent more than in the backup")
 
 
 def _replace(new: Path, target: Path) -> None:
