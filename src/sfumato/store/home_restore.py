@@ -87,7 +87,8 @@ def restore_home(
             (aside / ANCHOR).unlink()
         return heads
     prepare_folder(path)
-    with _within(path) as aside, _held(path, backup.names()) as anchors:
+    (path / LEDGERS).mkdir(mode=0o700, exist_ok=True)
+    with _held(path, backup.names()) as anchors, _within(path) as aside:
         heads = copy_home(backup, aside, progress)
         reached(HomeFolder(aside), anchor)
         _check_place(aside, HomeFolder(path))
@@ -127,12 +128,11 @@ def _targets(path: Path, heads: HomeAnchor) -> dict[Path, Head]:
 
 @contextlib.contextmanager
 def _within(path: Path) -> Iterator[Path]:
-    """A folder aside, on the disk of the place; what a killed restore left goes too."""
+    """A folder aside, on the disk of a place that is held; what a killed restore left goes too."""
     for left in path.glob(".partial.*.restore"):
         shutil.rmtree(left)
     aside = path / f".partial.{secrets.token_hex(8)}.restore"
     aside.mkdir(mode=0o700)
-    (path / LEDGERS).mkdir(mode=0o700, exist_ok=True)
     try:
         yield aside
     finally:
