@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from sfumato.service.event_log import EventLog
@@ -22,8 +23,8 @@ class RequestLog:
     """ASGI middleware: writes one event for each request, and names it to whoever asked.
 
     The id is drawn here, never taken from the asker: what he writes may be anybody's data. It
-    stands in `scope["state"]["request"]`, in the header `X-Request-Id` of the reply, and in the
-    log. Whoever finds out who asks says so in `scope["state"]["caller"]` (a `Caller`).
+    stands in the header `X-Request-Id` of the reply, and in the log. Whoever finds out who asks
+    says so by `note_key`.
     """
 
     def __init__(self, app: App, log: EventLog) -> None:
@@ -40,26 +41,28 @@ class RequestLog:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        seen = _Seen(scope, receive, send)
+        seen = _Seen(receive, send)
         failure: Exception | None = None
+        before = _current.set(seen)
         try:
             await self._app(scope, seen.receive, seen.send)
         except Exception as problem:
             failure = problem
             raise
         finally:
+            _current.reset(before)
             self._write(scope, seen, failure)
 
     def _write(self, scope: Scope, seen: _Seen, failure: Exception | None) -> None:
         loud = failure is not None or seen.failed
-        caller = scope["state"].get("caller")
         self._log.event(
             "socket" if scope["type"] == "websocket" else "request",
             level=logging.ERROR if loud else logging.INFO,
             failure=failure,
             stream=scope.get("path_params", {}).get("stream"),
-            request=scope["state"]["request"],
-            key=None if caller is None else caller.id,
+            request=seen.name,
+            key=seen.key,
+            reason=seen.reason,
             method=_method(scope),
             route=_template(scope),
             status=seen.status,
@@ -84,14 +87,15 @@ def _template(scope: Scope) -> str:
 class _Seen:
     """What went in and out of one request."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
         self.begun = time.perf_counter_ns()
         self.status: int | None = None
         self.failed = False
         self.bytes_in = self.bytes_out = 0
-        self._name = secrets.token_hex(8)
-        scope.setdefault("state", {})["request"] = self._name
+        self.name = secrets.token_hex(8)
+        self.key: str | None = None
+        self.reason: str | None = None
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -103,7 +107,7 @@ class _Seen:
         if kind in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
             self.failed = message["status"] >= _LOUD
-            named = (b"x-request-id", self._name.encode())
+            named = (b"x-request-id", self.name.encode())
             message = {**message, "headers": [*message.get("headers", ()), named]}
         elif kind == "websocket.close":
             self.status = message.get("code", 1000)
@@ -114,3 +118,14 @@ class _Seen:
 def _size(message: Message) -> int:
     body = message.get("body") or message.get("bytes") or b""
     return len(body) + len(message.get("text") or "")
+
+
+_current: ContextVar[_Seen | None] = ContextVar("request", default=None)
+"""The request that is being answered; known to all that is called for it."""
+
+
+def note_key(key: str | None, reason: str | None = None) -> None:
+    """Say for the log whose key the current request has shown, and why it was refused if it was."""
+    seen = _current.get()
+    if seen is not None:
+        seen.key, seen.reason = key, reason
