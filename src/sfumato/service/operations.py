@@ -21,6 +21,7 @@ from sfumato.service.application import Application, Visitor
 from sfumato.service.bodies import check_words, decode
 from sfumato.service.http_bodies import read_body
 from sfumato.service.problems import PROBLEM_MEDIA, HttpProblem, Problem, defect, of_body, problem
+from sfumato.service.request_log import note_route
 
 JSON_MEDIA = b"application/json"
 _encode = msgspec.json.Encoder().encode
@@ -142,6 +143,7 @@ class Endpoint:
         headers = header_fields(scope)
         visitor = None
         path = {name: unquote(text) for name, text in scope.get("path_params", {}).items()}
+        note_route(operation.path, path.get("stream"))
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
             # A stream is in the address; of those in a body the handler asks for each.

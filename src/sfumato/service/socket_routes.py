@@ -22,6 +22,7 @@ from sfumato.service.bodies import NumberedBody, RefusedBody, ReplyBody, Time, V
 from sfumato.service.event_routes import ReleaseQuery, check_asked, placed
 from sfumato.service.operations import header_fields, parsed_query, peer_of, text_of, where
 from sfumato.service.problems import HttpProblem, Problem
+from sfumato.service.request_log import note_route
 from sfumato.service.wording import reply_body
 from sfumato.store.live import Asked
 
@@ -91,6 +92,7 @@ class Sockets:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one socket until it is closed."""
+        note_route(SOCKET_PATH, None)
         await receive()  # websocket.connect
         await send({"type": "websocket.accept"})
         if self._closing.is_set() or self._open >= self._application.limits.sockets:
