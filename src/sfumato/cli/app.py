@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from sfumato.cli import access_command as access
 from sfumato.cli import attack_command as attack
 from sfumato.cli import audit_command as audit
 from sfumato.cli import compare_command as compare
@@ -175,16 +176,30 @@ _LEDGERS: dict[str, Callable[..., None]] = {
     "backup": ledger.backup,
 }
 _KEYS: dict[str, Callable[..., None]] = {"new": key.new, "commit": key.commit, "check": key.check}
+_ACCESS: dict[str, Callable[..., None]] = {
+    "new": access.new,
+    "list": access.show,
+    "revoke": access.revoke,
+    "rotate": access.rotate,
+}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
 keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
-_GROUPS = ((app, _COMMANDS), (over_time, _OVER_TIME), (ledgers, _LEDGERS), (keys, _KEYS))
+entrants = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=access.HELP)
+_GROUPS = (
+    (app, _COMMANDS),
+    (over_time, _OVER_TIME),
+    (ledgers, _LEDGERS),
+    (keys, _KEYS),
+    (entrants, _ACCESS),
+)
 for group, commands in _GROUPS:
     for name, command in commands.items():
         group.command(name)(guarded(command))
 app.add_typer(over_time, name="temporal")
 app.add_typer(ledgers, name="ledger")
 app.add_typer(keys, name="key")
+app.add_typer(entrants, name="access")
 
 
 def _print_version(asked: bool) -> None:
