@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
@@ -139,8 +140,16 @@ class Lines:
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
 
-    def event(self, name: str, **fields: Any) -> None:
-        self.lines.append({"event": name, **fields})
+    def event(
+        self,
+        name: str,
+        *,
+        level: int = logging.INFO,
+        failure: BaseException | None = None,
+        **fields: Any,
+    ) -> None:
+        told = {} if failure is None else {"failure": type(failure).__name__}
+        self.lines.append({"event": name, **told, **fields})
 
 
 @dataclass
@@ -177,7 +186,9 @@ async def world(
 ) -> Any:
     """A service with releases of these names, `city` if none is named; the first is the default."""
     log, door = Lines(), TestGate()
-    releases = Releases(limits, lambda name, error: log.event("failed", release=name))
+    releases = Releases(
+        limits, lambda name, error: log.event("failed", release=name, failure=error)
+    )
     runs = {}
     for name in names or ("city",):
         runs[name] = EchoRun(MemoryStore(plan=name), width, gate)

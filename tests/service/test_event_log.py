@@ -28,7 +28,7 @@ from starlette.websockets import WebSocket
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.service.event_log import EventLog, StreamNames, failures, line_writer, routed
-from sfumato.service.request_log import RequestLog, note_key, note_route
+from sfumato.service.request_log import RequestLog, note_key
 
 SENTINEL = "qx7Sentinel9zz"
 SECRET = b"a secret of the installation"
@@ -245,12 +245,10 @@ def test_a_database_that_fails_is_not_quoted(
 
 async def _echo(request: Request) -> Response:
     note_key("0123456789abcdef")
-    note_route("/v1/streams/{stream}/events", request.path_params["stream"])
     return JSONResponse({"size": len(await request.body())})
 
 
 async def _broken(request: Request) -> Response:
-    note_route("/broken/{stream}", request.path_params["stream"])
     raise Quoting(f"{await request.body()!r} {SENTINEL}")
 
 

@@ -225,6 +225,6 @@ def test_a_store_that_fails_is_503_and_asking_again_is_safe() -> None:
             there.runs["city"].break_with = None
             again = await client.post("/v1/streams/u/events", json=body)
             assert json_of(again)["repeated"] is False
-        assert there.log.lines == [{"event": "failed", "release": "city"}]
+        assert there.log.lines == [{"event": "failed", "failure": "OSError", "release": "city"}]
 
     told(scenario)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -62,11 +63,18 @@ class Gate(Protocol):
         ...
 
 
-class EventLog(Protocol):
-    """Takes what happened, as fields; never a value."""
+class Log(Protocol):
+    """Takes what happened, as fields of a fixed list; never a value."""
 
-    def event(self, name: str, **fields: Any) -> None:
-        """Something happened."""
+    def event(
+        self,
+        name: str,
+        *,
+        level: int = logging.INFO,
+        failure: BaseException | None = None,
+        **fields: Any,
+    ) -> None:
+        """Something happened; of a failure its kind and places are written, not what it says."""
         ...
 
 
@@ -114,7 +122,7 @@ class Application:
     releases: Releases
     gate: Gate
     metrics: Metrics
-    log: EventLog
+    log: Log
     limits: Limits
     flight: Flight
     ready: Callable[[], list[str]]

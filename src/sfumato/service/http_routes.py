@@ -36,6 +36,7 @@ class Service:
     ) -> None:
         self.application = application
         self.operations = (*operations, document_operation(operations))
+        self.ending = False
         self.sockets = Sockets(application)
         addresses: dict[str, list[Operation]] = {}
         for one in self.operations:
@@ -46,11 +47,15 @@ class Service:
         routes.append(WebSocketRoute(SOCKET_PATH, endpoint=cast(Any, self.sockets)))
         self._router = Router([*routes, *pages], redirect_slashes=False, default=_nothing_here)
 
+    def end(self) -> None:
+        """Be ready for nothing more; what was begun is ended by whoever serves this."""
+        self.ending = True
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or a socket."""
         if scope["type"] in ("http", "websocket") and (raw := scope.get("raw_path")):
             # A name in the address may hold an escaped slash: it is unescaped when it is apart.
-            scope = {**scope, "path": raw.partition(b"?")[0].decode("ascii", "replace")}
+            scope["path"] = raw.partition(b"?")[0].decode("ascii", "replace")
         await self._router(scope, receive, send)
 
 

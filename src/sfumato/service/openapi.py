@@ -47,7 +47,7 @@ def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
     """
     kinds = list(_kinds(operations))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
-    known = dict(zip(map(id, kinds), schemas, strict=True))
+    known = _Known(dict(zip(map(id, kinds), schemas, strict=True)))
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, known)
@@ -67,16 +67,31 @@ def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
+class _Known:
+    """The schemas of types, by the types themselves."""
+
+    def __init__(self, schemas: dict[int, Any]) -> None:
+        self._schemas = schemas
+
+    def __getitem__(self, kind: Any) -> Any:
+        found = [self._schemas[id(each)] for each in _each(kind)]
+        return found[0] if len(found) == 1 else {"anyOf": found}
+
+
 def _kinds(operations: Iterable[Operation]) -> Iterable[Any]:
     yield Problem
     for one in operations:
-        yield one.query
-        if one.body is not None:
-            yield one.body
-        yield from (kind for kind in one.replies.values() if kind is not None)
+        for kind in (one.body, *one.replies.values()):
+            yield from _each(kind)
 
 
-def _operation(one: Operation, known: dict[int, Any]) -> dict[str, Any]:
+def _each(kind: Any) -> tuple[Any, ...]:
+    if kind is None:
+        return ()
+    return kind if isinstance(kind, tuple) else (kind,)
+
+
+def _operation(one: Operation, known: _Known) -> dict[str, Any]:
     made: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.summary,
@@ -87,7 +102,7 @@ def _operation(one: Operation, known: dict[int, Any]) -> dict[str, Any]:
     if one.action is not None:
         made["description"] = f"Needs an access key with the action `{one.action}`."
     if one.body is not None:
-        content = {"application/json": {"schema": known[id(one.body)]}}
+        content = {"application/json": {"schema": known[one.body]}}
         made["requestBody"] = {"required": True, "content": content}
     return made
 
@@ -119,12 +134,12 @@ def _bare(schema: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _responses(one: Operation, known: dict[int, Any]) -> dict[str, Any]:
+def _responses(one: Operation, known: _Known) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for status, kind in one.replies.items():
         made[str(status)] = {"description": "Done" if status < 300 else "Not now"}
         if kind is not None:
-            made[str(status)]["content"] = {one.media: {"schema": known[id(kind)]}}
+            made[str(status)]["content"] = {one.media: {"schema": known[kind]}}
     slugs = [*_COMMON, *one.problems]
     slugs += _WITH_KEY if one.action is not None else ()
     slugs += _WITH_BODY if one.body is not None else ()
@@ -134,5 +149,5 @@ def _responses(one: Operation, known: dict[int, Any]) -> dict[str, Any]:
         there = made.setdefault(code, {"description": ""})
         there["description"] = f"{there['description']} {slug}".strip()
         content = there.setdefault("content", {})
-        content["application/problem+json"] = {"schema": known[id(Problem)]}
+        content["application/problem+json"] = {"schema": known[Problem]}
     return dict(sorted(made.items()))

@@ -8,6 +8,7 @@ there is, the body, its form; then the handler; then one reply, whatever happene
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,6 @@ from sfumato.service.application import Application, Visitor
 from sfumato.service.bodies import check_words, decode
 from sfumato.service.http_bodies import read_body
 from sfumato.service.problems import PROBLEM_MEDIA, HttpProblem, Problem, defect, of_body, problem
-from sfumato.service.request_log import note_route
 
 JSON_MEDIA = b"application/json"
 _encode = msgspec.json.Encoder().encode
@@ -83,8 +83,8 @@ class Operation:
         handler: Does it.
         action: What an access key must allow; None if none is needed.
         query: Its query parameters.
-        body: The type of its body; None if it has none.
-        replies: The types of its replies by status; None for an empty one.
+        body: The type of its body, or several in a tuple; None if it has none.
+        replies: The types of its replies by status, in the same way.
         problems: Kinds of problems that it may have besides those of all.
         precheck: Refuses before a body is read.
         media: Of its replies.
@@ -133,7 +133,9 @@ class Endpoint:
         except HttpProblem as refused:
             result = problem_result(refused)
         except Exception as error:
-            self._application.log.event("defect", operation=name, **where(error))
+            self._application.log.event(
+                "defect", level=logging.ERROR, operation=name, failure=error
+            )
             result = problem_result(HttpProblem(defect()))
         await respond(send, result)
         self._application.metrics.request(name, result.status, time.perf_counter() - begun)
@@ -143,7 +145,6 @@ class Endpoint:
         headers = header_fields(scope)
         visitor = None
         path = {name: unquote(text) for name, text in scope.get("path_params", {}).items()}
-        note_route(operation.path, path.get("stream"))
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
             # A stream is in the address; of those in a body the handler asks for each.
@@ -297,15 +298,6 @@ async def respond(send: Send, result: Result) -> None:
     headers += [(name.encode(), value.encode("latin-1")) for name, value in result.headers.items()]
     await send({"type": "http.response.start", "status": result.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def where(error: BaseException) -> dict[str, str]:
-    """What may be said of an error that no one foresaw: its kind and place, never its text."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    line = "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
-    return {"error": type(error).__name__, "place": line}
 
 
 async def in_time(future: asyncio.Future[Any], seconds: float) -> Any:

@@ -71,6 +71,7 @@ _TITLES = {
     "rules": (422, "The rules do not fit together"),
     "busy": (429, "Too much is waiting"),
     "rate": (429, "The access key asks too often"),
+    "headers": (431, "The headers are too large"),
     "defect": (500, "A defect of the program"),
     "unstored": (503, "The answer could not be stored"),
     "preparing": (503, "The release is not ready"),

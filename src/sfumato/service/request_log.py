@@ -23,8 +23,9 @@ class RequestLog:
     """ASGI middleware: writes one event for each request, and names it to whoever asked.
 
     The id is drawn here, never taken from the asker: what he writes may be anybody's data. It
-    stands in the header `X-Request-Id` of the reply, and in the log. Whoever finds out who asks,
-    and for what, says so by `note_key`, `note_route` and `note_reason`.
+    stands in the header `X-Request-Id` of the reply, and in the log. The route is that which
+    Starlette's router leaves in the scope. Whoever finds out who asks says so by `note_key`, and
+    why he is refused by `note_reason`.
     """
 
     def __init__(self, app: App, log: EventLog) -> None:
@@ -59,12 +60,12 @@ class RequestLog:
             "socket" if scope["type"] == "websocket" else "request",
             level=logging.ERROR if loud else logging.INFO,
             failure=failure,
-            stream=seen.stream,
+            stream=scope.get("path_params", {}).get("stream"),
             request=seen.name,
             key=seen.key,
             reason=seen.reason,
             method=_method(scope),
-            route=seen.route,
+            route=_template(scope),
             status=seen.status,
             milliseconds=round((time.perf_counter_ns() - seen.begun) / 1e6, 3),
             bytes_in=seen.bytes_in,
@@ -76,6 +77,12 @@ def _method(scope: Scope) -> str | None:
     known = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
     method = scope.get("method")
     return method if method is None or method in known else "other"
+
+
+def _template(scope: Scope) -> str:
+    """The route as it was declared; a path that has none is not repeated."""
+    template = getattr(scope.get("route"), "path", None)
+    return template if isinstance(template, str) else "(none)"
 
 
 class _Seen:
@@ -90,8 +97,6 @@ class _Seen:
         self.name = secrets.token_hex(8)
         self.key: str | None = None
         self.reason: str | None = None
-        self.route = "(none)"  # a path without a route is not repeated
-        self.stream: str | None = None
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -130,9 +135,3 @@ def note_reason(reason: str) -> None:
     """Say for the log why the current request is refused, in one word."""
     if (seen := _current.get()) is not None:
         seen.reason = reason
-
-
-def note_route(template: str, stream: str | None) -> None:
-    """Say for the log which route the current request takes, and whose stream it names."""
-    if (seen := _current.get()) is not None:
-        seen.route, seen.stream = template, stream

@@ -8,6 +8,7 @@ A socket that breaks loses nothing: what has no reply is sent again under its id
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +21,8 @@ from starlette.types import Receive, Scope, Send
 from sfumato.service.application import Application, Visitor
 from sfumato.service.bodies import NumberedBody, RefusedBody, ReplyBody, Time, Value, Word, decode
 from sfumato.service.event_routes import ReleaseQuery, check_asked, placed
-from sfumato.service.operations import header_fields, parsed_query, peer_of, text_of, where
+from sfumato.service.operations import header_fields, parsed_query, peer_of, text_of
 from sfumato.service.problems import HttpProblem, Problem
-from sfumato.service.request_log import note_route
 from sfumato.service.wording import reply_body
 from sfumato.store.live import Asked
 
@@ -92,7 +92,6 @@ class Sockets:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one socket until it is closed."""
-        note_route(SOCKET_PATH, None)
         await receive()  # websocket.connect
         await send({"type": "websocket.accept"})
         if self._closing.is_set() or self._open >= self._application.limits.sockets:
@@ -115,7 +114,7 @@ class Sockets:
                 while self._open:
                     await asyncio.sleep(_PAUSE)
         except TimeoutError:
-            self._application.log.event("sockets_cut", open=self._open)
+            self._application.log.event("sockets cut", level=logging.WARNING, sockets=self._open)
 
 
 class _Socket:
@@ -172,7 +171,9 @@ class _Socket:
         if isinstance(outcome, Closed):
             return outcome.code, outcome.reason
         if isinstance(outcome, Exception):
-            self._application.log.event("defect", operation="socket", **where(outcome))
+            self._application.log.event(
+                "defect", level=logging.ERROR, operation="socket", failure=outcome
+            )
             return DEFECT, ""
         return RESTART, "the service stops here; connect again"
 
