@@ -124,7 +124,7 @@ class LiveRun(Protocol):
         """
         ...
 
-    def finish(self, stream: str) -> Answered | None:
+    def finish(self, stream: str) -> Answered | Refused | None:
         """Release what waits of a stream as a shorter batch; None if nothing waits."""
         ...
 

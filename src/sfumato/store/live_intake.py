@@ -27,9 +27,7 @@ NO_BUDGET = Refused(
 NO_CHANNEL = Refused(
     Reason.UNSTORED, "no certified channel was found for this event; nothing was released"
 )
-EARLIER = Refused(
-    Reason.ORDER, "the time must not lie before that of the last event of the stream"
-)
+EARLIER = Refused(Reason.ORDER, "the time must not lie before that of the last event of the stream")
 
 _log = logging.getLogger("sfumato.live")
 

@@ -39,9 +39,10 @@ from sfumato.store.protocol import Input, Store
 from sfumato.stream.column_values import PASSES
 from sfumato.stream.fleet_answers import Run
 from sfumato.stream.fleet_copy import FleetCopy
+from sfumato.stream.live_batches import stream_account
 from sfumato.stream.live_values import LiveValues
 from sfumato.stream.plan import Plan
-from sfumato.stream.stream_account import stream_account
+from sfumato.stream.row_run import state_kind
 from sfumato.tables.cells import Late, Missing, Time
 
 STREAMS_HELD = 1_000_000
@@ -250,7 +251,13 @@ class LiveFleet(Guarded):
 
     def account(self, stream: str) -> StreamAccount | None:
         """Where a stream stands, as the store has it; None if it never had an answer."""
-        return stream_account(self._store, self._plan, stream)
+        (end,) = self._store.ends([stream])
+        if end is None:
+            return None
+        position, last = end
+        state = state_kind(self._plan).read(position)
+        told = (position.sequence, position.leakage, position.model_free)
+        return stream_account(self._plan, state, StreamAccount(*told, time=last.time))
 
     @guarded
     def close(self) -> None:

@@ -69,14 +69,6 @@ class LiveValues:
                 refused.setdefault(place, self._unknown)
         return cells
 
-    def symbol(self, value: Any) -> Released:
-        """The symbol of one value; None outside the alphabet.
-
-        Raises:
-            Unreadable: If it breaks a rule.
-        """
-        return self.words[self.cell(value)]
-
     def cell(self, value: Any) -> int:
         """The place of one symbol, as in `cells`.
 
