@@ -7,7 +7,7 @@ one fleet and one commit. What is held in memory is a copy of the store (`fleet_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -123,7 +123,6 @@ class LiveFleet(Guarded):
         others = refused_names(ids, streams)
         cells = self._values.cells(values, others)
         group = _Group(ids, streams, cells, _moments(times, others), others)
-        doubles = _doubles(group)
         fresh: AnswerColumns | None = None
         try:
             with self._store.turn():
@@ -137,12 +136,13 @@ class LiveFleet(Guarded):
             group.refuse(group.open(), UNSTORED)
         self._answered += 0 if fresh is None else len(fresh)
         rows = group.open()
-        _repeat(doubles, fresh, rows, others)
+        _repeat(group, fresh, rows)
         return ReplyColumns(len(ids), fresh, rows, others)
 
     def _in_turn(self, group: _Group) -> AnswerColumns | None:
         """Look up, draw and commit; what gets no new answer is in `group.others` then."""
         self._repeated(group)
+        _set_doubles_aside(group)
         rows = group.open()
         if not rows.size:
             return None
@@ -270,13 +270,17 @@ _OUTCOMES = [one.value for one in OUTCOMES]
 
 @dataclass(slots=True)
 class _Group:
-    """The events of one call; those that have a reply already are in `others`."""
+    """The events of one call; those that have a reply already are in `others`.
+
+    Of `doubles`, events that came earlier in the same call, each has the place of the first.
+    """
 
     ids: Sequence[str]
     streams: Sequence[str]
     cells: Ints
     times: list[Time | None] | None
     others: dict[int, Reply]
+    doubles: dict[int, int] = field(default_factory=dict)
 
     def open(self) -> Ints:
         """The places of events that have no reply yet, or will have a new answer."""
@@ -318,15 +322,11 @@ def _moments(
     return found
 
 
-def _doubles(group: _Group) -> dict[int, int]:
-    """Events that came earlier in the same call, each with the place of the first of them.
-
-    Those of another value are refused.
-    """
+def _set_doubles_aside(group: _Group) -> None:
+    """Find new events that came earlier in the same call; those of another value are refused."""
     if len({*group.ids}) == len(group.ids):
-        return {}
+        return
     first: dict[str, int] = {}
-    doubles: dict[int, int] = {}
     for row in group.open().tolist():
         before = first.setdefault(group.ids[row], row)
         if before == row:
@@ -336,25 +336,21 @@ def _doubles(group: _Group) -> dict[int, int]:
         elif group.cells[before] != group.cells[row]:
             group.others[row] = OTHER_VALUE
         else:
-            doubles[row] = before
+            group.doubles[row] = before
             group.others[row] = UNSTORED  # until the first of them has its reply
-    return doubles
 
 
-def _repeat(
-    doubles: dict[int, int], fresh: AnswerColumns | None, rows: Ints, others: dict[int, Reply]
-) -> None:
+def _repeat(group: _Group, fresh: AnswerColumns | None, rows: Ints) -> None:
     """Reply to events as to the same ones before them."""
-    if not doubles:
+    if not group.doubles:
         return
-    new = {}
-    if fresh is not None:
-        new = dict(zip(rows.tolist(), fresh.answers(), strict=True))
-    for row, before in doubles.items():
-        told = others.get(before) or Answered((new[before],))
+    answers = [] if fresh is None else fresh.answers()
+    new = dict(zip(rows.tolist(), answers, strict=True))
+    for row, before in group.doubles.items():
+        told = group.others.get(before) or Answered((new[before],))
         if isinstance(told, Answered):
             told = Answered(told.answers, repeated=True)
-        others[row] = told
+        group.others[row] = told
 
 
 def _coded(names: Sequence[str]) -> tuple[list[str], Ints]:
