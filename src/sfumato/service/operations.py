@@ -119,14 +119,12 @@ class Endpoint:
         self._application = application
         self._operations = {one.method: one for one in operations}
         self._allow = ", ".join(sorted(self._operations))
-        self.route = operations[0]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         begun = time.perf_counter()
         operation = self._operations.get(scope["method"])
         name = "none" if operation is None else operation.name
-        scope["route"] = self.route
         try:
             if operation is None:
                 detail = f"the methods here are {self._allow}"
@@ -147,7 +145,6 @@ class Endpoint:
         headers = header_fields(scope)
         visitor = None
         path = {name: unquote(text) for name, text in scope.get("path_params", {}).items()}
-        scope["path_params"] = path  # as logs know them
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
             # A stream is in the address; of those in a body the handler asks for each.

@@ -47,7 +47,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError:
         raise InvalidParameter("--host", host, "be an address of this machine") from None
     family, *_, address = found[0]
-    return socket.create_server(address[:2], family=family, backlog=2_048)  # type: ignore[arg-type]
+    return socket.create_server(address[:2], family=family, backlog=2_048)
 
 
 def address_of(own: socket.socket, *, tls: bool) -> str:
