@@ -123,7 +123,7 @@ class ReleaseDesk:
         """Register a model; its fingerprint, and whether it is new. In a thread."""
         data = to_bytes(model)
         fingerprint = hashlib.sha256(data).hexdigest()
-        self._read_only()
+        self.catch_up()
         if fingerprint in self._catalogue.models:
             return fingerprint, False
         content = ModelContent(fingerprint, data)
@@ -132,14 +132,18 @@ class ReleaseDesk:
 
     def add_policy(self, actor: str, name: str, policy: Policy) -> bool:
         """Register a policy; whether it is new. In a thread."""
-        self._read_only()
+        self.catch_up()
         if policy.fingerprint in self._catalogue.policies:
             return False
         content = PolicyContent(policy.fingerprint, to_bytes(policy))
         self._record(actor, "policy.created", checked_name(name), content)
         return True
 
-    def _read_only(self) -> None:
+    def activate_first(self, actor: str, name: str) -> None:
+        """Make a release the default before anything is open; `follow` sees it."""
+        self._record(actor, "release.activated", name)
+
+    def catch_up(self) -> None:
         """Catch up with the registry; what is to be opened is seen by `follow`."""
         with self._lock:
             entries = self._home.registry.entries(self._catalogue.entries)

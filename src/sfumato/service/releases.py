@@ -190,6 +190,11 @@ class Releases:
         ready = OpenRelease(name, opened, gatherer)
         self._states[name] = replace(self._states[name], status=Status.READY, open=ready)
 
+    async def settled(self) -> None:
+        """Wait until nothing is being prepared."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     def activate(self, name: str) -> None:
         """Make a release the default for streams that have not begun."""
         if name not in self._activated:
