@@ -96,11 +96,11 @@ def test_every_event_has_one_reply_in_order(
         assert await gatherer.close(5.0)
         assert gatherer.depth == 0
         # What was answered came in order and once; who went away lost no event.
-        numbers = [int(each) for each in live.asked]
-        assert numbers == sorted(set(numbers))
-        assert watch.answered_events == len(numbers)
+        came = [int(each) for each in live.asked]
+        assert came == sorted(set(came))
+        assert watch.answered_events == len(came)
         if not any(broken):
-            assert numbers == list(range(first))
+            assert came == list(range(first))
         assert all(size <= max(group, *sizes) for size in live.groups)
 
     asyncio.run(run())
