@@ -2,6 +2,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +19,7 @@ from sfumato.store.folder_home import FolderHome, HomeFiles
 from sfumato.store.home import HomeAnchor
 from sfumato.store.home_backup import backup_home
 from sfumato.store.home_check import check_home
-from sfumato.store.home_restore import SpendLowered, restore_home
+from sfumato.store.home_restore import SpendLowered, Unanchored, restore_home
 from tests.contracts.home_laws import release_some
 from tests.contracts.store_laws import JOB, PLAN
 
@@ -49,7 +51,9 @@ def backed(path: Path, name: str = "backup") -> Path:
     return path.parent / name
 
 
-def restored(backup: Path, place: Path, anchor: HomeAnchor | None = None) -> HomeAnchor:
+def restored(
+    backup: Path, place: Path, anchor: HomeAnchor | Unanchored = Unanchored.ACCEPTED
+) -> HomeAnchor:
     with HomeFiles(backup) as files:
         return restore_home(files, place, anchor)
 
@@ -156,6 +160,36 @@ def test_a_backup_of_a_home_in_use_is_whole(home: Path) -> None:
         assert check_home(files, found).passed
 
 
+WRITER = """
+import sys
+from sfumato.store.folder_home import FolderHome
+from tests.contracts.home_laws import release_some
+from tests.contracts.store_laws import JOB, PLAN
+with FolderHome(sys.argv[1]) as home, home.open_ledger("city", PLAN, JOB, None) as store:
+    for turn in range(10_000):
+        release_some(store, f"u{turn % 50}", 1)
+        commitment = b'{"commitment":"%s"}' % (b"5" * 64)
+        home.registry.append("ann", "coins.created", f"k{turn}", commitment)
+        print(turn, flush=True)
+"""
+
+
+def test_backups_beside_a_busy_writer_are_whole_and_follow_each_other(home: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(home)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root) as writer:
+        assert writer.stdout is not None
+        anchors = []
+        for number in range(3):
+            writer.stdout.readline()
+            anchors.append(heads(backed(home, f"backup-{number}")))
+        writer.kill()
+    with HomeFiles(home) as files:
+        assert [check_home(files, anchor).problems for anchor in anchors] == [[], [], []]
+    counts = [int(anchor.ledgers["city"].partition(":")[0]) for anchor in anchors]
+    assert 3 < counts[0] < counts[1] < counts[2]
+
+
 def test_a_backup_never_replaces_anything(home: Path) -> None:
     copy = backed(home)
     before = everything(copy)
@@ -221,6 +255,16 @@ def test_a_backup_that_does_not_reach_the_anchor_is_refused(home: Path) -> None:
         restored(copy, place, heads(home))
     assert not place.exists()
     restored(copy, place, fitting)
+
+
+def test_an_empty_place_needs_an_anchor_or_a_word(home: Path) -> None:
+    copy, place = backed(home), home.parent / "place"
+    with HomeFiles(copy) as files:
+        with pytest.raises(SpendLowered, match="cannot tell what was released after the backup"):
+            restore_home(files, place)
+        assert not place.exists()
+        restore_home(files, place, Unanchored.ACCEPTED)
+        restore_home(files, place)
 
 
 def place_grew(home: Path) -> None:
@@ -350,6 +394,15 @@ def test_a_restore_that_was_interrupted_has_forgotten_nothing(home: Path, after:
     counts = [int(head.partition(":")[0]) for head in heads(place).ledgers.values()]
     assert counts == [5 if after > 0 else 3, 4 if after > 1 else 2]
     assert told(restored(newer, place)) == told(heads(home))
+
+
+def test_what_a_killed_restore_left_is_removed_by_the_next(home: Path) -> None:
+    left = home / f".partial.{16 * '0'}.restore"
+    left.mkdir()
+    (left / "registry.db").write_bytes(b"half")
+    copy = backed(home)
+    restored(copy, home)
+    assert not left.exists() and heads(home)
 
 
 def test_a_damaged_backup_is_refused(home: Path) -> None:

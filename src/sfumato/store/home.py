@@ -18,7 +18,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.home_anchor import HomeAnchor, check_anchor
 from sfumato.store.memory import MemoryLedger, MemoryStore
-from sfumato.store.protocol import Front, Head, Job, LedgerMismatch, Store
+from sfumato.store.protocol import Front, Head, Job, Store
 from sfumato.store.registry import MemoryRegistry, Registry, utc_now
 
 __all__ = ["HeldLedger", "Home", "HomeAnchor", "MemoryHome", "anchor_of", "check_anchor"]
@@ -219,8 +219,3 @@ class MemoryHome(Guarded):
     def close(self) -> None:
         """Take nothing more."""
         self.registry.close()
-
-
-def refuse_missing(name: str) -> LedgerMismatch:
-    """The refusal of a ledger that is not there."""
-    return LedgerMismatch(f"the home must have a ledger {name!r}; it has none")

@@ -57,7 +57,9 @@ class HomeAnchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for head in (found.registry, *found.ledgers.values()):
                 Head.read(head)
         except (msgspec.DecodeError, LedgerMismatch):
-            raise CorruptData("an anchor must be what `sfumato store check` printed") from None
+            raise CorruptData(
+                "an anchor must be what `sfumato store check --write-anchor` wrote"
+            ) from None
         if found.format != FORMAT:
             raise CorruptData(f"an anchor must have the format {FORMAT!r}")
         return found
@@ -107,11 +109,12 @@ def check_anchor(home: Headed, anchor: HomeAnchor) -> None:
 def anchor_problems(home: Headed, anchor: HomeAnchor) -> Iterator[str]:
     """What shows that a home did not grow from an anchor."""
     due = Head.read(anchor.registry)
-    if home.registry.head_at(due.entries) != due:
+    if due.entries and home.registry.head_at(due.entries) != due:
         yield f"the registry did not grow from the anchored head {due}: it was rolled back"
     for name, text in anchor.ledgers.items():
         due = Head.read(text)
-        if home.head_at(name, due.entries) != due:
+        # Of a ledger without rows nothing can be forgotten.
+        if due.entries and home.head_at(name, due.entries) != due:
             yield (
                 f"ledger {name!r} did not grow from the anchored head {due}: it was rolled back, "
                 "and what was released since would be forgotten"

@@ -14,13 +14,14 @@ import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
 from sfumato.core.errors import CorruptData, FileInUse
 from sfumato.core.progress import Progress
-from sfumato.store.chain import Anchor, head_file, written_head
+from sfumato.store.chain import Anchor, Row, head_file, written_head
 from sfumato.store.folder_home import ANCHOR, LEDGERS, HomeFiles, HomeFolder, prepare_folder
 from sfumato.store.home_anchor import HomeAnchor, check_anchor
 from sfumato.store.home_backup import copy_home, is_empty, new_folder
@@ -40,10 +41,20 @@ class SpendLowered(LedgerMismatch):
         super().__init__(f"{what}; what was released stays spent, and nothing was restored")
 
 
+class Unanchored(Enum):
+    """What stands in the place of an anchor where there is none.
+
+    Attributes:
+        ACCEPTED: Whoever restores knows that what was released since the backup is forgotten.
+    """
+
+    ACCEPTED = "accepted"
+
+
 def restore_home(
     backup: HomeFiles,
     place: str | Path,
-    anchor: HomeAnchor | None = None,
+    anchor: HomeAnchor | Unanchored | None = None,
     progress: Progress | None = None,
 ) -> HomeAnchor:
     """Bring a backup back to a place; the place is as before if it is refused.
@@ -52,18 +63,21 @@ def restore_home(
         backup: The backup.
         place: The folder of a home, or where one is to be.
         anchor: What was written down of the home, as late as possible: the backup must reach it.
+            Needed for an empty place, which remembers nothing itself.
         progress: Called with the number of ledgers that were copied and checked.
 
     Returns:
         The heads of what is there now.
 
     Raises:
-        SpendLowered: If the place, or the anchor, knows of something that the backup does not.
+        SpendLowered: If the place, or the anchor, knows of something that the backup does not, or
+            nothing can tell.
         FileInUse: If somebody uses the place.
         CorruptData: If the backup is damaged.
     """
     path = Path(os.path.realpath(place))
     if is_empty(path):
+        refuse_unanchored(anchor)
         with new_folder(path) as aside:
             heads = copy_home(backup, aside, progress)
             reached(HomeFolder(aside), anchor)
@@ -73,7 +87,8 @@ def restore_home(
             (aside / ANCHOR).unlink()
         return heads
     prepare_folder(path)
-    with _within(path) as aside, _held(path, backup.names()) as anchors:
+    (path / LEDGERS).mkdir(mode=0o700, exist_ok=True)
+    with _held(path, backup.names()) as anchors, _within(path) as aside:
         heads = copy_home(backup, aside, progress)
         reached(HomeFolder(aside), anchor)
         _check_place(aside, HomeFolder(path))
@@ -83,9 +98,19 @@ def restore_home(
     return heads
 
 
-def reached(copy: HomeFolder, anchor: HomeAnchor | None) -> None:
-    """Refuse a copy that does not reach an anchor."""
+def refuse_unanchored(anchor: HomeAnchor | Unanchored | None) -> None:
+    """Refuse a restore into an empty place if nothing tells what was released since the backup."""
     if anchor is None:
+        raise SpendLowered(
+            "an empty place cannot tell what was released after the backup: all of it would be "
+            "forgotten, and spent again. Give an anchor that was written down later (--anchor), or "
+            "say that there is none (--accept-unanchored)"
+        )
+
+
+def reached(copy: HomeFolder, anchor: HomeAnchor | Unanchored | None) -> None:
+    """Refuse a copy that does not reach an anchor."""
+    if not isinstance(anchor, HomeAnchor):
         return
     with HomeFiles(copy.path) as files:
         try:
@@ -103,12 +128,11 @@ def _targets(path: Path, heads: HomeAnchor) -> dict[Path, Head]:
 
 @contextlib.contextmanager
 def _within(path: Path) -> Iterator[Path]:
-    """A folder aside, on the disk of the place; what a killed restore left goes too."""
+    """A folder aside, on the disk of a place that is held; what a killed restore left goes too."""
     for left in path.glob(".partial.*.restore"):
         shutil.rmtree(left)
     aside = path / f".partial.{secrets.token_hex(8)}.restore"
     aside.mkdir(mode=0o700)
-    (path / LEDGERS).mkdir(mode=0o700, exist_ok=True)
     try:
         yield aside
     finally:
@@ -144,7 +168,7 @@ def _check_place(aside: Path, place: HomeFolder) -> None:
                     raise SpendLowered(f"{path}: the backup does not go on from its head {head}")
             if _is_there(path) and _is_there(copy.ledger_path(name)):
                 with copy.ledger(name) as later, place.ledger(name) as earlier:
-                    _check_spends(path, later, earlier)
+                    check_spends(str(path), later.stream_rows(), earlier.stream_rows())
 
 
 def _heads(path: Path, open_: Callable[[Path], File], read: Callable[[File], Head]) -> list[Head]:
@@ -167,13 +191,19 @@ def _is_there(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _check_spends(path: Path, later: LedgerReader, earlier: LedgerReader) -> None:
-    """Refuse if a stream has spent more at the place; both tell their streams in one order."""
-    copied = later.stream_rows()
-    for stream, _, leakage, model_free, *_ in earlier.stream_rows():
+def check_spends(where: str, later: Iterable[Row], earlier: Iterable[Row]) -> None:
+    """Refuse if a stream has spent more than later; both tell their streams in one order.
+
+    Args:
+        where: What they are of, for a message.
+        later: Stream, moments, leakage and model-free leakage in the backup.
+        earlier: The same at the place.
+    """
+    copied = iter(later)
+    for stream, _, leakage, model_free, *_ in earlier:
         own = next((row for row in copied if row[0] >= stream), None)
         if own is None or own[0] != stream or own[2] < leakage or own[3] < model_free:
-            raise SpendLowered(f"{path}: stream {stream!r} has spent more than in the backup")
+            raise SpendLowered(f"{where}: stream {stream!r} has spent more than in the backup")
 
 
 def _replace(new: Path, target: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Self
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.home import HeldLedger, anchor_of, checked_name
 from sfumato.store.home_anchor import HomeAnchor
-from sfumato.store.keys import read_key
+from sfumato.store.postgres import open_postgres
 from sfumato.store.postgres_registry import PostgresRegistry
+from sfumato.store.postgres_rows import postgres_ledgers, read_postgres
 from sfumato.store.protocol import Head, Job, Store
 from sfumato.store.registry import Registry
 
@@ -28,7 +29,7 @@ class PostgresHome:
 
     def __init__(self, url: str, secret_file: str | Path | None = None) -> None:
         self._url = url
-        self._secret = None if secret_file is None else read_key(secret_file)
+        self._secret = None if secret_file is None else Path(secret_file)
         self.registry = PostgresRegistry(url)
 
     def __enter__(self) -> Self:
@@ -39,8 +40,6 @@ class PostgresHome:
 
     def open_ledger(self, name: str, plan: str, job: Job, rules: str | None) -> Store:
         """The ledger of a release; made where there is none."""
-        from sfumato.store.postgres import open_postgres
-
         if self._secret is None:
             rule = "name the key file that all nodes share (sfumato key new): retries are compared"
             raise InvalidParameter("secret", None, rule)
@@ -50,8 +49,6 @@ class PostgresHome:
 
     def ledgers(self) -> list[HeldLedger]:
         """All ledgers by name, as far as they have come."""
-        from sfumato.store.postgres import postgres_ledgers
-
         return sorted(HeldLedger(*found) for found in postgres_ledgers(self._url))
 
     def heads(self) -> HomeAnchor:
@@ -62,7 +59,10 @@ class PostgresHome:
 
     def head_at(self, ledger: str, entries: int) -> Head | None:
         """The head of a ledger after so many rows; None if it has no such commit, or is missing."""
-        raise NotImplementedError
+        if ledger not in {found.name for found in postgres_ledgers(self._url)}:
+            return None
+        with read_postgres(self._url, ledger) as found:
+            return found.head_at(entries)
 
     def close(self) -> None:
         """Close its connections."""

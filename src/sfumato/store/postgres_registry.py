@@ -8,15 +8,16 @@ beginning, as in `sqlite_registry`. No head lies beside a shared registry: ancho
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import threading
 from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any, Self
 
-import psycopg
-
 from sfumato.core.errors import CorruptData
 from sfumato.core.guard import Guarded, guarded
+from sfumato.store.postgres_connection import Database, Patience
+from sfumato.store.postgres_schema import Connection
 from sfumato.store.protocol import Head, LedgerMismatch
 from sfumato.store.registry import (
     VERSION,
@@ -30,16 +31,16 @@ from sfumato.store.registry import (
     utc_now,
 )
 
-_LOCK = 0x5F75_6D61_746F
-"""Of the session that makes the table; two at once would fail on its name."""
-_SCHEMA = """CREATE TABLE IF NOT EXISTS sfumato_registry (
+_LOCK = 0x5F_75_6D_61_74_6F
+"""Of whoever makes tables (`postgres_schema`): two at once would fail on their names."""
+_SCHEMA = """CREATE TABLE IF NOT EXISTS sfumato.registry (
     number bigint PRIMARY KEY, time text NOT NULL, actor text NOT NULL, action text NOT NULL,
     name text NOT NULL, content bytea NOT NULL, hash bytea NOT NULL
 )"""
 _COLUMNS = "number, time, actor, action, name, content, hash"
-_INSERT = f"INSERT INTO sfumato_registry ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
-_LAST = "SELECT number, hash FROM sfumato_registry ORDER BY number DESC LIMIT 1"
-_AT = "SELECT number, hash FROM sfumato_registry WHERE number = %s"
+_INSERT = f"INSERT INTO sfumato.registry ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+_LAST = "SELECT number, hash FROM sfumato.registry ORDER BY number DESC LIMIT 1"
+_AT = "SELECT number, hash FROM sfumato.registry WHERE number = %s"
 
 
 class PostgresRegistry(Guarded):
@@ -50,15 +51,14 @@ class PostgresRegistry(Guarded):
         clock: Says when an entry is appended.
 
     Raises:
-        LedgerMismatch: If the database cannot be reached; its password is not quoted.
+        StoreUnavailable: If the database cannot be reached; its password is not quoted.
         CorruptData: If the table there is no registry.
     """
 
     def __init__(self, url: str, clock: Clock = utc_now) -> None:
         self._lock = threading.RLock()  # its methods use each other
-        self._url, self._clock = url, clock
-        self._connection: psycopg.Connection[Any] | None = None
-        self._closed = False
+        self._clock, self._closed = clock, False
+        self._database = Database(url, Patience())
         try:
             self._begin()
         except BaseException:
@@ -66,13 +66,15 @@ class PostgresRegistry(Guarded):
             raise
 
     def _begin(self) -> None:
-        with self._transaction() as database:
+        # Alone: a pool would try for long where there is no server.
+        with self._database.alone() as database, database.transaction():
             database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            database.execute("CREATE SCHEMA IF NOT EXISTS sfumato")
             database.execute(_SCHEMA)
             if database.execute(_LAST).fetchone() is None:
                 id_, begun = new_beginning()
                 database.execute(_INSERT, (0, "", "", "registry", str(VERSION), id_, begun))
-            self._check(database)
+            _check(database)
 
     def __enter__(self) -> Self:
         return self
@@ -92,9 +94,7 @@ class PostgresRegistry(Guarded):
     ) -> Entry:
         """Append an entry; durable when this returns."""
         with self._transaction() as database:
-            # A server may be set to lose its last commits in a crash; not these.
-            database.execute("SET LOCAL synchronous_commit = on")
-            database.execute("LOCK TABLE sfumato_registry IN SHARE ROW EXCLUSIVE MODE")
+            database.execute("LOCK TABLE sfumato.registry IN SHARE ROW EXCLUSIVE MODE")
             head = Head(*_row(database, _LAST))
             refuse_moved(after, head)
             entry = next_entry(head, self._clock(), actor, action, name, content)
@@ -103,12 +103,12 @@ class PostgresRegistry(Guarded):
 
     def entries(self, after: int = 0) -> list[Entry]:
         """The entries after one of them, in order, each checked against the one before."""
-        query = f"SELECT {_COLUMNS} FROM sfumato_registry WHERE number > %s ORDER BY number"
+        query = f"SELECT {_COLUMNS} FROM sfumato.registry WHERE number > %s ORDER BY number"
         with self._transaction() as database:
             found = database.execute(_AT, (after,)).fetchone()
             if found is None:
                 return []
-            rows = database.execute(query, (after,))
+            rows = database.execute(query.encode(), (after,))
             return list(chained((Entry(*row) for row in rows), Head(*found)))
 
     def head_at(self, entries: int) -> Head | None:
@@ -117,45 +117,42 @@ class PostgresRegistry(Guarded):
             found = database.execute(_AT, (entries,)).fetchone()
         return None if found is None else Head(*found)
 
-    @guarded
     def close(self) -> None:
-        """Close the connection."""
-        self._closed = True
-        if self._connection is not None:
-            self._connection.close()
+        """Close the connections."""
+        with self._lock:
+            self._closed = True
+            self._database.close()
 
-    def _check(self, database: psycopg.Connection[Any]) -> None:
-        first = database.execute(f"SELECT {_COLUMNS} FROM sfumato_registry WHERE number = 0")
-        begun = first.fetchone()
-        if begun is None:
-            raise CorruptData("the beginning of the registry is missing")
-        entry = Entry(*begun)
-        if entry.name != str(VERSION):
-            rule = f"a registry must have version {VERSION}; it has {entry.name}"
-            raise CorruptData(f"{rule}: use the program that wrote it")
-        if entry.hash != beginning(entry.content):
-            raise CorruptData("the beginning of the registry was changed")
+    def _abandoned(self) -> None:
+        # A child that closed the parent's connections, at its exit for instance, would end them.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(self, "_database", None)))
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[psycopg.Connection[Any]]:
+    def _transaction(self) -> Iterator[Connection]:
         """One thread at a time, all or nothing; after a lost connection the next has a new one."""
         with self._lock:
             if self._closed:
                 raise LedgerMismatch("the registry must be open; it was closed")
-            try:
-                if self._connection is None or self._connection.closed:
-                    self._connection = psycopg.connect(self._url, autocommit=True)
-                with self._connection.transaction():
-                    yield self._connection
-            except psycopg.Error as problem:
-                kind = type(problem).__name__
-                raise LedgerMismatch(
-                    f"the registry must be reachable in its database; it is not ({kind})"
-                ) from None
+            with (
+                self._database.reported(),
+                self._database.pooled() as connection,
+                connection.transaction(),
+            ):
+                yield connection
 
 
-def _row(database: psycopg.Connection[Any], query: str) -> Any:
-    found = database.execute(query).fetchone()
+def _check(database: Connection) -> None:
+    """Refuse another version, or a beginning that was changed."""
+    first = Entry(*_row(database, f"SELECT {_COLUMNS} FROM sfumato.registry WHERE number = 0"))
+    if first.name != str(VERSION):
+        rule = f"a registry must have version {VERSION}; it has {first.name}"
+        raise CorruptData(f"{rule}: use the program that wrote it")
+    if first.hash != beginning(first.content):
+        raise CorruptData("the beginning of the registry was changed")
+
+
+def _row(database: Connection, query: str) -> Any:
+    found = database.execute(query.encode()).fetchone()
     if found is None:
         raise CorruptData("the beginning of the registry is missing")
     return found

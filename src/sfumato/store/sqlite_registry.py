@@ -36,7 +36,7 @@ from sfumato.store.registry import (
     utc_now,
 )
 
-_SCHEMA = """CREATE TABLE entries (
+SCHEMA = """CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,
     name TEXT NOT NULL, content BLOB NOT NULL, hash BLOB NOT NULL
 ) STRICT"""
@@ -111,7 +111,7 @@ class RegistryReader:
 
     def _check(self, anchored: Head | None) -> None:
         """Refuse another form, a changed beginning, and fewer entries than were appended."""
-        if not has_tables(self._database, [_SCHEMA]):
+        if not has_tables(self._database, [SCHEMA]):
             raise self._broken("its tables are not those of a registry")
         begun = self._database.execute("SELECT * FROM entries WHERE number = 0").fetchone()
         if begun is None:
@@ -191,7 +191,7 @@ class SqliteRegistry(Guarded, RegistryReader):
     def _create(self) -> None:
         id_, begun = new_beginning()
         with self._transaction():
-            self._database.execute(_SCHEMA)
+            self._database.execute(SCHEMA)
             row = (0, "", "", "registry", str(VERSION), id_, begun)
             self._database.execute(_INSERT, row)
 
