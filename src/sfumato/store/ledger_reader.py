@@ -36,6 +36,7 @@ from sfumato.store.chain import (
 )
 from sfumato.store.ledger_connection import log_of, read_only
 from sfumato.store.ledger_file import LedgerFile
+from sfumato.store.ledger_search import Entry, LedgerQuery, Page
 from sfumato.store.protocol import (
     Answer,
     Head,
@@ -166,6 +167,28 @@ class LedgerReader(LedgerFile):
         query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream"
         for page in self._pages(query, ("",), lambda row: row[:1]):
             yield from page
+
+    def standing(self, after: str, limit: int) -> list[Position]:
+        """Streams by name, those after one, and where each stands; as stored, unchecked."""
+        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream LIMIT ?"
+        with self._reported():
+            rows = self._database.execute(query, (after, limit)).fetchall()
+        return [Position(*row[:-1]) for row in rows]
+
+    def standing_of(self, streams: Sequence[str]) -> list[Position]:
+        """The same of some streams, in any order; those without answers are left out."""
+        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream IN"
+        return [Position(*row[:-1]) for row in self._any_of(query, streams)]
+
+    def search(self, query: LedgerQuery) -> Page:
+        """A page of the rows that are asked for, each checked against the chain."""
+        entries = self.front.head.entries
+        statement, values = query.statement("entry", entries)
+        with self._reported():
+            found = [entry for (entry,) in self._database.execute(statement, values)]
+        rows = {row[0]: row for row in self._intact_rows(found)}
+        with self._reported():
+            return query.page([Entry(one, answer_of(rows[one])) for one in found], entries)
 
     def stray(self) -> Iterator[str]:
         """What lies in the file beside the rows and states that are read in their order."""
