@@ -27,6 +27,14 @@ from sfumato.store.protocol import Answer, Position
 from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage
 from sfumato.temporal.temporal_plan import TemporalState
 
+CHARGE = "units of its noise"
+"""What charges of a series are in: a squared ratio of Gaussian noise, or else what adds up."""
+
+
+def unit_of(rules: Rules) -> str:
+    """What charges are in."""
+    return CHARGE if isinstance(rules, SeriesRules) else "nats"
+
 
 def rule_words(rules: Rules) -> str:
     """The budget of any job, as people say it."""
@@ -56,6 +64,7 @@ def leakage(
         release=release,
         stream=stream,
         job=job_of(rules),
+        unit=unit_of(rules),
         answers=len(answers),
         symbols=symbols_of(rules) if isinstance(rules, StreamRules) else _symbols(rules),
         points=points,
@@ -89,11 +98,12 @@ def budget(
             job="realtime",
             answers=count,
             rule=rule_words(rules),
+            unit=CHARGE,
             steps=length,
             steps_left=max(0, left),
             exhausted=left <= 0,
-            model=Amount(spent=spent, limit=total, left=None if left > 0 else 0.0),
-            model_free=Amount(spent=spent, limit=total),
+            model=Amount(spent=spent),
+            model_free=Amount(spent=spent),
             one_value=total,
             one_value_rule="differential privacy of all values, whatever the model",
         )
@@ -143,6 +153,7 @@ def certificate(
         release=release,
         stream=stream,
         job=job_of(rules),
+        unit=unit_of(rules),
         answers=len(answers),
         checked=len(answers),
         passed=fits,

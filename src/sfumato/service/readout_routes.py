@@ -43,6 +43,12 @@ class ReadoutRoute:
         return found
 
 
+    @staticmethod
+    def stream(path: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        """The one stream that is read; None if many are, which needs a key for all of them."""
+        return path.get("stream", query.get("stream"))
+
+
 _STREAM = "/v1/streams/{stream}"
 
 READOUT_ROUTES = (

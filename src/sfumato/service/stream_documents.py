@@ -45,6 +45,7 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
         job: The job of the release.
         answers: Moments so far.
         rule: The budget in words.
+        unit: What amounts are in: nats, or, for a series, whatever adds up for its noise.
         steps: Steps that the limit is for: a horizon, or a window; null for ever.
         steps_left: Steps left of a horizon.
         exhausted: Whether nothing may leave any more.
@@ -61,6 +62,7 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     answers: int
     rule: str
+    unit: str = "nats"
     steps: int | None = None
     steps_left: int | None = None
     exhausted: bool = False
@@ -78,6 +80,7 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
         release: The release.
         stream: The stream.
         job: The job of the release.
+        unit: What sums are in: nats, or, for a series, whatever adds up for its noise.
         answers: Moments that the ledger has.
         checked: Moments that were followed so far; ask again while it is less.
         passed: Whether everything that was followed is what the rules do, at the price they say.
@@ -95,6 +98,7 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
     release: str
     stream: str
     job: str
+    unit: str = "nats"
     answers: int
     checked: int
     passed: bool
@@ -146,6 +150,7 @@ class LeakageDocument(msgspec.Struct, frozen=True, kw_only=True):
         release: The release.
         stream: The stream.
         job: The job of the release.
+        unit: What amounts are in: nats, or, for a series, whatever adds up for its noise.
         answers: Moments so far.
         symbols: The symbols in order, where values are symbols.
         points: The moments shown, in order.
@@ -154,6 +159,7 @@ class LeakageDocument(msgspec.Struct, frozen=True, kw_only=True):
     release: str
     stream: str
     job: str
+    unit: str = "nats"
     answers: int
     symbols: list[Cell] = []
     points: list[LeakagePoint] = []
