@@ -42,8 +42,7 @@ def rule_words(rules: Rules) -> str:
         case StreamRules():
             return words(rules.plan.budget)
         case SeriesRules():
-            total = f"{rules.method.guarantee} for {rules.spec.length:,} values"
-            return f"{total}, at {rules.method.unit.value}"
+            return f"{_promised(rules)} for {rules.spec.length:,} values"
         case TemporalRules():
             steps = rules.spec.steps
             over = "for ever" if steps is None else f"over {steps:,} releases"
@@ -138,7 +137,7 @@ def certificate(
     charges = [answer.leakage for answer in answers]
     total, worst = sum_up(charges), max(charges, default=0.0)
     if isinstance(rules, SeriesRules):
-        told = [f"{rules.method.guarantee} at {rules.method.unit.value}, whatever the model"]
+        told = [f"{_promised(rules)}, whatever the model"]
         one, fits = rules.method.guarantee.epsilon, len(answers) <= rules.spec.length
         problem = f"it must have at most {rules.spec.length:,} values"
     else:
@@ -165,6 +164,14 @@ def certificate(
         guarantees=told,
         head=head,
     )
+
+
+def _promised(rules: SeriesRules) -> str:
+    """Differential privacy of a series, in words."""
+    promise = rules.method.guarantee
+    slack = f", but for a chance of {shown_up(promise.delta)}" if promise.delta else ""
+    amount = f"{shown_up(promise.epsilon)} nats of differential privacy"
+    return f"{amount} at {rules.method.unit.value}{slack}"
 
 
 def _over_time(rules: Rules, stream: str, answers: Sequence[Answer]) -> TemporalLeakage | None:

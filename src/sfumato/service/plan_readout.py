@@ -41,6 +41,7 @@ _SURE = 2.0
 _REMARK = (
     "step by step at its best, on streams drawn from the model; intervals are two standard errors"
 )
+_CAPPED = "the cap whatever the model stays what it is, and binds large budgets"
 
 
 class _Overdue(Exception):
@@ -101,7 +102,7 @@ class PlanDesk(Guarded):
             unit=rules.unit,
             silence=constant,
             points=[self._point(plan, epsilon) for epsilon in asked],
-            remark=_REMARK,
+            remark=_REMARK if plan.budget.ldp is None else f"{_REMARK}; {_CAPPED}",
         )
 
     @guarded

@@ -42,7 +42,6 @@ class ReadoutRoute:
         assert isinstance(found, self.reply)
         return found
 
-
     @staticmethod
     def stream(path: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """The one stream that is read; None if many are, which needs a key for all of them."""

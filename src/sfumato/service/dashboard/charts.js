@@ -16,9 +16,10 @@ export class Chart {
     this.place = h("div", { class: "chart", role: "img" });
     this.table = h("div");
     this.words = h("p", {}, words);
+    this.title = h("h2", {}, title);
     this.note = h("div");
     this.figure = h("figure", { class: `card ${width}` },
-      h("figcaption", {}, h("h2", {}, title), this.words), this.place, this.note,
+      h("figcaption", {}, this.title, this.words), this.place, this.note,
       h("details", {}, h("summary", {}, `${title} as a table`), this.table));
     this.plot = null;
     this.data = null;
@@ -35,13 +36,14 @@ export class Chart {
     this.place.setAttribute("aria-label", label);
     fill(this.table, rows);
     fill(this.note);
+    this.place.hidden = false;
     if (anew) this.rebuild();
     else this.plot.setData(data);
   }
 
   empty(words) {
     this.destroyPlot();
-    this.place.setAttribute("aria-label", words);
+    this.place.hidden = true;
     fill(this.note, h("p", { class: "empty" }, words));
     fill(this.table, h("p", { class: "empty" }, words));
   }
@@ -83,5 +85,8 @@ export function axis(colours, label, more = {}) {
     grid: { stroke: colours.line, width: 1 }, ticks: { stroke: colours.line, width: 1 }, size: 52, ...more,
   };
 }
+
+/** What an axis along the bottom has beside that: it needs no room for wide numbers. */
+export const FLAT = { size: 34, labelSize: 18, gap: 4, labelGap: 0 };
 
 export const still = { drag: { setScale: false, x: false, y: false }, points: { size: 7 } };

@@ -28,7 +28,7 @@ export class HeatStrip {
     this.shown = none ? null : belief;
     this.strip.hidden = this.key.hidden = Boolean(none);
     if (none) {
-      fill(this.note, h("p", { class: "empty" }, none));
+      fill(this.note, h("p", { class: "empty" }, `${none[0].toUpperCase()}${none.slice(1)}`));
       fill(this.table, h("p", { class: "empty" }, none));
       return;
     }

@@ -1,6 +1,6 @@
 // What a budget would buy: loss against leakage, with the bound below and silence above.
 import { get } from "./api.js";
-import { Chart, axis, still } from "./charts.js";
+import { Chart, FLAT, axis, still } from "./charts.js";
 import { fill, h, near, percent, say, table, up } from "./dom.js";
 
 const STEPS = 60;
@@ -12,7 +12,7 @@ export function planningPage(refresh) {
   const shown = h("output", { for: "budget", id: "budget-words" });
   const card = h("section", { class: "card", "aria-labelledby": "slider-title", hidden: true },
     h("h2", { id: "slider-title" }, "Try a budget"), h("label", { for: "budget" }, "Leakage of a step: ", shown), slider, words);
-  const chart = new Chart({ title: "Loss against budget", words: "", width: "", height: 320, options: shape });
+  const chart = new Chart({ title: "Loss against budget", words: "", width: "", height: 320, options: (c) => shape(c, () => [own, own === null ? null : epsilon()]) });
   let own = null;
   let asked = null;
   let known = null;
@@ -35,6 +35,7 @@ export function planningPage(refresh) {
   }
   slider.addEventListener("input", () => {
     describe();
+    if (chart.plot) chart.plot.redraw(false);
     clearTimeout(timer);
     timer = setTimeout(() => { asked = epsilon(); refresh(); }, 250);
   });
@@ -54,7 +55,7 @@ export function planningPage(refresh) {
       known = await get("plan", { epsilon: wanted.join(",") }, signal);
       const busy = known.points.filter((point) => point.status === "computing").length;
       fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} nats a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
-      chart.words.textContent = `Smaller is better. Tried ${known.remark}: ${known.streams} streams of ${known.length} values.`;
+      chart.words.textContent = `Smaller is better. ${known.streams} streams of ${known.length} values, ${known.remark}.`;
       const ready = known.points.filter((point) => point.status === "ready");
       describe();
       if (!ready.length) { chart.empty("The first budgets are being tried…"); return; }
@@ -71,12 +72,37 @@ export function planningPage(refresh) {
   };
 }
 
-function shape(c) {
+// Upright lines at the release's own budget and at the one that is tried.
+function marks(c, places) {
+  return (plot) => {
+    const [own, tried] = places();
+    const pen = plot.ctx;
+    pen.save();
+    [[own, "this release", c.colour("model"), [2, 4]], [tried, "tried", c.colour("free"), []]].forEach(([place, words, colour, dash], line) => {
+      if (!place || place < plot.scales.x.min || place > plot.scales.x.max || (line === 0 && place === tried)) return;
+      const x = Math.round(plot.valToPos(place, "x", true));
+      pen.strokeStyle = pen.fillStyle = colour;
+      pen.setLineDash(dash.map((part) => part * devicePixelRatio));
+      pen.lineWidth = devicePixelRatio;
+      pen.beginPath();
+      pen.moveTo(x, plot.bbox.top);
+      pen.lineTo(x, plot.bbox.top + plot.bbox.height);
+      pen.stroke();
+      pen.font = `${11 * devicePixelRatio}px system-ui`;
+      pen.textAlign = "left";
+      pen.fillText(words, x + 4 * devicePixelRatio, plot.bbox.top + (12 + 14 * line) * devicePixelRatio);
+    });
+    pen.restore();
+  };
+}
+
+function shape(c, places) {
   const thin = { width: 0, stroke: "transparent", points: { show: false } };
   const line = (label, name, more = {}) => ({ label, stroke: c.colour(name), width: 2, points: { show: true, size: 6, fill: c.colour(name) }, value: (_, v) => near(v), ...more });
   return {
     cursor: still, scales: { x: { time: false, distr: 3 }, y: { range: (_, low, high) => [0, high * 1.08] } },
-    axes: [axis(c, "nats a step", { values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : near(tick, 2))) }), axis(c, "loss of a value")],
+    axes: [axis(c, "nats a step", { ...FLAT, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : near(tick, 2))) }), axis(c, "loss of a value")],
+    hooks: { draw: [marks(c, places)] },
     bands: [{ series: [2, 1], fill: c.faint("model", 0.18) }],
     series: [{ label: "nats a step", value: (_, v) => near(v) }, { label: "from", ...thin, value: (_, v) => near(v) }, { label: "to", ...thin, value: (_, v) => near(v) },
       line("released", "model"), line("best guess", "free"), line("bound", "bound", { dash: [2, 3] }), line("silence", "silence", { dash: [8, 4], points: { show: false } })],

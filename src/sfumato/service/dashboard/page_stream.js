@@ -1,6 +1,6 @@
 // One stream: what left, what can be inferred, what leaked, what may still leak.
 import { get, streamPath } from "./api.js";
-import { Chart, axis, still } from "./charts.js";
+import { Chart, FLAT, axis, still } from "./charts.js";
 import { count, down, fill, h, nats, near, percent, plural, say, table, tile, up, value } from "./dom.js";
 import { HeatStrip } from "./heat.js";
 
@@ -63,6 +63,11 @@ function panels() {
       const [budget, leakage, belief, recovered, certificate] = await Promise.all([
         at("budget"), at("leakage", { last: LAST }), at("belief", { last: LAST }), at("recovered", { last: LAST }), at("certificate")]);
       fill(tiles, figures(budget));
+      strip.figure.hidden = budget.job !== "release";
+      window_.figure.hidden = !budget.in_window.length;
+      leak.figure.classList.toggle("half", budget.in_window.length > 0);
+      values.title.textContent = budget.job === "release" ? "Released and recovered values" : "Released values";
+      values.words.hidden = budget.job !== "release";
       fill(proof, ...proven(certificate));
       const same = JSON.stringify(leakage.symbols);
       if (symbols !== same || job !== leakage.job) { symbols = same; job = leakage.job; values.shape = valueShape(leakage); leak.shape = leakShape(leakage); }
@@ -74,25 +79,27 @@ function panels() {
         showLeakage(leak, leakage, budget);
       }
       if (budget.in_window.length) showWindow(window_, budget);
-      else window_.empty(budget.steps && budget.steps_left !== null ? `A total over ${plural(budget.steps, "step")} has no window: ${plural(budget.steps_left, "step")} left.` : "This budget has no window, or nothing was charged yet.");
       strip.show(belief);
     },
     close() { values.close(); leak.close(); window_.close(); strip.close(); },
   };
 }
 
+const SPENT = { release: "Leaked under the model", realtime: "Charged", temporal: "Told of the last moment" };
+
 function figures(budget) {
-  const unit = budget.unit === "nats" ? nats() : budget.unit;
+  const unit = () => (budget.unit === "nats" ? nats() : budget.unit);
   const model = budget.model;
   const free = budget.model_free;
-  const scope = budget.steps === null ? "" : budget.steps_left === null ? `in any ${count(budget.steps)} steps` : `over ${plural(budget.steps, "step")}, ${count(budget.steps_left)} to come`;
+  const toCome = budget.steps_left === null ? "" : `, ${plural(budget.steps_left, "step")} to come`;
+  const within = budget.steps_left === null ? "of this window's" : "of";
   return [
     tile("Answers", count(budget.answers), "", budget.rule),
-    tile(budget.job === "temporal" ? "The last moment leaked so far" : "Leaked under the model", up(model.spent), unit, scope),
-    model.left === null ? null : tile("Left now", down(model.left), unit, model.limit ? `of ${up(model.limit)}` : "", model.limit ? model.left / model.limit : null),
-    model.next === null ? null : tile("The next step may leak", down(model.next), unit, budget.exhausted ? "nothing: the budget is used up" : free.next === null ? "under the model" : `and ${down(free.next)} whatever the model`),
-    tile("Leaked whatever the model", up(free.spent), unit, free.left === null ? "no cap of its own" : `${down(free.left)} left of ${up(free.limit)}`, free.left === null ? null : free.left / free.limit, "free"),
-    tile("One value may ever tell", budget.one_value === null ? "no bound" : up(budget.one_value), budget.one_value === null ? "" : nats(), budget.one_value_rule),
+    tile(SPENT[budget.job], up(model.spent), unit(), budget.job === "temporal" ? "it grows with what is released later" : `in all so far${toCome}`),
+    model.left === null ? null : tile("Left now", down(model.left), unit(), `${within} ${up(model.limit)}`, model.left / model.limit),
+    model.next === null ? null : tile("The next step may leak", down(model.next), unit(), budget.exhausted ? "nothing: the budget is used up" : free.next === null ? "under the model" : `and ${down(free.next)} whatever the model`),
+    budget.job === "realtime" ? null : tile("Leaked whatever the model", up(free.spent), unit(), free.left === null ? "in all so far; it has no cap of its own" : `in all so far; ${down(free.left)} left ${within} ${up(free.limit)}`, free.left === null ? null : free.left / free.limit, "free"),
+    tile("May ever be told of one value", budget.one_value === null ? "no bound" : up(budget.one_value), budget.one_value === null ? "" : nats(), budget.one_value_rule),
   ].filter(Boolean);
 }
 
@@ -112,7 +119,7 @@ function proven(told) {
 
 // ---- charts
 
-const moments = (c) => axis(c, "moment");
+const moments = (c) => axis(c, "moment", FLAT);
 function valueShape(leakage) {
   const names = leakage.symbols;
   const categories = names.length > 0;
@@ -122,7 +129,7 @@ function valueShape(leakage) {
     axes: [moments(c), categories ? axis(c, "", { size: 78, splits: () => names.map((_, place) => place).filter((place) => place % Math.ceil(names.length / 12) === 0), values: (_, ticks) => ticks.map((tick) => short(names[tick])) }) : axis(c, "value")],
     series: [{ label: "moment" },
       { label: "released", stroke: c.colour("model"), width: categories ? 0 : 1.5, paths: categories ? () => null : undefined, points: { show: true, size: 6, fill: c.colour("model") }, value: (_, v) => named(names, v) },
-      { label: "recovered", stroke: c.colour("free"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, v) => named(names, v) }],
+      ...(leakage.job === "release" ? [{ label: "recovered", stroke: c.colour("free"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, v) => named(names, v) }] : [])],
   });
 }
 const short = (name) => { const text = String(name); return text.length > 10 ? `${text.slice(0, 9)}…` : text; };
@@ -134,15 +141,15 @@ function showValues(chart, leakage, recovered) {
   const place = (cell) => (cell === null ? null : names.length ? names.findIndex((name) => String(name) === String(cell)) : Number(first(cell)));
   const guesses = new Map(recovered.values.map((one) => [one.sequence, one]));
   const rows = leakage.points.map((point) => ({ ...point, known: guesses.get(point.sequence) })).reverse();
-  const data = [leakage.points.map((point) => point.sequence), leakage.points.map((point) => place(point.released)),
-    leakage.points.map((point) => (guesses.has(point.sequence) ? place(guesses.get(point.sequence).guess) : null))];
+  const data = [leakage.points.map((point) => point.sequence), leakage.points.map((point) => place(point.released))];
+  if (leakage.job === "release") data.push(leakage.points.map((point) => (guesses.has(point.sequence) ? place(guesses.get(point.sequence).guess) : null)));
   const last = rows[0];
   chart.show(data, `${plural(leakage.points.length, "moment")}; the last released ${value(last.released)}${last.known ? `, best guess ${value(last.known.guess)} at ${near(last.known.probability, 2)}` : ""}.`,
     table("Released and recovered values, latest first", [
       { name: "Moment", number: true, of: (row) => row.sequence }, { name: "Time", of: (row) => row.time }, { name: "Outcome", of: (row) => row.outcome },
-      { name: "Released", of: (row) => value(row.released) }, { name: "Best guess", of: (row) => (row.known ? value(row.known.guess) : null) },
+      { name: "Released", of: (row) => value(row.released) }, ...(leakage.job === "release" ? [{ name: "Best guess", of: (row) => (row.known ? value(row.known.guess) : null) },
       { name: "Probability", number: true, of: (row) => (row.known ? near(row.known.probability, 3) : null) },
-      { name: `In ${percent(recovered.cover)} one of`, of: (row) => (row.known ? row.known.credible.map(value).join(", ") : null) }], rows), chart.shape);
+      { name: `In ${percent(recovered.cover)} one of`, of: (row) => (row.known ? row.known.credible.map(value).join(", ") : null) }] : [])], rows), chart.shape);
 }
 
 function leakShape(leakage) {
