@@ -23,7 +23,7 @@ from sfumato.series.series_methods import AnyMethod
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.solver.policy import Policy
 from sfumato.store.ledger_reader import LedgerReader
-from sfumato.store.ledger_search import ReadableLedger
+from sfumato.store.ledger_search import ReadableLedger, Snapshots
 from sfumato.store.protocol import Store
 from sfumato.store.sqlite import SqliteStore
 from sfumato.stream.plan import Plan
@@ -117,8 +117,11 @@ class ReadableRelease:
         if isinstance(self.store, SqliteStore) and self.store.path is not None:
             with LedgerReader(self.store.path, self.store.front.plan) as reader:
                 yield reader
-            return
-        yield cast(ReadableLedger, self.store)
+        elif isinstance(self.store, Snapshots):
+            with self.store.snapshot() as snapshot:
+                yield snapshot
+        else:
+            yield cast(ReadableLedger, self.store)  # memory
 
 
 @dataclass(frozen=True, slots=True)

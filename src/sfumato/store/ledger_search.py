@@ -7,10 +7,11 @@ far it came. So nobody who searches can hold up those who are answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
@@ -165,6 +166,15 @@ class ReadableLedger(Protocol):
         """Where a stream stands, checked against its last row."""
         ...
 
-    def rest(self, stream: str, sequence: int) -> Any:
+    def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
         """The answers of a stream from one moment on, in order, checked."""
+        ...
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """A store that can be read as it is now beside everything that goes on."""
+
+    def snapshot(self) -> AbstractContextManager[ReadableLedger]:
+        """The ledger as it is now; nobody waits for whoever reads it."""
         ...
