@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def path_weights(
     found = {}
     for path in product(range(len(initial)), repeat=len(told)):
         weight = float(initial[path[0]])
-        for before, after in zip(path, path[1:], strict=False):
+        for before, after in pairwise(path):
             weight *= float(rows[before, after])
         for value, likelihood in zip(path, told, strict=True):
             weight *= 1.0 if likelihood is None else float(likelihood[value])
