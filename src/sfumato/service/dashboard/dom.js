@@ -39,7 +39,7 @@ export function table(caption, columns, rows, empty = "Nothing here yet.") {
   const head = columns.map((column) => h("th", { scope: "col", class: column.number ? "number" : null }, column.name));
   const body = rows.map((row) => h("tr", {}, columns.map((column) => {
     const cell = column.of(row);
-    return h("td", { class: column.number ? "number" : null }, cell === null || cell === undefined ? "–" : cell);
+    return h("td", { class: column.number ? "number" : column.wrap ? "wrap" : null }, cell === null || cell === undefined ? "–" : cell);
   })));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));

@@ -62,7 +62,7 @@ export function overviewPage() {
         { name: "Whatever the model", number: true, of: (row) => up(row.ldp) }], some.streams, "No stream has released anything yet."),
       some.next ? h("p", {}, h("a", { href: "#/stream" }, "All streams")) : null);
       fill(refused, h("h2", { id: "refused-title" }, "Refusals"), table("Refused events by reason", [
-        { name: "Reason", of: (row) => REASONS[row[0]] || row[0] }, { name: "Events", number: true, of: (row) => count(row[1]) }],
+        { name: "Reason", wrap: true, of: (row) => REASONS[row[0]] || row[0] }, { name: "Events", number: true, of: (row) => count(row[1]) }],
       Object.entries(all.refused), "Nothing was refused on this node since it started."));
     },
     close() { rate.close(); left.close(); },

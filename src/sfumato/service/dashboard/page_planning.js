@@ -28,7 +28,7 @@ export function planningPage(refresh) {
     if (!point || point.status === "computing") { fill(words, h("p", { class: "quiet" }, "Computing…")); return; }
     if (point.status !== "ready") { fill(words, say("warn", "The trials of this budget took too long and were given up.")); return; }
     const saved = known.silence ? 1 - point.loss / known.silence : 0;
-    fill(words, h("p", {}, "A value loses ", h("strong", {}, `${near(point.loss)} ${known.unit}`), " on average, ", h("strong", {}, percent(saved)), ` less than saying nothing (${near(known.silence)}).`),
+    fill(words, h("p", {}, ...lost(point.loss, known.unit), ", ", h("strong", {}, percent(saved)), ` less than with silence (${near(known.silence)}).`),
       h("p", {}, point.floor === null ? "No bound is known for this model. " : `No release within this budget loses less than ${near(point.floor)}. `,
         point.best_guess === null ? "" : `A receiver who uses the model brings it to ${near(point.best_guess)}.`),
       h("p", { class: "quiet" }, `A step leaks ${up(point.charged)} nats on average, ${up(point.model_free)} whatever the model; one value is told at most ${point.one_value === null ? "without bound" : `${up(point.one_value)} nats`} in ${known.length} values.`));
@@ -70,6 +70,12 @@ export function planningPage(refresh) {
     },
     close() { clearTimeout(timer); chart.close(); },
   };
+}
+
+// Losses of right or wrong are shares; others have a unit.
+function lost(loss, unit) {
+  if (unit === "wrong") return [h("strong", {}, percent(loss)), " of values are released wrongly"];
+  return ["A value loses ", h("strong", {}, `${near(loss)} ${unit}`), " on average"];
 }
 
 // Upright lines at the release's own budget and at the one that is tried.

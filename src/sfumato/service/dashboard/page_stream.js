@@ -149,7 +149,7 @@ function showValues(chart, leakage, recovered) {
       { name: "Moment", number: true, of: (row) => row.sequence }, { name: "Time", of: (row) => row.time }, { name: "Outcome", of: (row) => row.outcome },
       { name: "Released", of: (row) => value(row.released) }, ...(leakage.job === "release" ? [{ name: "Best guess", of: (row) => (row.known ? value(row.known.guess) : null) },
       { name: "Probability", number: true, of: (row) => (row.known ? near(row.known.probability, 3) : null) },
-      { name: `In ${percent(recovered.cover)} one of`, of: (row) => (row.known ? row.known.credible.map(value).join(", ") : null) }] : [])], rows), chart.shape);
+      { name: `In ${percent(recovered.cover)} one of`, wrap: true, of: (row) => (row.known ? row.known.credible.map(value).join(", ") : null) }] : [])], rows), chart.shape);
 }
 
 function leakShape(leakage) {
