@@ -106,6 +106,12 @@ class TestVisitor:
         if action not in self.actions or (stream or "").startswith("foreign"):
             raise HttpProblem(problem("forbidden", f"the key must allow {action!r} here"))
 
+    def require_everywhere(self, action: str) -> None:
+        self.require(action)
+
+    def sees(self, stream: str) -> bool:
+        return not stream.startswith("foreign")
+
 
 @dataclass
 class TestGate:

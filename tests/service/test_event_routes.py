@@ -180,7 +180,7 @@ def test_too_many_bytes_in_flight_are_refused() -> None:
             assert (await first).status_code == 200
             assert there.service.application.flight.now == 0
 
-    told(scenario, limits=Limits(flight_bytes=900, body_bytes=900), gate=gate)
+    told(scenario, limits=Limits(flight_bytes=900, body_bytes=900, document_bytes=900), gate=gate)
 
 
 def test_who_waits_too_long_is_told_and_the_event_is_answered_all_the_same() -> None:

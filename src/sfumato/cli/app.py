@@ -33,6 +33,7 @@ from sfumato.cli import privatize_command as privatize
 from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
+from sfumato.cli import serve_command as serve
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
 from sfumato.cli import temporal_release_command as temporal_release
@@ -157,6 +158,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "realtime": realtime.realtime,
     "verify": verify.verify,
     "verify-report": verify_report.verify_report,
+    "serve": serve.serve,
     "demo": demo.demo,
     "study": study.study,
     "warm": warm.warm,

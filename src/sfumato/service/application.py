@@ -29,6 +29,18 @@ class Visitor(Protocol):
         """
         ...
 
+    def require_everywhere(self, action: str) -> None:
+        """Refuse what is about all streams to whoever may not touch each of them.
+
+        Raises:
+            HttpProblem: 403.
+        """
+        ...
+
+    def sees(self, stream: str) -> bool:
+        """Whether a listing may show him a stream."""
+        ...
+
 
 class Gate(Protocol):
     """Lets in who has an access key, at the rate that the key allows."""

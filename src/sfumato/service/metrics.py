@@ -72,7 +72,7 @@ class Metrics:
     """
 
     def __init__(self, figures: Callable[[], Iterable[ReleaseFigures]]) -> None:
-        self._registry = own = CollectorRegistry()
+        self.registry = own = CollectorRegistry()
         by_release = ["release"]
         self._requests = Counter(
             "sfumato_requests", "Requests.", ["operation", "status"], registry=own
@@ -109,7 +109,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """All figures as Prometheus reads them."""
-        return generate_latest(self._registry)
+        return generate_latest(self.registry)
 
     def request(self, operation: str, status: int, seconds: float) -> None:
         """A request was answered."""

@@ -87,6 +87,7 @@ class Operation:
         replies: The types of its replies by status, in the same way.
         problems: Kinds of problems that it may have besides those of all.
         precheck: Refuses before a body is read.
+        size: Which limit its body has.
         media: Of its replies.
         decoder: Reads the body.
     """
@@ -102,6 +103,7 @@ class Operation:
     replies: Mapping[int, Any] = field(default_factory=lambda: {200: None})
     problems: Sequence[str] = ()
     precheck: Callable[[Call], None] | None = None
+    size: str = "body_bytes"
     media: str = "application/json"
     decoder: Callable[[bytes], Any] | None = None
 
@@ -159,10 +161,11 @@ class Endpoint:
         if operation.body is None:
             return await operation.handler(call)
         flight, limits = application.flight, application.limits
-        size = announced_size(headers, limits.body_bytes)
+        most: int = getattr(limits, operation.size)
+        size = announced_size(headers, most)
         flight.board(size)
         try:
-            content = await read_body(receive, limits.body_bytes, limits.body_seconds)
+            content = await read_body(receive, most, limits.body_seconds)
             call = Call(application, visitor, path, query, operation.decoded(content))
             return await operation.handler(call)
         finally:

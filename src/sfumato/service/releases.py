@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sfumato.core.errors import SfumatoError
+from sfumato.models.encoding import StreamModel
 from sfumato.service.gatherer import Gatherer
 from sfumato.service.metrics import Metrics, ReleaseFigures
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.settings import Limits
 from sfumato.service.wording import Wording
+from sfumato.solver.policy import Policy
 from sfumato.store.live import LiveRun, Reply
 from sfumato.store.protocol import Store
 
@@ -44,6 +46,8 @@ class Opened:
         store: Its ledger.
         worded: Its answers as they leave.
         close: Closes run and ledger.
+        model: Its model, if it has one.
+        policy: Its policy, if it has one.
     """
 
     job: str
@@ -51,6 +55,8 @@ class Opened:
     store: Store
     worded: Wording
     close: Callable[[], None]
+    model: StreamModel | None = None
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +91,12 @@ class ReleaseState:
 
 
 class Releases:
-    """All releases; used in the event loop only.
+    """All releases; used in the event loop only, but for what says otherwise.
 
-    Args:
-        limits: Bounds of their queues.
+    Attributes:
         failed: Told the name of a release, and what broke it.
+        saw: Told the name of a release, and the replies of each group.
+        metrics: Counts what all of them do.
     """
 
     def __init__(
@@ -97,7 +104,8 @@ class Releases:
         limits: Limits,
         failed: Callable[[str, BaseException], None] = lambda name, problem: None,
     ) -> None:
-        self._limits, self._failed = limits, failed
+        self._limits, self.failed = limits, failed
+        self.saw: Callable[[str, Sequence[Reply]], None] = lambda name, replies: None
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
         self._default: str | None = None
@@ -166,12 +174,12 @@ class Releases:
         except Exception as problem:
             detail = str(problem) if isinstance(problem, SfumatoError) else "a defect"
             self._states[name] = ReleaseState(name, Status.FAILED, detail=detail)
-            self._failed(name, problem)
+            self.failed(name, problem)
             return
         if self._closing:
             await asyncio.to_thread(opened.close)
             return
-        watch = _Watch(name, self.metrics, self._failed)
+        watch = _Watch(name, self)
         gatherer = Gatherer(
             opened.run,
             watch,
@@ -181,6 +189,11 @@ class Releases:
         gatherer.start()
         ready = OpenRelease(name, opened, gatherer)
         self._states[name] = replace(self._states[name], status=Status.READY, open=ready)
+
+    async def settled(self) -> None:
+        """Wait until nothing is being prepared."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     def activate(self, name: str) -> None:
         """Make a release the default for streams that have not begun."""
@@ -211,6 +224,12 @@ class Releases:
             self._remember(await asyncio.to_thread(self._begun, sorted(unknown)), unknown)
         named = {home: self.named(home) for home in {self._homes[each] for each in streams}}
         return [named[self._homes[stream]] for stream in streams]
+
+    def of_stream(self, stream: str, name: str | None) -> OpenRelease:
+        """The release of one stream, from any thread; it may wait for the ledgers."""
+        if name is not None or len(self._activated) < 2:
+            return self.named(name)
+        return self.named(self._begun([stream]).get(stream))
 
     def _begun(self, streams: list[str]) -> dict[str, str]:
         """The release in which each of some streams began, as far as they did."""
@@ -258,12 +277,12 @@ class _Watch:
     """Tells the metrics of a release what its worker does."""
 
     name: str
-    metrics: Metrics
-    told: Callable[[str, BaseException], None]
+    releases: Releases
 
     def answered(self, replies: Sequence[Reply], seconds: float) -> None:
-        self.metrics.group(self.name, replies, seconds)
+        self.releases.metrics.group(self.name, replies, seconds)
+        self.releases.saw(self.name, replies)
 
     def failed(self, problem: BaseException) -> None:
-        self.metrics.failed_group(self.name)
-        self.told(self.name, problem)
+        self.releases.metrics.failed_group(self.name)
+        self.releases.failed(self.name, problem)

@@ -15,11 +15,13 @@ from types import FrameType
 from typing import Any, cast
 
 import uvicorn
+from prometheus_client import start_http_server
 from starlette.types import ASGIApp
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.service.connections import BoundedConnection
 from sfumato.service.http_routes import Service
+from sfumato.service.metrics import Metrics
 from sfumato.service.settings import Limits, Settings
 
 
@@ -120,6 +122,21 @@ def configured(app: ASGIApp, limits: Limits, tls: ssl.SSLContext | None) -> uvic
         timeout_graceful_shutdown=max(1, int(limits.drain_seconds)),
         ssl_context_factory=context,
     )
+
+
+@contextmanager
+def metrics_listener(port: int | None, metrics: Metrics) -> Iterator[None]:
+    """Serve the metrics alone, on a port of this machine, to whoever can reach it."""
+    if port is None:
+        yield
+        return
+    server, thread = start_http_server(port, "127.0.0.1", metrics.registry)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 async def serve(

@@ -21,6 +21,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         body_bytes: Of one request, or one message of a socket.
         header_bytes: Of the first line and the headers of a request.
+        document_bytes: Of a model, a policy or rules that an administrator sends.
         request_events: Events of one request.
         queued_events: Events of one release that wait for their group.
         group_events: Events that are answered and committed together.
@@ -42,6 +43,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     body_bytes: Count = _MIB
     header_bytes: Count = 32 << 10
+    document_bytes: Count = 32 * _MIB
     request_events: Count = 1_000
     queued_events: Count = 16_384
     group_events: Count = 4_096
@@ -59,9 +61,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.request_events > self.queued_events:
             rule = f"be at most queued_events, {self.queued_events:,}: a request waits whole"
             raise InvalidParameter("request_events", self.request_events, rule)
-        if self.body_bytes > self.flight_bytes:
-            rule = f"be at most flight_bytes, {self.flight_bytes:,}"
-            raise InvalidParameter("body_bytes", self.body_bytes, rule)
+        for name in ("body_bytes", "document_bytes"):
+            if getattr(self, name) > self.flight_bytes:
+                rule = f"be at most flight_bytes, {self.flight_bytes:,}"
+                raise InvalidParameter(name, getattr(self, name), rule)
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
