@@ -34,6 +34,7 @@ from sfumato.store.chain import (
 )
 from sfumato.store.ledger_head import missing_rows
 from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.ledger_rows import LedgerRows
 from sfumato.store.protocol import Head
 
 _SHOWN = 20
@@ -111,7 +112,7 @@ def check_ledger(path: str | Path, expect: Head | None = None) -> LedgerReport:
         return checked(ledger, expect)
 
 
-def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
+def checked(ledger: LedgerRows, expect: Head | None = None) -> LedgerReport:
     """The same for a ledger that is being read."""
     front = ledger.front
     report = LedgerReport(front.head.entries, 0, str(front.head), identity=front.identity)
@@ -147,7 +148,7 @@ def _noting(report: LedgerReport) -> Iterator[None]:
         report.note(str(problem))
 
 
-def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
+def _walk(ledger: LedgerRows, report: LedgerReport) -> dict[str, _Stream]:
     """Recompute both chains, link by link."""
     front = ledger.front
     streams: dict[str, _Stream] = {}
@@ -192,7 +193,7 @@ def _where(link: Sequence[Row]) -> str:
     return f"one of the rows {first[0]} to {last[0]} ({moments} {stream})"
 
 
-def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: LedgerReport) -> None:
+def _check_states(ledger: LedgerRows, found: dict[str, _Stream], report: LedgerReport) -> None:
     there = set()
     for name, moments, leakage, model_free, state, own in ledger.stream_rows():
         there.add(name)

@@ -33,7 +33,8 @@ from sfumato.store.chain import (
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_form import SCHEMA, UNSIGNALLED, VERSION
 from sfumato.store.ledger_head import check_head
-from sfumato.store.ledger_reader import COLUMNS, LedgerReader
+from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.ledger_rows import COLUMNS
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.protocol import (
     NO_JOB,
