@@ -4,9 +4,11 @@ A new kind inherits `LiveLaws` and says how it is opened, what its values are, a
 the same events is released.
 """
 
+import contextlib
 import os
 import random
 import shutil
+import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ from sfumato.store.live import Answered, Asked, LiveRun, Reason, Refused, Reply
 from sfumato.store.protocol import Answer, Store
 from tests.contracts.live_stores import FAILURES, FailingStore, Place
 from tests.contracts.threads import at_once
+from tests.shell.running import Result
 
 SECRET = b"a secret of sixteen bytes or more"
 FEW = 4
@@ -60,6 +63,10 @@ class LiveLaws(ABC):
 
     readable: Sequence[Any]
     unreadable: Sequence[Any]
+    most_spent: float
+    """What a stream may spend of a budget for `FEW` answers."""
+    timed = True
+    """Whether a table of events keeps their times."""
 
     @abstractmethod
     def open(
@@ -70,6 +77,10 @@ class LiveLaws(ABC):
     @abstractmethod
     def release_table(self, folder: Path, path: Path, events: list[Asked]) -> None:
         """Release a table of these events into a ledger, with the coins of `SECRET`."""
+
+    @abstractmethod
+    def audit(self, path: Path) -> Result:
+        """Audit a ledger by the command line."""
 
     @pytest.fixture(params=["memory", "sqlite", "shared"])
     def place(self, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
@@ -161,7 +172,7 @@ class LiveLaws(ABC):
         assert all(single(replies[event.id]) == ledger(store)[event.id] for event in good)
 
     def test_an_event_that_goes_back_in_time_is_refused_alone(self, place: Place) -> None:
-        run, store = self.open(place)
+        run, _ = self.open(place)
         times = ["10", "10", "9", "11", None, "2", "2024-05-01", "1", "3"]
         events = [Asked(f"e{n}", "ann", self.readable[0], time) for n, time in enumerate(times)]
         events.append(Asked("other", "bob", self.readable[0], "1"))
@@ -169,7 +180,10 @@ class LiveLaws(ABC):
             assert isinstance(reply, Answered) if ok == "+" else reason(reply) is Reason.ORDER
         run.close()
         late, same = run.answer(
-            [Asked("late", "ann", self.readable[0], "2"), Asked("now", "ann", self.readable[0], "3")]
+            [
+                Asked("late", "ann", self.readable[0], "2"),
+                Asked("now", "ann", self.readable[0], "3"),
+            ]
         )
         assert reason(late) is Reason.ORDER and single(same).time == "3"
         account = run.account("ann")
@@ -198,9 +212,6 @@ class LiveLaws(ABC):
             assert [account.leakage, account.model_free] == pytest.approx(sums)
             assert account.leakage <= self.most_spent
         assert run.account("nobody") is None
-
-    most_spent: float
-    """What a stream may spend of a short budget."""
 
     # One ledger, several nodes and threads --------------------------------------------------------
 
@@ -278,8 +289,10 @@ class LiveLaws(ABC):
         for event, reply in self.asked(run, events[::-1]):
             assert single(reply) == ledger(store.inner)[event.id]
             assert single(reply) == told.get(event.id, left.get(event.id, single(reply)))
+        later = self.asked(run, self.events(12, prefix="later "))
+        assert all(single(reply) == ledger(store.inner)[event.id] for event, reply in later)
         moments = [(answer.stream, answer.sequence) for answer in ledger(store.inner).values()]
-        assert len(moments) == len({*moments}) == 20
+        assert len(moments) == len({*moments}) == 32
 
     @staticmethod
     def asked(run: LiveRun, events: list[Asked]) -> list[tuple[Asked, Reply]]:
@@ -300,7 +313,9 @@ class LiveLaws(ABC):
 
         run, _ = self.open(Failing(), few=True)
         marked = ["6172839455", 6172839455, [6172839455, "6172839455"], {"6172839455": "x"}]
-        events = [Asked(f"e{n}", "ann", value) for n, value in enumerate([*marked, *self.unreadable])]
+        events = [
+            Asked(f"e{n}", "ann", value) for n, value in enumerate([*marked, *self.unreadable])
+        ]
         events += [Asked(f"late{n}", "ann", self.readable[0]) for n in range(FEW + 2)]
         replies = run.answer(events)
         failing.failing = "before"
@@ -309,14 +324,33 @@ class LiveLaws(ABC):
         assert "6172839455" not in told
         assert "answers were not stored" in caplog.text
 
+    def test_an_audit_passes_a_live_ledger_and_finds_a_row_that_was_changed(
+        self, tmp_path: Path
+    ) -> None:
+        place = Place("sqlite", tmp_path)
+        for part in range(2):
+            run, store = self.open(place)
+            run.answer(self.events(15, prefix=f"day {part} ", seed=part))
+            store.close()
+        found = self.audit(place.path)
+        assert found.code == 0, found.out + found.err
+        with contextlib.closing(sqlite3.connect(place.path)) as database, database:
+            database.execute("UPDATE events SET leakage = leakage / 2 + 0.01 WHERE entry = 7")
+        changed = self.audit(place.path)
+        assert changed.code in (1, 2) and "was changed" in changed.out + changed.err
+
     # A table of the same events -------------------------------------------------------------------
 
-    @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+    @settings(
+        max_examples=6, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+    )
     @given(data=st.data())
-    def test_events_are_answered_as_a_table_of_them(self, data: st.DataObject, tmp_path_factory: Any) -> None:
+    def test_events_are_answered_as_a_table_of_them(
+        self, data: st.DataObject, tmp_path_factory: Any
+    ) -> None:
         folder = tmp_path_factory.mktemp("both")
         events = self.events(data.draw(st.integers(1, 40)), seed=data.draw(st.integers(0, 99)))
-        if data.draw(st.booleans()):
+        if self.timed and data.draw(st.booleans()):
             events = [Asked(e.id, e.stream, e.value, str(n)) for n, e in enumerate(events)]
         place = Place("sqlite", folder)
         run, store = self.open(place, keyed(SECRET))
@@ -330,7 +364,9 @@ class LiveLaws(ABC):
         while rest:
             size = data.draw(st.integers(1, len(rest)))
             part, rest = rest[:size], rest[size:]
-            again = data.draw(st.lists(st.sampled_from(events[: len(events) - len(rest)]), max_size=3))
+            again = data.draw(
+                st.lists(st.sampled_from(events[: len(events) - len(rest)]), max_size=3)
+            )
             replies = run.answer([*part, *again])
             assert all(isinstance(reply, Answered) for reply in replies)
             if data.draw(st.booleans()):
