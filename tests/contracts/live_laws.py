@@ -23,6 +23,7 @@ from sfumato.core.errors import ForkedUse
 from sfumato.core.randomness import Randomness, keyed, secure
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.live import Answered, Asked, LiveRun, Reason, Refused, Reply
+from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.protocol import Answer, Store
 from tests.contracts.live_stores import FAILURES, FailingStore, Place
 from tests.contracts.threads import at_once
@@ -31,7 +32,12 @@ from tests.shell.running import Result
 SECRET = b"a secret of sixteen bytes or more"
 FEW = 4
 """Answers of each stream that a release with a short budget allows."""
-Opened: TypeAlias = tuple[LiveRun, Store]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+Opened: TypeAlias = tuple[ColumnarRun, Store]
 
 
 def single(reply: Reply) -> Answer:
@@ -136,6 +142,23 @@ class LiveLaws(ABC):
         assert single(replies[3]) == single(replies[0])
         assert list(ledger(store)) == ["e1"]
 
+    def test_events_by_columns_get_the_same_replies(self, place: Place) -> None:
+        run, _ = self.open(place)
+        events = [*self.events(6), Asked("bad", "u1", self.unreadable[0]), *self.events(2)]
+        columns = [
+            [event.id for event in events],
+            [event.stream for event in events],
+            [event.value for event in events],
+        ]
+        told = run.answer_columns(*columns)
+        assert len(told) == len(events)
+        for first, again in zip(told.replies(), run.answer(events), strict=True):
+            if isinstance(again, Answered):
+                assert single(first) == single(again)
+            else:
+                assert first == again
+        assert run.answer_columns([], [], []).replies() == []
+
     # Order, and refusals that touch nobody else ---------------------------------------------------
 
     def test_values_of_a_stream_are_taken_in_the_order_given(self, place: Place) -> None:
@@ -161,15 +184,34 @@ class LiveLaws(ABC):
             Asked("b2", "u\0", self.readable[0]),
             Asked("b\ud800", "u1", self.readable[0]),
             Asked("b3", 7, self.readable[0]),  # type: ignore[arg-type]
+            Asked([], "u1", self.readable[0]),  # type: ignore[arg-type]
             Asked("b4", "u1", self.readable[0], "no time"),
+            Asked("b6", "u1", self.readable[0], "0001-01-01T00:00:00+14:00"),
+            Asked("b7", "u1", self.readable[0], 10**5000),  # type: ignore[arg-type]
             Asked("b5" * 600, "u1", self.readable[0]),
         ]
         mixed = [*good, *bad]
         random.Random(3).shuffle(mixed)
-        replies = dict(zip((event.id for event in mixed), run.answer(mixed), strict=True))
-        assert all(reason(replies[event.id]) is Reason.VALUE for event in bad)
+        for event, reply in self.asked(run, mixed):
+            if event in bad:
+                assert reason(reply) is Reason.VALUE
+            else:
+                assert single(reply) == ledger(store)[event.id]
         assert sorted(ledger(store)) == sorted(event.id for event in good)
-        assert all(single(replies[event.id]) == ledger(store)[event.id] for event in good)
+
+    @settings(
+        max_examples=25, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+    )
+    @given(values=st.lists(JSON, max_size=5))
+    def test_whatever_a_value_is_it_gets_a_reply(
+        self, values: list[Any], tmp_path_factory: Any
+    ) -> None:
+        run, store = self.open(Place("memory", tmp_path_factory.getbasetemp()))
+        events = [Asked(f"e{n}", "ann", value) for n, value in enumerate(values)]
+        good = Asked("good", "ann", self.readable[0])
+        *replies, last = run.answer([*events, good])
+        assert single(last).sequence == len(ledger(store)) - 1
+        assert all(isinstance(one, Answered) or reason(one) is Reason.VALUE for one in replies)
 
     def test_an_event_that_goes_back_in_time_is_refused_alone(self, place: Place) -> None:
         run, _ = self.open(place)

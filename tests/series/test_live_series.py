@@ -1,5 +1,6 @@
 """Live numbers: each stream is a series of its own."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,8 @@ def rules_of(spec: SeriesSpec, purpose: Purpose = Purpose.RELEASE) -> bytes:
 class TestLiveSeries(LiveLaws):
     """Numbers under independent noise."""
 
-    readable = (10.0, 20.5, 30, "12.25")
-    unreadable = ("many", "", float("nan"), True, [1.0], 10**400)
+    readable: Sequence[Any] = (10.0, 20.5, 30, "12.25")
+    unreadable: Sequence[Any] = ("many", "", float("nan"), True, [1.0], 10**400)
     most_spent = 2.0 * (1 + 1e-9)
     timed = False
     spec = SPEC
@@ -69,7 +70,7 @@ class TestLiveFilters(TestLiveSeries):
     """Numbers, some missing, under a bank of filters with a period."""
 
     spec = replace(SPEC, method="realtime", estimate=seasonal(3))
-    readable = (10.0, 20.5, 30, None)
+    readable: Sequence[Any] = (10.0, 20.5, 30, None)
     most_spent = float("inf")  # squared ratios, not epsilons: the audit adds them up
 
     def events(self, *given: Any, **options: Any) -> list[Asked]:

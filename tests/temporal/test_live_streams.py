@@ -1,5 +1,6 @@
 """Live values of correlated streams: counts, and answers of people."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,17 @@ from tests.temporal.test_temporal_run import ANSWERS, BACKWARD, COUNTS
 class TestLiveCounts(LiveLaws):
     """Two counts a row, some moments without them."""
 
-    readable = ([4, 2], {"road": 7, "home": 1}, (3, 3), None)
-    unreadable = ("many", [1], [1, 2, 3], {"home": 1}, [1, -1], [1, 2.5], [True, 1], object())
+    readable: Sequence[Any] = ([4, 2], {"road": 7, "home": 1}, (3, 3), None)
+    unreadable: Sequence[Any] = (
+        "many",
+        [1],
+        [1, 2, 3],
+        {"home": 1},
+        [1, -1],
+        [1, 2.5],
+        [True, 1],
+        object(),
+    )
     most_spent = FEW * COUNTS.alpha
     spec = msgspec.structs.replace(COUNTS, missing="skip")
 
@@ -68,8 +78,16 @@ class TestLiveCounts(LiveLaws):
 class TestLiveAnswers(TestLiveCounts):
     """One symbol a person, by randomised response."""
 
-    readable = ("home", "road", ["home"], {"value": "road"})
-    unreadable = ("school", "", None, 7, ["home", "road"], {"home": "road"}, [object()])
+    readable: Sequence[Any] = ("home", "road", ["home"], {"value": "road"})
+    unreadable: Sequence[Any] = (
+        "school",
+        "",
+        None,
+        7,
+        ["home", "road"],
+        {"home": "road"},
+        [object()],
+    )
     spec = msgspec.structs.replace(ANSWERS, steps=60)
     most_spent = FEW * ANSWERS.alpha
 
