@@ -38,6 +38,7 @@ from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import SeriesRelease
 from sfumato.store.memory import MemoryStore
+from sfumato.store.postgres import PostgresStore
 from sfumato.store.protocol import Answer as Stored
 from sfumato.store.protocol import Position
 from sfumato.store.sqlite import SqliteStore
@@ -95,6 +96,9 @@ HELD = {
     "store.ledger_check.LedgerReport": "one call's own",
     "store.ledger_file.LedgerFile": "part of a LedgerReader, which has a lock",
     "store.ledger_reader.LedgerReader": "spends nothing, and has a lock",
+    "store.ledger_rows.LedgerRows": "part of a LedgerReader or PostgresReader, which has a lock",
+    "store.postgres_rows.PostgresRows": "part of a PostgresReader or PostgresStore, with a lock",
+    "store.postgres._Held": "each thread has its own",
     "core.randomness._Secure": "has a lock, and new coins after a fork",
     "core.randomness._Keyed": "has a lock; a child that replays must get the same coins",
     "series.series_audit.SeriesAudit": "one call's own",
@@ -312,7 +316,8 @@ IDS = [kind.__name__ for kind in CASES]
 
 
 def test_every_guarded_class_is_tried() -> None:
-    own = {Guarded, FleetStreams, Replay}  # a fleet, and one of one call
+    # A fleet, one of one call, and one that needs a server: tests/store/test_postgres.py tries it.
+    own = {Guarded, FleetStreams, Replay, PostgresStore}
     guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - own
     assert {kind for kind in guarded if not isabstract(kind)} == set(CASES)
 

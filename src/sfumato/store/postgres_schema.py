@@ -116,6 +116,8 @@ def migrate(connection: Connection, steps: Sequence[str] = STEPS) -> None:
     Raises:
         CorruptData: If the database is newer than these steps.
     """
+    if version_of(connection) == len(steps) > 0:
+        return  # whoever only writes rows needs no right to make tables
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         connection.execute("CREATE SCHEMA IF NOT EXISTS sfumato")
