@@ -12,14 +12,9 @@ from typing import Any
 import sfumato as sf
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.service.access import AccessControl, Action, Grant, operator
-from sfumato.service.application import Application, Flight
+from sfumato.service.assembly import assembled, controlled
 from sfumato.service.event_log import EventLog
-from sfumato.service.gate import AccessGate
-from sfumato.service.http_routes import OWN_OPERATIONS, Service
-from sfumato.service.key_operations import key_operations
-from sfumato.service.releases import Opened, Releases
-from sfumato.service.request_log import RequestLog
-from sfumato.service.security_headers import guarded_app
+from sfumato.service.releases import Opened
 from sfumato.service.server import GracefulServer, address_of, listening, run, serve
 from sfumato.service.settings import Limits, Settings
 from sfumato.service.wording import stream_wording
@@ -65,7 +60,7 @@ def city(home: Home) -> Callable[[], Opened]:
             run_.close()
             store.close()
 
-        return Opened("release", run_, store, stream_wording(model), close)
+        return Opened("release", run_, store, stream_wording(model), close, model, policy)
 
     return made
 
@@ -84,27 +79,19 @@ def secured(
 
     async def main() -> None:
         with MemoryHome() if where is None else open_home(str(where)) as home:
-            control = AccessControl(home.registry)
+            control = controlled(home)
             found["control"], found["first"] = control, control.first_key()
-            releases = Releases(
-                limits, lambda name, error: log.event("failed", release=name, failure=error)
-            )
+            gateway = assembled(home, log, control, limits=limits)
             if released:
-                await releases.prepare("city", city(home))
-                releases.activate("city")
-            gate, flight = AccessGate(control), Flight(limits.flight_bytes)
-            application = Application(
-                releases, gate, releases.metrics, log, limits, flight, lambda: []
-            )
-            service = Service(application, (*OWN_OPERATIONS, *key_operations(control)))
-            app: Any = RequestLog(guarded_app(service), log)
+                await gateway.releases.prepare("city", city(home))
+                gateway.releases.activate("city")
             with listening(Settings(port=0)) as own:
                 found["url"] = address_of(own, tls=False)
                 await serve(
-                    service,
+                    gateway.service,
                     own,
                     limits,
-                    app=app,
+                    app=gateway.app,
                     announce=ready.set,
                     started=lambda server: found.update(server=server),
                 )
