@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from sfumato.cli import access_command as access
 from sfumato.cli import attack_command as attack
 from sfumato.cli import audit_command as audit
 from sfumato.cli import compare_command as compare
@@ -33,6 +34,7 @@ from sfumato.cli import privatize_command as privatize
 from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
+from sfumato.cli import serve_command as serve
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -158,6 +160,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "realtime": realtime.realtime,
     "verify": verify.verify,
     "verify-report": verify_report.verify_report,
+    "serve": serve.serve,
     "demo": demo.demo,
     "study": study.study,
     "warm": warm.warm,
@@ -183,9 +186,16 @@ _STORES: dict[str, Callable[..., None]] = {
     "restore": store.restore,
 }
 _KEYS: dict[str, Callable[..., None]] = {"new": key.new, "commit": key.commit, "check": key.check}
+_ACCESS: dict[str, Callable[..., None]] = {
+    "new": access.new,
+    "list": access.show,
+    "revoke": access.revoke,
+    "rotate": access.rotate,
+}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
 keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
+entrants = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=access.HELP)
 stores = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=store.HELP)
 _GROUPS = (
     (app, _COMMANDS),
@@ -193,6 +203,7 @@ _GROUPS = (
     (ledgers, _LEDGERS),
     (stores, _STORES),
     (keys, _KEYS),
+    (entrants, _ACCESS),
 )
 for group, commands in _GROUPS:
     for name, command in commands.items():
@@ -201,6 +212,7 @@ app.add_typer(over_time, name="temporal")
 app.add_typer(ledgers, name="ledger")
 app.add_typer(stores, name="store")
 app.add_typer(keys, name="key")
+app.add_typer(entrants, name="access")
 
 
 def _print_version(asked: bool) -> None:
