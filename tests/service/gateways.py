@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import base64
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,9 @@ from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.service.assembly import Gateway, assembled, controlled
 from sfumato.service.event_log import EventLog
-from sfumato.service.settings import Limits
+from sfumato.service.server import address_of, listening, run, serve
+from sfumato.service.settings import Limits, Settings
+from sfumato.store.codec import to_bytes
 from sfumato.store.home import Home, MemoryHome
 
 
@@ -60,3 +64,52 @@ async def opened(home: Home | None = None, key: str = "") -> AsyncIterator[Opene
 
 def json_of(response: httpx.Response) -> Any:
     return msgspec.json.decode(response.content)
+
+
+def document(found: Any) -> str:
+    """A model or a policy as a body has it."""
+    return base64.b64encode(to_bytes(found)).decode()
+
+
+async def begun(there: Opened) -> None:
+    """Make a release of the town, and activate it."""
+    body = {"name": "town", "data": document(town())}
+    await there.client.post("/v1/models", json=body)
+    rules = {"epsilon": 0.5, "method": "optimal"}
+    await there.client.post("/v1/releases", json={"name": "a", "rules": rules, "model": "town"})
+    await there.settled()
+    await there.client.post("/v1/releases/a/activate")
+
+
+@contextmanager
+def gateway_served() -> Iterator[tuple[str, str]]:
+    """A whole service on a home in memory; its URL, and the first key."""
+    found: dict[str, Any] = {}
+    ready = threading.Event()
+
+    async def main() -> None:
+        try:
+            async with opened() as there:
+                await begun(there)
+                with listening(Settings(port=0)) as own:
+                    found.update(url=address_of(own, tls=False), key=there.key)
+                    await serve(
+                        there.gateway.service,
+                        own,
+                        Limits(),
+                        app=there.gateway.app,
+                        announce=ready.set,
+                        started=lambda server: found.update(server=server),
+                    )
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=lambda: run(main))
+    thread.start()
+    assert ready.wait(60.0)
+    try:
+        yield found["url"], found["key"]
+    finally:
+        found["server"].should_exit = True
+        thread.join(60.0)
+        assert not thread.is_alive()

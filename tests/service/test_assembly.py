@@ -8,17 +8,8 @@ import pytest
 
 from sfumato.core.errors import SfumatoError
 from sfumato.service.assembly import lacking
-from tests.service.gateways import Opened, json_of, opened, town
-from tests.service.test_release_routes import document
-
-
-async def begun(there: Opened) -> None:
-    body = {"name": "town", "data": document(town())}
-    await there.client.post("/v1/models", json=body)
-    rules = {"epsilon": 0.5, "method": "optimal"}
-    await there.client.post("/v1/releases", json={"name": "a", "rules": rules, "model": "town"})
-    await there.settled()
-    await there.client.post("/v1/releases/a/activate")
+from tests.service.gateways import begun, gateway_served, json_of, opened
+from tests.service.test_openapi import fuzzed
 
 
 def test_a_service_is_ready_until_a_worker_dies_or_it_ends() -> None:
@@ -64,3 +55,14 @@ def test_no_value_is_in_the_log_or_the_metrics() -> None:
             assert log.count("/v1/streams/{stream}/events") == 3
 
     asyncio.run(run())
+
+
+def test_whatever_the_whole_service_is_asked_the_reply_is_as_documented() -> None:
+    with gateway_served() as (url, key):
+        assert fuzzed(url, 2, key) > 40
+
+
+@pytest.mark.slow
+def test_whatever_the_whole_service_is_asked_for_long_the_reply_is_as_documented() -> None:
+    with gateway_served() as (url, key):
+        assert fuzzed(url, 60, key) > 40

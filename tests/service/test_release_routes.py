@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from sfumato.solver.design_methods import Method
-from sfumato.store.codec import to_bytes
 from sfumato.store.home import MemoryHome
 from sfumato.stream.policy_files import compile_for
 from sfumato.stream.release_spec import ReleaseSpec
-from tests.service.gateways import Opened, json_of, opened, town
+from tests.service.gateways import Opened, document, json_of, opened, town
 
 RULES = {"epsilon": 0.5, "method": "optimal"}
 
@@ -25,10 +24,6 @@ def told(scenario: Callable[[Opened], Awaitable[None]]) -> None:
             await scenario(there)
 
     asyncio.run(run())
-
-
-def document(found: Any) -> str:
-    return base64.b64encode(to_bytes(found)).decode()
 
 
 async def with_model(there: Opened) -> str:
