@@ -57,12 +57,7 @@ def test_no_value_is_in_the_log_or_the_metrics() -> None:
     asyncio.run(run())
 
 
-def test_whatever_the_whole_service_is_asked_the_reply_is_as_documented() -> None:
-    with gateway_served() as (url, key):
-        assert fuzzed(url, 2, key) > 40
-
-
 @pytest.mark.slow
-def test_whatever_the_whole_service_is_asked_for_long_the_reply_is_as_documented() -> None:
+def test_whatever_the_whole_service_is_asked_the_reply_is_as_documented() -> None:
     with gateway_served() as (url, key):
         assert fuzzed(url, 60, key) > 40

@@ -113,6 +113,7 @@ def test_rules_that_are_none_are_refused_or_fail_and_leave_no_release(
         [line] = json_of(await there.client.get("/v1/releases"))["releases"]
         assert line["status"] == "failed" and line["detail"]
         # What failed is no release: its name is free.
+        assert (await there.client.post("/v1/releases/x/activate")).status_code == 404
         again = await released(there, "x")
         assert again.status_code == 202
         await there.settled()

@@ -19,7 +19,7 @@ import pytest
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.store.files import save
-from tests.shell.running import COMMAND
+from tests.shell.running import COMMAND, call
 
 STEPWISE = ("--epsilon", "0.5", "--method", "step-wise")
 
@@ -80,12 +80,20 @@ def test_a_service_starts_ends_in_order_and_goes_on(tmp_path: Path, model: Path)
     assert (tmp_path / "home" / "ledgers" / "default.ledger").stat().st_mode & 0o077 == 0
 
 
-def test_what_is_missing_is_said(tmp_path: Path, model: Path) -> None:
-    assert "--model" in refused(tmp_path, "--epsilon", "0.5")
-    assert "horizon" in refused(tmp_path, "--model", str(model), "--budget", "3")
+def test_what_is_missing_or_wrong_is_said_before_anything_is_opened(
+    tmp_path: Path, model: Path
+) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("[limits]\nbody_bytes = 0\n")
-    assert "body_bytes" in refused(tmp_path, "--config", str(settings))
+    for words, said in (
+        (("--epsilon", "0.5"), "--model"),
+        (("--model", str(model), "--budget", "3"), "--horizon"),
+        (("--config", str(settings)), "body_bytes"),
+        (("--config", str(tmp_path / "none.toml")), "--config"),
+    ):
+        done = call("serve", "--home", str(tmp_path / "home"), *words)
+        assert done.code == 2 and said in done.err
+    assert not (tmp_path / "home").exists()
 
 
 def test_the_help_of_the_program_loads_no_server() -> None:
