@@ -52,7 +52,7 @@ async def opened(home: Home | None = None, key: str = "") -> AsyncIterator[Opene
     first = control.first_key() or key
     await gateway.open()
     headers = {"authorization": f"Bearer {first}"}
-    transport = httpx.ASGITransport(gateway.app)  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(gateway.app)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://test", headers=headers, timeout=60.0
     ) as client:

@@ -39,8 +39,8 @@ def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], 
     process = subprocess.Popen(called, cwd=folder, stdout=subprocess.PIPE, text=True)
     watchdog = threading.Timer(100.0, process.kill)
     watchdog.start()
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         yield process, json.loads(process.stdout.readline())
     finally:
         watchdog.cancel()
