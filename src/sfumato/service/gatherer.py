@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from sfumato.core.errors import SfumatoError
-from sfumato.store.live import Answered, Asked, Reason, Refused, Reply
+from sfumato.store.live import Asked, Reason, Refused, Reply
 
 _LONGEST_WAIT = 30
 """Seconds to which a full queue sends askers away at most."""
@@ -52,7 +52,7 @@ class AnswersGroups(Protocol):
         """A reply for each event, in order; all answers are durable when this returns."""
         ...
 
-    def finish(self, stream: str) -> Answered | None:
+    def finish(self, stream: str) -> Reply | None:
         """Release what waits of a stream as a shorter batch; None if nothing waits."""
         ...
 
@@ -160,7 +160,7 @@ class Gatherer:
         """
         return self._place(events, "", len(events))
 
-    def finish(self, stream: str) -> asyncio.Future[Answered | None]:
+    def finish(self, stream: str) -> asyncio.Future[Reply | None]:
         """What waits of a stream, released as a shorter batch, after all that was asked before.
 
         The future fails with `Stopped` if the release could not answer.

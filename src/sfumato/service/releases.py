@@ -15,13 +15,13 @@ from enum import StrEnum
 
 from sfumato.core.errors import SfumatoError
 from sfumato.models.encoding import StreamModel
-from sfumato.service.gatherer import AnswersGroups, Gatherer
+from sfumato.service.gatherer import Gatherer
 from sfumato.service.metrics import Metrics, ReleaseFigures
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.settings import Limits
 from sfumato.service.wording import Wording
 from sfumato.solver.policy import Policy
-from sfumato.store.live import Reply
+from sfumato.store.live import LiveRun, Reply
 from sfumato.store.protocol import Store
 
 _REMEMBERED = 1 << 20
@@ -51,7 +51,7 @@ class Opened:
     """
 
     job: str
-    run: AnswersGroups
+    run: LiveRun
     store: Store
     worded: Wording
     close: Callable[[], None]
