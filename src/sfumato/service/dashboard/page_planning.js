@@ -26,7 +26,7 @@ export function planningPage(refresh) {
     if (!known) return;
     const point = known.points.find((one) => one.epsilon === now);
     if (!point || point.status === "computing") { fill(words, h("p", { class: "quiet" }, "Computing…")); return; }
-    if (point.status !== "ready") { fill(words, say("warn", "The trials of this budget took too long and were given up.")); return; }
+    if (point.status !== "ready") { fill(words, say("warn", point.status === "too slow" ? "The trials of this budget took too long and were given up." : "Nothing can be said of this budget for this model.")); return; }
     const saved = known.silence ? 1 - point.loss / known.silence : 0;
     fill(words, h("p", {}, ...lost(point.loss, known.unit), ", ", h("strong", {}, percent(saved)), ` less than with silence (${near(known.silence)}).`),
       h("p", {}, point.floor === null ? "No bound is known for this model. " : `No release within this budget loses less than ${near(point.floor)}. `,
