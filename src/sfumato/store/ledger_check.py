@@ -8,11 +8,13 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count, islice, repeat
 from operator import itemgetter
 from pathlib import Path
+from typing import Protocol
 
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.numerics import add_up
@@ -109,6 +111,25 @@ def check_ledger(path: str | Path, expect: Head | None = None) -> LedgerReport:
         expect: A head that was written down earlier: the ledger must have grown from it.
     """
     with LedgerReader(path) as ledger:
+        return checked(ledger, expect)
+
+
+class Snapshots(Protocol):
+    """A store that can be read in full while it is in use."""
+
+    def snapshot(self) -> AbstractContextManager[LedgerRows]:
+        """The ledger as it is now."""
+        ...
+
+
+def check_store(store: Snapshots, expect: Head | None = None) -> LedgerReport:
+    """Check every row of a ledger that is open, beside whatever goes on in it.
+
+    Args:
+        store: Holds the ledger: a `SqliteStore` with a name, or a `PostgresStore`.
+        expect: A head that was written down earlier: the ledger must have grown from it.
+    """
+    with store.snapshot() as ledger:
         return checked(ledger, expect)
 
 

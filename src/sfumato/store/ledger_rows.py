@@ -41,8 +41,8 @@ _PAGE = 4096
 COLUMNS = ", ".join(("entry", *ANSWER_FIELDS, "digest", "hash", "head"))
 _STREAM_COLUMNS = "stream, sequence, leakage, model_free, state, hash"
 _ID = 1 + ANSWER_FIELDS.index("id")
-_ROWS = f"SELECT {COLUMNS} FROM events"
-_SPAN = """SELECT
+ROWS = f"SELECT {COLUMNS} FROM events"
+SPAN = """SELECT
     coalesce((SELECT entry FROM events WHERE entry < ? AND hash <> x'' ORDER BY entry DESC LIMIT 1),
         0) + 1,
     (SELECT entry FROM events WHERE entry >= ? AND hash <> x'' ORDER BY entry LIMIT 1)"""
@@ -111,7 +111,7 @@ class LedgerRows(ABC):
         if sequence < 0 or (self.walked is not None and sequence >= self.walked.get(stream, 0)):
             return None
         with self._reported():
-            row = self._one(f"{_ROWS} WHERE stream = ? AND sequence = ?", stream, sequence)
+            row = self._one(f"{ROWS} WHERE stream = ? AND sequence = ?", stream, sequence)
             if row is None:
                 return None
             if not (self.walked is not None or stream in self._intact_streams):
@@ -125,7 +125,7 @@ class LedgerRows(ABC):
             if self.walked is None:
                 raise self.broken("what was not checked is read moment by moment")
             seen = max(first, 0), min(until, self.walked.get(stream, 0))
-            return [answer_of(row) for row in self._fetched(f"{_ROWS} {where}", stream, *seen)]
+            return [answer_of(row) for row in self._fetched(f"{ROWS} {where}", stream, *seen)]
 
     def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
         """The answers of a stream from one moment on, in order."""
@@ -140,7 +140,7 @@ class LedgerRows(ABC):
 
     def links(self) -> Iterator[Sequence[Row]]:
         """Every row in the order in which they were committed, link by link, unchecked."""
-        query = f"{_ROWS} WHERE entry > ? ORDER BY entry"
+        query = f"{ROWS} WHERE entry > ? ORDER BY entry"
         return links(self._pages(query, (0,), lambda row: (row[0],)))
 
     def rows(self) -> Iterator[Row]:
@@ -272,13 +272,13 @@ class LedgerRows(ABC):
         if len(streams) == 1:
             return {streams[0]: self._stream_pages(streams[0], -1)}
         found: dict[str, list[Row]] = {}
-        for row in self._any_of(f"{_ROWS} WHERE stream IN", streams, "ORDER BY stream, sequence"):
+        for row in self._any_of(f"{ROWS} WHERE stream IN", streams, "ORDER BY stream, sequence"):
             found.setdefault(row[STREAM], []).append(row)
         return {stream: [own] for stream, own in found.items()}
 
     def _stream_pages(self, stream: str, last: int) -> Iterator[Sequence[Row]]:
         """The rows of a stream after a moment."""
-        query = f"{_ROWS} WHERE stream = ? AND sequence > ? ORDER BY sequence"
+        query = f"{ROWS} WHERE stream = ? AND sequence > ? ORDER BY sequence"
         return self._pages(query, (stream, last), lambda row: (stream, row[SEQUENCE]))
 
     def _linked(
@@ -304,17 +304,23 @@ class LedgerRows(ABC):
 
     def _intact_link(self, entry: int) -> list[Row]:
         """The rows of the link that an entry stands in, checked."""
-        first, last = self._one(_SPAN, entry, entry)
-        query = f"{_ROWS} WHERE entry BETWEEN ? AND ? ORDER BY entry"
+        first, last = self._one(SPAN, entry, entry)
+        query = f"{ROWS} WHERE entry BETWEEN ? AND ? ORDER BY entry"
         link = self._fetched(query, first, last or entry)
+        before = None
+        if link:
+            query = "SELECT hash FROM events WHERE stream = ? AND sequence = ?"
+            before = self._one(query, link[0][STREAM], link[0][SEQUENCE] - 1)
+        return self._joined(entry, link, None if before is None else before[0])
+
+    def _joined(self, entry: int, link: list[Row], before: bytes | None) -> list[Row]:
+        """The link of an entry, if its rows are those that were committed after another."""
         if entry not in {row[0] for row in link}:  # no row has a number below 1
             raise self.broken(f"row {entry} stands outside of all that was committed")
         stream, moment = link[0][STREAM], link[0][SEQUENCE]
-        query = "SELECT hash FROM events WHERE stream = ? AND sequence = ?"
-        above = self._one(query, stream, moment - 1)
-        if above is None and moment == 0:
-            above = (first_hash(self.front.id, self.front.plan, stream),)
-        if above is None or not intact(link, *above):
+        if before is None and moment == 0:
+            before = first_hash(self.front.id, self.front.plan, stream)
+        if before is None or not intact(link, before):
             raise self._changed(link)
         return link
 

@@ -14,39 +14,29 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import psycopg
-from psycopg import IsolationLevel, errors
+from psycopg import IsolationLevel
 
 from sfumato.core.errors import CorruptData, ForkedUse, InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
-from sfumato.store.chain import (
-    ANSWER_FIELDS,
-    Anchor,
-    Commit,
-    Row,
-    by_stream,
-    first_hash,
-    first_head,
-    new_id,
-    written_head,
-)
+from sfumato.store.chain import Anchor, Commit, by_stream, first_head, new_id, written_head
 from sfumato.store.keys import read_secret, secret_name
 from sfumato.store.ledger_form import VERSION
-from sfumato.store.ledger_rows import COLUMNS
 from sfumato.store.plan_rules import chosen_label
+from sfumato.store.postgres_append import append
 from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
 from sfumato.store.postgres_rows import FRONT, PostgresReader, PostgresRows
 from sfumato.store.postgres_schema import Connection, check_form, migrate
 from sfumato.store.protocol import (
     Again,
     Answer,
+    Front,
     Head,
     Identity,
     Input,
@@ -61,28 +51,6 @@ _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secr
 _SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
 _LOCK = f"""SELECT id, identity, entries, head, {_SETTINGS}
     FROM sfumato.ledgers WHERE number = %s FOR UPDATE"""
-_COPY = f"COPY sfumato.events (ledger, {COLUMNS}) FROM STDIN (FORMAT binary)"
-_TYPES = {
-    "ledger": "int4",
-    **dict.fromkeys(("entry", "place", "sequence", "batch", "signal"), "int8"),
-    **dict.fromkeys(("id", "source", "stream", "outcome", "time"), "text"),
-    **dict.fromkeys(("leakage", "model_free"), "float8"),
-    **dict.fromkeys(("tag", "digest", "hash", "head"), "bytea"),
-    "released": "json",
-}
-_COPIED = [_TYPES[name] for name in f"ledger, {COLUMNS}".split(", ")]
-_ADVANCE = """INSERT INTO sfumato.streams AS there
-    SELECT %s, * FROM unnest(%s::text[], %s::bigint[], %s::float8[], %s::float8[], %s::bytea[],
-        %s::bytea[])
-    ON CONFLICT (ledger, stream) DO UPDATE
-    SET sequence = excluded.sequence, leakage = excluded.leakage, model_free = excluded.model_free,
-        state = excluded.state, hash = excluded.hash
-    WHERE excluded.sequence > there.sequence AND excluded.leakage >= there.leakage
-        AND excluded.model_free >= there.model_free"""
-_ENDS = """SELECT stream, sequence, hash FROM sfumato.streams
-    WHERE ledger = %s AND stream = ANY(%s)"""
-_COUNT = """UPDATE sfumato.inputs SET answered = answered + %s WHERE ledger = %s AND label = %s"""
-_HEAD = "UPDATE sfumato.ledgers SET entries = %s, head = %s WHERE number = %s"
 _INPUT = "INSERT INTO sfumato.inputs (ledger, label, name, answered) VALUES (%s, %s, %s, 0)"
 
 
@@ -128,7 +96,7 @@ class PostgresStore(Guarded, PostgresRows):
         self._database = Database(url, patience or Patience())
         self.place = f"{self._database.place} {name!r}"
         self._intact_streams, self.walked = set(), None
-        self._anchor, self.anchored = None, None
+        self._anchor, self._anchored_at, self.anchored = None, anchor, None
         with contextlib.ExitStack() as stack:
             stack.callback(self._database.close)
             if anchor is not None:
@@ -136,6 +104,18 @@ class PostgresStore(Guarded, PostgresRows):
                 self.anchored = written_head(anchor)
             self._open(plan, job, rules)
             self._closing = stack.pop_all()
+
+    @property
+    def front(self) -> Front:
+        """What is durable; for whoever holds a turn, with what was committed in it."""
+        return self._held.front or self._front
+
+    @front.setter
+    def front(self, front: Front) -> None:
+        if self._held.connection is None:
+            self._front = front
+        else:
+            self._held.front = front
 
     def __enter__(self) -> Self:
         return self
@@ -172,6 +152,8 @@ class PostgresStore(Guarded, PostgresRows):
                     "file; every node must have the same"
                 )
             self._end()
+            front = self.front
+        self.front = front
         self._write_head()
 
     def _create(self, connection: Connection, plan: str, job: Job, rules: str | None) -> None:
@@ -201,30 +183,30 @@ class PostgresStore(Guarded, PostgresRows):
         """
         with self._lock:
             self._refuse_closed()
-            before, connection = self.front, self._held.connection
+            if (connection := self._held.connection) is None:
+                with self._outermost():
+                    yield
+                return
+            before = self.front
             try:
-                if connection is not None:
-                    with connection.transaction():
-                        yield
-                else:
-                    with self._outermost(before.head):
-                        yield
+                with connection.transaction():
+                    yield
             except BaseException:
                 self.front = before
                 raise
-            if connection is None:
-                self._write_head()
 
     @contextlib.contextmanager
-    def _outermost(self, seen: Head) -> Iterator[None]:
+    def _outermost(self) -> Iterator[None]:
         ending = False
         try:
             with self._database.pooled() as connection:
                 connection.isolation_level, connection.read_only = None, False
-                with connection.transaction(), self._held.using(connection):
-                    self._lock_front(connection, seen)
-                    yield
-                    ending = True
+                with self._held.using(connection):
+                    with connection.transaction():
+                        self._lock_front(connection)
+                        yield
+                        ending = True
+                    now = self.front
         except psycopg.Error as problem:
             if not ending:
                 raise self._database.refusal(problem) from None
@@ -232,9 +214,12 @@ class PostgresStore(Guarded, PostgresRows):
                 f"{self.place}: the database did not say whether it stored the last answers; they "
                 "must not leave, and asking again is safe: what was stored is answered from there"
             ) from None
+        self.front = now
+        self._write_head()
 
-    def _lock_front(self, connection: Connection, seen: Head) -> None:
+    def _lock_front(self, connection: Connection) -> None:
         """Hold the ledger, and see where it stands by now."""
+        seen = self.front.head
         row = connection.execute(_LOCK.encode(), (self._number,), binary=True).fetchone()
         if row is None or row[0] != self.front.id:
             raise self.broken("it is gone, or another one has its name")
@@ -271,7 +256,7 @@ class PostgresStore(Guarded, PostgresRows):
 
     def snapshot(self) -> PostgresReader:
         """The ledger as it is now, to be read in full beside everything that goes on."""
-        return PostgresReader(self._database, self._name)
+        return PostgresReader(self._database, self._name, self._anchored_at)
 
     # Inputs ---------------------------------------------------------------------------------------
 
@@ -323,33 +308,9 @@ class PostgresStore(Guarded, PostgresRows):
         if not commit.after:
             return
         # Within a turn this one is a savepoint: what is refused leaves the rest as it was.
-        with self.turn():
-            head = self._append(commit)
-            self._run(_HEAD, head.entries, head.hash, self._number)
-            sources = Counter(commit.columns[ANSWER_FIELDS.index("source")])
-            for label, count in sources.items():
-                self._run(_COUNT, count, self._number, label)
+        with self.turn(), self._using() as connection:
+            head = append(connection, self._number, self.front, commit)
             self.front = replace(self.front, head=head)
-
-    def _append(self, commit: Commit) -> Head:
-        """Store answers after the last rows of their streams; return the new head."""
-        there = self._stream_ends([stream for stream, *_ in commit.after])
-        commit.check_moments([moments for moments, _ in there])
-        rows, hashes, head = commit.chained([own for _, own in there], self.front.head)
-        with self._using() as connection:
-            _copy(connection, self._number, rows)
-        columns = [list(column) for column in zip(*commit.after, strict=True)]
-        if self._run(_ADVANCE, self._number, *columns, hashes) != len(hashes):
-            raise LedgerMismatch("a state may only move forward and never lower its spend")
-        return head
-
-    def _stream_ends(self, streams: Sequence[str]) -> list[tuple[int, bytes]]:
-        """How many moments streams have, and the hashes of their last rows."""
-        with self._using() as connection:
-            rows = connection.execute(_ENDS, (self._number, list(streams)), binary=True)
-            found = {stream: (moments, own) for stream, moments, own in rows}
-        id_, plan = self.front.id, self.front.plan
-        return [found.get(one) or (0, first_hash(id_, plan, one)) for one in streams]
 
     def _run(self, statement: str, *given: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -363,9 +324,10 @@ class PostgresStore(Guarded, PostgresRows):
 
 
 class _Held(threading.local):
-    """The connection that a thread uses now, in a turn or for one look."""
+    """The connection that a thread uses now, in a turn or for one look; and the front it sees."""
 
     connection: Connection | None = None
+    front: Front | None = None
 
     @contextlib.contextmanager
     def using(self, connection: Connection) -> Iterator[None]:
@@ -373,18 +335,7 @@ class _Held(threading.local):
         try:
             yield
         finally:
-            self.connection = None
-
-
-def _copy(connection: Connection, ledger: int, rows: Iterator[Row]) -> None:
-    try:
-        with connection.cursor() as cursor, cursor.copy(_COPY.encode()) as copy:
-            copy.set_types(_COPIED)
-            for row in rows:
-                copy.write_row((ledger, *row))
-    except errors.UniqueViolation as problem:
-        rule = problem.diag.constraint_name  # what else it says quotes an id
-        raise LedgerMismatch(f"an event was answered before: {rule}") from None
+            self.connection = self.front = None
 
 
 def _read(secret: Path) -> bytes:

@@ -27,6 +27,8 @@ _SESSION = {
     "client_encoding": "UTF8",
     # Nothing that somebody else named like one of ours is found by chance.
     "search_path": "pg_catalog",
+    # A plan that was made for an empty ledger would be used for a long one.
+    "plan_cache_mode": "force_custom_plan",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -141,7 +143,7 @@ class Database:
 
     def refusal(self, problem: psycopg.Error) -> SfumatoError:
         """What a problem of the library means; nothing of a row is quoted."""
-        if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:
+        if isinstance(problem, psycopg.DataError):
             rule = "names, ids and times must be text without NUL"
             return LedgerMismatch(f"{self.place}: {rule}; nothing was stored")
         what = "the database cannot be used"

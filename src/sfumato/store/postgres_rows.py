@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Self
 from psycopg import IsolationLevel
 
 from sfumato.core.errors import CorruptData, SfumatoError
-from sfumato.store.chain import Row, keeps_rules, written_head
+from sfumato.store.chain import SEQUENCE, STREAM, Row, keeps_rules, written_head
 from sfumato.store.ledger_form import VERSION
-from sfumato.store.ledger_rows import LedgerRows
+from sfumato.store.ledger_rows import ROWS, SPAN, LedgerRows
 from sfumato.store.plan_rules import other_plan
 from sfumato.store.postgres_connection import Database, Patience
 from sfumato.store.postgres_schema import STEPS, Connection, check_form, refuse_newer, version_of
@@ -27,6 +27,22 @@ _TABLE = re.compile(r"\b(FROM|JOIN) (events|streams|inputs)\b")
 FRONT = """SELECT number, version, secret, id, job, plan, identity, rules, entries, head
     FROM sfumato.ledgers WHERE name = %s"""
 _EVERY = "SELECT name, job, plan, entries, head FROM sfumato.ledgers ORDER BY name"
+
+# Each name is looked up by itself, which finds the index also where a server knows nothing yet of
+# how its rows are spread: `= ANY` read all rows of a new ledger. OFFSET keeps it from being undone.
+_EACH = """SELECT found.* FROM unnest(?::text[]) AS asked(name)
+    CROSS JOIN LATERAL ({each} OFFSET 0) AS found {order}"""
+_SPANS = f"""SELECT first, coalesce(last, asked.entry)
+    FROM unnest(?::bigint[]) WITH ORDINALITY AS asked(entry, place)
+    CROSS JOIN LATERAL ({SPAN.replace("?", "asked.entry")} OFFSET 0) AS span(first, last)
+    ORDER BY place"""
+_WITHIN = f"""SELECT asked.last, found.* FROM unnest(?::bigint[], ?::bigint[]) AS asked(first, last)
+    CROSS JOIN LATERAL ({ROWS} WHERE entry BETWEEN asked.first AND asked.last OFFSET 0) AS found
+    ORDER BY entry"""
+_AT = """SELECT asked.stream, asked.moment, found.hash
+    FROM unnest(?::text[], ?::bigint[]) AS asked(stream, moment) CROSS JOIN LATERAL
+    (SELECT hash FROM events WHERE stream = asked.stream AND sequence = asked.moment OFFSET 0)
+        AS found"""
 
 
 class StoredLedger(NamedTuple):
@@ -94,8 +110,27 @@ class PostgresRows(LedgerRows):
 
     def _any_of(self, query: str, names: Sequence[str], order: str = "") -> Iterator[Row]:
         if names:
-            equal = f"{query.removesuffix('IN')}= ANY(?) {order}"
-            yield from self._fetched(equal, list(names))
+            each = f"{query.removesuffix('IN')}= asked.name"
+            yield from self._fetched(_EACH.format(each=each, order=order), list(names))
+
+    def _intact_rows(self, entries: Iterable[int]) -> list[Row]:
+        # Three statements for all of them: those who ask again after a failure are many.
+        asked = sorted(entries)
+        if not asked:
+            return []
+        with self._reported():
+            spans = self._fetched(_SPANS, asked)
+            links: dict[int, list[Row]] = {last: [] for _, last in spans}
+            for last, *row in self._fetched(_WITHIN, *map(list, zip(*set(spans), strict=True))):
+                links[last].append(tuple(row))
+            begun = {(link[0][STREAM], link[0][SEQUENCE] - 1) for link in links.values() if link}
+            found = self._fetched(_AT, *map(list, zip(*begun, strict=True))) if begun else []
+            above = {(stream, moment + 1): own for stream, moment, own in found}
+            for entry, (_, last) in zip(asked, spans, strict=True):
+                link = links[last]
+                before = above.get((link[0][STREAM], link[0][SEQUENCE])) if link else None
+                self._joined(entry, link, before)
+        return [row for last in sorted(links) for row in links[last]]
 
     def _damage(self) -> str | None:
         """A server looks after its indexes itself."""
