@@ -32,7 +32,7 @@ from sfumato.temporal.temporal_plan import TemporalState
 BINS = 10
 _PAGE = 2_000
 _ROWS = 5_000
-_SECONDS = 1.0
+_SECONDS = 0.5
 """How long one request counts streams; what is left is counted by the next ones."""
 _MINUTES = 60
 
