@@ -51,7 +51,8 @@ def test_losses_lie_between_the_bound_and_silence(spec: ReleaseSpec) -> None:
         assert point.loss is not None and point.low is not None and point.high is not None
         assert point.floor is not None and point.charged is not None
         assert point.floor <= point.high and point.low <= point.loss <= point.high
-        assert point.loss <= found.silence + 1e-9 and point.charged <= point.epsilon + 1e-9
+        assert found.silence is not None and point.loss <= found.silence + 1e-9
+        assert point.charged <= point.epsilon + 1e-9
     readouts.close()
 
 

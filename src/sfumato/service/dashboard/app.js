@@ -156,6 +156,7 @@ function route(focus = true) {
     else link.removeAttribute("aria-current");
   });
   told = h("div");
+  at("refreshed").textContent = "";
   const root = h("div");
   fill(main, told, root);
   page.mount(root, rest.map(decodeURIComponent));
