@@ -82,6 +82,28 @@ def test_closing_does_not_wait_for_what_was_asked() -> None:
     assert readouts.plan(PlanQuery(epsilon="0.77")).points[0].status == "unknown"
 
 
+def test_what_is_asked_last_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, held, tried = PlanDesk(), threading.Event(), list[float]()
+
+    def compute(plan: object, asked: tuple[str, float]) -> None:
+        assert held.wait(10.0)
+        tried.append(asked[1])
+
+    monkeypatch.setattr(desk, "_compute", compute)
+    release = stream_release(ReleaseSpec(epsilon=0.4), sticky(BITS, 0.9))
+    readouts = Readouts(FixedReleases([release]), desk)
+    readouts.plan(PlanQuery(epsilon="0.1"))  # begun at once
+    while desk._waiting:
+        time.sleep(0.01)
+    for asked in ("0.2,0.3,0.4", "0.5", "0.3"):
+        readouts.plan(PlanQuery(epsilon=asked))
+    held.set()
+    while len(tried) < 5:
+        time.sleep(0.01)
+    assert tried == [0.1, 0.3, 0.5, 0.4, 0.2]
+    readouts.close()
+
+
 def test_no_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
     desk, held = PlanDesk(), threading.Event()
     monkeypatch.setattr(desk, "_compute", lambda plan, asked: held.wait(10.0))

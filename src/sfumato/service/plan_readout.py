@@ -71,7 +71,7 @@ class PlanDesk(Guarded):
     def document(
         self, rules: Rules, release: str, epsilons: Sequence[float] | None
     ) -> PlanDocument:
-        """What is known so far; what is not is computed from now on.
+        """What is known so far; what is not is computed from now on, the last of them first.
 
         Raises:
             InvalidParameter: If too many budgets are asked for, or one is no leakage.
@@ -85,7 +85,7 @@ class PlanDesk(Guarded):
             why = "the loss of whole batches is not forecast; that of single values is"
             return msgspec.structs.replace(document, unavailable=why)
         own = per_step(plan.budget)
-        asked = sorted({*(epsilons or (factor * own for factor in _FACTORS))})
+        asked = list(dict.fromkeys(epsilons or (factor * own for factor in _FACTORS)))
         if len(asked) > MOST_POINTS:
             raise InvalidParameter("epsilon", f"{len(asked)} of them", f"be at most {MOST_POINTS}")
         for epsilon in asked:
@@ -101,7 +101,9 @@ class PlanDesk(Guarded):
             streams=STREAMS,
             unit=rules.unit,
             silence=constant,
-            points=[self._point(plan, epsilon) for epsilon in asked],
+            points=sorted(
+                (self._point(plan, epsilon) for epsilon in asked), key=lambda one: one.epsilon
+            ),
             remark=_REMARK if plan.budget.ldp is None else f"{_REMARK}; {_CAPPED}",
         )
 
@@ -109,6 +111,8 @@ class PlanDesk(Guarded):
     def _point(self, plan: Plan, epsilon: float) -> PlanPoint:
         """What is known of one budget; if nothing is, somebody begins."""
         asked = _Asked(plan.fingerprint, epsilon)
+        # Whoever asks again still looks at it: it comes before what others asked for since.
+        self._waiting.sort(key=lambda one: one[1] == asked)
         if asked not in self._points and not self._closed.is_set():
             self._points[asked] = PlanPoint(epsilon=epsilon, status="computing")
             while len(self._points) > _KEPT:

@@ -51,7 +51,7 @@ export function planningPage(refresh) {
         asked = epsilon();
         card.hidden = false;
       }
-      const wanted = [...new Set([...grid(), asked])].sort((one, two) => one - two);
+      const wanted = [...new Set([asked, ...grid()])].reverse(); // the last is tried first
       known = await get("plan", { epsilon: wanted.join(",") }, signal);
       const busy = known.points.filter((point) => point.status === "computing").length;
       fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} ${known.epsilon === 1 ? "nat" : "nats"} a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
