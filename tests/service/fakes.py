@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import msgspec
@@ -84,8 +84,12 @@ class EchoRun:
         self.store.commit(answers, [Position(stream, count, 0.5 * count, 0.75 * count, b"")])
         return Answered(tuple(answers))
 
-    def finish(self, stream: str) -> Answered | None:
-        return self._released(stream) if self._batches.get(stream) else None
+    def finish(self, stream: str) -> Reply | None:
+        if not self._batches.get(stream):
+            return None
+        if any(event.value == "dear at last" for event in self._batches[stream]):
+            return Refused(Reason.BUDGET, "the budget leaves nothing")
+        return self._released(stream)
 
     def waiting(self) -> int:
         return sum(map(len, self._batches.values()))
@@ -179,7 +183,7 @@ def opened(run: EchoRun) -> Callable[[], Opened]:
         run.close()
         run.store.close()
 
-    return lambda: Opened("release", run, run.store, stream_wording(), close)
+    return lambda: Opened("release", cast(Any, run), run.store, stream_wording(), close)
 
 
 @asynccontextmanager

@@ -93,6 +93,9 @@ def test_a_batch_waits_and_is_finished() -> None:
             await client.post("/v1/streams/u/events", json={"id": "b", "value": 1})
             done = await client.post("/v1/streams/u/finish")
             assert [one["event"] for one in json_of(done)["answers"]] == ["a", "b"]
+            body = {"id": "c", "value": "dear at last"}
+            await client.post("/v1/streams/v/events", json=body)
+            assert (await client.post("/v1/streams/v/finish")).status_code == 403
 
     told(scenario, width=3)
 

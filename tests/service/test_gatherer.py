@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.service.gatherer import Gatherer, QueueFull, Stopped
-from sfumato.store.live import Answered, Asked, Reason, Refused, Reply, Waiting
+from sfumato.store.live import Asked, Reason, Refused, Reply, Waiting
 
 
 class CountingRun:
@@ -32,7 +32,7 @@ class CountingRun:
         self.asked += [event.id for event in events]
         return [Waiting(int(event.id)) for event in events]
 
-    def finish(self, stream: str) -> Answered | None:
+    def finish(self, stream: str) -> Reply | None:
         self.finished.append(stream)
         self.asked.append(f"finish {stream}")
         return None

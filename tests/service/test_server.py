@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import threading
 import time
@@ -154,3 +155,13 @@ def test_a_unix_socket_is_for_owner_and_group_and_gone_afterwards(tmp_path: Path
     with pytest.raises(InvalidParameter, match="--uds"), listening(Settings(uds=str(path))):
         pass
     assert path.read_text() == "precious"
+
+
+def test_the_second_signal_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("sfumato.service.server.os._exit", ended.append)
+    with served() as there:
+        there.server.handle_exit(signal.SIGTERM, None)
+        assert there.server.should_exit and not ended
+        there.server.handle_exit(signal.SIGTERM, None)
+        assert ended == [143]

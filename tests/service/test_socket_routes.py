@@ -306,3 +306,12 @@ def test_more_sockets_than_allowed_are_sent_away() -> None:
         await peer.task
 
     told(scenario, limits=Limits(sockets=1))
+
+
+def test_who_says_nothing_is_shut_out() -> None:
+    async def scenario(there: World) -> None:
+        peer = await Peer(there, key=None).accepted()
+        assert await peer.closed() == 1008
+        assert there.log.lines == []
+
+    told(scenario, limits=Limits(header_seconds=0.02))

@@ -107,10 +107,11 @@ def serve(given: _ServeOptions) -> None:
     from sfumato.service.server import listening
     from sfumato.store.home import open_home
 
+    settings = _settings(given)
+    _check_release(given)
     harden_process()  # before anything secret is read
     url = environment_secret(DATABASE)
     place = url if given.home == "-" and url else given.home
-    settings = _settings(given)
     with (
         listening(settings) as own,
         open_home(place, given.secret_file) as home,
@@ -128,6 +129,19 @@ def _check_extra() -> None:
     if lacking:
         rule = 'be complete for a service: pip install "sfumato[service]"'
         raise InvalidParameter("the installation", f"no {', '.join(lacking)}", rule)
+
+
+def _check_release(given: _ServeOptions) -> None:
+    """Refuse half of the rules of a release, before anything is opened."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.stream.release_spec import ReleaseSpec
+
+    if given.model is not None:
+        options.spec_from(
+            ReleaseSpec, given, method="", policy=None, model=None, every=None
+        ).schedule()
+    elif any(each is not None for each in vars(given.allowed).values()):
+        raise InvalidParameter("--model", None, "be given with a budget")
 
 
 def _settings(given: _ServeOptions) -> Settings:
@@ -238,12 +252,7 @@ def _version() -> str:
 
 def _establish(given: _ServeOptions, gateway: Gateway) -> None:
     """Make the release that the options describe, or see that it is there under these rules."""
-    from sfumato.core.errors import InvalidParameter
-
-    allowed = given.allowed
     if given.model is None:
-        if any(each is not None for each in vars(allowed).values()):
-            raise InvalidParameter("--model", None, "be given with a budget")
         return
     from sfumato.service.serve_release import establish
 

@@ -91,12 +91,16 @@ async def _stream_events(call: Call) -> Result:
         body = call.body
         asked = [Asked(body.id, stream, body.value, body.time)]
         [(reply, release)] = await answered(call, asked)
-        made = reply_body(reply, release.worded, body.id)
-        if isinstance(made, RefusedBody):
-            return refused_with(made.problem)
-        return Result(made, 202 if isinstance(made, WaitingBody) else 200)
+        return _alone(reply_body(reply, release.worded, body.id))
     asked = [Asked(one.id, stream, one.value, one.time) for one in call.body.events]
     return await _replies(call, asked)
+
+
+def _alone(made: ReplyBody) -> Result:
+    """The reply of one event, which its status tells, too."""
+    if isinstance(made, RefusedBody):
+        return refused_with(made.problem)
+    return Result(made, 202 if isinstance(made, WaitingBody) else 200)
 
 
 async def _events(call: Call) -> Result:
@@ -204,7 +208,7 @@ async def _finish(call: Call) -> Result:
         raise _stopped() from None
     if found is None:
         return Result(status=204)
-    return Result(reply_body(found, release.worded))
+    return _alone(reply_body(found, release.worded))
 
 
 async def _event(call: Call) -> Result:
@@ -256,7 +260,7 @@ EVENT_OPERATIONS = (
         action="release",
         query=ReleaseQuery,
         replies={200: AnsweredBody, 204: None},
-        problems=("unstored", "busy", "unavailable"),
+        problems=_ASKING,
     ),
     Operation(
         name="get_event",

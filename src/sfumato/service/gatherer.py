@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from sfumato.core.errors import SfumatoError
-from sfumato.store.live import Answered, Asked, LiveRun, Reason, Refused, Reply
+from sfumato.store.live import Asked, Reason, Refused, Reply
 
 _LONGEST_WAIT = 30
 """Seconds to which a full queue sends askers away at most."""
@@ -43,6 +43,22 @@ class Stopped(SfumatoError):
 
     def __init__(self) -> None:
         super().__init__("this release takes no more events here; nothing was taken")
+
+
+class AnswersGroups(Protocol):
+    """What a gatherer asks of a live run; see `LiveRun`."""
+
+    def answer(self, events: Sequence[Asked]) -> list[Reply]:
+        """A reply for each event, in order; all answers are durable when this returns."""
+        ...
+
+    def finish(self, stream: str) -> Reply | None:
+        """Release what waits of a stream as a shorter batch; None if nothing waits."""
+        ...
+
+    def waiting(self) -> int:
+        """How many events wait in memory for others of their batches."""
+        ...
 
 
 class GroupWatch(Protocol):
@@ -88,7 +104,7 @@ class Gatherer:
     """
 
     def __init__(
-        self, run: LiveRun, watch: GroupWatch, *, queued: int = 16_384, group: int = 4_096
+        self, run: AnswersGroups, watch: GroupWatch, *, queued: int = 16_384, group: int = 4_096
     ) -> None:
         self._run, self._watch = run, watch
         self._queued, self._group = queued, group
@@ -144,7 +160,7 @@ class Gatherer:
         """
         return self._place(events, "", len(events))
 
-    def finish(self, stream: str) -> asyncio.Future[Answered | None]:
+    def finish(self, stream: str) -> asyncio.Future[Reply | None]:
         """What waits of a stream, released as a shorter batch, after all that was asked before.
 
         The future fails with `Stopped` if the release could not answer.

@@ -34,6 +34,7 @@ from sfumato.stream.policy_files import compile_for
 from sfumato.stream.release_defaults import seeks_bursts, with_bursts, with_method
 from sfumato.stream.release_spec import JOB as STREAM
 from sfumato.stream.release_spec import ReleaseSpec, document, parse_spec
+from sfumato.tables.named_loss import NAMED_LOSSES
 from sfumato.temporal.temporal_spec import JOB as TEMPORAL
 from sfumato.temporal.temporal_spec import TemporalSpec
 from sfumato.temporal.temporal_spec import document as temporal_document
@@ -151,8 +152,10 @@ def _stream_rules(
         if name in asked:
             raise InvalidParameter(f"rules.{name}", "one", "not be given here")
     spec: ReleaseSpec = _as(ReleaseSpec, asked)
-    if isinstance(spec.loss, str) and "/" in spec.loss:
-        raise InvalidParameter("rules.loss", "a file", "be a name or a matrix")
+    # Elsewhere another word names a file: whoever asks over a network must not have one read.
+    if isinstance(spec.loss, str) and spec.loss not in (*NAMED_LOSSES, "histogram"):
+        rule = f"be a matrix, histogram or one of {', '.join(NAMED_LOSSES)}"
+        raise InvalidParameter("rules.loss", "another", rule)
     if asked.get("method") is None:
         spec = with_method(spec, model, policy)
     if spec.every is None and seeks_bursts(spec, model):

@@ -136,6 +136,7 @@ def outcome_of(reply: Reply) -> str:
     """What became of an event, in one word.
 
     Examples:
+        >>> from sfumato.store.live import Reason
         >>> outcome_of(Refused(Reason.BUDGET, "the budget is gone"))
         'refused_budget'
     """

@@ -196,7 +196,7 @@ class ReleaseDesk:
             checked_name(asked.name)
             await asyncio.to_thread(self._check, asked)
             self._asked[asked.name] = asked
-            self._releases.prepare(asked.name, lambda: self._make(actor, asked))
+            self._releases.prepare(asked.name, lambda: self._make(actor, asked), "not-found")
             return ReleaseState(asked.name, Status.PREPARING), True
 
     def _check(self, asked: ReleaseRequest) -> None:

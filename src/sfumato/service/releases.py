@@ -82,12 +82,14 @@ class ReleaseState:
         status: Where it stands.
         open: What takes its events, when it is ready.
         detail: Why it failed.
+        slug: The problem of whoever asks it after it failed.
     """
 
     name: str
     status: Status
     open: OpenRelease | None = None
     detail: str = ""
+    slug: str = "unavailable"
 
 
 class Releases:
@@ -160,9 +162,17 @@ class Releases:
 
     # How it changes ---------------------------------------------------------------------------
 
-    def prepare(self, name: str, make: Callable[[], Opened]) -> asyncio.Task[None]:
-        """Open a release in a thread; it takes no events until then, which may be minutes."""
-        self._states[name] = ReleaseState(name, Status.PREPARING)
+    def prepare(
+        self, name: str, make: Callable[[], Opened], slug: str = "unavailable"
+    ) -> asyncio.Task[None]:
+        """Open a release in a thread; it takes no events until then, which may be minutes.
+
+        Args:
+            name: Its name.
+            make: Opens it.
+            slug: What askers are told if that fails: `not-found` where it is a release only then.
+        """
+        self._states[name] = ReleaseState(name, Status.PREPARING, slug=slug)
         task = asyncio.get_running_loop().create_task(self._opened(name, make))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -173,7 +183,8 @@ class Releases:
             opened = await asyncio.to_thread(make)
         except Exception as problem:
             detail = str(problem) if isinstance(problem, SfumatoError) else "a defect"
-            self._states[name] = ReleaseState(name, Status.FAILED, detail=detail)
+            failed = replace(self._states[name], status=Status.FAILED, detail=detail)
+            self._states[name] = failed
             self.failed(name, problem)
             return
         if self._closing:
@@ -272,8 +283,8 @@ class Releases:
 
 def _not_ready(state: ReleaseState) -> HttpProblem:
     if state.status is Status.FAILED:
-        detail = "the release could not be opened; the log of the service says why"
-        return HttpProblem(problem("unavailable", detail, field="release"))
+        detail = "the release could not be opened; the list of releases says why"
+        return HttpProblem(problem(state.slug, detail, field="release"))
     detail = "the release is being prepared; ask again in a moment"
     return HttpProblem(problem("preparing", detail, field="release"), {"retry-after": "1"})
 

@@ -188,7 +188,7 @@ class _Socket:
                 await self._take(await self._text())
         except HttpProblem as refused:
             status = refused.problem.status
-            codes = {413: TOO_LARGE, 429: TOO_OFTEN, 401: POLICY, 403: POLICY}
+            codes = {413: TOO_LARGE, 429: TOO_OFTEN, 401: POLICY, 403: POLICY, 503: CROWDED}
             fallback = POLICY if refused.problem.type.endswith(":query") else BAD_FORM
             raise Closed(codes.get(status, fallback), refused.problem.detail) from None
 
@@ -198,8 +198,11 @@ class _Socket:
         if header is not None:
             self._visitor = gate.admit(header, peer)
         else:
-            async with asyncio.timeout(self._application.limits.header_seconds):
-                first = decode(_message, (await self._text()).encode())
+            try:
+                async with asyncio.timeout(self._application.limits.header_seconds):
+                    first = decode(_message, (await self._text()).encode())
+            except TimeoutError:
+                raise Closed(POLICY, "the access key did not come in time") from None
             if first.key is UNSET:
                 raise Closed(POLICY, "the first message must hold the access key")
             self._visitor = gate.admit_key(first.key, peer)

@@ -1,0 +1,223 @@
+"""Laws of models, policies and releases over HTTP: made once, never changed, found again."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from sfumato.solver.design_methods import Method
+from sfumato.store.home import MemoryHome
+from sfumato.stream.policy_files import compile_for
+from sfumato.stream.release_spec import ReleaseSpec
+from tests.service.gateways import Opened, document, json_of, opened, town
+
+RULES = {"epsilon": 0.5, "method": "optimal"}
+
+
+def told(scenario: Callable[[Opened], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with opened() as there:
+            await scenario(there)
+
+    asyncio.run(run())
+
+
+async def with_model(there: Opened) -> str:
+    body = {"name": "town", "data": document(town())}
+    made = await there.client.post("/v1/models", json=body)
+    assert made.status_code == 201
+    again = await there.client.post("/v1/models", json=body)
+    assert (again.status_code, json_of(again)) == (200, json_of(made))
+    return str(json_of(made)["fingerprint"])
+
+
+async def released(there: Opened, name: str, **parts: Any) -> Any:
+    body = {"name": name, "rules": RULES, "model": "town", **parts}
+    return await there.client.post("/v1/releases", json=body)
+
+
+def test_a_release_is_prepared_made_once_and_activated() -> None:
+    async def scenario(there: Opened) -> None:
+        client = there.client
+        event = {"id": "e1", "value": "home"}
+        assert (await client.post("/v1/streams/ann/events", json=event)).status_code == 404
+        fingerprint = await with_model(there)
+        begun = await released(there, "city")
+        assert (begun.status_code, json_of(begun)["status"]) == (202, "preparing")
+        await there.settled()
+        again = await released(there, "city")
+        assert (again.status_code, json_of(again)["status"]) == (200, "ready")
+        assert json_of(again)["model"] == fingerprint
+        for other in ({"rules": {"epsilon": 0.6}}, {"job": "temporal", "model": None}):
+            refused = await released(there, "city", **other)
+            assert refused.status_code == 409
+        active = await client.post("/v1/releases/city/activate")
+        assert json_of(active)["default"] is True
+        answered = await client.post("/v1/streams/ann/events", json=event)
+        assert answered.status_code == 200
+        assert (await client.post("/v1/releases/none/activate")).status_code == 404
+        [line] = json_of(await client.get("/v1/releases"))["releases"]
+        assert line["rules"]["epsilon"] == 0.5
+
+    told(scenario)
+
+
+def test_what_an_administrator_did_stands_in_the_log() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        await released(there, "city")
+        await there.settled()
+        await there.client.post("/v1/releases/city/activate")
+        first = json_of(await there.client.get("/v1/admin/log?limit=3"))
+        rest = json_of(await there.client.get(f"/v1/admin/log?after={first['next']}"))
+        entries = first["entries"] + rest["entries"]
+        actions = [entry["action"] for entry in entries]
+        assert actions[-3:] == ["model.created", "release.created", "release.activated"]
+        assert {entry["actor"] for entry in entries[-3:]} == {there.key.split("_")[1]}
+        assert rest["next"] is None and rest["head"].startswith(f"{len(entries)}:")
+
+    told(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": "x", "rules": {"epsilon": -1.0}}, None),
+        ({"name": "x", "rules": {}, "job": "column", "model": None}, "job"),
+        ({"name": "x", "rules": RULES, "model": "none"}, "model"),
+        ({"name": "x", "rules": RULES, "policy": "none"}, "policy"),
+        ({"name": "x", "rules": RULES, "coins": "0a1b2c"}, "coins"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "/etc/passwd"}}, None),
+        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "rules.csv"}}, None),
+        ({"name": "x", "rules": {"epsilon": 0.5, "policy": "p"}}, None),
+        ({"name": "x", "rules": {"epsilon": 0.5, "unheard": 1}}, None),
+        ({"name": "x", "rules": {"alpha": 1.0}, "job": "temporal", "model": None}, None),
+        ({"name": "x", "rules": {"alpha": 1.0}, "job": "realtime", "model": None}, None),
+    ],
+)
+def test_rules_that_are_none_are_refused_or_fail_and_leave_no_release(
+    body: dict[str, Any], field: str | None
+) -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        reply = await there.client.post("/v1/releases", json={"model": "town", **body})
+        await there.settled()
+        assert not there.gateway.desk.catalogue.releases
+        if field is not None:
+            assert (reply.status_code, json_of(reply)["field"]) == (422, field)
+            return
+        [line] = json_of(await there.client.get("/v1/releases"))["releases"]
+        assert line["status"] == "failed" and line["detail"]
+        # What failed is no release: its name is free.
+        assert (await there.client.post("/v1/releases/x/activate")).status_code == 404
+        again = await released(there, "x")
+        assert again.status_code == 202
+        await there.settled()
+        assert "x" in there.gateway.desk.catalogue.releases
+
+    told(scenario)
+
+
+def test_bad_documents_and_names_are_refused() -> None:
+    async def scenario(there: Opened) -> None:
+        nothing = base64.b64encode(b"nothing of ours").decode()
+        for path in ("/v1/models", "/v1/policies"):
+            reply = await there.client.post(path, json={"name": "a", "data": nothing})
+            assert reply.status_code == 422
+        body = {"name": "../a", "data": document(town())}
+        assert (await there.client.post("/v1/models", json=body)).status_code == 400
+        body = {"name": "a", "data": "!"}
+        assert (await there.client.post("/v1/models", json=body)).status_code == 400
+
+    told(scenario)
+
+
+def test_a_compiled_policy_is_used_where_it_is_named() -> None:
+    spec = ReleaseSpec(epsilon=0.5, method=Method.OPTIMAL.value)
+    policy = compile_for(town(), spec)
+
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        body = {"name": "channels", "data": document(policy)}
+        assert (await there.client.post("/v1/policies", json=body)).status_code == 201
+        await released(there, "city", policy="channels")
+        await there.settled()
+        again = await released(there, "city", policy="channels")
+        assert json_of(again)["policy"] == policy.fingerprint
+        asked = {"id": "e1", "value": "work"}
+        reply = await there.client.post("/v1/streams/ann/events?release=city", json=asked)
+        assert reply.status_code == 200
+
+    told(scenario)
+
+
+def test_series_and_correlated_counts_are_released_too() -> None:
+    async def scenario(there: Opened) -> None:
+        counts = {"alpha": 1.0, "backward": [[[0.8, 0.2], [0.2, 0.8]]]}
+        series = {"sensitivity": 1.0, "epsilon": 1.0, "length": 50}
+        for job, rules, charged in (
+            ("temporal", counts, "epsilon"),
+            ("realtime", series, "charge"),
+        ):
+            reply = await released(there, job, job=job, rules=rules, model=None)
+            assert reply.status_code == 202
+            await there.settled()
+            again = await released(there, job, job=job, rules=rules, model=None)
+            assert (again.status_code, json_of(again)["status"]) == (200, "ready")
+            asked = {"id": "e1", "value": 17}
+            url = f"/v1/streams/ward/events?release={job}"
+            answer = json_of(await there.client.post(url, json=asked))["answers"][0]
+            assert answer[charged] > 0 and "sip" not in answer
+
+    told(scenario)
+
+
+def test_a_service_that_starts_again_finds_its_releases_and_answers() -> None:
+    home = MemoryHome()
+
+    async def first() -> tuple[str, Any]:
+        async with opened(home) as there:
+            await with_model(there)
+            await released(there, "city")
+            await there.settled()
+            await there.client.post("/v1/releases/city/activate")
+            asked = {"id": "e1", "value": "home"}
+            reply = await there.client.post("/v1/streams/ann/events", json=asked)
+            return there.key, json_of(reply)
+
+    async def second(key: str) -> Any:
+        async with opened(home, key) as there:
+            asked = {"id": "e1", "value": "home"}
+            return json_of(await there.client.post("/v1/streams/ann/events", json=asked))
+
+    key, before = asyncio.run(first())
+    assert asyncio.run(second(key)) == {**before, "repeated": True}
+
+
+def test_a_key_of_some_streams_administers_and_reads_no_others() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        await released(there, "city")
+        await there.settled()
+        await there.client.post("/v1/releases/city/activate")
+        for stream in ("ward-1", "home-1"):
+            asked = {"id": stream, "value": "home"}
+            await there.client.post(f"/v1/streams/{stream}/events", json=asked)
+        grant = {"streams": ["ward-*"], "actions": ["read", "admin", "release"]}
+        key = json_of(await there.client.post("/v1/keys", json=grant))["key"]
+        there.client.headers["authorization"] = f"Bearer {key}"
+        streams = json_of(await there.client.get("/v1/streams"))["streams"]
+        assert [one["stream"] for one in streams] == ["ward-1"]
+        for path in ("/v1/overview", "/v1/ledger", "/v1/drift", "/v1/ledger?stream=home-1"):
+            assert (await there.client.get(path)).status_code == 403, path
+        for path in ("/v1/ledger?stream=ward-1", "/v1/ledger/head", "/v1/catalogue"):
+            assert (await there.client.get(path)).status_code == 200, path
+        assert (await there.client.get("/v1/streams/home-1/budget")).status_code == 403
+        assert (await released(there, "other")).status_code == 403
+        assert (await there.client.get("/v1/releases")).status_code == 403
+
+    told(scenario)
