@@ -37,4 +37,4 @@ def marginal(weights: dict[tuple[int, ...], float], moment: int, symbols: int) -
     found = np.zeros(symbols)
     for path, weight in weights.items():
         found[path[moment]] += weight
-    return found / found.sum()
+    return np.asarray(found / found.sum())

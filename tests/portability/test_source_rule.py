@@ -37,6 +37,7 @@ ALLOWED: dict[str, tuple[frozenset[str], str]] = {
     ),
     "record/round_boxes.py": (frozenset({"scipy.interpolate"}), "cubic pieces: products and sums"),
     "record/vector_noise.py": (frozenset({"stats.multivariate_normal"}), _NINE),
+    "service/drift_hint.py": (frozenset({"math.erfc"}), "how often a hint is a false alarm"),
     "solver/barrier.py": (frozenset({"**"}), _CUBE),
     "solver/interior_point.py": (frozenset({"**"}), _CUBE),
     "solver/linear_programs.py": (frozenset({"scipy.optimize"}), _HIGHS),

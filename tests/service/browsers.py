@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
-PATIENCE = 20.0
+PATIENCE = 60.0
+"""Seconds after which something that must come has not; a busy machine is slow."""
 # What must have a name for whoever cannot see it.
 NAMED = ("button", "link", "textbox", "combobox", "slider", "image", "searchbox", "spinbutton")
 
@@ -53,7 +55,10 @@ class Browser:
     def sees(self, *words: str) -> None:
         """Wait until all of these words stand on the page."""
         for one in words:
-            self.until(lambda one=one: one in self.text, repr(one))
+            self.until(partial(self._says, one), repr(one))
+
+    def _says(self, words: str) -> bool:
+        return words in self.text
 
     def one(self, selector: str) -> WebElement:
         """The first element of a kind, once it is there."""
@@ -122,9 +127,12 @@ class Browser:
             if not node.get("ignored")
         ]
 
+    def _log(self) -> list[dict[str, Any]]:
+        return list(self.driver.get_log("browser"))  # type: ignore[no-untyped-call]
+
     def complaints(self) -> list[str]:
         """What the console has got to say since this was asked last."""
-        return [str(entry["message"]) for entry in self.driver.get_log("browser")]
+        return [str(entry["message"]) for entry in self._log()]
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -50,7 +51,8 @@ def test_losses_lie_between_the_bound_and_silence(spec: ReleaseSpec) -> None:
         assert point.loss is not None and point.low is not None and point.high is not None
         assert point.floor is not None and point.charged is not None
         assert point.floor <= point.high and point.low <= point.loss <= point.high
-        assert point.loss <= found.silence + 1e-9 and point.charged <= point.epsilon + 1e-9
+        assert found.silence is not None and point.loss <= found.silence + 1e-9
+        assert point.charged <= point.epsilon + 1e-9
     readouts.close()
 
 
@@ -77,7 +79,64 @@ def test_closing_does_not_wait_for_what_was_asked() -> None:
     readouts = Readouts(FixedReleases([release]))
     readouts.plan(PlanQuery(epsilon=",".join(str(0.1 * k) for k in range(1, 16))))
     readouts.close()
-    assert readouts.plan(PlanQuery(epsilon="0.77")).points[0].status == "too slow"
+    assert readouts.plan(PlanQuery(epsilon="0.77")).points[0].status == "unknown"
+
+
+def test_what_is_asked_last_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, held, tried = PlanDesk(), threading.Event(), list[float]()
+
+    def compute(plan: object, asked: tuple[str, float]) -> None:
+        assert held.wait(10.0)
+        tried.append(asked[1])
+
+    monkeypatch.setattr(desk, "_compute", compute)
+    release = stream_release(ReleaseSpec(epsilon=0.4), sticky(BITS, 0.9))
+    readouts = Readouts(FixedReleases([release]), desk)
+    readouts.plan(PlanQuery(epsilon="0.1"))  # begun at once
+    while desk._waiting:
+        time.sleep(0.01)
+    for asked in ("0.2,0.3,0.4", "0.5", "0.3"):
+        readouts.plan(PlanQuery(epsilon=asked))
+    held.set()
+    while len(tried) < 5:
+        time.sleep(0.01)
+    assert tried == [0.1, 0.3, 0.5, 0.4, 0.2]
+    readouts.close()
+
+
+def test_no_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, held = PlanDesk(), threading.Event()
+    monkeypatch.setattr(desk, "_compute", lambda plan, asked: held.wait(10.0))
+    release = stream_release(ReleaseSpec(epsilon=0.4), sticky(BITS, 0.9))
+    readouts = Readouts(FixedReleases([release]), desk)
+    for first in range(1, 200, 10):
+        asked = ",".join(str((first + k) / 100) for k in range(10))
+        assert {one.status for one in readouts.plan(PlanQuery(epsilon=asked)).points} == {
+            "computing"
+        }
+    assert len(desk._waiting) <= 64 and len(desk._points) <= 66
+    held.set()
+    readouts.close()
+
+
+def test_after_a_fault_somebody_else_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = PlanDesk()
+    release = stream_release(ReleaseSpec(epsilon=0.4), sticky(BITS, 0.9))
+    readouts = Readouts(FixedReleases([release]), desk)
+
+    def broken(plan: object, asked: object) -> None:
+        raise RuntimeError("a fault")
+
+    told = list[str]()
+    with monkeypatch.context() as patched:
+        patched.setattr(desk, "_compute", broken)
+        patched.setattr(threading, "excepthook", lambda given: told.append(str(given.exc_value)))
+        assert finished(readouts, PlanQuery(epsilon="0.3")).points[0].status == "unknown"
+        while not told:
+            time.sleep(0.01)
+    assert told == ["a fault"]
+    assert finished(readouts, PlanQuery(epsilon="0.5")).points[0].status == "ready"
+    readouts.close()
 
 
 def test_other_jobs_say_why_there_is_no_forecast() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.models.markov import MarkovChain
@@ -18,11 +19,13 @@ from sfumato.service.readout_queries import (
     LastQuery,
     RecoveredQuery,
     ReleaseQuery,
+    SearchQuery,
     StreamsQuery,
 )
 from sfumato.service.readout_routes import READOUT_ROUTES
 from sfumato.service.readouts import Readouts
-from sfumato.store.protocol import Answer
+from sfumato.store.postgres import PostgresStore
+from sfumato.store.protocol import Answer, Identity, Job
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.temporal.over_time import temporal_leakage
 from tests.oracles.paths import Floats, marginal, path_weights
@@ -268,6 +271,37 @@ def test_every_route_answers_with_its_document_for_every_job(tmp_path: Path) -> 
             assert msgspec.json.decode(msgspec.json.encode(found), type=route.reply) == found
     readouts.close()
     releases.close()
+
+
+def test_a_ledger_that_nodes_share_is_read_as_one_in_memory(
+    shared_database: str, tmp_path: Path
+) -> None:
+    model, spec = sticky(BITS, 0.9), ReleaseSpec(budget=2.0, window=4)
+    alone = stream_release(spec, model)
+    front = alone.store.front
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(range(32)))
+    secret.chmod(0o600)
+    with PostgresStore(
+        shared_database, "city", front.plan, job=Job(front.job), rules=front.rules, secret=secret
+    ) as store:
+        store.begin("test", Identity.EVENT)
+        shared = ReadableRelease("city", store, model)
+        found = []
+        for release in (alone, shared):
+            readouts = Readouts(FixedReleases([release]))
+            for name in ("ann", "bob"):
+                answer_stream(release, name, walked(model, 5, 1))
+            documents = [
+                readouts.budget("ann", ASKED),
+                readouts.certificate("ann", ASKED),
+                readouts.belief("bob", BeliefQuery()),
+                readouts.overview(ASKED),
+                readouts.search(SearchQuery(stream="bob", limit=3)),
+            ]
+            # A head is that of its own ledger; all else is the same.
+            found.append([asdict(one) | {"head": None} for one in documents])
+    assert found[0] == found[1]
 
 
 def test_what_is_asked_is_read_strictly() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.core.errors import CorruptData, InvalidParameter
@@ -14,7 +14,8 @@ from sfumato.store import ledger_search
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.ledger_search import Entry, LedgerQuery, Order, ReadableLedger
 from sfumato.store.memory import MemoryStore
-from sfumato.store.protocol import Answer, Identity, Position, Store
+from sfumato.store.postgres import PostgresStore
+from sfumato.store.protocol import Answer, Identity, Job, Position, Store
 from sfumato.store.sqlite import SqliteStore
 
 ROWS = 41
@@ -57,6 +58,51 @@ def filled(store: Store) -> list[Answer]:
     return written
 
 
+queries = st.fixed_dictionaries(
+    {"order": st.sampled_from(Order), "limit": st.integers(1, 12)},
+    optional={
+        "stream": st.sampled_from(["s0", "s1", "s2", "s9"]),
+        "event": st.sampled_from(["e0", "e3", "e40", "e99"]),
+        "outcome": st.sampled_from(["released", "suppressed", "other"]),
+        "since": st.sampled_from(["2026-01-05", "2026-01-20", "2027"]),
+        "until": st.sampled_from(["2026-01-05", "2026-01-20", "2025"]),
+        "first": st.integers(1, ROWS + 3),
+        "last": st.integers(1, ROWS + 3),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def stored(
+    shared_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ReadableLedger, list[Answer]]]:
+    """The same rows in PostgreSQL."""
+    secret = tmp_path_factory.mktemp("secret") / "secret"
+    secret.write_bytes(bytes(range(32)))
+    secret.chmod(0o600)
+    job = Job("search")
+    with PostgresStore(
+        shared_database, "search", "plan", job=job, rules=None, secret=secret
+    ) as store:
+        written = filled(store)
+        with store.snapshot() as reader:
+            yield reader, written
+
+
+@given(asked=queries, scanned=st.integers(1, 20))
+@settings(max_examples=25)
+def test_postgres_finds_what_a_filter_finds(
+    stored: tuple[ReadableLedger, list[Answer]], asked: dict[str, object], scanned: int
+) -> None:
+    check_pages(stored, asked, scanned)
+
+
+def test_streams_of_rows_stand_in_postgres(
+    stored: tuple[ReadableLedger, list[Answer]],
+) -> None:
+    check_standing(stored[0])
+
+
 @pytest.fixture(scope="module", params=["memory", "sqlite"])
 def ledger(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -84,22 +130,14 @@ def all_pages(ledger: ReadableLedger, asked: dict[str, object]) -> list[Entry]:
         beyond = page.next
 
 
-queries = st.fixed_dictionaries(
-    {"order": st.sampled_from(Order), "limit": st.integers(1, 12)},
-    optional={
-        "stream": st.sampled_from(["s0", "s1", "s2", "s9"]),
-        "event": st.sampled_from(["e0", "e3", "e40", "e99"]),
-        "outcome": st.sampled_from(["released", "suppressed", "other"]),
-        "since": st.sampled_from(["2026-01-05", "2026-01-20", "2027"]),
-        "until": st.sampled_from(["2026-01-05", "2026-01-20", "2025"]),
-        "first": st.integers(1, ROWS + 3),
-        "last": st.integers(1, ROWS + 3),
-    },
-)
-
-
 @given(asked=queries, scanned=st.integers(1, 20))
 def test_pages_together_are_what_a_filter_finds(
+    ledger: tuple[ReadableLedger, list[Answer]], asked: dict[str, object], scanned: int
+) -> None:
+    check_pages(ledger, asked, scanned)
+
+
+def check_pages(
     ledger: tuple[ReadableLedger, list[Answer]], asked: dict[str, object], scanned: int
 ) -> None:
     reader, written = ledger
@@ -130,11 +168,16 @@ def test_a_page_costs_no_more_than_a_page(
 
 
 def test_streams_stand_by_name(ledger: tuple[ReadableLedger, list[Answer]]) -> None:
-    reader = ledger[0]
+    check_standing(ledger[0])
+
+
+def check_standing(reader: ReadableLedger) -> None:
     assert [one.stream for one in reader.standing("", 2)] == ["s0", "s1"]
     assert [one.stream for one in reader.standing("s1", 9)] == ["s2"]
     (one,) = reader.standing_of(["s2", "nobody"])
     assert (one.stream, one.sequence) == ("s2", 13)
+    assert sorted(reader.moved(1, 2)) == ["s0", "s1"] and reader.moved(ROWS + 1, 99) == []
+    assert sorted(reader.moved(4, 99)) == ["s0", "s1", "s2"]
 
 
 def test_a_row_that_was_changed_is_not_found_but_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ class PlanPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         epsilon: What a step may leak on average, in nats.
-        status: `ready`, `computing` or `too slow`.
+        status: `ready`, `computing`, `too slow`, or `unknown` where nothing can be said.
         loss: Expected loss of a value.
         low: Lower end of an interval of two standard errors.
         high: Upper end of it.
@@ -163,7 +163,7 @@ class OverviewDocument(msgspec.Struct, frozen=True, kw_only=True):
         entries: Answers in the ledger.
         head: Stands for all of them.
         streams: How many streams there are, as far as they were counted.
-        complete: Whether all were; if not, ask again in a moment.
+        complete: Whether all were, as they stand now; if not, ask again in a moment.
         exhausted: Streams that may release nothing any more.
         left: How many streams have 0 to 10 %, 10 to 20 %, ... of their budget left.
         refused: Events refused since this node started, by reason.

@@ -24,14 +24,15 @@ from sfumato.service.readable_release import (
 )
 from sfumato.service.stream_readouts import left_of, state_of
 from sfumato.store.codec import from_bytes
-from sfumato.store.ledger_search import MOST_FOUND, LedgerQuery, Order, ReadableLedger
+from sfumato.store.ledger_search import ReadableLedger
 from sfumato.store.live import Answered, Refused, Reply, Waiting
 from sfumato.store.protocol import Position
 from sfumato.temporal.temporal_plan import TemporalState
 
 BINS = 10
 _PAGE = 2_000
-_SECONDS = 1.0
+_ROWS = 5_000
+_SECONDS = 0.5
 """How long one request counts streams; what is left is counted by the next ones."""
 _MINUTES = 60
 
@@ -119,7 +120,7 @@ class FleetOverview(Guarded):
             entries=head.entries,
             head=str(head),
             streams=len(self._bins),
-            complete=self._entries is not None,
+            complete=self._entries == head.entries,
             exhausted=len(self._exhausted),
             left=list(self._counts),
             refused=activity.refused(),
@@ -132,16 +133,12 @@ class FleetOverview(Guarded):
         if self._entries is None:
             self._count_all(ledger, until)
             return
-        while time.monotonic() < until:
-            query = LedgerQuery(beyond=self._entries, order=Order.OLDEST, limit=MOST_FOUND)
-            page = ledger.search(query)
-            moved = {entry.answer.stream for entry in page.entries}
-            for position in ledger.standing_of(sorted(moved)):
+        entries = ledger.front.head.entries
+        while self._entries < entries and time.monotonic() < until:
+            last = min(entries, self._entries + _ROWS)
+            for position in ledger.standing_of(ledger.moved(self._entries + 1, last)):
                 self._place(position)
-            if page.entries:
-                self._entries = page.entries[-1].entry
-            if page.next is None:
-                return
+            self._entries = last
 
     def _count_all(self, ledger: ReadableLedger, until: float) -> None:
         """Go on counting; rows that come meanwhile are accounted for once all are counted."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sfumato.core import portable
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
@@ -170,7 +171,7 @@ def _surprise(seen: Observed, rules: StreamRules) -> Surprise:
     assert seen.design is not None and seen.output is not None
     channel, masses = seen.design.design.channel, seen.design.partition.masses
     chances = channel.marginal(masses / masses.sum())
-    logs = -np.log(np.maximum(chances, np.finfo(float).tiny))
+    logs = -portable.log(np.maximum(chances, np.finfo(float).tiny))
     mean = float((chances * logs).sum())
     variance = float((chances * (logs - mean) ** 2).sum())
     excess = float(logs[channel.column(seen.output)]) - mean

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,7 +33,7 @@ from sfumato.stream.silence import Silence
 MOST_POINTS, LENGTH, STREAMS = 16, 40, 6
 SECONDS = 20.0
 """After which the trials of one budget are given up."""
-_KEPT = 512
+_KEPT, _WAITING = 512, 64
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _SURE = 2.0
 """Standard errors of an interval."""
@@ -65,13 +64,14 @@ class PlanDesk(Guarded):
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._points: OrderedDict[_Asked, PlanPoint] = OrderedDict()
-        self._worker: ThreadPoolExecutor | None = None
+        self._waiting: list[tuple[Plan, _Asked]] = []
+        self._worker: threading.Thread | None = None
         self._closed = threading.Event()
 
     def document(
         self, rules: Rules, release: str, epsilons: Sequence[float] | None
     ) -> PlanDocument:
-        """What is known so far; what is not is computed from now on.
+        """What is known so far; what is not is computed from now on, the last of them first.
 
         Raises:
             InvalidParameter: If too many budgets are asked for, or one is no leakage.
@@ -85,7 +85,7 @@ class PlanDesk(Guarded):
             why = "the loss of whole batches is not forecast; that of single values is"
             return msgspec.structs.replace(document, unavailable=why)
         own = per_step(plan.budget)
-        asked = sorted({*(epsilons or (factor * own for factor in _FACTORS))})
+        asked = list(dict.fromkeys(epsilons or (factor * own for factor in _FACTORS)))
         if len(asked) > MOST_POINTS:
             raise InvalidParameter("epsilon", f"{len(asked)} of them", f"be at most {MOST_POINTS}")
         for epsilon in asked:
@@ -101,7 +101,9 @@ class PlanDesk(Guarded):
             streams=STREAMS,
             unit=rules.unit,
             silence=constant,
-            points=[self._point(plan, epsilon) for epsilon in asked],
+            points=sorted(
+                (self._point(plan, epsilon) for epsilon in asked), key=lambda one: one.epsilon
+            ),
             remark=_REMARK if plan.budget.ldp is None else f"{_REMARK}; {_CAPPED}",
         )
 
@@ -109,14 +111,45 @@ class PlanDesk(Guarded):
     def _point(self, plan: Plan, epsilon: float) -> PlanPoint:
         """What is known of one budget; if nothing is, somebody begins."""
         asked = _Asked(plan.fingerprint, epsilon)
+        # Whoever asks again still looks at it: it comes before what others asked for since.
+        self._waiting.sort(key=lambda one: one[1] == asked)
         if asked not in self._points and not self._closed.is_set():
             self._points[asked] = PlanPoint(epsilon=epsilon, status="computing")
             while len(self._points) > _KEPT:
                 self._points.popitem(last=False)
+            self._waiting.append((plan, asked))
+            if len(self._waiting) > _WAITING:  # who still wants the oldest asks for it again
+                del self._points[self._waiting.pop(0)[1]]
             if self._worker is None:
-                self._worker = ThreadPoolExecutor(1, thread_name_prefix="sfumato-plan")
-            self._worker.submit(self._compute, plan, asked)
-        return self._points.get(asked, PlanPoint(epsilon=epsilon, status="too slow"))
+                # Nobody waits for it at the end: what it computes can be computed again.
+                self._worker = threading.Thread(target=self._work, name="plans", daemon=True)
+                self._worker.start()
+        return self._points.get(asked, PlanPoint(epsilon=epsilon, status="unknown"))
+
+    def _work(self) -> None:
+        """Try budgets until none waits, the one asked for last first: somebody looks at it now."""
+        try:
+            while (turn := self._next()) is not None:
+                self._compute(*turn)
+        except BaseException:
+            # Whatever broke it is told by the thread; the next who asks begins another.
+            self._give_up()
+            raise
+
+    @guarded
+    def _next(self) -> tuple[Plan, _Asked] | None:
+        if not self._waiting or self._closed.is_set():
+            self._worker = None
+            return None
+        return self._waiting.pop()
+
+    @guarded
+    def _give_up(self) -> None:
+        self._worker = None
+        for asked, point in list(self._points.items()):
+            if point.status == "computing":
+                self._points[asked] = PlanPoint(epsilon=point.epsilon, status="unknown")
+        self._waiting.clear()
 
     def _compute(self, plan: Plan, asked: _Asked) -> None:
         until = time.monotonic() + self._seconds
@@ -125,15 +158,17 @@ class PlanDesk(Guarded):
             if self._closed.is_set() or time.monotonic() > until:
                 raise _Overdue
 
-        scaled = replace(plan, budget=scaled_to(plan.budget, asked.epsilon))
         try:
+            scaled = replace(plan, budget=scaled_to(plan.budget, asked.epsilon))
             found = forecast(
                 scaled, length=LENGTH, streams=STREAMS, rivals=(Method.OPTIMAL,), progress=watch
             )
             point = _point_of(asked.epsilon, found)
-        except (_Overdue, SfumatoError):
-            # Whatever a forecast cannot do for this model, the page goes on without the point.
+        except _Overdue:
             point = PlanPoint(epsilon=asked.epsilon, status="too slow")
+        except SfumatoError:
+            # Whatever a forecast cannot do for this model, the page goes on without the point.
+            point = PlanPoint(epsilon=asked.epsilon, status="unknown")
         self._keep(asked, point)
 
     @guarded
@@ -143,8 +178,9 @@ class PlanDesk(Guarded):
     def close(self) -> None:
         """Stop computing; what is known stays readable."""
         self._closed.set()
-        if self._worker is not None:
-            self._worker.shutdown(wait=True, cancel_futures=True)
+        worker = self._worker
+        if worker is not None:
+            worker.join(timeout=self._seconds)
 
 
 def _point_of(epsilon: float, found: PlanReport) -> PlanPoint:

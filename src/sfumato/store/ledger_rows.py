@@ -178,6 +178,11 @@ class LedgerRows(ABC):
         query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream IN"
         return [Position(*row[:-1]) for row in self._any_of(query, streams)]
 
+    def moved(self, first: int, last: int) -> list[str]:
+        """The streams of some rows, each once, unchecked."""
+        query = "SELECT DISTINCT stream FROM events WHERE entry >= ? AND entry <= ?"
+        return [stream for (stream,) in self._fetched(query, first, last)]
+
     def search(self, query: LedgerQuery) -> Page:
         """A page of the rows that are asked for, each checked against the chain."""
         with self._reported():

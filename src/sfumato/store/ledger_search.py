@@ -162,6 +162,10 @@ class ReadableLedger(Protocol):
         """The same of some streams, in any order; those without answers are left out."""
         ...
 
+    def moved(self, first: int, last: int) -> list[str]:
+        """The streams of some rows, each once, in any order; unchecked."""
+        ...
+
     def position(self, stream: str) -> Position | None:
         """Where a stream stands, checked against its last row."""
         ...

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -181,6 +182,12 @@ class MemoryStore(Guarded):
     def standing_of(self, streams: Sequence[str]) -> list[Position]:
         """The same of some streams; those without answers are left out."""
         return [self._ledger.positions[one] for one in streams if one in self._ledger.positions]
+
+    @guarded
+    def moved(self, first: int, last: int) -> list[str]:
+        """The streams of some rows, each once."""
+        rows = islice(self._ledger.answers.values(), max(0, first - 1), last)
+        return list({answer.stream for answer in rows})
 
     @guarded
     def search(self, query: LedgerQuery) -> Page:

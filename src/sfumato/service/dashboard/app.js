@@ -46,7 +46,7 @@ async function refresh() {
     if (mine.signal.aborted) return;
     fill(told);
     const now = new Date().toLocaleTimeString("en-GB");
-    at("refreshed").textContent = paused ? `As of ${now}; paused.` : `As of ${now}; refreshed every ${EVERY / 1000} seconds while this tab is looked at.`;
+    at("refreshed").textContent = paused ? `As of ${now}; paused.` : `As of ${now}; refreshed every ${pace() / 1000} seconds while this tab is looked at.`;
   } catch (problem) {
     if (mine.signal.aborted || problem.name === "AbortError") return;
     if (problem.status === 401) { leave("The access key was not accepted, or has ended."); return; }
@@ -56,9 +56,12 @@ async function refresh() {
     if (running === mine) { running = null; plan(); }
   }
 }
+function pace() {
+  return page && page.every ? page.every() : EVERY;
+}
 function plan() {
   clearTimeout(timer);
-  if (!paused && !document.hidden) timer = setTimeout(refresh, page && page.every ? page.every() : EVERY);
+  if (!paused && !document.hidden) timer = setTimeout(refresh, pace());
 }
 function explain(problem) {
   if (problem.status === 403) return `This access key may not read that. ${problem.message}`;
@@ -153,6 +156,7 @@ function route(focus = true) {
     else link.removeAttribute("aria-current");
   });
   told = h("div");
+  at("refreshed").textContent = "";
   const root = h("div");
   fill(main, told, root);
   page.mount(root, rest.map(decodeURIComponent));

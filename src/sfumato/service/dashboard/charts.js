@@ -13,7 +13,7 @@ export class Chart {
   constructor({ title, words, width = "half", height = 240, options }) {
     this.options = options;
     this.height = height;
-    this.place = h("div", { class: "chart", role: "img" });
+    this.place = h("div", { class: "chart", role: "img", "aria-label": `${title}: being loaded` });
     this.table = h("div");
     this.words = h("p", {}, words);
     this.title = h("h2", {}, title);

@@ -7,7 +7,7 @@ window.addEventListener("sfumato-theme", () => alive.forEach((strip) => strip.pa
 
 export class HeatStrip {
   constructor(title, words) {
-    this.canvas = h("canvas", { role: "img" });
+    this.canvas = h("canvas", { role: "img", "aria-label": `${title}: being loaded` });
     this.names = h("ul", { "aria-hidden": "true" });
     this.axis = h("div", { class: "axis", "aria-hidden": "true" });
     this.table = h("div");

@@ -26,9 +26,9 @@ export function planningPage(refresh) {
     if (!known) return;
     const point = known.points.find((one) => one.epsilon === now);
     if (!point || point.status === "computing") { fill(words, h("p", { class: "quiet" }, "Computing…")); return; }
-    if (point.status !== "ready") { fill(words, say("warn", "The trials of this budget took too long and were given up.")); return; }
+    if (point.status !== "ready") { fill(words, say("warn", point.status === "too slow" ? "The trials of this budget took too long and were given up." : "Nothing can be said of this budget for this model.")); return; }
     const saved = known.silence ? 1 - point.loss / known.silence : 0;
-    fill(words, h("p", {}, ...lost(point.loss, known.unit), ", ", h("strong", {}, percent(saved)), ` less than with silence (${near(known.silence)}).`),
+    fill(words, h("p", {}, ...lost(point.loss, known.unit), ", ", h("strong", {}, percent(saved)), ` less than with silence (${known.unit === "wrong" ? percent(known.silence) : near(known.silence)}).`),
       h("p", {}, point.floor === null ? "No bound is known for this model. " : `No release within this budget loses less than ${near(point.floor)}. `,
         point.best_guess === null ? "" : `A receiver who uses the model brings it to ${near(point.best_guess)}.`),
       h("p", { class: "quiet" }, `A step leaks ${up(point.charged)} nats on average, ${up(point.model_free)} whatever the model; one value is told at most ${point.one_value === null ? "without bound" : `${up(point.one_value)} nats`} in ${known.length} values.`));
@@ -51,10 +51,10 @@ export function planningPage(refresh) {
         asked = epsilon();
         card.hidden = false;
       }
-      const wanted = [...new Set([...grid(), asked])].sort((one, two) => one - two);
+      const wanted = [...new Set([asked, ...grid()])].reverse(); // the last is tried first
       known = await get("plan", { epsilon: wanted.join(",") }, signal);
       const busy = known.points.filter((point) => point.status === "computing").length;
-      fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} nats a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
+      fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} ${known.epsilon === 1 ? "nat" : "nats"} a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
       chart.words.textContent = `Smaller is better. ${known.streams} streams of ${known.length} values, ${known.remark}.`;
       const ready = known.points.filter((point) => point.status === "ready");
       describe();

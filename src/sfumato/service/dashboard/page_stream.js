@@ -5,6 +5,7 @@ import { count, down, fill, h, nats, near, percent, plural, say, table, tile, up
 import { HeatStrip } from "./heat.js";
 
 const LAST = 400;
+const WHOLE = [1, 2, 5].flatMap((part) => [0, 1, 2, 3, 4, 5, 6].map((power) => part * 10 ** power)).sort((one, two) => one - two);
 
 export function streamPage(refresh) {
   let chosen = null;
@@ -119,7 +120,7 @@ function proven(told) {
 
 // ---- charts
 
-const moments = (c) => axis(c, "moment", FLAT);
+const moments = (c) => axis(c, "moment", { ...FLAT, incrs: WHOLE });
 function valueShape(leakage) {
   const names = leakage.symbols;
   const categories = names.length > 0;
