@@ -1,4 +1,4 @@
-"""A small service that keeps the wire of `docs/design/service.md`: no privacy, faults on request."""
+"""A small service that keeps the wire of `docs/design/service.md`: no privacy, but faults."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ class FakeService:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
         self.faults: deque[int | str] = deque()
         self.drawn: Counter[str] = Counter()
         self.answers: dict[str, dict[str, Any]] = {}
@@ -106,9 +109,7 @@ class FakeService:
             return JSONResponse(problem("access", 401), 401, media_type=kind)
         if self.faults and isinstance(self.faults[0], int):
             status = int(self.faults.popleft())
-            return JSONResponse(
-                problem("fault", status), status, headers={"Retry-After": "0.01"}
-            )
+            return JSONResponse(problem("fault", status), status, headers={"Retry-After": "0.01"})
         return None
 
     async def finish(self, request: Request) -> Response:
