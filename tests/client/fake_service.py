@@ -179,6 +179,7 @@ def running(service: FakeService, unix: str | None = None) -> Iterator[int]:
     else:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(unix)
+        listener.listen()
     port = 0 if unix else listener.getsockname()[1]
     settings = uvicorn.Config(service.app(), log_level="critical", ws="websockets-sansio")
     server = uvicorn.Server(settings)

@@ -52,6 +52,6 @@ def test_something_heard_begins_the_count_anew() -> None:
 @pytest.mark.parametrize("field", ["timeout", "deadline", "first_wait", "longest_wait"])
 def test_a_time_that_is_none_is_refused(field: str) -> None:
     with pytest.raises(InvalidParameter, match=field):
-        Patience(**{field: 0.0})
+        Patience(**{field: 0.0})  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="retries"):
         Patience(retries=-1)

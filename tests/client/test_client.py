@@ -53,7 +53,7 @@ async def _all(rows: Any) -> list[Any]:
     return [row async for row in rows]
 
 
-Made = type[Client] | type[Waited]
+Made = Any
 BOTH = pytest.mark.parametrize("kind", [Client, Waited])
 
 
