@@ -85,7 +85,8 @@ IN_ROOMS = {
     "series": "SeriesSpec release_series series_method smooth_series",
     "solver": """Design calibrated_randomized_response certified context_free least_leakage
         optimal paper_response randomized_response""",
-    "store": "from_bytes to_bytes",
+    "store": """Catalogue FolderHome Home HomeAnchor HomeFiles MemoryHome Registry backup_home
+        check_anchor check_home from_bytes open_home restore_home to_bytes""",
     "stream": """Account Address Belief Bursts Domain Frontier Geometric Outcome PairChain
         Population
         Recovery ReleaseSpec RunSpec SequenceTable Step StreamModel StreamState WindowBursts

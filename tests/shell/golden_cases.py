@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from sfumato.store.catalogue import Catalogue, record
+from sfumato.store.catalogue_contents import ReleaseContent
+from sfumato.store.folder_home import FolderHome
 from tests.shell.golden_text import lines_table, printed, shown, table
 from tests.shell.running import call
 from tests.shell.tables import csv_bytes, walk
@@ -160,6 +163,9 @@ def stage(folder: Path) -> None:
         for step in MODELS.values():
             result = call(*split(step))
             assert result.code == 0, result.err
+    with FolderHome(folder / "home") as home:
+        rule = ReleaseContent("release", "{}")
+        record(home.registry, Catalogue(), "first key", "release.created", "city", rule)
 
 
 # Running -----------------------------------------------------------------------------------------
@@ -237,6 +243,7 @@ COMMANDS = (
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
+    *("store", "store check", "store export", "store migrate", "store backup", "store restore"),
     *("verify", "verify-report", "key", "key new", "key commit", "key check", "warm"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
@@ -400,6 +407,26 @@ def _release_otherwise() -> Iterator[Case]:
             f"{ledgered.replace('private', 'second')} --batch 3 --resume --json",
             f"{AUDIT} --ledger l",
         ),
+    )
+    yield Case(
+        "store",
+        (
+            f"{RELEASE} --epsilon 0.5 --ledger home/ledgers/city.ledger {KEY}",
+            "store check home --write-anchor anchor.json",
+            "store export home --release city -o answers.csv",
+            "store export home --release town -o answers.csv",
+            "store migrate home",
+            "store backup home copy",
+            "store backup home copy",
+            "store check copy --expect-anchor anchor.json",
+            "store restore copy --to home",
+            "store restore copy --to new",
+            "store restore copy --to new --anchor copy/anchor.json",
+            "store restore copy --to new --anchor anchor.json",
+            "store restore copy --to other --accept-unanchored",
+        ),
+        silent=1,
+        unseen=("anchor.json",),
     )
     yield Case(
         "release-columns",

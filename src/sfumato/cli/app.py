@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from sfumato.cli import access_command as access
 from sfumato.cli import attack_command as attack
 from sfumato.cli import audit_command as audit
 from sfumato.cli import compare_command as compare
@@ -34,6 +35,8 @@ from sfumato.cli import push_command as push
 from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
+from sfumato.cli import serve_command as serve
+from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
 from sfumato.cli import temporal_release_command as temporal_release
@@ -159,6 +162,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "realtime": realtime.realtime,
     "verify": verify.verify,
     "verify-report": verify_report.verify_report,
+    "serve": serve.serve,
     "demo": demo.demo,
     "study": study.study,
     "warm": warm.warm,
@@ -176,17 +180,41 @@ _LEDGERS: dict[str, Callable[..., None]] = {
     "export": ledger.export,
     "backup": ledger.backup,
 }
+_STORES: dict[str, Callable[..., None]] = {
+    "check": store.check,
+    "export": store.export,
+    "migrate": store.migrate,
+    "backup": store.backup,
+    "restore": store.restore,
+}
 _KEYS: dict[str, Callable[..., None]] = {"new": key.new, "commit": key.commit, "check": key.check}
+_ACCESS: dict[str, Callable[..., None]] = {
+    "new": access.new,
+    "list": access.show,
+    "revoke": access.revoke,
+    "rotate": access.rotate,
+}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
 keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
-_GROUPS = ((app, _COMMANDS), (over_time, _OVER_TIME), (ledgers, _LEDGERS), (keys, _KEYS))
+entrants = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=access.HELP)
+stores = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=store.HELP)
+_GROUPS = (
+    (app, _COMMANDS),
+    (over_time, _OVER_TIME),
+    (ledgers, _LEDGERS),
+    (stores, _STORES),
+    (keys, _KEYS),
+    (entrants, _ACCESS),
+)
 for group, commands in _GROUPS:
     for name, command in commands.items():
         group.command(name)(guarded(command))
 app.add_typer(over_time, name="temporal")
 app.add_typer(ledgers, name="ledger")
+app.add_typer(stores, name="store")
 app.add_typer(keys, name="key")
+app.add_typer(entrants, name="access")
 
 
 def _print_version(asked: bool) -> None:

@@ -230,7 +230,8 @@ def backup_ledger(path: str | Path, copy: str | Path) -> LedgerReport:
                 # One file that needs no other: the copy has no log and nobody writes it.
                 database.execute("PRAGMA journal_mode=DELETE")
                 database.execute("UPDATE ledger SET closed = 1")
-            report = check_ledger(target)
+            # The head beside the ledger shows one that was rolled back; its copy would not.
+            report = check_ledger(target, ledger.anchored)
             if not report.passed:
                 raise CorruptData(f"{path}: {report.problems[0]}")
             _on_disk(target)

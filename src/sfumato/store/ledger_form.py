@@ -7,6 +7,7 @@ table, one more table or one more front would be read or run unseen, so none may
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
 from sfumato.store.protocol import Identity
 
@@ -39,13 +40,10 @@ CREATE UNIQUE INDEX moments ON events (stream, sequence);
 
 def form_problem(database: sqlite3.Connection, version: int) -> str | None:
     """What a file holds that no ledger of its version does; None if there is nothing."""
-    # Indexes that tables bring along have no statement of their own.
-    query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
-    stored = [_bare(statement) for (statement,) in database.execute(query)]
-    due = [_bare(statement) for statement in SCHEMA.split(";") if statement.strip()]
+    due = [statement for statement in SCHEMA.split(";") if statement.strip()]
     if version == UNSIGNALLED:
-        due = [statement.replace(",signalINTEGER", "") for statement in due]
-    if sorted(stored) != sorted(due):
+        due = [_bare(statement).replace(",signalINTEGER", "") for statement in due]
+    if not has_tables(database, due):
         return "its tables are not those of a ledger, or something was added to them"
     (fronts,) = database.execute("SELECT count(*) FROM ledger").fetchone()
     if fronts != 1:
@@ -54,6 +52,14 @@ def form_problem(database: sqlite3.Connection, version: int) -> str | None:
     if identity is not None and identity not in tuple(Identity):
         return "what its events are known by is nothing that a ledger knows"
     return None
+
+
+def has_tables(database: sqlite3.Connection, statements: Iterable[str]) -> bool:
+    """Whether a file was made by these statements, and has nothing beside."""
+    # Indexes that tables bring along have no statement of their own.
+    query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
+    stored = [_bare(statement) for (statement,) in database.execute(query)]
+    return sorted(stored) == sorted(map(_bare, statements))
 
 
 def _bare(statement: str) -> str:

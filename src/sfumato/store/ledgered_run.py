@@ -63,6 +63,25 @@ class StateKind(Generic[State]):
     sequence: Callable[[State], int]
     spent: Callable[[State], tuple[float, float]]
 
+    def read(self, position: Position) -> State:
+        """The state of a position.
+
+        Raises:
+            CorruptData: If it is no such state, or says another spend than the position.
+        """
+        state = from_bytes(position.state, self.type)
+        told = (position.sequence, (position.leakage, position.model_free))
+        if told != (self.sequence(state), self.spent(state)):
+            raise CorruptData(
+                "the ledger was tampered with or damaged: what stream "
+                f"{position.stream!r} spent is not what its state says"
+            )
+        return state
+
+    def position(self, stream: str, state: State) -> Position:
+        """Where a stream stands in that state, as a store keeps it."""
+        return Position(stream, self.sequence(state), *self.spent(state), to_bytes(state))
+
 
 class HeldStreams(Protocol[State]):
     """The streams of one run: where they stand, and which of them had answers in it."""
@@ -217,17 +236,7 @@ class LedgeredRun(Generic[State]):
             CorruptData: If what is stored is not what the last commit stored.
         """
         ends = self._store.ends(streams)
-        return [None if end is None else (self._read(end[0]), end[1].time) for end in ends]
-
-    def _read(self, position: Position) -> State:
-        state = from_bytes(position.state, self._kind.type)
-        told = (position.sequence, (position.leakage, position.model_free))
-        if told != (self._kind.sequence(state), self._kind.spent(state)):
-            raise CorruptData(
-                "the ledger was tampered with or damaged: what stream "
-                f"{position.stream!r} spent is not what its state says"
-            )
-        return state
+        return [None if end is None else (self._kind.read(end[0]), end[1].time) for end in ends]
 
     @contextmanager
     def group(self) -> Iterator[Group[State]]:
@@ -243,8 +252,8 @@ class LedgeredRun(Generic[State]):
             return
         positions = []
         for stream, state in group.states.items():
-            sequence, spent = self._kind.sequence(state), self._kind.spent(state)
-            positions.append(Position(stream, sequence, *spent, to_bytes(state)))
+            spent = self._kind.spent(state)
+            positions.append(self._kind.position(stream, state))
             self._largest = max(self._largest[0], spent[0]), max(self._largest[1], spent[1])
         self._store.commit(group.answers, positions)
         self.answered += len(group.answers)

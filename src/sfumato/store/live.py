@@ -8,7 +8,7 @@ events of one release in groups; every reply it returns may leave, for it is dur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -47,7 +47,7 @@ class Asked:
 
     id: str
     stream: str
-    value: Any
+    value: Any = field(repr=False)
     time: str | None = None
 
 
@@ -86,6 +86,29 @@ class Refused:
 Reply: TypeAlias = Answered | Waiting | Refused
 
 
+@dataclass(frozen=True, slots=True)
+class StreamAccount:
+    """Where one stream stands, for whoever asks: public things of the store, and what follows.
+
+    Attributes:
+        answers: How many moments it has.
+        leakage: What they cost under the guarantee of the job, in its unit.
+        model_free: What they cost whatever the model.
+        left: What the next answer may cost under the guarantee; None if the job knows no such sum.
+        left_model_free: The same whatever the model; None if there is no cap.
+        moments: How many more moments the budget is for; None if it has no end.
+        time: When its last value was measured, if that was told.
+    """
+
+    answers: int
+    leakage: float
+    model_free: float
+    left: float | None = None
+    left_model_free: float | None = None
+    moments: int | None = None
+    time: str | None = None
+
+
 class LiveRun(Protocol):
     """The events of one release as they come; safe in threads, refused in a forked child.
 
@@ -101,12 +124,16 @@ class LiveRun(Protocol):
         """
         ...
 
-    def finish(self, stream: str) -> Answered | None:
+    def finish(self, stream: str) -> Answered | Refused | None:
         """Release what waits of a stream as a shorter batch; None if nothing waits."""
         ...
 
     def waiting(self) -> int:
         """How many events wait in memory for others of their batches."""
+        ...
+
+    def account(self, stream: str) -> StreamAccount | None:
+        """Where a stream stands, as the store has it; None if it never had an answer."""
         ...
 
     def close(self) -> None:

@@ -231,7 +231,7 @@ def _move(asides: dict[Path, Path]) -> None:
                 os.replace(target, parked[target])
         for target in others:
             os.replace(asides[target], target)
-        _sync_folders(others)  # a power cut must not keep the last move and lose one before
+        sync_folders(others)  # a power cut must not keep the last move and lose one before
         os.replace(asides[last], last)
     except BaseException:
         if asides[last].exists():
@@ -240,7 +240,7 @@ def _move(asides: dict[Path, Path]) -> None:
     finally:
         for old in parked.values():
             old.unlink(missing_ok=True)
-    _sync_folders([last])
+    sync_folders([last])
 
 
 def _take_back(asides: dict[Path, Path], parked: dict[Path, Path]) -> None:
@@ -251,7 +251,8 @@ def _take_back(asides: dict[Path, Path], parked: dict[Path, Path]) -> None:
             target.unlink(missing_ok=True)
 
 
-def _sync_folders(targets: Sequence[Path]) -> None:
+def sync_folders(targets: Sequence[Path]) -> None:
+    """Have the names of files or folders on disk, in the folders that hold them."""
     for folder in {target.parent for target in targets}:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

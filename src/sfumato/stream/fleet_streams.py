@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.core import checks
-from sfumato.core.arrays import Floats, Ints
+from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.budgets import PerStep
 from sfumato.core.errors import InterruptedStep, InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.ledger import Ledgers
@@ -226,6 +227,24 @@ class FleetStreams(Guarded):
         self._arrays.put(place, state.sequence, state.belief)
         self._ledgers[place] = state.ledger
         self._last[place] = -1 if state.last is None else state.last
+
+    @guarded
+    def stands(self, places: Ints) -> tuple[Ints, Floats]:
+        """How many moments some streams have, and what they have spent: see `spent`."""
+        self._check_whole()
+        which = self._checked(places)
+        return self._arrays.moments[which], self._ledgers.spent[which]
+
+    @guarded
+    def exhausted(self, places: Ints) -> Bools:
+        """Which of some streams have a budget that leaves nothing for their next step."""
+        self._check_whole()
+        which, budget = self._checked(places), self.plan.budget
+        if isinstance(budget, PerStep):
+            return np.zeros(len(which), dtype=np.bool_)
+        due = budget.allowances(self._ledgers, which, self.plan.width)
+        gone = (due <= 0.0).any(axis=1)
+        return np.asarray(gone & ~budget.pauses(self._ledgers, which, self.plan.width))
 
     @property
     def spent(self) -> Floats:

@@ -58,28 +58,33 @@ class RowReader:
         return Row(id_, stream, place, time, self._value(cells, place))
 
     def _value(self, cells: Sequence[Raw], place: int) -> list[int] | str | None:
-        if any(is_missing(cell) for cell in cells):
-            if self._spec.missing == "refuse":
-                rule = "a value is missing; let such moments pass with --missing skip"
-                raise BadTable(self._path, place, rule)
-            return None
-        if self._spec.released is Released.RESPONSE:
-            try:
-                symbol = text(cells[0])
-            except Unreadable as problem:
-                raise BadTable(self._path, place, f"the value {problem}") from None
-            if symbol not in self._spec.symbols:
-                count = len(self._spec.symbols)
-                raise BadTable(self._path, place, f"the value must be one of the {count} symbols")
-            return symbol
         try:
-            counts = [whole_number(cell) for cell in cells]
-        except (ValueError, TypeError, OverflowError):
-            counts = [-1]
-        if min(counts) < 0:
-            rule = f"a count must be a whole number from 0 to {_MOST_COUNT:,}"
-            raise BadTable(self._path, place, rule)
-        return counts
+            return true_value(cells, self._spec)
+        except Unreadable as problem:
+            raise BadTable(self._path, place, str(problem)) from None
+
+
+def true_value(cells: Sequence[Raw], spec: TemporalSpec) -> list[int] | str | None:
+    """The true value in some cells, None if it is missing; an `Unreadable` says what is wrong."""
+    if any(is_missing(cell) for cell in cells):
+        if spec.missing == "refuse":
+            raise Unreadable("a value is missing; let such moments pass with --missing skip")
+        return None
+    if spec.released is Released.RESPONSE:
+        try:
+            symbol = text(cells[0])
+        except Unreadable as problem:
+            raise Unreadable(f"the value {problem}") from None
+        if symbol not in spec.symbols:
+            raise Unreadable(f"the value must be one of the {len(spec.symbols)} symbols")
+        return symbol
+    try:
+        counts = [whole_number(cell) for cell in cells]
+    except (ValueError, TypeError, OverflowError):
+        counts = [-1]
+    if min(counts) < 0:
+        raise Unreadable(f"a count must be a whole number from 0 to {_MOST_COUNT:,}")
+    return counts
 
 
 def whole_number(cell: object) -> int:

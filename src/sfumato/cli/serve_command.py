@@ -1,0 +1,281 @@
+"""`sfumato serve`: releases behind HTTP and WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line, say
+from sfumato.cli.options import flag, option, required
+
+if TYPE_CHECKING:
+    from sfumato.service.assembly import Gateway
+    from sfumato.service.settings import Settings
+    from sfumato.store.home import Home
+
+DATABASE = "SFUMATO_DATABASE_URL"
+
+
+class _Listen(options.Options):
+    host: str | None = option("Address to listen on [127.0.0.1: this machine alone].")
+    port: int | None = option("Port to listen on [8477]; 0 for any that is free.")
+    uds: str | None = option("A Unix socket to listen on instead, for its owner and group.")
+    tls_cert: str | None = option("Certificates of the service (PEM), with --tls-key.")
+    tls_key: str | None = option("Private key of the certificate (PEM).")
+    tls_password_file: str | None = option("File with the password of the private key.")
+    tls_client_ca: str | None = option("Only askers whose certificate these authorities signed.")
+    metrics_port: int | None = option("Also serve /metrics on this port of 127.0.0.1, keyless.")
+    origin: list[str] | None = option("A site whose pages may ask (CORS); nobody if not given.")
+
+
+class _ServeOptions(options.Options):
+    home: str = required(
+        f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
+        "--home",
+    )
+    secret_file: str | None = option(
+        "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
+    )
+    name: str = option("Name of the release that the options below describe.", default="default")
+    model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
+    allowed: options.Budget
+    spread: options.Spread
+    loss: str | None = options.LOSS
+    way: options.Way
+    policy: str | None = option("Channels that `sfumato compile` made for this release.")
+    batch: int | None = option("Release so many values of a stream together.")
+    late: str = option(
+        "An event goes back in time: refuse, or accept (released as it comes).", default="refuse"
+    )
+    missing: str = options.MISSING
+    when_exhausted: str = option(
+        "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
+    )
+    when_unknown: str = option(
+        "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
+    )
+    key_folder: str | None = option(
+        "Folder of release keys (ID.key): coins that can be repeated for an audit."
+    )
+    coins: str | None = option("Id of the release key of this release, in --key-folder.")
+    listen: _Listen
+    config: str | None = option("Settings in TOML; what is typed wins.")
+    log: str | None = option("File of the log, JSON lines [standard error].")
+    plain_names: bool = flag("--log-stream-names", "Streams by name in the log, not by digest.")
+    shown: options.Shown
+
+
+def serve(given: _ServeOptions) -> None:
+    """Serve releases over HTTP and WebSocket: an answer leaves after it is durable.
+
+    The home keeps everything: a registry of models, releases and access keys, and a ledger for each
+    release, which `sfumato ledger` and `sfumato audit` read as ever. An event that comes again gets
+    its old answer, through crashes and restarts. With PostgreSQL several nodes share a home.
+
+    With --model and a budget, a release of that name is made at the first start, by the same rules
+    as `sfumato release`, and is the default; later starts may leave them out. Rules never change: a
+    start with other rules is refused; give another --name, or make releases over HTTP
+    (POST /v1/releases).
+
+    Nobody is answered without an access key. The first start makes one that may do everything and
+    prints it once; `sfumato access new` makes others. By default only this machine can ask; for
+    others add --host and --tls-cert, or a proxy.
+
+    SIGTERM or SIGINT ends the service in order: what was taken is answered. A second one ends it at
+    once; the ledger is whole either way.
+
+    \b
+    Examples:
+      sfumato serve --home city-home --model city.model --epsilon 0.5
+      sfumato serve --home city-home --port 9000
+      sfumato serve --home city-home --name v2 --model city2.model --budget 10 --window 50
+      sfumato serve --home city-home --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+      SFUMATO_DATABASE_URL=postgresql://... sfumato serve --home - --secret-file home.key
+
+    \b
+    Then:
+      curl -H "Authorization: Bearer sfk_..." -H "Content-Type: application/json" \\
+        -d '{"id": "e1", "value": "home"}' http://127.0.0.1:8477/v1/streams/ann/events
+    """
+    _check_extra()
+    from sfumato.service.hardening import environment_secret, harden_process
+    from sfumato.service.server import listening
+    from sfumato.store.home import open_home
+
+    harden_process()  # before anything secret is read
+    url = environment_secret(DATABASE)
+    place = url if given.home == "-" and url else given.home
+    settings = _settings(given)
+    with (
+        listening(settings) as own,
+        open_home(place, given.secret_file) as home,
+    ):
+        _serve_home(given, settings, home, own)
+
+
+def _check_extra() -> None:
+    from importlib.util import find_spec
+
+    from sfumato.core.errors import InvalidParameter
+
+    needed = ("starlette", "uvicorn", "uvloop", "httptools", "websockets", "prometheus_client")
+    lacking = [name for name in needed if find_spec(name) is None]
+    if lacking:
+        rule = 'be complete for a service: pip install "sfumato[service]"'
+        raise InvalidParameter("the installation", f"no {', '.join(lacking)}", rule)
+
+
+def _settings(given: _ServeOptions) -> Settings:
+    from sfumato.service.settings import read_settings
+
+    listen = given.listen
+    tls = {
+        "certificate": listen.tls_cert,
+        "key": listen.tls_key,
+        "password_file": listen.tls_password_file,
+        "client_ca": listen.tls_client_ca,
+    }
+    typed: dict[str, Any] = {
+        "host": listen.host,
+        "port": listen.port,
+        "uds": listen.uds,
+        "metrics_port": listen.metrics_port,
+        "tls": {name: value for name, value in tls.items() if value is not None} or None,
+    }
+    return read_settings(given.config, {k: v for k, v in typed.items() if v is not None})
+
+
+def _serve_home(given: _ServeOptions, settings: Settings, home: Home, own: socket.socket) -> None:
+    from sfumato.service.assembly import assembled, controlled
+    from sfumato.service.event_log import EventLog, StreamNames, line_writer, routed
+    from sfumato.service.server import run
+
+    control = controlled(home)
+    names = StreamNames.PLAIN if given.plain_names else StreamNames.DIGEST
+    log = EventLog(line_writer(given.log), control.secret("log"), names=names)
+    gateway = assembled(
+        home,
+        log,
+        control,
+        limits=settings.limits,
+        node=f"{socket.gethostname()}:{settings.uds or own.getsockname()[1]}",
+        coin_keys=given.key_folder,
+        origins=tuple(given.listen.origin or ()),
+    )
+    _establish(given, gateway)
+    admin = control.first_key()
+    with routed(log):
+        run(lambda: _main(given, settings, gateway, own, admin))
+
+
+async def _main(
+    given: _ServeOptions,
+    settings: Settings,
+    gateway: Gateway,
+    own: socket.socket,
+    admin: str | None,
+) -> None:
+    from sfumato.service.hardening import tls_context
+    from sfumato.service.server import address_of, metrics_listener, serve
+
+    tls = settings.tls
+    context = None
+    if tls is not None:
+        context = tls_context(tls.certificate, tls.key, tls.password_file, tls.client_ca)
+    url = address_of(own, tls=tls is not None)
+    following = asyncio.ensure_future(gateway.follow())
+    try:
+        await gateway.open()
+        with metrics_listener(settings.metrics_port, gateway.releases.metrics):
+            await serve(
+                gateway.service,
+                own,
+                settings.limits,
+                app=gateway.app,
+                tls=context,
+                announce=lambda: _announce(given, gateway, url, admin),
+            )
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+
+
+def _announce(given: _ServeOptions, gateway: Gateway, url: str, admin: str | None) -> None:
+    """Say where the service is, and the first key, which is in nobody's memory after this."""
+    releases = gateway.releases
+    gateway.log.event("listening", address=url, process=os.getpid(), version=_version())
+    if given.shown.as_json:
+        states = {state.name: state.status.value for state in releases.states()}
+        document = {"listening": url, "default": releases.default, "releases": states}
+        print_json(document | ({} if admin is None else {"admin_key": admin}))
+        return
+    if admin is not None:
+        print_line(f"access key of the administrator, shown this once: {admin}")
+    if releases.default is None and not given.shown.quiet:
+        say("no release yet: start with --model and a budget, or POST /v1/releases")
+    print_line(f"listening on {url}")
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("sfumato")
+
+
+# The release of the command line ------------------------------------------------------------------
+
+
+def _establish(given: _ServeOptions, gateway: Gateway) -> None:
+    """Make the release that the options describe, or see that it is there under these rules."""
+    from sfumato.core.errors import InvalidParameter
+
+    allowed = given.allowed
+    if given.model is None:
+        if any(each is not None for each in vars(allowed).values()):
+            raise InvalidParameter("--model", None, "be given with a budget")
+        return
+    from sfumato.service.serve_release import establish
+
+    establish(gateway.desk, given.name, lambda begun: _rules(given, begun), given.coins)
+
+
+def _rules(given: _ServeOptions, begun: Any) -> Any:
+    """The model, the complete rules and the policy of the command line.
+
+    Args:
+        given: What was typed.
+        begun: The rules of the release that is there; None for a new one.
+    """
+    from msgspec import structs
+
+    from sfumato.cli.rule_choice import RuleChoice
+    from sfumato.core.checks import choice
+    from sfumato.stream.policy_files import load_policy
+    from sfumato.stream.release_spec import ReleaseSpec
+    from sfumato.tables.cells import Late, Missing
+
+    assert given.model is not None
+    model = options.load_model(given.model)
+    policy = None if given.policy is None else load_policy(given.policy)
+    spec = options.spec_from(
+        ReleaseSpec,
+        given,
+        method="",
+        missing=choice("missing", Missing, given.missing),
+        late=choice("late", Late, given.late),
+        purpose="release",
+        policy=None,
+        model=None,
+        every=None,
+    )
+    chosen = RuleChoice(given.model, model, given.way, given.spread, given.shown)
+    spec = chosen.completed(spec, policy, begun)
+    if policy is None:
+        policy = chosen.policy(spec, begun)
+    spec = structs.replace(spec, policy=None if policy is None else policy.fingerprint)
+    return model, spec, policy

@@ -1,0 +1,266 @@
+"""Events come in, replies leave: the operations that the service is there for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from sfumato.service.application import Application, Visitor
+from sfumato.service.bodies import (
+    AnsweredBody,
+    EventBody,
+    EventsBody,
+    RefusedBody,
+    RepliesBody,
+    ReplyBody,
+    StreamEventBody,
+    StreamEventsBody,
+    Time,
+    Value,
+    WaitingBody,
+    Word,
+    check_words,
+    decode,
+)
+from sfumato.service.gatherer import QueueFull, Stopped
+from sfumato.service.operations import Call, Operation, Result, in_time, refused_with
+from sfumato.service.problems import HttpProblem, busy, problem
+from sfumato.service.releases import OpenRelease
+from sfumato.service.wording import reply_body
+from sfumato.store.live import Answered, Asked, Reply
+
+
+class ReleaseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which release is asked.
+
+    Attributes:
+        release: Its name; where the stream began, or the default, if not given.
+    """
+
+    release: Word | None = None
+
+
+class _Posted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An event, or several: which of the two is seen by the fields."""
+
+    id: Word | UnsetType = UNSET
+    value: Value | UnsetType = UNSET
+    time: Time | UnsetType | None = UNSET
+    events: Annotated[list[EventBody], Meta(min_length=1)] | UnsetType = UNSET
+
+
+_posted = msgspec.json.Decoder(_Posted)
+_many = msgspec.json.Decoder(StreamEventsBody)
+
+
+def _one_or_many(content: bytes) -> EventBody | EventsBody:
+    found = decode(_posted, content)
+    alone = (found.id, found.value, found.time)
+    if found.events is not UNSET and all(each is UNSET for each in alone):
+        return EventsBody(found.events)
+    if found.events is UNSET and found.id is not UNSET and found.value is not UNSET:
+        return EventBody(found.id, found.value, None if found.time is UNSET else found.time)
+    rule = "have `id` and `value`, or `events` alone"
+    raise HttpProblem(problem("malformed", f"the body must {rule}", field="$", rule=rule))
+
+
+def _room(call: Call) -> None:
+    """Refuse before a body is read, where it is known which queue it would wait in."""
+    releases = call.application.releases
+    try:
+        if call.query.release is not None or len(releases.open()) == 1:
+            releases.named(call.query.release).gatherer.check_room()
+    except QueueFull as full:
+        raise busy(full.seconds, str(full)) from None
+    except Stopped:
+        raise _stopped() from None
+
+
+def _stopped() -> HttpProblem:
+    detail = "the service takes no more events here; asking elsewhere with the same id is safe"
+    return HttpProblem(problem("unavailable", detail), {"retry-after": "1"})
+
+
+async def _stream_events(call: Call) -> Result:
+    stream = call.path["stream"]
+    if isinstance(call.body, EventBody):
+        body = call.body
+        asked = [Asked(body.id, stream, body.value, body.time)]
+        [(reply, release)] = await answered(call, asked)
+        made = reply_body(reply, release.worded, body.id)
+        if isinstance(made, RefusedBody):
+            return refused_with(made.problem)
+        return Result(made, 202 if isinstance(made, WaitingBody) else 200)
+    asked = [Asked(one.id, stream, one.value, one.time) for one in call.body.events]
+    return await _replies(call, asked)
+
+
+async def _events(call: Call) -> Result:
+    events: list[StreamEventBody] = call.body.events
+    return await _replies(call, [Asked(one.id, one.stream, one.value, one.time) for one in events])
+
+
+async def _replies(call: Call, asked: list[Asked]) -> Result:
+    found = await answered(call, asked)
+    bodies: list[ReplyBody] = [
+        reply_body(reply, release.worded, event.id)
+        for event, (reply, release) in zip(asked, found, strict=True)
+    ]
+    return Result(RepliesBody(bodies))
+
+
+async def answered(call: Call, asked: list[Asked]) -> list[tuple[Reply, OpenRelease]]:
+    """A reply for each event, with the release that gave it."""
+    application, limits = call.application, call.application.limits
+    if len(asked) > limits.request_events:
+        rule = f"have at most {limits.request_events:,} events"
+        detail = f"a request must {rule}; none of them was taken"
+        raise HttpProblem(problem("too-large", detail, field="events", rule=rule))
+    check_asked(asked)
+    require_streams(call.known, asked)
+    application.gate.charge(call.known, len(asked))
+    waiting = await placed(application, asked, call.query.release)
+    return await in_time(waiting, limits.reply_seconds)  # type: ignore[no-any-return]
+
+
+def check_asked(asked: Sequence[Asked]) -> None:
+    """Refuse events whose names no ledger and no log could take."""
+    check_words("id", (event.id for event in asked))
+    check_words("stream", (event.stream for event in asked))
+    check_words("time", (event.time for event in asked if event.time is not None))
+
+
+def require_streams(visitor: Visitor, asked: Sequence[Asked]) -> None:
+    """Refuse events of streams that the key does not cover; all of them, if one is."""
+    for stream in {event.stream for event in asked}:
+        visitor.require("release", stream)
+
+
+async def placed(
+    application: Application, asked: list[Asked], name: str | None
+) -> asyncio.Future[list[tuple[Reply, OpenRelease]]]:
+    """Put events into the queues of their releases; the future brings all their replies, in order.
+
+    Raises:
+        HttpProblem: If a release is not there, or has no room; then none of them was taken, unless
+            they belong to several releases: those that were taken get their answers by their ids.
+    """
+    releases = await application.releases.of_streams([event.stream for event in asked], name)
+    shares: dict[str, tuple[OpenRelease, list[int]]] = {}
+    for place, release in enumerate(releases):
+        shares.setdefault(release.name, (release, []))[1].append(place)
+    try:
+        for release, places in shares.values():
+            release.gatherer.check_room(len(places))
+        if len(shares) == 1:
+            return _paired(releases[0], releases[0].gatherer.ask(asked))
+        parts = [
+            (places, release, release.gatherer.ask([asked[place] for place in places]))
+            for release, places in shares.values()
+        ]
+    except QueueFull as full:
+        raise busy(full.seconds, str(full)) from None
+    except Stopped:
+        raise _stopped() from None
+    return asyncio.ensure_future(_together(len(asked), parts))
+
+
+def _paired(
+    release: OpenRelease, replies: asyncio.Future[list[Reply]]
+) -> asyncio.Future[list[tuple[Reply, OpenRelease]]]:
+    async def paired() -> list[tuple[Reply, OpenRelease]]:
+        return [(reply, release) for reply in await replies]
+
+    return asyncio.ensure_future(paired())
+
+
+async def _together(count: int, parts: Sequence[Any]) -> list[tuple[Reply, OpenRelease]]:
+    found: list[Any] = [None] * count
+    for places, release, replies in parts:
+        for place, reply in zip(places, await replies, strict=True):
+            found[place] = (reply, release)
+    return found
+
+
+async def _finish(call: Call) -> Result:
+    stream, application = call.path["stream"], call.application
+    [release] = await application.releases.of_streams([stream], call.query.release)
+    try:
+        future = release.gatherer.finish(stream)
+        found = await in_time(future, application.limits.reply_seconds)
+    except QueueFull as full:
+        raise busy(full.seconds, str(full)) from None
+    except Stopped:
+        raise _stopped() from None
+    if found is None:
+        return Result(status=204)
+    return Result(reply_body(found, release.worded))
+
+
+async def _event(call: Call) -> Result:
+    stream, id_ = call.path["stream"], call.path["event"]
+    releases = call.application.releases
+    [release] = await releases.of_streams([stream], call.query.release)
+    found = (await asyncio.to_thread(release.opened.store.answers, [id_])).get(id_)
+    if found is None or found.stream != stream:
+        raise HttpProblem(problem("not-found", "no such event of this stream was answered"))
+    return Result(reply_body(Answered((found,), repeated=True), release.worded))
+
+
+_ASKING = ("value", "conflict", "budget", "order", "unstored", "busy", "rate", "unavailable")
+EVENT_OPERATIONS = (
+    Operation(
+        name="post_stream_events",
+        method="POST",
+        path="/v1/streams/{stream}/events",
+        summary="Release one value of a stream, or several in order",
+        handler=_stream_events,
+        action="release",
+        query=ReleaseQuery,
+        body=(EventBody, EventsBody),
+        decoder=_one_or_many,
+        replies={200: (AnsweredBody, RepliesBody), 202: WaitingBody},
+        problems=_ASKING,
+        precheck=_room,
+    ),
+    Operation(
+        name="post_events",
+        method="POST",
+        path="/v1/events",
+        summary="Release values of several streams, in order",
+        handler=_events,
+        action="release",
+        query=ReleaseQuery,
+        body=StreamEventsBody,
+        decoder=lambda content: decode(_many, content),
+        replies={200: RepliesBody},
+        problems=_ASKING,
+        precheck=_room,
+    ),
+    Operation(
+        name="finish_stream",
+        method="POST",
+        path="/v1/streams/{stream}/finish",
+        summary="Release what waits of a stream as a shorter batch",
+        handler=_finish,
+        action="release",
+        query=ReleaseQuery,
+        replies={200: AnsweredBody, 204: None},
+        problems=("unstored", "busy", "unavailable"),
+    ),
+    Operation(
+        name="get_event",
+        method="GET",
+        path="/v1/streams/{stream}/events/{event}",
+        summary="The answer that an event got",
+        handler=_event,
+        action="read",
+        query=ReleaseQuery,
+        replies={200: AnsweredBody},
+        problems=("unavailable",),
+    ),
+)

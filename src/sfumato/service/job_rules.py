@@ -1,0 +1,212 @@
+"""From what an administrator asks to the rules of a release: checked, completed, written down.
+
+What was left out is decided here as the command line decides it: the method of a stream with a cap
+on each value is far-sighted where that can be computed, a total is spent in the bursts that lose
+least on the model, and channels are compiled.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.purpose import Purpose
+from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.models.library import PatternLibrary
+from sfumato.models.markov import MarkovChain
+from sfumato.series.filter_banks import seasonal
+from sfumato.series.series_ledger import JOB as SERIES
+from sfumato.series.series_ledger import rules_document
+from sfumato.series.series_methods import series_method
+from sfumato.series.series_spec import SeriesSpec
+from sfumato.service.problems import of_body
+from sfumato.solver.design_methods import Method
+from sfumato.solver.policy import Policy
+from sfumato.store.codec import from_bytes
+from sfumato.store.files import AnyModel
+from sfumato.stream.policy_files import compile_for
+from sfumato.stream.release_defaults import seeks_bursts, with_bursts, with_method
+from sfumato.stream.release_spec import JOB as STREAM
+from sfumato.stream.release_spec import ReleaseSpec, document, parse_spec
+from sfumato.temporal.temporal_spec import JOB as TEMPORAL
+from sfumato.temporal.temporal_spec import TemporalSpec
+from sfumato.temporal.temporal_spec import document as temporal_document
+from sfumato.temporal.temporal_spec import parse_spec as parse_temporal
+
+JOBS = (STREAM.name, SERIES.name, TEMPORAL.name)
+_NOT_ASKED = ("model", "policy", "sealed", "event", "keep", "independent")
+"""Rules of tables, or that the service finds by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRules:
+    """Rules as a ledger keeps them, and the channels that go with them."""
+
+    document: str
+    policy: Policy | None = None
+
+
+class SeriesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rules of job `realtime`; see `sfumato realtime`.
+
+    Attributes:
+        sensitivity: The most that one person can change any value.
+        epsilon: Budget of the whole series.
+        length: Values that the budget is for.
+        delta: Budget of approximate methods.
+        window: Values protected together, for methods of that kind.
+        method: One of those that `sfumato compare` knows.
+        unit: `user`, `event` or `w-event`.
+        weight: Of the true value, for method `published`.
+        interval: Values are clamped to it, and so is what leaves.
+        period: The filter learns what comes again every so many values.
+        purpose: A release, or a simulation.
+    """
+
+    sensitivity: float
+    epsilon: float
+    length: int
+    delta: float = 1e-6
+    window: int = 10
+    method: str = "realtime"
+    unit: str | None = None
+    weight: float | None = None
+    interval: tuple[float, float] | None = None
+    period: int | None = None
+    purpose: str = "release"
+
+
+def read_model(data: bytes) -> StreamModel:
+    """A model from the bytes of its file.
+
+    Raises:
+        CorruptData: If they are none, are damaged or come from another version.
+        InvalidParameter: If they are a model of something else.
+    """
+    kinds: Any = AnyModel
+    return as_stream_model(from_bytes(data, kinds))
+
+
+def as_stream_model(found: object) -> StreamModel:
+    """A model with its reading rules; a bare chain reads values as they are."""
+    if isinstance(found, MarkovChain | PatternLibrary):
+        return StreamModel(found, Symbols(found.alphabet))
+    if not isinstance(found, StreamModel):
+        raise InvalidParameter("model", type(found).__name__, "hold a chain, as `sfumato fit` does")
+    return found
+
+
+def made_rules(
+    job: str, asked: Mapping[str, Any], model: StreamModel | None, policy: Policy | None
+) -> MadeRules:
+    """The rules of a release, complete; it may compile for minutes.
+
+    Args:
+        job: `release`, `realtime` or `temporal`.
+        asked: Rules by their names, as they are in the document of the job.
+        model: Its model; job `release` has one.
+        policy: Its channels, if they were compiled before.
+
+    Raises:
+        InvalidParameter: If the rules are not those of the job, or do not fit together.
+    """
+    match job:
+        case STREAM.name:
+            return _stream_rules(asked, model, policy)
+        case SERIES.name:
+            _refuse_model(model, policy)
+            return MadeRules(_series_rules(_as(SeriesRequest, asked)))
+        case TEMPORAL.name:
+            _refuse_model(model, policy)
+            return MadeRules(temporal_document(_as(TemporalSpec, asked).check()).decode())
+        case _:
+            raise InvalidParameter("job", job, f"be one of {', '.join(JOBS)}")
+
+
+def _as(kind: type[Any], asked: Mapping[str, Any]) -> Any:
+    try:
+        return msgspec.convert(dict(asked), kind)
+    except msgspec.ValidationError as problem:
+        told = of_body(problem)
+    raise InvalidParameter("rules", "others", f"be those of the job: {told.detail}")
+
+
+def _refuse_model(model: StreamModel | None, policy: Policy | None) -> None:
+    if model is not None or policy is not None:
+        raise InvalidParameter("model", "one", "not be given: this job has none")
+
+
+def _stream_rules(
+    asked: Mapping[str, Any], model: StreamModel | None, policy: Policy | None
+) -> MadeRules:
+    if model is None:
+        raise InvalidParameter("model", None, "be given: a release of streams has one")
+    for name in _NOT_ASKED:
+        if name in asked:
+            raise InvalidParameter(f"rules.{name}", "one", "not be given here")
+    spec: ReleaseSpec = _as(ReleaseSpec, asked)
+    if isinstance(spec.loss, str) and "/" in spec.loss:
+        raise InvalidParameter("rules.loss", "a file", "be a name or a matrix")
+    if asked.get("method") is None:
+        spec = with_method(spec, model, policy)
+    if spec.every is None and seeks_bursts(spec, model):
+        spec = _spread(spec, model)
+    if policy is None and _is_compiled(spec, model):
+        policy = compile_for(model, spec)
+    fingerprint = None if policy is None else policy.fingerprint
+    spec = msgspec.structs.replace(spec, policy=fingerprint)
+    spec.plan(model, policy)
+    return MadeRules(document(spec, model).decode(), policy)
+
+
+def _spread(spec: ReleaseSpec, model: StreamModel) -> ReleaseSpec:
+    with tempfile.TemporaryDirectory() as folder:  # what is found goes into the rules
+        found = with_bursts(spec, model, Path(folder) / "a.model")
+    even = found.every == 1 and found.first in (None, 1.0)
+    return msgspec.structs.replace(found, every=None, first=None) if even else found
+
+
+def _is_compiled(spec: ReleaseSpec, model: StreamModel) -> bool:
+    """Whether channels are compiled before the first event."""
+    if spec.chosen_method() is not Method.FAR_SIGHTED:
+        return False
+    return isinstance(model.chain, MarkovChain) and model.chain.order == 1
+
+
+def _series_rules(asked: SeriesRequest) -> str:
+    estimate = None if asked.period is None else seasonal(asked.period)
+    names = ("sensitivity", "epsilon", "length", "delta", "window", "method", "unit", "weight")
+    spec = SeriesSpec.of(
+        **{name: getattr(asked, name) for name in names},
+        interval=asked.interval,
+        estimate=estimate,
+    )
+    made = rules_document(series_method(spec), spec, Purpose(asked.purpose))
+    return msgspec.json.encode(made).decode()
+
+
+def agree(job: str, asked: Mapping[str, Any], stored: str) -> bool:
+    """Whether a release that is there has all the rules that were asked; others were chosen.
+
+    Args:
+        job: The job of both.
+        asked: Rules as an administrator asks them.
+        stored: The document of the release.
+    """
+    match job:
+        case STREAM.name:
+            there = msgspec.to_builtins(parse_spec(stored.encode(), "the rules"))
+        case SERIES.name:
+            return _series_rules(_as(SeriesRequest, asked)) == stored
+        case TEMPORAL.name:
+            there = msgspec.to_builtins(parse_temporal(stored.encode(), "the rules"))
+        case _:
+            return False
+    wanted = msgspec.to_builtins(_as(ReleaseSpec if job == STREAM.name else TemporalSpec, asked))
+    return all(there.get(name) == wanted[name] for name in asked if asked[name] is not None)

@@ -1,0 +1,150 @@
+"""Figures for Prometheus, in a registry of their own: never by stream, never by value."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sfumato.store.live import Answered, Refused, Reply, Waiting
+
+METRICS_MEDIA = b"text/plain; version=0.0.4; charset=utf-8"
+_GROUPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFigures:
+    """What is measured of a release at the moment of asking.
+
+    Attributes:
+        name: Of the release.
+        queued: Events that wait for their group.
+        waiting: Events that wait for others of their batch.
+        entries: Rows of its ledger: the head to anchor goes with them.
+        alive: Whether its worker lives.
+    """
+
+    name: str
+    queued: int
+    waiting: int
+    entries: int
+    alive: bool
+
+
+class _Now(Collector):
+    """Asks for the figures of releases when somebody reads the metrics."""
+
+    def __init__(self, figures: Callable[[], Iterable[ReleaseFigures]]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        kinds = {
+            "queued": "Events that wait for their group.",
+            "waiting": "Events that wait for others of their batch.",
+            "entries": "Rows of the ledger.",
+            "alive": "Whether the worker of the release lives.",
+        }
+        found = list(self._figures())
+        for field, help_ in kinds.items():
+            family = GaugeMetricFamily(f"sfumato_release_{field}", help_, labels=["release"])
+            for each in found:
+                family.add_metric([each.name], float(getattr(each, field)))
+            yield family
+
+
+class Metrics:
+    """All figures of a service.
+
+    Args:
+        figures: The figures of the open releases, whenever they are asked for.
+
+    Examples:
+        >>> metrics = Metrics(lambda: [])
+        >>> metrics.request("post_events", 200, 0.002)
+        >>> b'sfumato_requests_total{operation="post_events",status="200"} 1.0' in metrics.text()
+        True
+    """
+
+    def __init__(self, figures: Callable[[], Iterable[ReleaseFigures]]) -> None:
+        self.registry = own = CollectorRegistry()
+        by_release = ["release"]
+        self._requests = Counter(
+            "sfumato_requests", "Requests.", ["operation", "status"], registry=own
+        )
+        self._seconds = Histogram(
+            "sfumato_request_seconds",
+            "Of a request.",
+            ["operation"],
+            registry=own,
+            buckets=_SECONDS,
+        )
+        self._events = Counter(
+            "sfumato_events", "Events by what became of them.", ["release", "outcome"], registry=own
+        )
+        self._groups = Histogram(
+            "sfumato_group_events",
+            "Events that were answered together.",
+            by_release,
+            registry=own,
+            buckets=_GROUPS,
+        )
+        self._commits = Histogram(
+            "sfumato_commit_seconds",
+            "To answer and commit a group.",
+            by_release,
+            registry=own,
+            buckets=_SECONDS,
+        )
+        self._failures = Counter(
+            "sfumato_group_failures", "Groups that broke.", by_release, registry=own
+        )
+        self._sockets = Gauge("sfumato_open_sockets", "Open sockets.", registry=own)
+        own.register(_Now(figures))
+
+    def text(self) -> bytes:
+        """All figures as Prometheus reads them."""
+        return generate_latest(self.registry)
+
+    def request(self, operation: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(operation, str(status)).inc()
+        self._seconds.labels(operation).observe(seconds)
+
+    def group(self, release: str, replies: Sequence[Reply], seconds: float) -> None:
+        """A group of events was answered."""
+        self._groups.labels(release).observe(len(replies))
+        self._commits.labels(release).observe(seconds)
+        for outcome, count in Tally(map(outcome_of, replies)).items():
+            self._events.labels(release, outcome).inc(count)
+
+    def failed_group(self, release: str) -> None:
+        """A group of events broke."""
+        self._failures.labels(release).inc()
+
+    def socket(self, change: int) -> None:
+        """A socket was opened (1) or closed (-1)."""
+        self._sockets.inc(change)
+
+
+def outcome_of(reply: Reply) -> str:
+    """What became of an event, in one word.
+
+    Examples:
+        >>> outcome_of(Refused(Reason.BUDGET, "the budget is gone"))
+        'refused_budget'
+    """
+    match reply:
+        case Answered():
+            return "repeated" if reply.repeated else "answered"
+        case Waiting():
+            return "waiting"
+        case Refused():
+            return f"refused_{reply.reason.value}"
+        case _:
+            assert_never(reply)

@@ -1,0 +1,82 @@
+"""Headers that tell browsers to be careful, and who of other sites may ask at all: nobody."""
+
+from __future__ import annotations
+
+from sfumato.service.hardening import checked_origins
+from sfumato.service.request_log import App, Message, Receive, Scope, Send
+
+CONTENT_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "object-src 'none'",
+    )
+)
+"""Scripts, styles, pictures and connections from the service itself alone, and none inline."""
+_ALWAYS = (
+    (b"content-security-policy", CONTENT_POLICY.encode()),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+# What a reply says stays between the two: no cache of a browser or a proxy keeps it.
+_UNLESS_SAID = (b"cache-control", b"no-store")
+_OVER_TLS = (b"strict-transport-security", b"max-age=31536000")
+
+
+class SecurityHeaders:
+    """ASGI middleware that adds them to every reply."""
+
+    def __init__(self, app: App) -> None:
+        """Add headers to the replies of an app."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, with headers."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        secure = scope.get("scheme") == "https"
+
+        async def send_careful(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": careful(message.get("headers", ()), secure=secure)}
+            await send(message)
+
+        await self._app(scope, receive, send_careful)
+
+
+def careful(
+    headers: list[tuple[bytes, bytes]] | tuple[()], *, secure: bool
+) -> list[tuple[bytes, bytes]]:
+    """Headers of a reply, and those that every reply has in place of its own.
+
+    Examples:
+        >>> dict(careful([(b"cache-control", b"max-age=60")], secure=False))[b"cache-control"]
+        b'max-age=60'
+    """
+    ours = {name for name, _ in _ALWAYS}
+    kept = [(name, value) for name, value in headers if name.lower() not in ours]
+    if not any(name.lower() == _UNLESS_SAID[0] for name, _ in kept):
+        kept.append(_UNLESS_SAID)
+    return [*kept, *_ALWAYS, *((_OVER_TLS,) if secure else ())]
+
+
+def guarded_app(app: App, origins: tuple[str, ...] = ()) -> App:
+    """An app with careful headers; pages of other sites may ask only if their origin is named."""
+    if not origins:
+        return SecurityHeaders(app)
+    from starlette.middleware.cors import CORSMiddleware
+
+    named = checked_origins(origins)
+    return CORSMiddleware(
+        SecurityHeaders(app),
+        allow_origins=named,
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("Authorization", "Content-Type"),
+        expose_headers=("Retry-After", "X-Request-Id"),
+    )

@@ -1,0 +1,172 @@
+"""A home in a folder of its owner: `registry.db` and `ledgers/NAME.ledger`.
+
+The folder is held by one process: whoever holds its registry. Reading needs no hold (`HomeFiles`):
+a check, a copy or an export may run beside a service.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Self
+
+from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
+from sfumato.store.chain import head_file
+from sfumato.store.home import HeldLedger, anchor_of, checked_name
+from sfumato.store.home_anchor import HomeAnchor
+from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.protocol import Head, Job, LedgerMismatch, Store
+from sfumato.store.registry import Registry
+from sfumato.store.sqlite import SqliteStore
+from sfumato.store.sqlite_registry import RegistryReader, SqliteRegistry
+
+REGISTRY, LEDGERS, ANCHOR = "registry.db", "ledgers", "anchor.json"
+_SUFFIX = ".ledger"
+_PRIVATE = 0o700
+
+
+class HomeFolder:
+    """The files of a home, whatever state they are in; nothing is opened.
+
+    Examples:
+        >>> HomeFolder("town").ledger_path("city").name
+        'city.ledger'
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def registry_path(self) -> Path:
+        """Where the registry lies."""
+        return self.path / REGISTRY
+
+    def ledger_path(self, name: str) -> Path:
+        """Where the ledger of a release lies."""
+        return self.path / LEDGERS / f"{checked_name(name)}{_SUFFIX}"
+
+    def names(self) -> list[str]:
+        """Names of all ledgers; a head without its ledger is one that was lost."""
+        folder = self.path / LEDGERS
+        there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        ends = (_SUFFIX, head_file(Path(_SUFFIX)).name)
+        found = {name.removesuffix(end) for name in there for end in ends if name.endswith(end)}
+        return sorted(name for name in found if not name.startswith("."))
+
+    def ledgers(self) -> list[HeldLedger]:
+        """All ledgers by name, as far as they have come."""
+        found = []
+        for name in self.names():
+            with self.ledger(name) as ledger:
+                front = ledger.front
+                found.append(HeldLedger(name, front.job, front.plan, front.head))
+        return found
+
+    def ledger(self, name: str) -> LedgerReader:
+        """A ledger, to be read."""
+        return LedgerReader(self.ledger_path(name))
+
+    def head_at(self, ledger: str, entries: int) -> Head | None:
+        """The head of a ledger after so many rows; None if it has no such commit, or is missing."""
+        if not self.ledger_path(ledger).exists():
+            return None
+        with self.ledger(ledger) as found:
+            return found.head_at(entries)
+
+
+class HomeFiles(HomeFolder):
+    """A home in a folder, or a backup of one, that is only read.
+
+    Raises:
+        LedgerMismatch: If there is none.
+        CorruptData: If its registry is damaged.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        if not self.path.is_dir():
+            raise LedgerMismatch(f"{path}: a home must be a folder; there is none")
+        if not self.registry_path.exists():
+            raise LedgerMismatch(f"{path}: a home must have a {REGISTRY}; this folder has none")
+        self.registry = RegistryReader(self.registry_path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.registry.close()
+
+    def heads(self) -> HomeAnchor:
+        """How far all of it has come."""
+        return anchor_of(self.registry.head, self.ledgers())
+
+
+class FolderHome(HomeFolder):
+    """A home in a folder of its owner, held by one process.
+
+    Args:
+        path: The folder; made where there is none, for its owner alone.
+
+    Raises:
+        FileInUse: If another process holds it.
+        LedgerMismatch: If the folder is no home, or others may read it.
+        CorruptData: If its registry is damaged or lost.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "town"
+        >>> with FolderHome(path) as home:
+        ...     with home.open_ledger("city", "a plan", Job("release"), None) as store:
+        ...         [ledger.name for ledger in home.ledgers()]
+        ['city']
+        >>> sorted(each.name for each in path.iterdir())
+        ['ledgers', 'registry.db', 'registry.db.head']
+    """
+
+    shared = False
+    registry: Registry
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        prepare_folder(self.path)
+        if not self.registry_path.exists() and self.names():
+            raise CorruptData(
+                f"{path}: ledgers are there, but {REGISTRY} is not: it was lost. Bring it back "
+                "(sfumato store restore); without it nobody knows what was released here"
+            )
+        (self.path / LEDGERS).mkdir(mode=_PRIVATE, exist_ok=True)
+        try:
+            self.registry = SqliteRegistry(self.registry_path)
+        except FileInUse:
+            raise FileInUse(str(path)) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open_ledger(self, name: str, plan: str, job: Job, rules: str | None) -> Store:
+        """The ledger of a release; made where there is none."""
+        return SqliteStore(self.ledger_path(name), plan, job=job, rules=rules)
+
+    def heads(self) -> HomeAnchor:
+        """How far all of it has come, to be written down elsewhere."""
+        return anchor_of(self.registry.head, self.ledgers())
+
+    def close(self) -> None:
+        """Let others hold it."""
+        self.registry.close()
+
+
+def prepare_folder(path: Path) -> None:
+    """Make a folder for its owner alone, or refuse one that is something else."""
+    if not path.parent.is_dir():
+        raise InvalidParameter("home", str(path), "be a folder in a folder that exists")
+    path.mkdir(mode=_PRIVATE, exist_ok=True)
+    mode = path.stat().st_mode
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        rule = f"{path}: nobody but its owner may enter a home (chmod 700)"
+        raise LedgerMismatch(f"{rule}; it is {stat.filemode(mode)}")
+    others = {each.name for each in path.iterdir()}
+    if others and not others & {REGISTRY, f"{REGISTRY}.head", LEDGERS}:
+        raise LedgerMismatch(f"{path}: a home must be a new or empty folder, or one that was begun")

@@ -1,0 +1,94 @@
+"""All of a home, checked: the registry, every ledger, and what was written down of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sfumato.core.errors import CorruptData, SfumatoError
+from sfumato.core.progress import Progress
+from sfumato.store.catalogue import Catalogue
+from sfumato.store.folder_home import ANCHOR, HomeFiles
+from sfumato.store.home import HeldLedger, anchor_of
+from sfumato.store.home_anchor import HomeAnchor, anchor_problems
+from sfumato.store.ledger_check import LedgerReport, checked
+
+
+@dataclass(slots=True)
+class HomeReport:
+    """What was found in a home.
+
+    Attributes:
+        anchor: How far all of it has come: write it down elsewhere, and compare later.
+        entries: How many entries the registry has.
+        releases: The releases that the registry knows, and how many rows each has.
+        ledgers: What was found in each ledger.
+        unused: Releases without a ledger: nothing was released under them, or it was lost.
+        problems: What is wrong.
+    """
+
+    anchor: HomeAnchor
+    entries: int
+    releases: dict[str, int] = field(default_factory=dict)
+    ledgers: dict[str, LedgerReport] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything fits."""
+        return not self.problems
+
+
+def check_home(
+    home: HomeFiles, anchor: HomeAnchor | None = None, progress: Progress | None = None
+) -> HomeReport:
+    """Check every entry, row, state and sum of a home; it is only read.
+
+    Args:
+        home: The home, or a backup of one.
+        anchor: What was written down earlier: the home must have grown from it.
+        progress: Called with the number of ledgers that were checked.
+    """
+    head, problems = home.registry.head, list[str]()
+    catalogue = Catalogue()
+    try:
+        catalogue = catalogue.after(home.registry.entries())
+    except CorruptData as problem:
+        problems.append(str(problem))
+    held, reports = list[HeldLedger](), dict[str, LedgerReport]()
+    for done, name in enumerate(home.names(), start=1):
+        try:
+            with home.ledger(name) as ledger:
+                found = reports[name] = checked(ledger)
+                front = ledger.front
+        except SfumatoError as problem:
+            problems.append(f"ledger {name!r}: {problem}")
+            continue
+        held.append(HeldLedger(name, front.job, front.plan, front.head))
+        problems += [f"ledger {name!r}: {problem}" for problem in found.problems]
+        problems += _other_release(catalogue, held[-1])
+        if progress is not None:
+            progress(done)
+    report = HomeReport(anchor_of(head, held), head.entries, ledgers=reports, problems=problems)
+    rows = {name: found.rows for name, found in reports.items()}
+    report.releases = {name: rows.get(name, 0) for name in catalogue.releases}
+    report.unused = [name for name in catalogue.releases if name not in rows]
+    for due in (anchor, _own_anchor(home)):
+        if due is not None:
+            problems += anchor_problems(home, due)
+    return report
+
+
+def _other_release(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
+    """What shows that a ledger is not the one of its release."""
+    release = catalogue.releases.get(ledger.name)
+    if release is None or release.content.job == ledger.job:
+        return []
+    told = f"must be of `{release.content.job}`, as its release is"
+    return [f"ledger {ledger.name!r} {told}; it is of `{ledger.job}`"]
+
+
+def _own_anchor(home: HomeFiles) -> HomeAnchor | None:
+    """What a backup says of itself."""
+    path = home.path / ANCHOR
+    return HomeAnchor.load(path) if path.exists() else None

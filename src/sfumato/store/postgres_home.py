@@ -1,0 +1,69 @@
+"""A home in PostgreSQL, shared by all nodes of a service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.store.home import HeldLedger, anchor_of, checked_name
+from sfumato.store.home_anchor import HomeAnchor
+from sfumato.store.postgres import open_postgres
+from sfumato.store.postgres_registry import PostgresRegistry
+from sfumato.store.postgres_rows import postgres_ledgers, read_postgres
+from sfumato.store.protocol import Head, Job, Store
+from sfumato.store.registry import Registry
+
+
+class PostgresHome:
+    """A home that several nodes share.
+
+    Args:
+        url: The database, as `postgresql://user@host/name`.
+        secret_file: The key of the digests that tell a retry from other data: the same on every
+            node, made once by `sfumato key new`. None where no ledger is opened.
+    """
+
+    shared = True
+    registry: Registry
+
+    def __init__(self, url: str, secret_file: str | Path | None = None) -> None:
+        self._url = url
+        self._secret = None if secret_file is None else Path(secret_file)
+        self.registry = PostgresRegistry(url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open_ledger(self, name: str, plan: str, job: Job, rules: str | None) -> Store:
+        """The ledger of a release; made where there is none."""
+        if self._secret is None:
+            rule = "name the key file that all nodes share (sfumato key new): retries are compared"
+            raise InvalidParameter("secret", None, rule)
+        return open_postgres(
+            self._url, checked_name(name), plan, job=job, rules=rules, secret=self._secret
+        )
+
+    def ledgers(self) -> list[HeldLedger]:
+        """All ledgers by name, as far as they have come."""
+        return sorted(HeldLedger(*found) for found in postgres_ledgers(self._url))
+
+    def heads(self) -> HomeAnchor:
+        """How far all of it has come, to be written down elsewhere."""
+        # Ledgers last: what is released meanwhile belongs to releases that the registry knows.
+        registry = self.registry.head
+        return anchor_of(registry, self.ledgers())
+
+    def head_at(self, ledger: str, entries: int) -> Head | None:
+        """The head of a ledger after so many rows; None if it has no such commit, or is missing."""
+        if ledger not in {found.name for found in postgres_ledgers(self._url)}:
+            return None
+        with read_postgres(self._url, ledger) as found:
+            return found.head_at(entries)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.registry.close()

@@ -1,0 +1,158 @@
+"""A registry in PostgreSQL: one log for all nodes of a service.
+
+Whoever appends locks the table against others who append; readers never wait. Entry 0 is the
+beginning, as in `sqlite_registry`. No head lies beside a shared registry: anchor it outside
+(`home.HomeAnchor`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Iterator
+from dataclasses import astuple
+from typing import Any, Self
+
+from sfumato.core.errors import CorruptData
+from sfumato.core.guard import Guarded, guarded
+from sfumato.store.postgres_connection import Database, Patience
+from sfumato.store.postgres_schema import Connection
+from sfumato.store.protocol import Head, LedgerMismatch
+from sfumato.store.registry import (
+    VERSION,
+    Clock,
+    Entry,
+    beginning,
+    chained,
+    new_beginning,
+    next_entry,
+    refuse_moved,
+    utc_now,
+)
+
+_LOCK = 0x5F_75_6D_61_74_6F
+"""Of whoever makes tables (`postgres_schema`): two at once would fail on their names."""
+_SCHEMA = """CREATE TABLE IF NOT EXISTS sfumato.registry (
+    number bigint PRIMARY KEY, time text NOT NULL, actor text NOT NULL, action text NOT NULL,
+    name text NOT NULL, content bytea NOT NULL, hash bytea NOT NULL
+)"""
+_COLUMNS = "number, time, actor, action, name, content, hash"
+_INSERT = f"INSERT INTO sfumato.registry ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+_LAST = "SELECT number, hash FROM sfumato.registry ORDER BY number DESC LIMIT 1"
+_AT = "SELECT number, hash FROM sfumato.registry WHERE number = %s"
+
+
+class PostgresRegistry(Guarded):
+    """A registry that several nodes share.
+
+    Args:
+        url: The database, as `postgresql://user@host/name`.
+        clock: Says when an entry is appended.
+
+    Raises:
+        StoreUnavailable: If the database cannot be reached; its password is not quoted.
+        CorruptData: If the table there is no registry.
+    """
+
+    def __init__(self, url: str, clock: Clock = utc_now) -> None:
+        self._lock = threading.RLock()  # its methods use each other
+        self._clock, self._closed = clock, False
+        self._database = Database(url, Patience())
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        # Alone: a pool would try for long where there is no server.
+        with self._database.alone() as database, database.transaction():
+            database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            database.execute("CREATE SCHEMA IF NOT EXISTS sfumato")
+            database.execute(_SCHEMA)
+            if database.execute(_LAST).fetchone() is None:
+                id_, begun = new_beginning()
+                database.execute(_INSERT, (0, "", "", "registry", str(VERSION), id_, begun))
+            _check(database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def head(self) -> Head:
+        """How many entries there are now, on all nodes, and the hash of all of them."""
+        with self._transaction() as database:
+            return Head(*_row(database, _LAST))
+
+    @guarded
+    def append(
+        self, actor: str, action: str, name: str, content: bytes, *, after: int | None = None
+    ) -> Entry:
+        """Append an entry; durable when this returns."""
+        with self._transaction() as database:
+            database.execute("LOCK TABLE sfumato.registry IN SHARE ROW EXCLUSIVE MODE")
+            head = Head(*_row(database, _LAST))
+            refuse_moved(after, head)
+            entry = next_entry(head, self._clock(), actor, action, name, content)
+            database.execute(_INSERT, astuple(entry))
+        return entry
+
+    def entries(self, after: int = 0) -> list[Entry]:
+        """The entries after one of them, in order, each checked against the one before."""
+        query = f"SELECT {_COLUMNS} FROM sfumato.registry WHERE number > %s ORDER BY number"
+        with self._transaction() as database:
+            found = database.execute(_AT, (after,)).fetchone()
+            if found is None:
+                return []
+            rows = database.execute(query.encode(), (after,))
+            return list(chained((Entry(*row) for row in rows), Head(*found)))
+
+    def head_at(self, entries: int) -> Head | None:
+        """The head after so many entries; None if there are fewer."""
+        with self._transaction() as database:
+            found = database.execute(_AT, (entries,)).fetchone()
+        return None if found is None else Head(*found)
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            self._closed = True
+            self._database.close()
+
+    def _abandoned(self) -> None:
+        # A child that closed the parent's connections, at its exit for instance, would end them.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(self, "_database", None)))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """One thread at a time, all or nothing; after a lost connection the next has a new one."""
+        with self._lock:
+            if self._closed:
+                raise LedgerMismatch("the registry must be open; it was closed")
+            with (
+                self._database.reported(),
+                self._database.pooled() as connection,
+                connection.transaction(),
+            ):
+                yield connection
+
+
+def _check(database: Connection) -> None:
+    """Refuse another version, or a beginning that was changed."""
+    first = Entry(*_row(database, f"SELECT {_COLUMNS} FROM sfumato.registry WHERE number = 0"))
+    if first.name != str(VERSION):
+        rule = f"a registry must have version {VERSION}; it has {first.name}"
+        raise CorruptData(f"{rule}: use the program that wrote it")
+    if first.hash != beginning(first.content):
+        raise CorruptData("the beginning of the registry was changed")
+
+
+def _row(database: Connection, query: str) -> Any:
+    found = database.execute(query.encode()).fetchone()
+    if found is None:
+        raise CorruptData("the beginning of the registry is missing")
+    return found

@@ -1,0 +1,78 @@
+"""The laws of a home: what memory, a folder, PostgreSQL and every other kind must keep."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import pytest
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.store.home import Home, HomeAnchor, check_anchor
+from sfumato.store.protocol import LedgerMismatch, Store
+from tests.contracts.store_laws import JOB, PLAN, moments
+
+
+def release_some(store: Store, stream: str, count: int) -> None:
+    """So many more answers of a stream, each a commit."""
+    there = store.position(stream)
+    begun = 0 if there is None else there.sequence
+    for answer, after in moments(stream, begun + count)[begun:]:
+        store.commit([answer], [after])
+
+
+class HomeLaws(ABC):
+    """What every home keeps."""
+
+    @abstractmethod
+    def opened(self, place: Path) -> Home:
+        """A new home."""
+
+    def test_each_release_has_a_ledger_of_its_own(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as home:
+            assert home.ledgers() == []
+            with (
+                home.open_ledger("town", PLAN, JOB, None) as town,
+                home.open_ledger("city", "another", JOB, "rules") as city,
+            ):
+                release_some(city, "u1", 2)
+                release_some(town, "u1", 1)
+                release_some(city, "u1", 1)
+                found = home.ledgers()
+            assert [each[:3] for each in found] == [
+                ("city", "release", "another"),
+                ("town", "release", PLAN),
+            ]
+            assert [each.head.entries for each in found] == [3, 1]
+            assert home.open_ledger("city", "another", JOB, "rules").front.head == found[0].head
+
+    def test_a_ledger_of_another_plan_is_refused(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as home:
+            with home.open_ledger("city", PLAN, JOB, None) as store:
+                release_some(store, "u1", 1)
+            with pytest.raises(LedgerMismatch, match="begun with another"):
+                home.open_ledger("city", "another", JOB, None)
+
+    @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "-x", "x" * 65, "é", "a\n"])
+    def test_a_name_that_could_leave_its_place_is_refused(self, tmp_path: Path, name: str) -> None:
+        with (
+            self.opened(tmp_path) as home,
+            pytest.raises(InvalidParameter, match="name of a release"),
+        ):
+            home.open_ledger(name, PLAN, JOB, None)
+
+    def test_a_home_grows_from_its_anchors_and_from_no_others(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as home:
+            anchors = [home.heads()]
+            with home.open_ledger("city", PLAN, JOB, None) as store:
+                for _ in range(3):
+                    release_some(store, "u1", 2)
+                    home.registry.append("ann", "do", "it", b"")
+                    anchors.append(home.heads())
+            for anchor in anchors:
+                check_anchor(home, HomeAnchor.read(anchor.document()))
+            last = anchors[-1]
+            other = f"2:{64 * '0'}"
+            for ledgers in ({"city": other}, {"town": other}, {"city": f"1{last.ledgers['city']}"}):
+                with pytest.raises(LedgerMismatch, match="did not grow from the anchored head"):
+                    check_anchor(home, HomeAnchor(last.registry, ledgers, last.time))
+            with pytest.raises(LedgerMismatch, match="the registry did not grow"):
+                check_anchor(home, HomeAnchor(other, last.ledgers, last.time))

@@ -1,0 +1,229 @@
+"""A home in PostgreSQL: shared by nodes, copied to files, and brought back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from sfumato.store.postgres_schema import STEPS
+
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.store.folder_home import HomeFiles
+from sfumato.store.home import Home, HomeAnchor, open_home
+from sfumato.store.home_backup import backup_home
+from sfumato.store.home_check import check_home
+from sfumato.store.home_restore import SpendLowered, Unanchored, restore_home
+from sfumato.store.home_source import migrate_home, reading
+from sfumato.store.keys import new_key
+from sfumato.store.postgres_copy import restore_postgres
+from sfumato.store.postgres_home import PostgresHome
+from sfumato.store.protocol import Identity, LedgerMismatch, Released
+from tests.contracts.home_laws import HomeLaws, release_some
+from tests.contracts.store_laws import JOB, PLAN, moments
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """The secret that all nodes share."""
+    path = tmp_path / "values.key"
+    new_key(path)
+    return path
+
+
+class TestPostgresHome(HomeLaws):
+    @pytest.fixture(autouse=True)
+    def place(self, database: str, secret: Path) -> None:
+        self.url, self.secret = database, secret
+
+    def opened(self, place: Path) -> Home:
+        return open_home(self.url, self.secret)
+
+    def test_two_nodes_see_one_home(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            assert one.shared
+            with (
+                one.open_ledger("city", PLAN, JOB, None) as here,
+                other.open_ledger("city", PLAN, JOB, None) as there,
+            ):
+                release_some(here, "u1", 2)
+                release_some(there, "u1", 1)
+                one.registry.append("ann", "do", "it", b"")
+            assert one.ledgers() == other.ledgers()
+            assert one.heads().registry == other.heads().registry
+            assert one.heads().ledgers["city"].startswith("3:")
+
+    def test_a_ledger_needs_the_secret_of_its_home(self, tmp_path: Path) -> None:
+        with PostgresHome(self.url) as home:
+            assert home.ledgers() == []
+            with pytest.raises(InvalidParameter, match="key file that all nodes share"):
+                home.open_ledger("city", PLAN, JOB, None)
+
+
+RELEASED: list[Released] = ["1", 1, 1.0, "", None, -7, 0.1, "é ✓", "'); --\\N\t"]
+
+
+@pytest.fixture
+def filled(database: str, secret: Path) -> str:
+    """A home with two ledgers, in one of them every kind of value."""
+    with open_home(database, secret) as home:
+        home.registry.append("ann", "access.begun", "access", b'{"pepper":"%s"}' % (b"5" * 64))
+        with home.open_ledger("city", PLAN, JOB, "rules") as store:
+            store.begin("live", Identity.EVENT)
+            for value, (answer, after) in zip(RELEASED, moments("u1", 9, "live"), strict=True):
+                changed = {**{name: getattr(answer, name) for name in answer.__slots__}}
+                store.commit([type(answer)(**changed | {"released": value})], [after])
+        grow(database, secret, "town", "u2", 3)
+    return database
+
+
+def grow(url: str, secret: Path, name: str, stream: str, count: int) -> None:
+    """Release some more."""
+    with open_home(url, secret) as home, home.open_ledger(name, PLAN, JOB, None) as store:
+        store.begin("live", Identity.EVENT)
+        there = store.position(stream)
+        begun = 0 if there is None else there.sequence
+        for answer, after in moments(stream, begun + count, "live")[begun:]:
+            store.commit([answer], [after])
+
+
+def heads(where: str) -> tuple[str, dict[str, str]]:
+    """The heads of a home that is whole."""
+    with reading(where) as files:
+        report = check_home(files)
+    assert report.problems == []
+    return report.anchor.registry, dict(report.anchor.ledgers)
+
+
+def backed(url: str, target: Path) -> Path:
+    with reading(url) as files:
+        backup_home(files, target)
+    return target
+
+
+def restored(
+    backup: Path, url: str, anchor: HomeAnchor | Unanchored | None = Unanchored.ACCEPTED
+) -> None:
+    with HomeFiles(backup) as files:
+        restore_postgres(files, url, anchor)
+
+
+def emptied(url: str) -> str:
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute("SET client_min_messages = error")
+        database.execute("DROP SCHEMA sfumato CASCADE")
+    return url
+
+
+def test_a_database_is_checked_and_copied_as_files(filled: str, tmp_path: Path) -> None:
+    copy = backed(filled, tmp_path / "copy")
+    registry, ledgers = heads(str(copy))
+    assert registry.startswith("1:")
+    assert {name: head[:2] for name, head in ledgers.items()} == {"city": "9:", "town": "3:"}
+    assert heads(filled) == (registry, ledgers)
+    with HomeFiles(copy) as files, files.ledger("city") as ledger:
+        assert [answer.released for answer in ledger.history()] == RELEASED
+        assert ledger.front.rules == "rules"
+
+
+def test_a_changed_row_of_a_database_shows(filled: str, tmp_path: Path) -> None:
+    with psycopg.connect(filled, autocommit=True) as database:
+        database.execute("UPDATE sfumato.events SET leakage = 0 WHERE entry = 2")
+    with reading(filled) as files:
+        assert not check_home(files).passed
+    with pytest.raises(CorruptData):
+        backed(filled, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_backup_comes_back_into_an_empty_database_and_goes_on(
+    filled: str, secret: Path, tmp_path: Path
+) -> None:
+    copy, due = backed(filled, tmp_path / "copy"), heads(filled)
+    emptied(filled)
+    with pytest.raises(SpendLowered, match="an empty place cannot tell"):
+        restored(copy, filled, None)
+    restored(copy, filled)
+    assert heads(filled) == due
+    grow(filled, secret, "city", "u1", 1)
+    assert heads(filled)[1]["city"].startswith("10:")
+
+
+def test_a_backup_comes_back_over_what_it_grew_from(
+    filled: str, secret: Path, tmp_path: Path
+) -> None:
+    older = backed(filled, tmp_path / "older")
+    grow(filled, secret, "city", "u1", 2)
+    grow(filled, secret, "new", "u3", 1)
+    newer, due = backed(filled, tmp_path / "newer"), heads(filled)
+    emptied(filled)
+    restored(older, filled)
+    restored(newer, filled, None)
+    assert heads(filled) == due
+    restored(newer, filled, None)
+    assert heads(filled) == due
+    with pytest.raises(SpendLowered, match="does not go on from the head"):
+        restored(older, filled)
+    assert heads(filled) == due
+
+
+def grew(url: str, secret: Path) -> None:
+    grow(url, secret, "town", "u9", 1)
+
+
+def has_another(url: str, secret: Path) -> None:
+    grow(url, secret, "other", "u9", 1)
+
+
+def acted(url: str, secret: Path) -> None:
+    with PostgresHome(url) as home:
+        home.registry.append("ann", "release.activated", "city", b"{}")
+
+
+def spent(url: str, secret: Path) -> None:
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute("UPDATE sfumato.streams SET leakage = leakage + 1")
+
+
+@pytest.mark.parametrize("change", [grew, has_another, acted, spent])
+def test_a_database_that_knows_more_is_left_as_it_is(
+    filled: str, secret: Path, tmp_path: Path, change: Callable[[str, Path], None]
+) -> None:
+    copy = backed(filled, tmp_path / "copy")
+    change(filled, secret)
+    with PostgresHome(filled) as home:
+        before = home.heads()
+    with pytest.raises(SpendLowered, match="what was released stays spent"):
+        restored(copy, filled)
+    with PostgresHome(filled) as home:
+        assert (home.heads().registry, home.heads().ledgers) == (before.registry, before.ledgers)
+
+
+def test_an_anchor_that_the_backup_does_not_reach_is_heeded(
+    filled: str, secret: Path, tmp_path: Path
+) -> None:
+    copy = backed(filled, tmp_path / "copy")
+    grow(filled, secret, "town", "u2", 1)
+    with PostgresHome(filled) as home:
+        late = home.heads()
+    emptied(filled)
+    with pytest.raises(SpendLowered, match="older than the anchor"):
+        restored(copy, filled, late)
+
+
+def test_a_home_moves_from_a_database_to_a_folder(filled: str, tmp_path: Path) -> None:
+    copy = backed(filled, tmp_path / "copy")
+    with HomeFiles(copy) as files:
+        restore_home(files, tmp_path / "home", Unanchored.ACCEPTED)
+    assert heads(str(tmp_path / "home")) == heads(filled)
+
+
+def test_a_migration_says_what_it_did(database: str) -> None:
+    assert migrate_home(database) == [f"tables of ledgers: version 0 to {len(STEPS)}"]
+    assert migrate_home(database) == []
+
+
+def test_a_database_without_a_home_is_only_looked_at(database: str) -> None:
+    with pytest.raises(LedgerMismatch, match="must hold a home; it has none"), reading(database):
+        pass
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT to_regnamespace('sfumato')").fetchone() == (None,)
