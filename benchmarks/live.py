@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from benchmarks.ledger import Raw
 
 import sfumato as sf
-from benchmarks.ledger import Raw
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.store import sqlite
 from sfumato.store.live import Asked

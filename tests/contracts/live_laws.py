@@ -4,9 +4,11 @@ A new kind inherits `LiveLaws` and says how it is opened, what its values are, a
 the same events is released.
 """
 
+import contextlib
 import os
 import random
 import shutil
+import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -21,14 +23,21 @@ from sfumato.core.errors import ForkedUse
 from sfumato.core.randomness import Randomness, keyed, secure
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.live import Answered, Asked, LiveRun, Reason, Refused, Reply
+from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.protocol import Answer, Store
 from tests.contracts.live_stores import FAILURES, FailingStore, Place
 from tests.contracts.threads import at_once
+from tests.shell.running import Result
 
 SECRET = b"a secret of sixteen bytes or more"
 FEW = 4
 """Answers of each stream that a release with a short budget allows."""
-Opened: TypeAlias = tuple[LiveRun, Store]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+Opened: TypeAlias = tuple[ColumnarRun, Store]
 
 
 def single(reply: Reply) -> Answer:
@@ -60,6 +69,10 @@ class LiveLaws(ABC):
 
     readable: Sequence[Any]
     unreadable: Sequence[Any]
+    most_spent: float
+    """What a stream may spend of a budget for `FEW` answers."""
+    timed = True
+    """Whether a table of events keeps their times."""
 
     @abstractmethod
     def open(
@@ -70,6 +83,10 @@ class LiveLaws(ABC):
     @abstractmethod
     def release_table(self, folder: Path, path: Path, events: list[Asked]) -> None:
         """Release a table of these events into a ledger, with the coins of `SECRET`."""
+
+    @abstractmethod
+    def audit(self, path: Path) -> Result:
+        """Audit a ledger by the command line."""
 
     @pytest.fixture(params=["memory", "sqlite", "shared"])
     def place(self, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
@@ -125,6 +142,23 @@ class LiveLaws(ABC):
         assert single(replies[3]) == single(replies[0])
         assert list(ledger(store)) == ["e1"]
 
+    def test_events_by_columns_get_the_same_replies(self, place: Place) -> None:
+        run, _ = self.open(place)
+        events = [*self.events(6), Asked("bad", "u1", self.unreadable[0]), *self.events(2)]
+        columns = [
+            [event.id for event in events],
+            [event.stream for event in events],
+            [event.value for event in events],
+        ]
+        told = run.answer_columns(*columns)
+        assert len(told) == len(events)
+        for first, again in zip(told.replies(), run.answer(events), strict=True):
+            if isinstance(again, Answered):
+                assert single(first) == single(again)
+            else:
+                assert first == again
+        assert run.answer_columns([], [], []).replies() == []
+
     # Order, and refusals that touch nobody else ---------------------------------------------------
 
     def test_values_of_a_stream_are_taken_in_the_order_given(self, place: Place) -> None:
@@ -150,18 +184,37 @@ class LiveLaws(ABC):
             Asked("b2", "u\0", self.readable[0]),
             Asked("b\ud800", "u1", self.readable[0]),
             Asked("b3", 7, self.readable[0]),  # type: ignore[arg-type]
+            Asked([], "u1", self.readable[0]),  # type: ignore[arg-type]
             Asked("b4", "u1", self.readable[0], "no time"),
+            Asked("b6", "u1", self.readable[0], "0001-01-01T00:00:00+14:00"),
+            Asked("b7", "u1", self.readable[0], 10**5000),  # type: ignore[arg-type]
             Asked("b5" * 600, "u1", self.readable[0]),
         ]
         mixed = [*good, *bad]
         random.Random(3).shuffle(mixed)
-        replies = dict(zip((event.id for event in mixed), run.answer(mixed), strict=True))
-        assert all(reason(replies[event.id]) is Reason.VALUE for event in bad)
+        for event, reply in self.asked(run, mixed):
+            if event in bad:
+                assert reason(reply) is Reason.VALUE
+            else:
+                assert single(reply) == ledger(store)[event.id]
         assert sorted(ledger(store)) == sorted(event.id for event in good)
-        assert all(single(replies[event.id]) == ledger(store)[event.id] for event in good)
+
+    @settings(
+        max_examples=25, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+    )
+    @given(values=st.lists(JSON, max_size=5))
+    def test_whatever_a_value_is_it_gets_a_reply(
+        self, values: list[Any], tmp_path_factory: Any
+    ) -> None:
+        run, store = self.open(Place("memory", tmp_path_factory.getbasetemp()))
+        events = [Asked(f"e{n}", "ann", value) for n, value in enumerate(values)]
+        good = Asked("good", "ann", self.readable[0])
+        *replies, last = run.answer([*events, good])
+        assert single(last).sequence == len(ledger(store)) - 1
+        assert all(isinstance(one, Answered) or reason(one) is Reason.VALUE for one in replies)
 
     def test_an_event_that_goes_back_in_time_is_refused_alone(self, place: Place) -> None:
-        run, store = self.open(place)
+        run, _ = self.open(place)
         times = ["10", "10", "9", "11", None, "2", "2024-05-01", "1", "3"]
         events = [Asked(f"e{n}", "ann", self.readable[0], time) for n, time in enumerate(times)]
         events.append(Asked("other", "bob", self.readable[0], "1"))
@@ -169,7 +222,10 @@ class LiveLaws(ABC):
             assert isinstance(reply, Answered) if ok == "+" else reason(reply) is Reason.ORDER
         run.close()
         late, same = run.answer(
-            [Asked("late", "ann", self.readable[0], "2"), Asked("now", "ann", self.readable[0], "3")]
+            [
+                Asked("late", "ann", self.readable[0], "2"),
+                Asked("now", "ann", self.readable[0], "3"),
+            ]
         )
         assert reason(late) is Reason.ORDER and single(same).time == "3"
         account = run.account("ann")
@@ -198,9 +254,6 @@ class LiveLaws(ABC):
             assert [account.leakage, account.model_free] == pytest.approx(sums)
             assert account.leakage <= self.most_spent
         assert run.account("nobody") is None
-
-    most_spent: float
-    """What a stream may spend of a short budget."""
 
     # One ledger, several nodes and threads --------------------------------------------------------
 
@@ -278,8 +331,10 @@ class LiveLaws(ABC):
         for event, reply in self.asked(run, events[::-1]):
             assert single(reply) == ledger(store.inner)[event.id]
             assert single(reply) == told.get(event.id, left.get(event.id, single(reply)))
+        later = self.asked(run, self.events(12, prefix="later "))
+        assert all(single(reply) == ledger(store.inner)[event.id] for event, reply in later)
         moments = [(answer.stream, answer.sequence) for answer in ledger(store.inner).values()]
-        assert len(moments) == len({*moments}) == 20
+        assert len(moments) == len({*moments}) == 32
 
     @staticmethod
     def asked(run: LiveRun, events: list[Asked]) -> list[tuple[Asked, Reply]]:
@@ -300,7 +355,9 @@ class LiveLaws(ABC):
 
         run, _ = self.open(Failing(), few=True)
         marked = ["6172839455", 6172839455, [6172839455, "6172839455"], {"6172839455": "x"}]
-        events = [Asked(f"e{n}", "ann", value) for n, value in enumerate([*marked, *self.unreadable])]
+        events = [
+            Asked(f"e{n}", "ann", value) for n, value in enumerate([*marked, *self.unreadable])
+        ]
         events += [Asked(f"late{n}", "ann", self.readable[0]) for n in range(FEW + 2)]
         replies = run.answer(events)
         failing.failing = "before"
@@ -309,14 +366,33 @@ class LiveLaws(ABC):
         assert "6172839455" not in told
         assert "answers were not stored" in caplog.text
 
+    def test_an_audit_passes_a_live_ledger_and_finds_a_row_that_was_changed(
+        self, tmp_path: Path
+    ) -> None:
+        place = Place("sqlite", tmp_path)
+        for part in range(2):
+            run, store = self.open(place)
+            run.answer(self.events(15, prefix=f"day {part} ", seed=part))
+            store.close()
+        found = self.audit(place.path)
+        assert found.code == 0, found.out + found.err
+        with contextlib.closing(sqlite3.connect(place.path)) as database, database:
+            database.execute("UPDATE events SET leakage = leakage / 2 + 0.01 WHERE entry = 7")
+        changed = self.audit(place.path)
+        assert changed.code in (1, 2) and "was changed" in changed.out + changed.err
+
     # A table of the same events -------------------------------------------------------------------
 
-    @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+    @settings(
+        max_examples=6, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+    )
     @given(data=st.data())
-    def test_events_are_answered_as_a_table_of_them(self, data: st.DataObject, tmp_path_factory: Any) -> None:
+    def test_events_are_answered_as_a_table_of_them(
+        self, data: st.DataObject, tmp_path_factory: Any
+    ) -> None:
         folder = tmp_path_factory.mktemp("both")
         events = self.events(data.draw(st.integers(1, 40)), seed=data.draw(st.integers(0, 99)))
-        if data.draw(st.booleans()):
+        if self.timed and data.draw(st.booleans()):
             events = [Asked(e.id, e.stream, e.value, str(n)) for n, e in enumerate(events)]
         place = Place("sqlite", folder)
         run, store = self.open(place, keyed(SECRET))
@@ -330,7 +406,9 @@ class LiveLaws(ABC):
         while rest:
             size = data.draw(st.integers(1, len(rest)))
             part, rest = rest[:size], rest[size:]
-            again = data.draw(st.lists(st.sampled_from(events[: len(events) - len(rest)]), max_size=3))
+            again = data.draw(
+                st.lists(st.sampled_from(events[: len(events) - len(rest)]), max_size=3)
+            )
             replies = run.answer([*part, *again])
             assert all(isinstance(reply, Answered) for reply in replies)
             if data.draw(st.booleans()):

@@ -90,7 +90,7 @@ class FailingStore:
             try:
                 commit(*given)
             finally:
-                del self.inner._append  # type: ignore[method-assign]
+                del self.inner._append
         elif self.failing == "during":
             raise OSError("no space left on the device")
         else:

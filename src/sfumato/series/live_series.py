@@ -23,7 +23,8 @@ from sfumato.series.series_methods import AnyMethod, series_method
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.solver.policy import Policy
 from sfumato.store.ledgered_run import StateKind
-from sfumato.store.live import LiveRun, StreamAccount
+from sfumato.store.live import StreamAccount
+from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.live_intake import begun
 from sfumato.store.live_job import Left, LiveJob, Moment
 from sfumato.store.live_run import SteppedRun
@@ -116,7 +117,7 @@ def open_release(
     open_store: Callable[[str, Job, str], Store],
     coins: Randomness,
     source: str,
-) -> tuple[LiveRun, Store]:
+) -> tuple[ColumnarRun, Store]:
     """Open the ledger of a release of series, and what answers its live events.
 
     Args:

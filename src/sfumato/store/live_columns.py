@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from sfumato.core.arrays import Ints
 from sfumato.store.answer_columns import AnswerColumns
-from sfumato.store.live import Answered, Reply
+from sfumato.store.live import Answered, LiveRun, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +41,17 @@ class ReplyColumns:
         for place, answer in zip(self.rows.tolist(), new, strict=True):
             found[place] = Answered((answer,))
         return [found[place] for place in range(self.count)]
+
+
+class ColumnarRun(LiveRun, Protocol):
+    """A live run that takes events by columns, too: without an object for each of them."""
+
+    def answer_columns(
+        self,
+        ids: Sequence[str],
+        streams: Sequence[str],
+        values: Sequence[Any],
+        times: Sequence[str | None] | None = None,
+    ) -> ReplyColumns:
+        """The same as `answer`; see `Asked` for what the columns are."""
+        ...

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from sfumato.core.errors import SfumatoError
 from sfumato.models.encoding import Raw, Unreadable, text
@@ -29,6 +30,7 @@ NO_CHANNEL = Refused(
 )
 EARLIER = Refused(Reason.ORDER, "the time must not lie before that of the last event of the stream")
 
+Moment = TypeVar("Moment")
 _log = logging.getLogger("sfumato.live")
 
 
@@ -47,6 +49,20 @@ def report_failure(problem: Exception) -> None:
 def bad_value(problem: Unreadable) -> Refused:
     """The refusal of a value that breaks a rule."""
     return Refused(Reason.VALUE, f"the value {problem}")
+
+
+def bad_time(problem: Unreadable) -> Refused:
+    """The refusal of a time that breaks a rule."""
+    return Refused(Reason.VALUE, f"the time {problem}")
+
+
+def event_time(time: object, read: Callable[[str], Moment]) -> Moment | None:
+    """The time of an event, if it has one; an `Unreadable` if it breaks a rule."""
+    if time is None:
+        return None
+    if not isinstance(time, str):
+        raise Unreadable("must be a text")
+    return read(time)
 
 
 def refused_names(ids: Sequence[str], streams: Sequence[str]) -> dict[int, Reply]:

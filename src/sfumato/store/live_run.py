@@ -25,6 +25,7 @@ from sfumato.store.live import (
     StreamAccount,
     Waiting,
 )
+from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.live_intake import (
     EARLIER,
     NO_BUDGET,
@@ -33,7 +34,9 @@ from sfumato.store.live_intake import (
     OTHER_VALUE,
     UNSTORED,
     Retries,
+    bad_time,
     bad_value,
+    event_time,
     refused_names,
     report_failure,
 )
@@ -114,6 +117,18 @@ class SteppedRun(Guarded, Generic[State]):
             self._withdraw(call, read)
         return [call.replies[row] for row in range(len(events))]
 
+    def answer_columns(
+        self,
+        ids: Sequence[str],
+        streams: Sequence[str],
+        values: Sequence[Any],
+        times: Sequence[str | None] | None = None,
+    ) -> ReplyColumns:
+        """The same for events by columns: see `Asked`."""
+        told = [None] * len(ids) if times is None else times
+        events = [Asked(*one) for one in zip(ids, streams, values, told, strict=True)]
+        return ReplyColumns(len(events), others=dict(enumerate(self.answer(events))))
+
     @guarded
     def finish(self, stream: str) -> Answered | Refused | None:
         """Release what waits of a stream as a shorter batch; None if nothing waits."""
@@ -156,9 +171,9 @@ class SteppedRun(Guarded, Generic[State]):
                 call.replies[row] = bad_value(problem)
                 continue
             try:
-                time = None if asked.time is None else job.time(asked.time)
+                time = event_time(asked.time, job.time)
             except Unreadable as problem:
-                call.replies[row] = Refused(Reason.VALUE, f"the time {problem}")
+                call.replies[row] = bad_time(problem)
                 continue
             named = (asked.id, asked.stream)
             tag = value_tag(self._source.secret, *named, job.written(value))

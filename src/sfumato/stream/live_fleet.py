@@ -32,6 +32,8 @@ from sfumato.store.live_intake import (
     OTHER_VALUE,
     UNSTORED,
     Retries,
+    bad_time,
+    event_time,
     refused_names,
     report_failure,
 )
@@ -315,19 +317,21 @@ def _moments(
     found: list[Time | None] = []
     for place, time in enumerate(times):
         try:
-            found.append(None if time is None else Time.of(time))
+            found.append(event_time(time, Time.of))
         except Unreadable as problem:
             found.append(None)
-            refused.setdefault(place, Refused(Reason.VALUE, f"the time {problem}"))
+            refused.setdefault(place, bad_time(problem))
     return found
 
 
 def _set_doubles_aside(group: _Group) -> None:
     """Find new events that came earlier in the same call; those of another value are refused."""
-    if len({*group.ids}) == len(group.ids):
+    rows = group.open()
+    ids = group.taken(group.ids, rows)
+    if len({*ids}) == len(ids):
         return
     first: dict[str, int] = {}
-    for row in group.open().tolist():
+    for row in rows.tolist():
         before = first.setdefault(group.ids[row], row)
         if before == row:
             continue

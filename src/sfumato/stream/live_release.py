@@ -9,7 +9,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.randomness import Randomness
 from sfumato.models.encoding import StreamModel
 from sfumato.solver.policy import Policy
-from sfumato.store.live import LiveRun
+from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.live_intake import begun
 from sfumato.store.live_run import SteppedRun
 from sfumato.store.protocol import Job, Store
@@ -27,7 +27,7 @@ def open_release(
     open_store: Callable[[str, Job, str], Store],
     coins: Randomness,
     source: str,
-) -> tuple[LiveRun, Store]:
+) -> tuple[ColumnarRun, Store]:
     """Open the ledger of a release of streams, and what answers its live events.
 
     Args:

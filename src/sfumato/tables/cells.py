@@ -134,7 +134,7 @@ class Time:
     def _of_text(cls, word: str) -> Time:
         try:
             return cls._of_calendar(datetime.fromisoformat(word))
-        except ValueError:
+        except (ValueError, OverflowError):  # in the year 1 a zone may lead out of the calendar
             raise Unreadable(_RULE) from None
 
     @classmethod

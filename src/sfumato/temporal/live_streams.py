@@ -13,7 +13,8 @@ from sfumato.core.randomness import Randomness
 from sfumato.models.encoding import Raw, StreamModel, Unreadable
 from sfumato.solver.policy import Policy
 from sfumato.store.ledgered_run import StateKind
-from sfumato.store.live import LiveRun, StreamAccount
+from sfumato.store.live import StreamAccount
+from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.live_intake import begun
 from sfumato.store.live_job import Left, LiveJob, Moment
 from sfumato.store.live_run import SteppedRun
@@ -120,7 +121,7 @@ def open_release(
     open_store: Callable[[str, Job, str], Store],
     coins: Randomness,
     source: str,
-) -> tuple[LiveRun, Store]:
+) -> tuple[ColumnarRun, Store]:
     """Open the ledger of a temporal release, and what answers its live events.
 
     Args:
