@@ -1,8 +1,13 @@
 import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import Phase, settings
+
+from tests import servers
 
 settings.register_profile("ci", derandomize=True, max_examples=100, deadline=None)
 # A planted bug must be found, and the smallest example of it is of no interest.
@@ -21,3 +26,71 @@ def rng() -> np.random.Generator:
     """Seeded by default; fresh entropy with TEST_SEED=fresh."""
     seed = os.environ.get("TEST_SEED", "20261115")
     return np.random.default_rng(None if seed == "fresh" else int(seed))
+
+
+# Servers that tests bring along -------------------------------------------------------------------
+
+_RUN = pytest.StashKey[Path]()
+_NOT_RUN = "not-run"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # the one process that outlives the workers
+        config.stash[_RUN] = servers.begin_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if (folder := config.stash.get(_RUN, None)) is not None:
+        servers.end_run(folder)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs a server that is not there, and write down what that was."""
+    lacking = {fixture for fixture in servers.NEEDED if servers.missing(fixture)}
+    without = [one for one in items if lacking & set(getattr(one, "fixturenames", ()))]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [one for one in items if one not in without]
+        with (Path(os.environ[servers.FOLDER]) / _NOT_RUN).open("a") as file:
+            file.writelines(f"{one.nodeid}\n" for one in without)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """One loud line for what was left out: a run without servers is no whole run."""
+    told = config.stash[_RUN] / _NOT_RUN
+    if told.exists():
+        files = Counter(line.partition("::")[0] for line in set(told.read_text().splitlines()))
+        packages = sorted({name for fixture in servers.NEEDED for name in servers.missing(fixture)})
+        names = ", ".join(f"{file} ({count})" for file, count in sorted(files.items()))
+        terminalreporter.write_line(
+            f"NOT RUN: {files.total()} tests for want of {', '.join(packages)}: {names}", red=True
+        )
+
+
+@pytest.fixture(scope="session")
+def postgres() -> servers.PrivatePostgres:
+    """The PostgreSQL that all workers of this run share."""
+    return servers.shared_postgres()
+
+
+@pytest.fixture(scope="session")
+def shared_database(postgres: servers.PrivatePostgres) -> Iterator[str]:
+    """The URL of a database of this worker: for tests that use names of their own in it."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def database(postgres: servers.PrivatePostgres) -> Iterator[str]:
+    """The URL of a database that nobody else uses."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[servers.PrivatePostgres]:
+    """A PostgreSQL that a test may stop, kill and set up anew."""
+    with servers.private_postgres() as server:
+        yield server

@@ -29,6 +29,7 @@ from sfumato.store.protocol import (
     Released,
     Store,
 )
+from tests.contracts.threads import at_once
 
 PLAN = "fingerprint"
 JOB = Job("release", "model, budget, loss, method")
@@ -310,11 +311,6 @@ class StoreLaws(ABC):
             with self.open(tmp_path, job=job) as store:
                 assert answers_of(store) == [answer]
 
-    def test_one_store_holds_a_ledger_at_a_time(self, tmp_path: Path) -> None:
-        with self.open(tmp_path), pytest.raises(LedgerMismatch, match="in use"):
-            self.open(tmp_path)
-        self.open(tmp_path).close()
-
     def test_a_closed_store_takes_nothing(self, tmp_path: Path) -> None:
         ((answer, after),) = moments("u1", 1)
         store = self.open(tmp_path)
@@ -350,6 +346,74 @@ class StoreLaws(ABC):
                 thread.join()
             assert list(store.streams()) == [(f"u{i}", 20) for i in range(4)]
             assert store.front.head.entries == 80
+
+    # Turns ----------------------------------------------------------------------------------------
+
+    def test_a_turn_excludes_other_threads(self, tmp_path: Path) -> None:
+        with self.open(tmp_path) as store:
+
+            def work(_: int) -> None:
+                for _ in range(10):
+                    with store.turn():
+                        (end,) = store.ends(["u1"])
+                        moment = 0 if end is None else end[0].sequence
+                        answer, after = moments("u1", moment + 1)[-1]
+                        store.commit([answer], [after])
+
+            at_once(4, work)
+            assert list(store.streams()) == [("u1", 40)]
+
+    def test_what_is_committed_in_a_turn_is_seen_there_and_stays(self, tmp_path: Path) -> None:
+        history = moments("u1", 3)
+        with self.open(tmp_path) as store:
+            with store.turn():
+                for answer, after in history:
+                    store.commit([answer], [after])
+                    assert store.position("u1") == after
+                    assert store.known([answer.id]).all()
+                    assert store.front.head.entries == after.sequence
+            head = store.front.head
+        with self.open(tmp_path) as store:
+            assert answers_of(store) == [answer for answer, _ in history]
+            assert store.front.head == head
+
+    def test_a_turn_may_hold_another(self, tmp_path: Path) -> None:
+        (first, one), (second, two) = moments("u1", 2)
+        with self.open(tmp_path) as store:
+            with store.turn():
+                with store.turn():
+                    store.commit([first], [one])
+                store.commit([second], [two])
+            assert answers_of(store) == [first, second]
+
+    def test_a_refusal_within_a_turn_takes_nothing_else_with_it(self, tmp_path: Path) -> None:
+        (first, one), (second, two) = moments("u1", 2)
+        with self.open(tmp_path) as store:
+            with store.turn():
+                store.commit([first], [one])
+                head = store.front.head
+                with pytest.raises(LedgerMismatch, match="answered before"):
+                    store.commit([replace(second, id=first.id)], [two])
+                assert store.front.head == head
+                store.commit([second], [two])
+            assert answers_of(store) == [first, second]
+
+    def test_a_turn_that_fails_leaves_all_or_nothing_and_the_ledger_goes_on(
+        self, tmp_path: Path
+    ) -> None:
+        history = moments("u1", 3)
+        with self.open(tmp_path) as store:
+            with pytest.raises(ZeroDivisionError), store.turn():
+                for answer, after in history[:2]:
+                    store.commit([answer], [after])
+                raise ZeroDivisionError
+            there = store.front.head.entries
+            assert there in (0, 2)
+            assert answers_of(store) == [answer for answer, _ in history[:there]]
+            rest = history[there:]
+            store.commit([answer for answer, _ in rest], [rest[-1][1]])
+        with self.open(tmp_path) as store:
+            assert answers_of(store) == [answer for answer, _ in history]
 
     # Inputs ---------------------------------------------------------------------------------------
 
@@ -411,3 +475,82 @@ class StoreLaws(ABC):
             assert store.compared(source.label, source.secret)
             assert not store.compared(source.label, bytes(32))
             assert not store.compared("other.csv", source.secret)
+
+
+class HeldStoreLaws(StoreLaws):
+    """What a store keeps that one process holds."""
+
+    def test_one_store_holds_a_ledger_at_a_time(self, tmp_path: Path) -> None:
+        with self.open(tmp_path) as store:
+            assert not store.shared
+            with pytest.raises(LedgerMismatch, match="in use"):
+                self.open(tmp_path)
+        self.open(tmp_path).close()
+
+
+class SharedStoreLaws(StoreLaws):
+    """What a store keeps that several nodes use at the same time."""
+
+    def test_each_store_sees_what_the_others_committed(self, tmp_path: Path) -> None:
+        history = moments("u1", 6)
+        with self.open(tmp_path) as one, self.open(tmp_path) as other:
+            assert one.shared and other.shared
+            for place, (answer, after) in enumerate(history):
+                writer, reader = (one, other) if place % 2 else (other, one)
+                writer.commit([answer], [after])
+                assert reader.position("u1") == after
+                assert reader.answers([answer.id]) == {answer.id: answer}
+                with reader.turn():
+                    assert reader.front.head == writer.front.head
+
+    def test_no_id_and_no_moment_is_answered_twice(self, tmp_path: Path) -> None:
+        ((answer, after),) = moments("u1", 1)
+        with self.open(tmp_path) as one, self.open(tmp_path) as other:
+            one.commit([answer], [after])
+            for again in (answer, replace(answer, id="fresh")):
+                with pytest.raises(LedgerMismatch, match="answered before"):
+                    other.commit([again], [after])
+            elsewhere = moments("u2", 1)[0]
+            with pytest.raises(LedgerMismatch, match="answered before"):
+                other.commit([replace(elsewhere[0], id=answer.id)], [elsewhere[1]])
+            assert answers_of(other) == [answer]
+
+    def test_turns_of_two_stores_follow_each_other(self, tmp_path: Path) -> None:
+        with self.open(tmp_path) as one, self.open(tmp_path) as other:
+
+            def work(thread: int) -> None:
+                store = (one, other)[thread % 2]
+                for _ in range(10):
+                    with store.turn():
+                        (end,) = store.ends(["u1"])
+                        moment = 0 if end is None else end[0].sequence
+                        answer, after = moments("u1", moment + 1)[-1]
+                        store.commit([answer], [after])
+
+            at_once(4, work)
+            assert list(one.streams()) == [("u1", 40)] == list(other.streams())
+            position = one.position("u1")
+            assert position is not None
+            assert position.leakage == sum(answer.leakage for answer in answers_of(other))
+
+    def test_a_turn_that_fails_leaves_nothing_to_the_others(self, tmp_path: Path) -> None:
+        ((answer, after),) = moments("u1", 1)
+        with self.open(tmp_path) as one, self.open(tmp_path) as other:
+            with pytest.raises(ZeroDivisionError), one.turn():
+                one.commit([answer], [after])
+                raise ZeroDivisionError
+            assert other.position("u1") is None
+            assert one.position("u1") is None
+            other.commit([answer], [after])
+            with one.turn():
+                assert one.front.head == other.front.head
+
+    def test_two_stores_that_begin_a_ledger_at_once_begin_one(self, tmp_path: Path) -> None:
+        ids = []
+
+        def work(_: int) -> None:
+            with self.open(tmp_path) as store:
+                ids.append(store.front.id)
+
+        at_once(4, work)
+        assert len(set(ids)) == 1 and len(ids) == 4

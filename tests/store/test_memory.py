@@ -5,10 +5,10 @@ import pytest
 
 from sfumato.store.memory import MemoryLedger, MemoryStore
 from sfumato.store.protocol import Job, Store
-from tests.contracts.store_laws import StoreLaws
+from tests.contracts.store_laws import HeldStoreLaws
 
 
-class TestMemoryStore(StoreLaws):
+class TestMemoryStore(HeldStoreLaws):
     @pytest.fixture(autouse=True)
     def ledgers(self) -> None:
         """What lies at each place."""

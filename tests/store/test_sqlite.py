@@ -11,7 +11,7 @@ from sfumato.store.ledger_check import check_ledger
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Job, LedgerMismatch, Store
 from sfumato.store.sqlite import SqliteStore
-from tests.contracts.store_laws import PLAN, StoreLaws, answers_of, moments
+from tests.contracts.store_laws import PLAN, HeldStoreLaws, answers_of, moments
 
 PATIENCE = 60.0
 HOLDER = """
@@ -23,7 +23,7 @@ with SqliteStore(sys.argv[1], sys.argv[2]):
 """
 
 
-class TestSqliteStore(StoreLaws):
+class TestSqliteStore(HeldStoreLaws):
     def opened(self, place: Path, plan: str, job: Job) -> Store:
         return SqliteStore(place / "city.ledger", plan, job=job)
 

@@ -203,16 +203,22 @@ def secret_of(ledger: Path | None) -> bytes:
     try:
         return new_key(path)
     except InvalidParameter:
-        return _read_secret(path)
+        return read_secret(path)
 
 
 def ledger_commitment(ledger: Path) -> str | None:
     """The commitment to the key of a ledger; None if there is no key file."""
     path = key_file(ledger)
-    return commitment_of(_read_secret(path)) if path.is_file() else None
+    return commitment_of(read_secret(path)) if path.is_file() else None
 
 
-def _read_secret(path: Path) -> bytes:
+def read_secret(path: Path) -> bytes:
+    """The secret in a key file of a ledger.
+
+    Raises:
+        LedgerMismatch: If others than its owner may read it.
+        CorruptData: If it does not hold 32 bytes.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if os.fstat(handle).st_mode & 0o077:

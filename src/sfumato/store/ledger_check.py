@@ -8,11 +8,13 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count, islice, repeat
 from operator import itemgetter
 from pathlib import Path
+from typing import Protocol
 
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.core.numerics import add_up
@@ -34,6 +36,7 @@ from sfumato.store.chain import (
 )
 from sfumato.store.ledger_head import missing_rows
 from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.ledger_rows import LedgerRows
 from sfumato.store.protocol import Head
 
 _SHOWN = 20
@@ -111,7 +114,26 @@ def check_ledger(path: str | Path, expect: Head | None = None) -> LedgerReport:
         return checked(ledger, expect)
 
 
-def checked(ledger: LedgerReader, expect: Head | None = None) -> LedgerReport:
+class Snapshots(Protocol):
+    """A store that can be read in full while it is in use."""
+
+    def snapshot(self) -> AbstractContextManager[LedgerRows]:
+        """The ledger as it is now."""
+        ...
+
+
+def check_store(store: Snapshots, expect: Head | None = None) -> LedgerReport:
+    """Check every row of a ledger that is open, beside whatever goes on in it.
+
+    Args:
+        store: Holds the ledger: a `SqliteStore` with a name, or a `PostgresStore`.
+        expect: A head that was written down earlier: the ledger must have grown from it.
+    """
+    with store.snapshot() as ledger:
+        return checked(ledger, expect)
+
+
+def checked(ledger: LedgerRows, expect: Head | None = None) -> LedgerReport:
     """The same for a ledger that is being read."""
     front = ledger.front
     report = LedgerReport(front.head.entries, 0, str(front.head), identity=front.identity)
@@ -147,7 +169,7 @@ def _noting(report: LedgerReport) -> Iterator[None]:
         report.note(str(problem))
 
 
-def _walk(ledger: LedgerReader, report: LedgerReport) -> dict[str, _Stream]:
+def _walk(ledger: LedgerRows, report: LedgerReport) -> dict[str, _Stream]:
     """Recompute both chains, link by link."""
     front = ledger.front
     streams: dict[str, _Stream] = {}
@@ -192,7 +214,7 @@ def _where(link: Sequence[Row]) -> str:
     return f"one of the rows {first[0]} to {last[0]} ({moments} {stream})"
 
 
-def _check_states(ledger: LedgerReader, found: dict[str, _Stream], report: LedgerReport) -> None:
+def _check_states(ledger: LedgerRows, found: dict[str, _Stream], report: LedgerReport) -> None:
     there = set()
     for name, moments, leakage, model_free, state, own in ledger.stream_rows():
         there.add(name)

@@ -65,19 +65,20 @@ class LedgerFile:
                 "other versions are not continued: begin a new ledger"
             )
         if strange := form_problem(self._database, version):
-            raise self._broken(strange)
+            raise self.broken(strange)
         query = "SELECT id, job, plan, identity, rules, entries, head, closed FROM ledger"
         stored = self._database.execute(query).fetchone()
         id_, job_, own, identity, rules, entries, head, closed = stored
         front = Front(id_, job_, own, identity, rules, Head(entries, head), bool(closed))
         if not keeps_rules(id_, job_, rules):
-            raise self._broken("its rules are not those that it was begun with")
+            raise self.broken("its rules are not those that it was begun with")
         if problem := other_plan(front, plan, job):
             raise LedgerMismatch(f"{self.path}: {problem}")
         return front
 
-    def _broken(self, what: str) -> CorruptData:
-        return broken_ledger(self.path, what)
+    def broken(self, what: str) -> CorruptData:
+        """The refusal of a ledger in which something does not fit."""
+        return CorruptData(f"{self.path}: the ledger was tampered with or damaged: {what}")
 
     @contextlib.contextmanager
     def _closing_on_failure(self) -> Iterator[None]:
@@ -86,8 +87,3 @@ class LedgerFile:
         except BaseException:
             self._closing.close()
             raise
-
-
-def broken_ledger(path: Path | None, what: str) -> CorruptData:
-    """The refusal of a ledger in which something does not fit."""
-    return CorruptData(f"{path}: the ledger was tampered with or damaged: {what}")

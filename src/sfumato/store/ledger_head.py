@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sfumato.core.errors import CorruptData
-from sfumato.store.ledger_file import broken_ledger
 from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.ledger_rows import LedgerRows
 
 
 def check_head(ledger: LedgerReader) -> None:
@@ -15,14 +15,14 @@ def check_head(ledger: LedgerReader) -> None:
     """
     head, count = ledger.front.head, ledger.count()
     if count != head.entries:
-        raise broken_ledger(ledger.path, f"it must have {head.entries} rows; it has {count}")
+        raise ledger.broken(f"it must have {head.entries} rows; it has {count}")
     if ledger.head_at(head.entries) != head:
-        raise broken_ledger(ledger.path, "its last row is not the one it ended with")
+        raise ledger.broken("its last row is not the one it ended with")
     if (missing := missing_rows(ledger)) is not None:
         raise CorruptData(f"{ledger.path}: {missing}")
 
 
-def missing_rows(ledger: LedgerReader) -> str | None:
+def missing_rows(ledger: LedgerRows) -> str | None:
     """What shows that this is not all of the ledger, or an older one; None if nothing does."""
     anchored, head = ledger.anchored, ledger.front.head
     if anchored is None:
@@ -35,8 +35,8 @@ def missing_rows(ledger: LedgerReader) -> str | None:
         )
     if anchored.entries > head.entries:
         return (
-            f"it has {head.entries} rows, but {anchored.entries} were committed: it was rolled "
-            "back, or lost its -wal file. What was released stays spent: bring back the "
+            f"it has {head.entries} rows, but {anchored.entries} were committed: it was "
+            f"{ledger.rollback}. What was released stays spent: bring back the "
             f"whole ledger (its head was {anchored})"
         )
     if ledger.head_at(anchored.entries) != anchored:

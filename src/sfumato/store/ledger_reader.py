@@ -10,59 +10,18 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from sfumato.core.arrays import Bools
 from sfumato.core.errors import CorruptData
-from sfumato.store.chain import (
-    ANSWER_FIELDS,
-    DIGEST,
-    HASH,
-    SEQUENCE,
-    STREAM,
-    Row,
-    answer_of,
-    first_hash,
-    first_head,
-    intact,
-    links,
-    next_head,
-    state_digest,
-    written_head,
-)
+from sfumato.store.chain import Row, written_head
 from sfumato.store.ledger_connection import log_of, read_only
 from sfumato.store.ledger_file import LedgerFile
-from sfumato.store.protocol import (
-    Answer,
-    Head,
-    Job,
-    LedgerMismatch,
-    Position,
-)
-
-_QUESTION_MARKS = 500  # SQLite allows 999 in a statement, in its oldest builds
-_PAGE = 4096
-
-COLUMNS = ", ".join(("entry", *ANSWER_FIELDS, "digest", "hash", "head"))
-_STREAM_COLUMNS = "stream, sequence, leakage, model_free, state, hash"
-_ID = 1 + ANSWER_FIELDS.index("id")
-_ROWS = f"SELECT {COLUMNS} FROM events"
-_SPAN = """SELECT
-    coalesce((SELECT entry FROM events WHERE entry < ? AND hash <> x'' ORDER BY entry DESC LIMIT 1),
-        0) + 1,
-    (SELECT entry FROM events WHERE entry >= ? AND hash <> x'' ORDER BY entry LIMIT 1)"""
-"""First and last row of the link that a row stands in."""
-_LAST_ROWS = f"""SELECT {", ".join(f"events.{name.strip()}" for name in COLUMNS.split(","))}
-    FROM streams JOIN events ON events.stream = streams.stream AND events.sequence =
-        (SELECT max(sequence) FROM events WHERE events.stream = streams.stream)
-    WHERE streams.stream IN"""
+from sfumato.store.ledger_rows import AT_ONCE, LedgerRows
+from sfumato.store.protocol import Job, LedgerMismatch
 
 
-class LedgerReader(LedgerFile):
+class LedgerReader(LedgerFile, LedgerRows):
     """A ledger that is only read.
 
     Args:
@@ -91,102 +50,6 @@ class LedgerReader(LedgerFile):
             self._database.execute("BEGIN")
             self.front = self._read_front(plan, job)
 
-    def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
-        """The answers already given, by event id."""
-        wanted = set(ids)
-        entries = [entry for (entry,) in self._any_of("SELECT entry FROM events WHERE id IN", ids)]
-        with self._reported():
-            found = [answer_of(row) for row in self._intact_rows(entries) if row[_ID] in wanted]
-        return {answer.id: answer for answer in found}
-
-    def known(self, ids: Sequence[str]) -> Bools:
-        """Which of these events were answered before."""
-        found = {id_ for (id_,) in self._any_of("SELECT id FROM events WHERE id IN", ids)}
-        return np.array([id_ in found for id_ in ids], dtype=bool)
-
-    def moment(self, stream: str, sequence: int) -> Answer | None:
-        """The answer given at one moment of a stream."""
-        if sequence < 0 or (self.walked is not None and sequence >= self.walked.get(stream, 0)):
-            return None
-        with self._reported():
-            row = self._one(f"{_ROWS} WHERE stream = ? AND sequence = ?", stream, sequence)
-            if row is None:
-                return None
-            if not (self.walked is not None or stream in self._intact_streams):
-                self._intact_rows(row[:1])
-            return answer_of(row)
-
-    def between(self, stream: str, first: int, until: int) -> list[Answer]:
-        """The answers of a stream from one moment until another, of a ledger that is intact."""
-        where = "WHERE stream = ? AND sequence >= ? AND sequence < ? ORDER BY sequence"
-        with self._reported():
-            if self.walked is None:
-                raise self._broken("what was not checked is read moment by moment")
-            seen = max(first, 0), min(until, self.walked.get(stream, 0))
-            rows = self._database.execute(f"{_ROWS} {where}", (stream, *seen)).fetchall()
-            return [answer_of(row) for row in rows]
-
-    def rest(self, stream: str, sequence: int) -> Iterator[Answer]:
-        """The answers of a stream from one moment on, in order."""
-        where = "WHERE stream = ? AND sequence < ? AND hash <> x'' ORDER BY sequence DESC LIMIT 1"
-        above = self._one(f"SELECT sequence, hash FROM events {where}", stream, sequence)
-        begun = (-1, first_hash(self.front.id, self.front.plan, stream))
-        last, before = above or begun
-        for link in self._linked(self._stream_pages(stream, last), last, before):
-            with self._reported():
-                found = [answer_of(row) for row in link if row[SEQUENCE] >= sequence]
-            yield from found
-
-    def links(self) -> Iterator[Sequence[Row]]:
-        """Every row in the order in which they were committed, link by link, unchecked."""
-        query = f"{_ROWS} WHERE entry > ? ORDER BY entry"
-        return links(self._pages(query, (0,), lambda row: (row[0],)))
-
-    def rows(self) -> Iterator[Row]:
-        """Every row in the order in which they were committed, checked."""
-        last: dict[str, bytes] = {}
-        for link in self.links():
-            stream = link[0][STREAM]
-            before = last.get(stream) or first_hash(self.front.id, self.front.plan, stream)
-            if not intact(link, before):
-                raise self._changed(link)
-            last[stream] = link[-1][HASH]
-            yield from link
-
-    def history(self) -> Iterator[Answer]:
-        """Every answer in the order in which they were committed, unchecked."""
-        return (answer_of(row) for link in self.links() for row in link)
-
-    def streams(self) -> Iterator[tuple[str, int]]:
-        """The streams, and how many answers each has."""
-        return (row[:2] for row in self.stream_rows())
-
-    def stream_rows(self) -> Iterator[tuple[str, int, float, float, bytes, bytes]]:
-        """The streams as they are stored, unchecked."""
-        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream"
-        for page in self._pages(query, ("",), lambda row: row[:1]):
-            yield from page
-
-    def stray(self) -> Iterator[str]:
-        """What lies in the file beside the rows and states that are read in their order."""
-        if (rows := self.count()) != self.front.head.entries:
-            yield f"it must have {self.front.head.entries} rows; it has {rows}"
-        (states,) = self._one("SELECT count(*) FROM streams")
-        (streams,) = self._one("SELECT count(*) FROM streams WHERE stream > ''")
-        if states != streams:
-            yield "it has the state of a stream without a name"
-        # Rows are found by indexes, which hold a part of them once more.
-        if self._one("PRAGMA integrity_check(1)") != ("ok",):
-            yield "the file is damaged, or its indexes do not fit its rows"
-
-    def count(self) -> int:
-        """How many answers there are."""
-        return int(self._one("SELECT count(*) FROM events")[0])
-
-    def signalled(self) -> bool:
-        """Whether any answer names the output of its channel."""
-        return self._one("SELECT 1 FROM events WHERE signal IS NOT NULL LIMIT 1") is not None
-
     def copy_to(self, target: sqlite3.Connection) -> None:
         """Copy all of it, the log included, through SQLite."""
         with self._reported():
@@ -194,166 +57,21 @@ class LedgerReader(LedgerFile):
             self._database.backup(target)
             self._database.execute("BEGIN")
 
-    def inputs(self) -> dict[str, int]:
-        """The inputs of which rows were answered, and how many of each."""
-        return {label: rows for label, rows in self.input_rows().items() if rows}
-
-    def input_rows(self) -> dict[str, int]:
-        """All inputs, and how many of its rows each is said to have answers for, unchecked."""
-        query = "SELECT label, answered FROM inputs ORDER BY number"
+    def _fetched(self, query: str, *given: object) -> list[Row]:
         with self._reported():
-            return dict(self._database.execute(query).fetchall())
+            return self._database.execute(query, given).fetchall()
 
-    def position(self, stream: str) -> Position | None:
-        """Where a stream stands; None if it never released anything."""
-        (end,) = self.ends([stream])
-        return None if end is None else end[0]
-
-    def begun(self, streams: Sequence[str]) -> set[str]:
-        """Which of some streams have answers, unchecked."""
-        query = "SELECT stream FROM streams WHERE stream IN"
-        return {stream for (stream,) in self._any_of(query, streams)}
-
-    def ends(self, streams: Sequence[str]) -> list[tuple[Position, Answer] | None]:
-        """Where streams stand, and their last answers; None for those that never released anything.
-
-        Whoever goes on from a state relies on all that came before it: the first time, every row of
-        the stream is checked.
-
-        Raises:
-            CorruptData: If a state is not the one of the last row, or a row was changed.
-        """
-        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream IN"
-        found = {row[0]: row for row in self._any_of(query, streams)}
-        begun = "SELECT stream FROM events WHERE sequence = 0 AND stream IN"
-        for (stream,) in self._any_of(begun, [one for one in streams if one not in found]):
-            raise self._broken(f"the state of stream {stream!r} is missing")
-        last = self._last_rows({stream: row[1] for stream, row in found.items()})
-        for stream, sequence, *spent, own in found.values():
-            row = last.get(stream)
-            told = None if row is None else (row[SEQUENCE] + 1, row[HASH], row[DIGEST])
-            if told != (sequence, own, state_digest(*spent)):
-                raise self._broken(f"the state of stream {stream!r} is not the one of its last row")
-        self._intact_streams.update(found)
-        with self._reported():
-            ends = {one: (Position(*found[one][:-1]), answer_of(last[one])) for one in found}
-        return [ends.get(one) for one in streams]
-
-    def _last_rows(self, moments: Mapping[str, int]) -> dict[str, Row]:
-        """The last rows of streams of so many moments; what was not checked before is."""
-        checked = {one for one in moments if self.walked is not None or one in self._intact_streams}
-        last = {row[STREAM]: row for row in self._any_of(_LAST_ROWS, [*checked])}
-        for share in _shares({one: moments[one] for one in moments if one not in checked}):
-            for stream, pages in self._histories(share).items():
-                begun = first_hash(self.front.id, self.front.plan, stream)
-                for link in self._linked(pages, -1, begun):
-                    last[stream] = link[-1]
-        return last
-
-    def _histories(self, streams: Sequence[str]) -> dict[str, Iterable[Sequence[Row]]]:
-        """All rows of some streams, in pages."""
-        if len(streams) == 1:
-            return {streams[0]: self._stream_pages(streams[0], -1)}
-        marks = ",".join("?" * len(streams))
-        query = f"{_ROWS} WHERE stream IN ({marks}) ORDER BY stream, sequence"
-        with self._reported():
-            rows = self._database.execute(query, streams).fetchall()
-        found: dict[str, list[Row]] = {}
-        for row in rows:
-            found.setdefault(row[STREAM], []).append(row)
-        return {stream: [own] for stream, own in found.items()}
-
-    def _stream_pages(self, stream: str, last: int) -> Iterator[Sequence[Row]]:
-        """The rows of a stream after a moment."""
-        query = f"{_ROWS} WHERE stream = ? AND sequence > ? ORDER BY sequence"
-        return self._pages(query, (stream, last), lambda row: (stream, row[SEQUENCE]))
-
-    def _linked(
-        self, pages: Iterable[Sequence[Row]], last: int, before: bytes
-    ) -> Iterator[Sequence[Row]]:
-        """The links of a stream after one that ends at a moment, checked."""
-        for link in links(pages):
-            if [row[SEQUENCE] for row in link] != list(range(last + 1, last + 1 + len(link))):
-                raise self._changed(link, last + 1)
-            if not intact(link, before):
-                raise self._changed(link)
-            last, before = link[-1][SEQUENCE], link[-1][HASH]
-            yield link
-
-    def _intact_rows(self, entries: Iterable[int]) -> list[Row]:
-        """The rows of some entries, and those of their links, checked."""
-        rows: list[Row] = []
-        with self._reported():
-            for entry in sorted(entries):
-                if not rows or rows[-1][0] < entry:
-                    rows += self._intact_link(entry)
-        return rows
-
-    def _intact_link(self, entry: int) -> list[Row]:
-        """The rows of the link that an entry stands in, checked."""
-        first, last = self._one(_SPAN, entry, entry)
-        query = f"{_ROWS} WHERE entry BETWEEN ? AND ? ORDER BY entry"
-        link = self._database.execute(query, (first, last or entry)).fetchall()
-        if entry not in {row[0] for row in link}:  # no row has a number below 1
-            raise self._broken(f"row {entry} stands outside of all that was committed")
-        stream, moment = link[0][STREAM], link[0][SEQUENCE]
-        query = "SELECT hash FROM events WHERE stream = ? AND sequence = ?"
-        above = self._one(query, stream, moment - 1)
-        if above is None and moment == 0:
-            above = (first_hash(self.front.id, self.front.plan, stream),)
-        if above is None or not intact(link, *above):
-            raise self._changed(link)
-        return link
-
-    def head_at(self, entries: int) -> Head | None:
-        """The head after so many rows, recomputed from their last commit; None if it has none."""
-        begun = first_head(self.front.id, self.front.plan)
-        if entries == 0:
-            return Head(0, begun)
-        there = self._one("SELECT head FROM events WHERE entry = ?", entries)
-        if there in (None, (b"",)):
-            return None
-        self._intact_rows([entries])
-        before = "WHERE entry < ? AND head <> x'' ORDER BY entry DESC LIMIT 1"
-        above = self._one(f"SELECT entry, head FROM events {before}", entries) or (0, begun)
-        with self._reported():
-            query = "SELECT hash FROM events WHERE entry > ? AND entry <= ? ORDER BY entry"
-            hashes = self._database.execute(query, (above[0], entries))
-            return Head(entries, next_head(above[1], (own for (own,) in hashes)))
-
-    def _changed(self, link: Sequence[Row], moment: int | None = None) -> CorruptData:
-        """What is wrong with a link whose hash is not that of its rows."""
-        first = link[0][SEQUENCE] if moment is None else moment
-        which = f"moment {first}"
-        if len(link) > 1:
-            which = f"one of the moments {first} to {link[-1][SEQUENCE]}"
-        return self._broken(f"{which} of stream {link[0][STREAM]!r} was changed, moved or lost")
-
-    def _one(self, query: str, *given: object) -> Any:
-        with self._reported():
-            return self._database.execute(query, given).fetchone()
-
-    def _any_of(self, query: str, names: Sequence[str]) -> Iterator[Row]:
-        """Rows that have any of some names; the query ends where the list of them begins."""
-        for start in range(0, len(names), _QUESTION_MARKS):
-            part = names[start : start + _QUESTION_MARKS]
+    def _any_of(self, query: str, names: Sequence[str], order: str = "") -> Iterator[Row]:
+        for start in range(0, len(names), AT_ONCE):
+            part = names[start : start + AT_ONCE]
             marks = ",".join("?" * len(part))
-            with self._reported():
-                rows = self._database.execute(f"{query} ({marks})", part).fetchall()
-            yield from rows
+            yield from self._fetched(f"{query} ({marks}) {order}", *part)
 
-    def _pages(
-        self, query: str, after: tuple[Any, ...], key: Callable[[Row], tuple[Any, ...]]
-    ) -> Iterator[list[Row]]:
-        """Many rows, page by page: between two pages others may use the ledger."""
-        page: list[Row] = []
-        while not page or len(page) == _PAGE:
-            with self._reported():
-                page = self._database.execute(f"{query} LIMIT {_PAGE}", after).fetchall()
-            if not page:
-                return
-            yield page
-            after = key(page[-1])
+    def _damage(self) -> str | None:
+        # Rows are found by indexes, which hold a part of them once more.
+        if self._one("PRAGMA integrity_check(1)") == ("ok",):
+            return None
+        return "the file is damaged, or its indexes do not fit its rows"
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
@@ -372,22 +90,3 @@ class LedgerReader(LedgerFile):
             if isinstance(problem, sqlite3.OperationalError):
                 what = "the ledger cannot be written"
             raise CorruptData(f"{self.path}: {what} ({problem})") from problem
-
-
-def _shares(moments: Mapping[str, int]) -> Iterator[list[str]]:
-    """Streams in shares that are read at once: some hundreds of short ones, or one of any length.
-
-    Examples:
-        >>> list(_shares({"a": 4000, "b": 90, "c": 9_000, "d": 1, "e": 2}))
-        [['a', 'b'], ['c'], ['d', 'e']]
-    """
-    share: list[str] = []
-    rows = 0
-    for stream, own in moments.items():
-        if share and (rows + own > _PAGE or len(share) == _QUESTION_MARKS):
-            yield share
-            share, rows = [], 0
-        share.append(stream)
-        rows += own
-    if share:
-        yield share

@@ -45,6 +45,14 @@ class LedgerMismatch(SfumatoError):
     """A ledger belongs to another plan, an event id to another event, or a history to another."""
 
 
+class StoreUnavailable(SfumatoError):
+    """A store cannot be reached, or did not say whether it stored what it was given.
+
+    Whoever asked treats its events as unstored and may ask again with the same ids: what was stored
+    all the same is answered from the store.
+    """
+
+
 class Identity(StrEnum):
     """What tells an event from all others: through days, files and restarts."""
 

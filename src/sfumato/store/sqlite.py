@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import (
@@ -33,7 +34,8 @@ from sfumato.store.chain import (
 from sfumato.store.keys import key_file, secret_name, secret_of
 from sfumato.store.ledger_form import SCHEMA, UNSIGNALLED, VERSION
 from sfumato.store.ledger_head import check_head
-from sfumato.store.ledger_reader import COLUMNS, LedgerReader
+from sfumato.store.ledger_reader import LedgerReader
+from sfumato.store.ledger_rows import COLUMNS
 from sfumato.store.plan_rules import chosen_label
 from sfumato.store.protocol import (
     NO_JOB,
@@ -116,6 +118,12 @@ class SqliteStore(Guarded, LedgerReader):
         """Other threads wait until it is over; other processes cannot open the file at all."""
         with self._lock:
             yield
+
+    def snapshot(self) -> LedgerReader:
+        """The ledger as it is now, to be read in full beside everything that goes on."""
+        if self.path is None:
+            raise InvalidParameter("ledger", "one without a name", "be a file to be read apart")
+        return LedgerReader(self.path)
 
     @property
     def headless(self) -> bool:

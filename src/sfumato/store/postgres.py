@@ -1,0 +1,468 @@
+"""A ledger in PostgreSQL, for several nodes that answer under one plan.
+
+The rules, the hashes and the refusals are those of a ledger file (`sqlite`). A turn is one
+transaction that locks the front row of the ledger first, so the turns of all nodes follow each
+other, and whoever holds one sees everything that was committed before. Rows go in with COPY. What
+tells a retry from other data, the secret of the digests of values, is not in the database but in a
+file that each node has; the database knows the name of that secret, and nodes with another are
+refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+from psycopg import IsolationLevel, errors
+
+from sfumato.core.errors import CorruptData, ForkedUse, InvalidParameter
+from sfumato.core.guard import Guarded, guarded
+from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
+from sfumato.store.chain import (
+    ANSWER_FIELDS,
+    Anchor,
+    Commit,
+    Row,
+    by_stream,
+    first_hash,
+    first_head,
+    new_id,
+    written_head,
+)
+from sfumato.store.keys import read_secret, secret_name
+from sfumato.store.ledger_form import VERSION
+from sfumato.store.ledger_rows import COLUMNS
+from sfumato.store.plan_rules import chosen_label
+from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
+from sfumato.store.postgres_rows import FRONT, PostgresReader, PostgresRows
+from sfumato.store.postgres_schema import Connection, check_form, migrate
+from sfumato.store.protocol import (
+    Again,
+    Answer,
+    Front,
+    Head,
+    Identity,
+    Input,
+    Job,
+    LedgerMismatch,
+    Position,
+    StoreUnavailable,
+)
+
+_NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secret, entries, head)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s) ON CONFLICT (name) DO NOTHING"""
+_SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
+_LOCK = f"""SELECT id, identity, entries, head, {_SETTINGS}
+    FROM sfumato.ledgers WHERE number = %s FOR UPDATE"""
+_COPY = f"COPY sfumato.events (ledger, {COLUMNS}) FROM STDIN (FORMAT binary)"
+_TYPES = {
+    "ledger": "int4",
+    **dict.fromkeys(("entry", "place", "sequence", "batch", "signal"), "int8"),
+    **dict.fromkeys(("id", "source", "stream", "outcome", "time"), "text"),
+    **dict.fromkeys(("leakage", "model_free"), "float8"),
+    **dict.fromkeys(("tag", "digest", "hash", "head"), "bytea"),
+    "released": "json",
+}
+_COPIED = [_TYPES[name] for name in f"ledger, {COLUMNS}".split(", ")]
+# Hashes and states come in one piece and are cut here: an array of bytes takes four times as long.
+_ADVANCE = """WITH moved AS (
+    INSERT INTO sfumato.streams AS there
+        (ledger, stream, sequence, leakage, model_free, hash, state)
+    SELECT %(ledger)s, stream, sequence, leakage, model_free,
+        substring(%(bytes)s FROM start FOR 32), substring(%(bytes)s FROM start + 32 FOR length)
+    FROM unnest(%(streams)s::text[], %(sequences)s::bigint[], %(leakage)s::float8[],
+        %(model_free)s::float8[], %(starts)s::integer[], %(lengths)s::integer[])
+        AS given(stream, sequence, leakage, model_free, start, length)
+    ON CONFLICT (ledger, stream) DO UPDATE
+    SET sequence = excluded.sequence, leakage = excluded.leakage, model_free = excluded.model_free,
+        state = excluded.state, hash = excluded.hash
+    WHERE excluded.sequence > there.sequence AND excluded.leakage >= there.leakage
+        AND excluded.model_free >= there.model_free
+    RETURNING 1
+), counted AS (
+    UPDATE sfumato.inputs SET answered = answered + count
+    FROM unnest(%(labels)s::text[], %(counts)s::bigint[]) AS given(own, count)
+    WHERE ledger = %(ledger)s AND label = own
+), headed AS (
+    UPDATE sfumato.ledgers SET entries = %(entries)s, head = %(head)s WHERE number = %(ledger)s
+) SELECT count(*) FROM moved"""
+_ENDS = """SELECT found.* FROM unnest(%s::text[]) AS asked(name) CROSS JOIN LATERAL
+    (SELECT stream, sequence, hash FROM sfumato.streams
+        WHERE ledger = %s AND stream = name OFFSET 0) AS found"""
+_INPUT = "INSERT INTO sfumato.inputs (ledger, label, name, answered) VALUES (%s, %s, %s, 0)"
+
+
+class PostgresStore(Guarded, PostgresRows):
+    """The ledger of one plan in a database that other nodes use at the same time.
+
+    Args:
+        url: The database; it must not lose commits in a crash (`fsync`, `full_page_writes`).
+        name: Of the ledger; made if there is none of that name.
+        plan: Fingerprint of the plan; a ledger of another plan is refused.
+        job: The job that writes it; a ledger of another job is refused.
+        rules: The document of the plan, kept in a new ledger for an audit.
+        secret: A file of 32 random bytes (`sfumato key new`), the same on each node and nowhere
+            else: the secret of the digests of values.
+        anchor: Where this node writes the head after each turn, as `ANCHOR.head`; a database that
+            has fewer rows than that, or others, is refused. One file for one store at a time.
+        patience: How long it waits, and how long others wait for it.
+
+    Raises:
+        LedgerMismatch: If the ledger is of another plan, job or secret, or the server may forget.
+        CorruptData: If the end of the ledger is not what it says, or did not grow from the anchor.
+        StoreUnavailable: If the database cannot be reached.
+    """
+
+    lasting = shared = True
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        plan: str,
+        *,
+        job: Job,
+        rules: str | None,
+        secret: Path,
+        anchor: Path | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._lock = threading.RLock()  # a turn holds it while methods take it
+        self._process = os.getpid()
+        self._held = _Held()
+        self._secret, self._name, self._closed = _read(secret), name, False
+        self._database = Database(url, patience or Patience())
+        self.place = f"{self._database.place} {name!r}"
+        self._intact_streams, self.walked = set(), None
+        self._anchor, self._anchored_at, self.anchored = None, anchor, None
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._database.close)
+            if anchor is not None:
+                self._anchor = stack.enter_context(Anchor(anchor))
+                self.anchored = written_head(anchor)
+            self._open(plan, job, rules)
+            self._closing = stack.pop_all()
+
+    @property
+    def front(self) -> Front:
+        """What is durable; for whoever holds a turn, with what was committed in it."""
+        return self._held.front or self._front
+
+    @front.setter
+    def front(self, front: Front) -> None:
+        if self._held.connection is None:
+            self._front = front
+        else:
+            self._held.front = front
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; everything committed stays."""
+        with self._lock:
+            self._closed = True
+            self._closing.close()
+
+    def _abandoned(self) -> None:
+        # A child that closed the parent's connections, at its exit for instance, would end them.
+        database = getattr(self, "_database", None)  # None if it was being made just then
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+
+    def _open(self, plan: str, job: Job, rules: str | None) -> None:
+        with self._database.alone() as connection:
+            migrate(connection)
+            check_form(connection)
+            told = connection.execute(f"SELECT {_SETTINGS}".encode()).fetchone()
+            check_durable(self.place, told or ())
+            if connection.execute(FRONT, (self._name,)).fetchone() is None:
+                self._create(connection, plan, job, rules)
+        with self._using() as connection:  # one look: other nodes may be at work
+            row = connection.execute(FRONT, (self._name,)).fetchone()
+            if row is None:
+                raise self.broken("it is gone while it was opened")
+            if self._take_front(row, plan, job) != secret_name(self._secret):
+                raise LedgerMismatch(
+                    f"{self.place}: the ledger was begun with another secret than that in the "
+                    "file; every node must have the same"
+                )
+            self._end()
+            front = self.front
+        self.front = front
+        self._write_head()
+
+    def _create(self, connection: Connection, plan: str, job: Job, rules: str | None) -> None:
+        if self.anchored is not None and self.anchored.entries:
+            raise LedgerMismatch(
+                f"{self.place}: there is no such ledger, but it had {self.anchored.entries} rows "
+                f"(its head was {self.anchored}); bring it back: what was released stays spent"
+            )
+        self.anchored = None
+        id_ = new_id(job.name, rules)
+        name, begun = secret_name(self._secret), first_head(id_, plan)
+        connection.execute(_NEW, (self._name, VERSION, id_, job.name, plan, rules, name, begun))
+
+    # Turns and looks ------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """One transaction: others, here and on other nodes, wait until it is over.
+
+        Within a turn another one is a part of it. A turn that is left by an exception stores
+        nothing.
+
+        Raises:
+            StoreUnavailable: If the ledger is held by another node for too long, the database is
+                lost, or it did not say whether it stored what was committed.
+            CorruptData: If rows that were there are gone.
+        """
+        with self._lock:
+            self._refuse_closed()
+            if (connection := self._held.connection) is None:
+                with self._outermost():
+                    yield
+                return
+            before = self.front
+            try:
+                with connection.transaction():
+                    yield
+            except BaseException:
+                self.front = before
+                raise
+
+    @contextlib.contextmanager
+    def _outermost(self) -> Iterator[None]:
+        ending = False
+        try:
+            with self._database.pooled() as connection:
+                connection.isolation_level, connection.read_only = None, False
+                with self._held.using(connection):
+                    with connection.transaction():
+                        self._lock_front(connection)
+                        yield
+                        ending = True
+                    now = self.front
+        except psycopg.Error as problem:
+            if not ending:
+                raise self._database.refusal(problem) from None
+            raise StoreUnavailable(
+                f"{self.place}: the database did not say whether it stored the last answers; they "
+                "must not leave, and asking again is safe: what was stored is answered from there"
+            ) from None
+        self.front = now
+        self._write_head()
+
+    def _lock_front(self, connection: Connection) -> None:
+        """Hold the ledger, and see where it stands by now."""
+        seen = self.front.head
+        row = connection.execute(_LOCK.encode(), (self._number,), binary=True).fetchone()
+        if row is None or row[0] != self.front.id:
+            raise self.broken("it is gone, or another one has its name")
+        _, identity, entries, head, *told = row
+        check_durable(self.place, tuple(told))
+        self.front = replace(self.front, identity=identity, head=Head(entries, head))
+        if self.front.head == seen:
+            return
+        # A server that took over may lack what the one before it had stored.
+        there = self._one("SELECT head FROM events WHERE entry = ?", seen.entries)
+        if entries <= seen.entries or (seen.entries and there != (seen.hash,)):
+            self.compare(seen)
+            raise self.broken("its last row is not the one it ended with")
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[Connection]:
+        if os.getpid() != self._process:
+            raise ForkedUse(type(self).__name__)
+        connection = self._held.connection
+        if connection is not None:
+            with self._database.reported():
+                yield connection
+            return
+        self._refuse_closed()
+        with self._database.reported(), self._database.pooled() as connection:
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            with connection.transaction(), self._held.using(connection):
+                yield connection
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise LedgerMismatch(f"{self.place}: the ledger must be open; it was closed")
+
+    def snapshot(self) -> PostgresReader:
+        """The ledger as it is now, to be read in full beside everything that goes on."""
+        return PostgresReader(self._database, self._name, self._anchored_at)
+
+    # Inputs ---------------------------------------------------------------------------------------
+
+    @guarded
+    def begin(self, name: str, identity: Identity, again: Again = Again.REFUSE) -> Input:
+        """Begin an input, or go on with one."""
+        with self.turn():
+            query = "SELECT label, answered FROM inputs WHERE name = ? ORDER BY number"
+            earlier = [(str(label), int(rows)) for label, rows in self._fetched(query, name)]
+            try:
+                label = chosen_label(self.front, name, earlier, identity, again)
+            except LedgerMismatch as problem:
+                raise LedgerMismatch(f"{self.place}: {problem}") from None
+            if self.front.identity is None:
+                query = "UPDATE sfumato.ledgers SET identity = %s WHERE number = %s"
+                self._run(query, identity.value, self._number)
+                self.front = replace(self.front, identity=identity.value)
+            if label is not None:
+                return Input(label, dict(earlier)[label], self._secret)
+            return Input(self._new_label(name), 0, self._secret)
+
+    def _new_label(self, name: str) -> str:
+        label, number = name, 1
+        while self._one("SELECT 1 FROM inputs WHERE label = ?", label):
+            number += 1
+            label = f"{name}#{number}"
+        self._run(_INPUT, self._number, label, name)
+        return label
+
+    def compared(self, source: str, secret: bytes) -> bool:
+        """Whether values of an input can be compared: the secret of its digests is this one."""
+        there = self._one("SELECT 1 FROM inputs WHERE label = ?", source)
+        return there is not None and secret == self._secret
+
+    # Commits --------------------------------------------------------------------------------------
+
+    def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:
+        """Store answers and the positions after them, all or nothing.
+
+        Durable when this returns, or within a turn when that ends.
+        """
+        self._commit(by_stream(answers, positions))
+
+    def commit_columns(self, answers: AnswerColumns, positions: PositionColumns) -> None:
+        """The same for a batch by columns."""
+        self._commit(committed(answers, positions))
+
+    def _commit(self, commit: Commit) -> None:
+        if not commit.after:
+            return
+        # Within a turn this one is a savepoint: what is refused leaves the rest as it was.
+        with self.turn(), self._using() as connection:
+            there = self._stream_ends(connection, [stream for stream, *_ in commit.after])
+            commit.check_moments([moments for moments, _ in there])
+            rows, hashes, head = commit.chained([own for _, own in there], self.front.head)
+            _copy(connection, self._number, rows)
+            given = {"ledger": self._number, "entries": head.entries, "head": head.hash}
+            found = connection.execute(_ADVANCE, {**given, **_moved(commit, hashes)}).fetchone()
+            if found != (len(hashes),):
+                raise LedgerMismatch("a state may only move forward and never lower its spend")
+            self.front = replace(self.front, head=head)
+
+    def _stream_ends(self, connection: Connection, streams: list[str]) -> list[tuple[int, bytes]]:
+        """How many moments streams have, and the hashes of their last rows."""
+        rows = connection.execute(_ENDS, (streams, self._number), binary=True)
+        found = {stream: (moments, own) for stream, moments, own in rows}
+        id_, plan = self.front.id, self.front.plan
+        return [found.get(one) or (0, first_hash(id_, plan, one)) for one in streams]
+
+    def _run(self, statement: str, *given: Any) -> int:
+        """Run a statement; return how many rows it changed."""
+        with self._using() as connection:
+            return connection.execute(statement.encode(), given).rowcount
+
+    def _write_head(self) -> None:
+        """What was committed is written down here before anything that it stands for leaves."""
+        if self._anchor is not None:
+            self._anchor.write(self.front.head)
+
+
+class _Held(threading.local):
+    """The connection that a thread uses now, in a turn or for one look; and the front it sees."""
+
+    connection: Connection | None = None
+    front: Front | None = None
+
+    @contextlib.contextmanager
+    def using(self, connection: Connection) -> Iterator[None]:
+        self.connection = connection
+        try:
+            yield
+        finally:
+            self.connection = self.front = None
+
+
+def _moved(commit: Commit, hashes: Sequence[bytes]) -> dict[str, Any]:
+    """Where streams stand after a commit, and how many answers inputs have got, by columns."""
+    streams, sequences, leakage, model_free, states = map(list, zip(*commit.after, strict=True))
+    pieces = [own + state for own, state in zip(hashes, states, strict=True)]
+    sources = Counter(commit.columns[ANSWER_FIELDS.index("source")])
+    return {
+        "streams": streams,
+        "sequences": sequences,
+        "leakage": leakage,
+        "model_free": model_free,
+        "bytes": b"".join(pieces),
+        "starts": [1, *(1 + end for end in accumulate(map(len, pieces[:-1])))],
+        "lengths": [len(state) for state in states],
+        "labels": [*sources],
+        "counts": [*sources.values()],
+    }
+
+
+def _copy(connection: Connection, ledger: int, rows: Iterator[Row]) -> None:
+    try:
+        with connection.cursor() as cursor, cursor.copy(_COPY.encode()) as copy:
+            copy.set_types(_COPIED)
+            for row in rows:
+                copy.write_row((ledger, *row))
+    except errors.UniqueViolation as problem:
+        rule = problem.diag.constraint_name  # what else it says quotes an id
+        raise LedgerMismatch(f"an event was answered before: {rule}") from None
+
+
+def _read(secret: Path) -> bytes:
+    try:
+        return read_secret(Path(secret))
+    except FileNotFoundError:
+        rule = "exist: make it once (`sfumato key new`), and give each node the same"
+        raise InvalidParameter("secret", str(secret), rule) from None
+
+
+def open_postgres(
+    url: str,
+    name: str,
+    plan: str,
+    *,
+    job: Job,
+    rules: str | None,
+    secret: Path,
+    anchor: Path | None = None,
+    patience: Patience | None = None,
+) -> PostgresStore:
+    """Open a ledger of a database, or begin it; see `PostgresStore`."""
+    return PostgresStore(
+        url, name, plan, job=job, rules=rules, secret=secret, anchor=anchor, patience=patience
+    )
+
+
+def migrate_postgres(url: str) -> None:
+    """Bring the tables of a database to the version of this release.
+
+    Raises:
+        CorruptData: If a newer release has changed them.
+        StoreUnavailable: If it cannot be reached.
+    """
+    database = Database(url, Patience())
+    with database.alone() as connection:
+        try:
+            migrate(connection)
+        except CorruptData as problem:
+            raise CorruptData(f"{database.place}: {problem}") from None

@@ -1,0 +1,296 @@
+"""Servers that tests bring along: private instances of PostgreSQL, and where Chromium lies.
+
+`python -m tests.servers --install postgresql chromium chromium-driver` installs Debian's packages
+if they are missing and it may. A cluster that Debian starts by itself is never used: tests begin
+one of their own, in a temporary folder, on a free port, and stop it however the run ended.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psycopg
+
+FOLDER = "SFUMATO_TEST_SERVERS"
+"""Names the folder that the workers of one run share; whoever began the run removes it."""
+OWNER = "sfumato"
+_PATIENCE = 60.0
+_UNPRIVILEGED = ("postgres", "nobody")
+_GIVEN = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "60",
+    "shared_buffers": "16MB",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+}
+PACKAGES = {
+    "postgresql": lambda: postgres_binaries() is not None,
+    "chromium": lambda: Path("/usr/bin/chromium").is_file(),
+    "chromium-driver": lambda: Path("/usr/bin/chromedriver").is_file(),
+}
+NEEDED = {
+    "postgres": ("postgresql",),
+    "own_postgres": ("postgresql",),
+    "chromium": ("chromium", "chromium-driver"),
+}
+"""Fixtures, and the packages without which their tests are not run."""
+
+
+def postgres_binaries() -> Path | None:
+    """Debian's folder of the newest PostgreSQL; None if there is none."""
+    found = Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    newest = max(found, key=lambda path: int(path.parts[-3]), default=None)
+    return None if newest is None else newest.parent
+
+
+def chromium_paths() -> tuple[Path, Path] | None:
+    """The browser and its driver; None if one of them is missing."""
+    if not (PACKAGES["chromium"]() and PACKAGES["chromium-driver"]()):
+        return None
+    return Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+
+
+def missing(fixture: str) -> list[str]:
+    """The packages that the tests of a fixture lack."""
+    return [name for name in NEEDED[fixture] if not PACKAGES[name]()]
+
+
+@dataclass(frozen=True)
+class PrivatePostgres:
+    """A cluster of its own.
+
+    Attributes:
+        folder: Where everything of it lies.
+        port: Where it listens.
+        password: Of its owner.
+    """
+
+    folder: Path
+    port: int
+    password: str
+
+    @classmethod
+    def made(cls, folder: Path) -> "PrivatePostgres":
+        """A new cluster; not yet running."""
+        server = cls(folder, _free_port(), secrets.token_hex(16))
+        word = folder / "password"
+        word.write_text(server.password)
+        if os.geteuid() == 0:
+            owner = _unprivileged()
+            for path in (folder, word):
+                os.chown(path, owner.pw_uid, owner.pw_gid)
+        server._run(
+            "initdb",
+            *("-D", str(server.data), "-U", OWNER, "-A", "scram-sha-256", f"--pwfile={word}"),
+            *("--encoding=UTF8", "--locale=C", "--no-sync"),
+        )
+        return server
+
+    @property
+    def data(self) -> Path:
+        """The folder of the cluster itself."""
+        return self.folder / "data"
+
+    def url(self, database: str = "postgres") -> str:
+        """How a database of it is opened, password included."""
+        return f"postgresql://{OWNER}:{self.password}@127.0.0.1:{self.port}/{database}"
+
+    def start(self, **settings: str) -> None:
+        """Start it, and wait until it answers."""
+        given = {**_GIVEN, **settings, "port": str(self.port)}
+        given["unix_socket_directories"] = str(self.folder)
+        options = " ".join(f"-c {name}={value}" for name, value in given.items())
+        log = str(self.folder / "log")
+        self._run("pg_ctl", "start", "-w", "-D", str(self.data), "-l", log, "-o", options)
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it if it runs: `fast`, or `immediate`, as if it had crashed."""
+        if (self.data / "postmaster.pid").exists():
+            self._run("pg_ctl", "stop", "-w", "-D", str(self.data), "-m", mode)
+
+    def kill(self) -> None:
+        """End all of its processes at once, as a machine that fails does."""
+        main = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = _children(main)
+        for process in (main, *children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for process in (main, *children):
+            _wait_until_gone(process)
+        # Where nobody waits for orphans, one that ended still looks alive to the next server.
+        for lock in (self.data / "postmaster.pid", self.folder / f".s.PGSQL.{self.port}.lock"):
+            lock.unlink()
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a new database, which is gone afterwards."""
+        name = f"t{secrets.token_hex(8)}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+            yield self.url(name)
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+    def _run(self, program: str, *arguments: str) -> None:
+        binaries = postgres_binaries()
+        assert binaries is not None, "PostgreSQL is not installed"
+        command = [str(binaries / program), *arguments]
+        if os.geteuid() == 0:
+            command = ["runuser", "-u", _unprivileged().pw_name, "--", *command]
+        # A server inherits what it prints to: a file, for a pipe would never end.
+        with tempfile.TemporaryFile("w+") as said:
+            done = subprocess.run(
+                command, cwd="/", stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+            )
+            said.seek(0)
+            assert done.returncode == 0, f"{program}: {said.read()}"
+
+
+@contextlib.contextmanager
+def private_postgres() -> Iterator[PrivatePostgres]:
+    """A running cluster that nobody else uses; gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
+    try:
+        server = PrivatePostgres.made(folder)
+        guard = _guarded(folder, os.getpid())
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop("immediate")
+            os.kill(guard, signal.SIGKILL)
+            os.waitpid(guard, 0)
+    finally:
+        shutil.rmtree(folder)
+
+
+def shared_postgres() -> PrivatePostgres:
+    """The cluster that all workers of this run share; begun by the first who asks."""
+    folder = Path(os.environ[FOLDER])
+    with _locked(folder / "lock"):
+        record = folder / "postgres.json"
+        if not record.exists():
+            place = folder / "postgres"
+            place.mkdir()
+            server = PrivatePostgres.made(place)
+            server.start()
+            _guarded(folder, int((folder / "owner").read_text()))
+            record.write_text(json.dumps([server.port, server.password]))
+        port, password = json.loads(record.read_text())
+    return PrivatePostgres(folder / "postgres", port, password)
+
+
+def begin_run() -> Path:
+    """The folder of a run; its workers find it in the environment."""
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-servers-"))
+    folder.chmod(0o711)  # the owner of a server passes through
+    (folder / "owner").write_text(str(os.getpid()))
+    os.environ[FOLDER] = str(folder)
+    return folder
+
+
+def end_run(folder: Path) -> None:
+    """Stop what was begun in a run, and remove it."""
+    place = folder / "postgres"
+    if place.exists():
+        PrivatePostgres(place, 0, "").stop("immediate")
+    shutil.rmtree(folder)
+    os.environ.pop(FOLDER, None)
+
+
+def _guarded(folder: Path, owner: int) -> int:
+    """A process that stops the servers of a folder if whoever runs the tests was killed."""
+    command = [sys.executable, __file__, "--guard", str(owner), str(folder)]
+    # It outlives the worker that began it, so it is not one of its children to be waited for.
+    return os.posix_spawn(sys.executable, command, os.environ, setsid=True)
+
+
+def guard(process: int, folder: Path) -> None:
+    """Wait until a process has ended; whatever is still in the folder then, is stopped."""
+    while folder.exists() and Path(f"/proc/{process}").exists():
+        time.sleep(0.5)
+    for data in (folder / "data", folder / "postgres" / "data"):
+        if data.exists():
+            PrivatePostgres(data.parent, 0, "").stop("immediate")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def install(packages: list[str]) -> None:
+    """Install what is missing, where that is allowed; say what tests are not run where not."""
+    lacking = [name for name in packages if not PACKAGES[name]()]
+    if lacking and os.geteuid() == 0 and shutil.which("apt-get"):
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["update"], ["install", "-y", "--no-install-recommends", *lacking]):
+            subprocess.run(["apt-get", "-qq", *command], env=quiet, check=False)
+    for name in packages:
+        if not PACKAGES[name]():
+            rule = f"it is missing and could not be installed (as root: apt-get install {name})"
+            print(f"NOT RUN: tests that need {name}: {rule}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[IO[str]]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def _unprivileged() -> pwd.struct_passwd:
+    """Whom a server runs as when tests are run by root, as whom it refuses to."""
+    names = {user.pw_name: user for user in pwd.getpwall()}
+    return next(names[name] for name in _UNPRIVILEGED if name in names)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+def _wait_until_gone(process: int) -> None:
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return
+        if state == "Z":  # ended; whoever is to be told is not there
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {process} did not end")
+
+
+def main() -> None:
+    """Install packages, or wait for a process."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--install", nargs="+", choices=list(PACKAGES), default=[])
+    parser.add_argument("--guard", nargs=2, metavar=("PROCESS", "FOLDER"))
+    given = parser.parse_args()
+    if given.guard:
+        guard(int(given.guard[0]), Path(given.guard[1]))
+    install(given.install)
+
+
+if __name__ == "__main__":
+    main()
