@@ -84,6 +84,9 @@ def test_a_lost_registry_or_ledger_is_not_begun_anew(tmp_path: Path) -> None:
         with pytest.raises(LedgerMismatch, match="had 1 rows"):
             home.open_ledger("city", PLAN, JOB, None)
     (tmp_path / "city.ledger").rename(path / "ledgers" / "city.ledger")
+    (path / "ledgers" / "town.ledger.head").touch()  # left by a run that began nothing
+    with FolderHome(path) as home:
+        assert [ledger.name for ledger in home.ledgers()] == ["city"]
     for lost in ("registry.db", "registry.db.head"):
         (path / lost).unlink()
         with pytest.raises(CorruptData, match="was lost"):

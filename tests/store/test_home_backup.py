@@ -238,7 +238,7 @@ def test_a_backup_holds_no_key_file(home: Path) -> None:
 def test_a_backup_comes_back_into_an_empty_place_and_goes_on(home: Path, made: bool) -> None:
     copy, place = backed(home), home.parent / "place"
     if made:
-        place.mkdir()
+        place.mkdir(mode=0o700)
     assert told(restored(copy, place)) == told(heads(home)) == told(heads(place))
     assert place.stat().st_mode & 0o777 == 0o700
     grow(place, "city", "u1", 2)
@@ -403,6 +403,25 @@ def test_what_a_killed_restore_left_is_removed_by_the_next(home: Path) -> None:
     copy = backed(home)
     restored(copy, home)
     assert not left.exists() and heads(home)
+
+
+def test_a_restore_into_an_empty_folder_that_was_interrupted_is_no_home(home: Path) -> None:
+    """A folder that cannot be replaced, as a mounted one, is filled; its registry comes last."""
+    copy, place = backed(home), home.parent / "place"
+    place.mkdir(mode=0o700)
+    replace, moves = home_restore._replace, iter(range(3))
+
+    def stopped(new: Path, target: Path) -> None:
+        if next(moves) == 1:
+            raise KeyboardInterrupt
+        replace(new, target)
+
+    with mock.patch.object(home_restore, "_replace", stopped), pytest.raises(KeyboardInterrupt):
+        restored(copy, place)
+    with pytest.raises(CorruptData, match=r"registry\.db is not"):
+        FolderHome(place)
+    restored(copy, place)
+    assert told(heads(place)) == told(heads(home))
 
 
 def test_a_damaged_backup_is_refused(home: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sfumato.store.postgres_schema import STEPS
 
 from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.store import postgres_schema
 from sfumato.store.folder_home import HomeFiles
 from sfumato.store.home import Home, HomeAnchor, open_home
 from sfumato.store.home_backup import backup_home
@@ -218,7 +218,9 @@ def test_a_home_moves_from_a_database_to_a_folder(filled: str, tmp_path: Path) -
 
 
 def test_a_migration_says_what_it_did(database: str) -> None:
-    assert migrate_home(database) == [f"tables of ledgers: version 0 to {len(STEPS)}"]
+    assert migrate_home(database) == [
+        f"tables of ledgers: version 0 to {len(postgres_schema.STEPS)}"
+    ]
     assert migrate_home(database) == []
 
 

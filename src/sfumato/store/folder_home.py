@@ -22,6 +22,7 @@ from sfumato.store.sqlite_registry import RegistryReader, SqliteRegistry
 
 REGISTRY, LEDGERS, ANCHOR = "registry.db", "ledgers", "anchor.json"
 _SUFFIX = ".ledger"
+_HEAD = head_file(Path(_SUFFIX)).suffix
 _PRIVATE = 0o700
 
 
@@ -48,10 +49,12 @@ class HomeFolder:
     def names(self) -> list[str]:
         """Names of all ledgers; a head without its ledger is one that was lost."""
         folder = self.path / LEDGERS
-        there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        ends = (_SUFFIX, head_file(Path(_SUFFIX)).name)
-        found = {name.removesuffix(end) for name in there for end in ends if name.endswith(end)}
-        return sorted(name for name in found if not name.startswith("."))
+        there = folder.iterdir() if folder.is_dir() else iter(())
+        # An empty head is what a killed run left before it began anything.
+        files = [path.name for path in there if path.suffix != _HEAD or path.stat().st_size]
+        found = [name.removesuffix(_HEAD) for name in files]
+        ledgers = {name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)}
+        return sorted(name for name in ledgers if not name.startswith("."))
 
     def ledgers(self) -> list[HeldLedger]:
         """All ledgers by name, as far as they have come."""

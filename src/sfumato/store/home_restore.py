@@ -4,7 +4,8 @@ What was released after a backup was made stays known to whoever saw it. A home 
 the backup would not know, and spend the same budget again. So a backup goes only where nothing is
 lost: into an empty place, compared with an anchor that was kept elsewhere, or over a home of which
 every ledger is the beginning of the backup's. There, files are replaced one by one, ledgers before
-the registry: whoever is killed in between leaves a home that has forgotten nothing.
+the registry: whoever is killed in between leaves a home that has forgotten nothing, or, if it was
+empty, one without a registry, which no service opens. A new folder appears as a whole.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def restore_home(
     path = Path(os.path.realpath(place))
     if is_empty(path):
         refuse_unanchored(anchor)
+    if not path.exists():
         with new_folder(path) as aside:
             heads = copy_home(backup, aside, progress)
             reached(HomeFolder(aside), anchor)

@@ -185,6 +185,8 @@ class SqliteRegistry(Guarded, RegistryReader):
             if self._database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                 self._create()
             self._check(anchored)
+            # Readers lock where there is a log: one is begun, whether or not an entry comes.
+            self._database.execute(f"PRAGMA user_version = {VERSION}")
             self._anchor.write(self.head)
             self._closing = stack.pop_all()
 
