@@ -31,6 +31,7 @@ from sfumato.store.chain import (
     next_head,
     state_digest,
 )
+from sfumato.store.ledger_search import Entry, LedgerQuery, Page
 from sfumato.store.protocol import Answer, Front, Head, Position
 
 AT_ONCE = 500
@@ -166,6 +167,25 @@ class LedgerRows(ABC):
         query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream"
         for page in self._pages(query, ("",), lambda row: row[:1]):
             yield from page
+
+    def standing(self, after: str, limit: int) -> list[Position]:
+        """Streams by name, those after one, and where each stands; as stored, unchecked."""
+        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream LIMIT ?"
+        return [Position(*row[:-1]) for row in self._fetched(query, after, limit)]
+
+    def standing_of(self, streams: Sequence[str]) -> list[Position]:
+        """The same of some streams, in any order; those without answers are left out."""
+        query = f"SELECT {_STREAM_COLUMNS} FROM streams WHERE stream IN"
+        return [Position(*row[:-1]) for row in self._any_of(query, streams)]
+
+    def search(self, query: LedgerQuery) -> Page:
+        """A page of the rows that are asked for, each checked against the chain."""
+        with self._reported():
+            entries = self.front.head.entries
+            statement, values = query.statement("entry", entries)
+            found = [entry for (entry,) in self._fetched(statement, *values)]
+            rows = {row[0]: row for row in self._intact_rows(found)}
+            return query.page([Entry(one, answer_of(rows[one])) for one in found], entries)
 
     def stray(self) -> Iterator[str]:
         """What lies there beside the rows and states that are read in their order."""

@@ -19,6 +19,7 @@ from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
 from sfumato.store.chain import Commit, by_stream, first_hash, first_head, new_id
 from sfumato.store.keys import secret_of
+from sfumato.store.ledger_search import Entry, LedgerQuery, Order, Page
 from sfumato.store.plan_rules import chosen_label, other_plan
 from sfumato.store.protocol import (
     NO_JOB,
@@ -169,6 +170,26 @@ class MemoryStore(Guarded):
     def begun(self, streams: Sequence[str]) -> set[str]:
         """Which of some streams have answers."""
         return {one for one in streams if one in self._ledger.positions}
+
+    @guarded
+    def standing(self, after: str, limit: int) -> list[Position]:
+        """Streams by name, those after one, and where each stands."""
+        there = self._ledger.positions
+        return [there[name] for name in sorted(there) if name > after][:limit]
+
+    @guarded
+    def standing_of(self, streams: Sequence[str]) -> list[Position]:
+        """The same of some streams; those without answers are left out."""
+        return [self._ledger.positions[one] for one in streams if one in self._ledger.positions]
+
+    @guarded
+    def search(self, query: LedgerQuery) -> Page:
+        """A page of the rows that are asked for."""
+        rows = [Entry(*row) for row in enumerate(self._ledger.answers.values(), start=1)]
+        found = [row for row in rows if query.matches(*row, len(rows))]
+        if query.order is Order.NEWEST:
+            found.reverse()
+        return query.page(found, len(rows))
 
     @guarded
     def commit(self, answers: Iterable[Answer], positions: Iterable[Position]) -> None:

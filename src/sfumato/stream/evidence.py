@@ -89,7 +89,7 @@ class _Collector:
             self._debias(first, length, design, output)
         if channel.is_constant:
             return
-        told, reach = _over_batches(
+        told, reach = over_batches(
             design.partition, channel.likelihood(output), length, self._symbols
         )
         self.begins[last], self.reaches[last] = self._size, reach
@@ -176,7 +176,7 @@ def output_of(design: StepDesign, places: Ints, signal: int) -> int | None:
     return design.output(places, None if signal < 0 else signal)
 
 
-def _over_batches(
+def over_batches(
     partition: Partition, likelihood: Floats, length: int, symbols: int
 ) -> tuple[Floats, int]:
     """The likelihood of each combination of values, and over how many values it is."""

@@ -1,0 +1,246 @@
+"""Documents about a whole release: plans, ledgers, all streams at one look, drift, the registry."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sfumato.service.stream_documents import Cell
+
+
+class PlanPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budget would buy.
+
+    Attributes:
+        epsilon: What a step may leak on average, in nats.
+        status: `ready`, `computing` or `too slow`.
+        loss: Expected loss of a value.
+        low: Lower end of an interval of two standard errors.
+        high: Upper end of it.
+        best_guess: The same of the receiver's best guesses given all outputs.
+        floor: What no release within the budget loses less than; null where none is known.
+        charged: Mean leakage of a step under the model.
+        model_free: Mean leakage of a step whatever the model.
+        total: The most that a stream leaked in the trials.
+        one_value: The most that a stream may tell about one of its values.
+    """
+
+    epsilon: float
+    status: str
+    loss: float | None = None
+    low: float | None = None
+    high: float | None = None
+    best_guess: float | None = None
+    floor: float | None = None
+    charged: float | None = None
+    model_free: float | None = None
+    total: float | None = None
+    one_value: float | None = None
+
+
+class PlanDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Loss against budget for the model of a release.
+
+    Attributes:
+        release: The release.
+        job: Its job.
+        epsilon: What its own budget gives a step, on average.
+        length: Values of a stream in the trials.
+        streams: Streams of the trials, drawn from the model.
+        unit: What losses are in.
+        silence: What saying nothing loses.
+        points: By rising epsilon.
+        remark: What these figures rest on.
+        unavailable: Why there are none; empty if there are.
+    """
+
+    release: str
+    job: str
+    epsilon: float | None = None
+    length: int = 0
+    streams: int = 0
+    unit: str = ""
+    silence: float | None = None
+    points: list[PlanPoint] = []
+    remark: str = ""
+    unavailable: str = ""
+
+
+class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the ledger.
+
+    Attributes:
+        entry: Its number in the order of commits, from 1.
+        event: The event that asked.
+        stream: Whose value it was.
+        sequence: Its moment in the stream.
+        outcome: What happened.
+        released: What left.
+        sip: What it was charged under the guarantee of the job.
+        ldp: What it was charged whatever the model.
+        signal: Which output left, where several release the same.
+        batch: Where its batch began.
+        time: When it was measured, if that was told.
+    """
+
+    entry: int
+    event: str
+    stream: str
+    sequence: int
+    outcome: str
+    released: Cell
+    sip: float
+    ldp: float
+    signal: int | None = None
+    batch: int | None = None
+    time: str | None = None
+
+
+class LedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of rows, each checked against the chain of hashes.
+
+    Attributes:
+        release: The release.
+        entries: Rows of the whole ledger.
+        rows: Those found.
+        next: Ask for the next page with `beyond` set to this; null at the end.
+    """
+
+    release: str
+    entries: int
+    rows: list[LedgerRow] = []
+    next: int | None = None
+
+
+class HeadDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of a ledger, to be written down elsewhere: it stands for all of its rows.
+
+    Attributes:
+        release: The release.
+        entries: Rows so far.
+        head: `ROWS:HASH`, as `sfumato ledger check` takes it.
+        ledger: What tells this ledger from others.
+    """
+
+    release: str
+    entries: int
+    head: str
+    ledger: str
+
+
+class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream in a list, and what was charged to it in all."""
+
+    stream: str
+    answers: int
+    sip: float
+    ldp: float
+
+
+class StreamsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Streams by name; ask for those `after` the name in `next`, null at the end."""
+
+    release: str
+    streams: list[StreamLine] = []
+    next: str | None = None
+
+
+class Minute(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in one minute on this node, so many minutes ago."""
+
+    ago: int
+    answered: int
+    repeated: int
+    refused: int
+
+
+class OverviewDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """All streams of a release together.
+
+    Attributes:
+        release: The release.
+        job: Its job.
+        rule: Its budget in words.
+        entries: Answers in the ledger.
+        head: Stands for all of them.
+        streams: How many streams there are, as far as they were counted.
+        complete: Whether all were; if not, ask again in a moment.
+        exhausted: Streams that may release nothing any more.
+        left: How many streams have 0 to 10 %, 10 to 20 %, ... of their budget left.
+        refused: Events refused since this node started, by reason.
+        minutes: The last hour on this node, oldest first.
+        per_second: Events answered in the last minute, per second.
+    """
+
+    release: str
+    job: str
+    rule: str
+    entries: int
+    head: str
+    streams: int
+    complete: bool
+    exhausted: int
+    left: list[int]
+    refused: dict[str, int] = {}
+    minutes: list[Minute] = []
+    per_second: float = 0.0
+
+
+class OutputShare(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a symbol was released, beside what the model expects under the beliefs.
+
+    Attributes:
+        symbol: The symbol.
+        observed: How often it left.
+        expected: How often it was expected to.
+        surprise: The difference in standard deviations.
+    """
+
+    symbol: Cell
+    observed: int
+    expected: float
+    surprise: float
+
+
+class DriftDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A hint whether streams still move as the model says, from released values alone.
+
+    Attributes:
+        release: The release.
+        streams: Streams that were looked at: those that were answered last.
+        outputs: Outputs that tell something, of these.
+        surprise: How much less probable the outputs were than expected, in standard deviations.
+        shares: Symbol by symbol, the most surprising first; none for batches.
+        false_alarm: How often so large a surprise, or larger, would be seen if the model were
+            right: for the largest of all those shown together, by normal approximation.
+        hint: The same in words.
+        unavailable: Why there is none; empty if there is.
+    """
+
+    release: str
+    streams: int = 0
+    outputs: int = 0
+    surprise: float | None = None
+    shares: list[OutputShare] = []
+    false_alarm: float | None = None
+    hint: str = ""
+    unavailable: str = ""
+
+
+class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A model, policy or release of the registry."""
+
+    kind: str
+    name: str
+    version: int
+    created: str | None
+    fingerprint: str
+    uses: list[str]
+    job: str | None
+    status: str
+    default: bool
+
+
+class CatalogueDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was registered, oldest first."""
+
+    rows: list[CatalogueRow]

@@ -1,0 +1,199 @@
+"""Loss against budget for the model of a release, computed aside while the page looks on.
+
+One thread of its own tries one budget after another on streams drawn from the model, those asked
+for last first; nobody waits for it, and a budget that takes too long is given up and says so.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from sfumato.core.budgets import Budget, Geometric, Horizon, PerStep, Window
+from sfumato.core.errors import InvalidParameter, SfumatoError
+from sfumato.core.guarantees import SIP
+from sfumato.core.guard import Guarded, guarded
+from sfumato.core.loss import Loss
+from sfumato.models.library import PatternLibrary
+from sfumato.service.fleet_documents import PlanDocument, PlanPoint
+from sfumato.service.moment_readouts import job_of
+from sfumato.service.readable_release import Rules, StreamRules
+from sfumato.solver.design_methods import Method
+from sfumato.stream.forecast import PlanReport, forecast
+from sfumato.stream.plan import Plan
+from sfumato.stream.silence import Silence
+
+MOST_POINTS, LENGTH, STREAMS = 16, 40, 6
+SECONDS = 20.0
+"""After which the trials of one budget are given up."""
+_KEPT = 512
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_SURE = 2.0
+"""Standard errors of an interval."""
+_REMARK = (
+    "step by step at its best, on streams drawn from the model; intervals are two standard errors"
+)
+_CAPPED = "the cap whatever the model stays what it is, and binds large budgets"
+
+
+class _Overdue(Exception):
+    """The trials of a budget took too long."""
+
+
+class _Asked(NamedTuple):
+    """One budget for one plan."""
+
+    plan: str
+    epsilon: float
+
+
+class PlanDesk(Guarded):
+    """Budgets that were asked about, and what is known of them; safe in threads.
+
+    Args:
+        seconds: After which the trials of one budget are given up.
+    """
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._points: OrderedDict[_Asked, PlanPoint] = OrderedDict()
+        self._worker: ThreadPoolExecutor | None = None
+        self._closed = threading.Event()
+
+    def document(
+        self, rules: Rules, release: str, epsilons: Sequence[float] | None
+    ) -> PlanDocument:
+        """What is known so far; what is not is computed from now on.
+
+        Raises:
+            InvalidParameter: If too many budgets are asked for, or one is no leakage.
+        """
+        document = PlanDocument(release=release, job=job_of(rules))
+        if not isinstance(rules, StreamRules):
+            why = "loss against budget is known for streams of symbols (job release) alone"
+            return msgspec.structs.replace(document, unavailable=why)
+        plan = step_wise(rules.plan)
+        if plan is None:
+            why = "the loss of whole batches is not forecast; that of single values is"
+            return msgspec.structs.replace(document, unavailable=why)
+        own = per_step(plan.budget)
+        asked = sorted({*(epsilons or (factor * own for factor in _FACTORS))})
+        if len(asked) > MOST_POINTS:
+            raise InvalidParameter("epsilon", f"{len(asked)} of them", f"be at most {MOST_POINTS}")
+        for epsilon in asked:
+            if not 0 < epsilon <= 100:
+                raise InvalidParameter("epsilon", epsilon, "be above 0 and at most 100 nats")
+        assert isinstance(plan.loss, Loss)
+        silence = Silence(plan.model, plan.loss)
+        constant = math.fsum(silence.at(moment)[1] for moment in range(LENGTH)) / LENGTH
+        return msgspec.structs.replace(
+            document,
+            epsilon=own,
+            length=LENGTH,
+            streams=STREAMS,
+            unit=rules.unit,
+            silence=constant,
+            points=[self._point(plan, epsilon) for epsilon in asked],
+            remark=_REMARK if plan.budget.ldp is None else f"{_REMARK}; {_CAPPED}",
+        )
+
+    @guarded
+    def _point(self, plan: Plan, epsilon: float) -> PlanPoint:
+        """What is known of one budget; if nothing is, somebody begins."""
+        asked = _Asked(plan.fingerprint, epsilon)
+        if asked not in self._points and not self._closed.is_set():
+            self._points[asked] = PlanPoint(epsilon=epsilon, status="computing")
+            while len(self._points) > _KEPT:
+                self._points.popitem(last=False)
+            if self._worker is None:
+                self._worker = ThreadPoolExecutor(1, thread_name_prefix="sfumato-plan")
+            self._worker.submit(self._compute, plan, asked)
+        return self._points.get(asked, PlanPoint(epsilon=epsilon, status="too slow"))
+
+    def _compute(self, plan: Plan, asked: _Asked) -> None:
+        until = time.monotonic() + self._seconds
+
+        def watch(_: int) -> None:
+            if self._closed.is_set() or time.monotonic() > until:
+                raise _Overdue
+
+        scaled = replace(plan, budget=scaled_to(plan.budget, asked.epsilon))
+        try:
+            found = forecast(
+                scaled, length=LENGTH, streams=STREAMS, rivals=(Method.OPTIMAL,), progress=watch
+            )
+            point = _point_of(asked.epsilon, found)
+        except (_Overdue, SfumatoError):
+            # Whatever a forecast cannot do for this model, the page goes on without the point.
+            point = PlanPoint(epsilon=asked.epsilon, status="too slow")
+        self._keep(asked, point)
+
+    @guarded
+    def _keep(self, asked: _Asked, point: PlanPoint) -> None:
+        self._points[asked] = point
+
+    def close(self) -> None:
+        """Stop computing; what is known stays readable."""
+        self._closed.set()
+        if self._worker is not None:
+            self._worker.shutdown(wait=True, cancel_futures=True)
+
+
+def _point_of(epsilon: float, found: PlanReport) -> PlanPoint:
+    best = found.methods[0]
+    error = best.loss_error if math.isfinite(best.loss_error) else 0.0
+    floor = found.floor
+    return PlanPoint(
+        epsilon=epsilon,
+        status="ready",
+        loss=best.loss,
+        low=max(0.0, best.loss - _SURE * error),
+        high=best.loss + _SURE * error,
+        best_guess=best.recovered_loss,
+        floor=floor,
+        charged=best.sip,
+        model_free=best.ldp,
+        total=best.total,
+        one_value=found.one_value if math.isfinite(found.one_value) else None,
+    )
+
+
+def step_wise(plan: Plan) -> Plan | None:
+    """The same release value by value, each step at its best; None where losses are of batches."""
+    loss = plan.value_loss
+    if loss is None or isinstance(plan.model, PatternLibrary):
+        return None
+    return replace(
+        plan, loss=loss, width=1, memory=1, method=Method.OPTIMAL, policy=None, sight=None
+    )
+
+
+def per_step(budget: Budget) -> float:
+    """What a budget gives a step on average.
+
+    Examples:
+        >>> per_step(Horizon(SIP(10.0), 50))
+        0.2
+    """
+    match budget:
+        case Horizon():
+            return budget.sip.epsilon / budget.steps
+        case Window():
+            return budget.sip.epsilon / budget.width
+        case PerStep():
+            return budget.sip.epsilon
+        case Geometric():
+            return budget.sip.epsilon * (1 - budget.ratio)
+
+
+def scaled_to(budget: Budget, epsilon: float) -> Budget:
+    """The same rule with so much for a step on average."""
+    return replace(budget, sip=SIP(budget.sip.epsilon * (epsilon / per_step(budget))))

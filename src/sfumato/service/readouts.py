@@ -1,0 +1,285 @@
+"""Readouts: documents of what releases leaked, told and may still do, from public things alone.
+
+The seam to whatever serves them:
+
+- `Readouts(releases)` is made once, with an object that finds releases (`Releases`), and closed at
+  the end. Its methods block (they read ledgers and follow streams): call them in a thread.
+- `READOUT_ROUTES` lists path, method, action and document of each. `route.answer(readouts, path,
+  query)` takes texts as they stand in the address and returns a `msgspec.Struct`:
+  `await to_thread(route.answer, readouts, request.path_params, dict(request.query_params))`.
+- `readouts.saw(release, replies)` counts what was answered and refused; call it for each group.
+- A name that does not exist is a `LookupError` (404); a parameter that breaks a rule is an
+  `InvalidParameter`, which names it (422).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from sfumato.core import checks
+from sfumato.core.guard import Guarded, guarded
+from sfumato.service import moment_readouts, stream_readouts
+from sfumato.service.drift_hint import drift
+from sfumato.service.fleet_documents import (
+    CatalogueDocument,
+    CatalogueRow,
+    DriftDocument,
+    HeadDocument,
+    LedgerDocument,
+    LedgerRow,
+    OverviewDocument,
+    PlanDocument,
+    StreamLine,
+    StreamsDocument,
+)
+from sfumato.service.fleet_overview import Activity, FleetOverview
+from sfumato.service.followed_streams import FollowedStream, Followers
+from sfumato.service.plan_readout import PlanDesk
+from sfumato.service.readable_release import ReadableRelease, Releases, StreamRules, plain
+from sfumato.service.readout_queries import (
+    BeliefQuery,
+    DriftQuery,
+    LastQuery,
+    PlanQuery,
+    RecoveredQuery,
+    ReleaseQuery,
+    SearchQuery,
+    StreamLedgerQuery,
+    StreamsQuery,
+)
+from sfumato.service.stream_documents import (
+    BeliefDocument,
+    BudgetDocument,
+    CertificateDocument,
+    LeakageDocument,
+    RecoveredDocument,
+)
+from sfumato.store.ledger_search import Entry, LedgerQuery, Order
+from sfumato.store.live import Reply
+
+_NO_BELIEF = "values of this job have no belief: noise is added to numbers, not to symbols"
+
+
+class Readouts(Guarded):
+    """Everything that is read of releases; safe in threads.
+
+    Args:
+        releases: Where releases are found.
+        plans: Who computes losses against budgets.
+    """
+
+    def __init__(self, releases: Releases, plans: PlanDesk | None = None) -> None:
+        self._releases, self._plans = releases, plans or PlanDesk()
+        self._followers = Followers()
+        self._overviews: dict[tuple[str, bytes], FleetOverview] = {}
+        self._activities: dict[str, Activity] = {}
+
+    def saw(self, release: str, replies: Iterable[Reply]) -> None:
+        """Count replies that leave, and refusals."""
+        self._activity(release).saw(replies)
+
+    def close(self) -> None:
+        """Stop what is computed aside."""
+        self._plans.close()
+
+    def budget(self, stream: str, query: ReleaseQuery) -> BudgetDocument:
+        """What a stream has spent and may still spend."""
+        release = self._releases.readable(query.release, stream)
+        with release.ledger() as ledger:
+            position = ledger.position(stream)
+        rules = release.rules
+        if isinstance(rules, StreamRules):
+            return stream_readouts.budget(rules, release.name, stream, position)
+        return moment_readouts.budget(rules, release.name, stream, position)
+
+    def certificate(self, stream: str, query: ReleaseQuery) -> CertificateDocument:
+        """What a stream leaked, computed again."""
+        release = self._releases.readable(query.release, stream)
+        rules = release.rules
+        with release.ledger() as ledger:
+            head = str(ledger.front.head)
+            if not isinstance(rules, StreamRules):
+                answers = list(ledger.rest(stream, 0))
+                name = release.name
+                return moment_readouts.certificate(rules, name, stream, answers, head)
+        followed, count = self._followed(release, rules, stream)
+        return stream_readouts.certificate(followed, release.name, count, head)
+
+    def leakage(self, stream: str, query: LastQuery) -> LeakageDocument:
+        """What left over time, and what it leaked."""
+        release = self._releases.readable(query.release, stream)
+        with release.ledger() as ledger:
+            answers = list(ledger.rest(stream, 0))
+        last = checks.count("last", query.last, at_most=10_000)
+        return moment_readouts.leakage(release.rules, release.name, stream, answers, last)
+
+    def belief(self, stream: str, query: BeliefQuery) -> BeliefDocument:
+        """What the adversary believed right after each output."""
+        release = self._releases.readable(query.release, stream)
+        rules, name = release.rules, release.name
+        last = checks.count("last", query.last, at_most=10_000)
+        columns = checks.count("columns", query.columns, at_most=1_000)
+        if not isinstance(rules, StreamRules):
+            return BeliefDocument(
+                release=name, stream=stream, answers=0, followed=0, unavailable=_NO_BELIEF
+            )
+        followed, count = self._followed(release, rules, stream)
+        return stream_readouts.belief(followed, name, count, last, columns)
+
+    def recovered(self, stream: str, query: RecoveredQuery) -> RecoveredDocument:
+        """What a receiver can infer of each value."""
+        release = self._releases.readable(query.release, stream)
+        rules, name, cover = release.rules, release.name, query.cover
+        checks.proper_fraction("cover", cover)
+        last = checks.count("last", query.last, at_most=10_000)
+        if not isinstance(rules, StreamRules):
+            return RecoveredDocument(
+                release=name,
+                stream=stream,
+                answers=0,
+                followed=0,
+                cover=cover,
+                unavailable=_NO_BELIEF,
+            )
+        followed, count = self._followed(release, rules, stream)
+        return stream_readouts.recovered(followed, name, count, last, cover)
+
+    def streams(self, query: StreamsQuery) -> StreamsDocument:
+        """Streams by name, with what was charged to them."""
+        release = self._releases.readable(query.release)
+        limit = checks.count("limit", query.limit, at_most=1_000)
+        with release.ledger() as ledger:
+            found = ledger.standing(query.after, limit + 1)
+        lines = [
+            StreamLine(stream=one.stream, answers=one.sequence, sip=one.leakage, ldp=one.model_free)
+            for one in found[:limit]
+        ]
+        further = lines[-1].stream if len(found) > limit else None
+        return StreamsDocument(release=release.name, streams=lines, next=further)
+
+    def answers(self, stream: str, query: StreamLedgerQuery) -> LedgerDocument:
+        """The answers of a stream, in order."""
+        release = self._releases.readable(query.release, stream)
+        asked = LedgerQuery(
+            stream=stream, beyond=query.after or None, order=Order.OLDEST, limit=query.limit
+        )
+        return _page(release, asked)
+
+    def search(self, query: SearchQuery) -> LedgerDocument:
+        """Rows of the ledger that are asked for."""
+        release = self._releases.readable(query.release, query.stream)
+        asked = LedgerQuery(
+            query.stream,
+            query.event,
+            query.outcome,
+            query.since,
+            query.until,
+            query.first,
+            query.last,
+            query.beyond,
+            query.order,
+            query.limit,
+        )
+        return _page(release, asked)
+
+    def head(self, query: ReleaseQuery) -> HeadDocument:
+        """The head of a ledger, to be written down elsewhere."""
+        release = self._releases.readable(query.release)
+        with release.ledger() as ledger:
+            front = ledger.front
+        return HeadDocument(
+            release=release.name,
+            entries=front.head.entries,
+            head=str(front.head),
+            ledger=front.id.hex(),
+        )
+
+    def overview(self, query: ReleaseQuery) -> OverviewDocument:
+        """All streams of a release together."""
+        release = self._releases.readable(query.release)
+        return self._overview(release).document(self._activity(release.name))
+
+    def plan(self, query: PlanQuery) -> PlanDocument:
+        """Loss against budget, as far as it is computed."""
+        release = self._releases.readable(query.release)
+        return self._plans.document(release.rules, release.name, query.epsilons)
+
+    def drift(self, query: DriftQuery) -> DriftDocument:
+        """A hint whether streams still move as the model says."""
+        release = self._releases.readable(query.release)
+        rules = release.rules
+        if not isinstance(rules, StreamRules):
+            return DriftDocument(release=release.name, unavailable=_NO_BELIEF)
+        most = checks.count("streams", query.streams, at_most=32)
+        with release.ledger() as ledger:
+            newest = ledger.search(LedgerQuery(limit=500)).entries
+        names = islice(dict.fromkeys(entry.answer.stream for entry in newest), most)
+        looked_at = [self._followers.of(release, rules, name).recent_outputs() for name in names]
+        return drift(release.name, looked_at, rules.plan.model.alphabet.labels)
+
+    def catalogue(self, query: ReleaseQuery) -> CatalogueDocument:
+        """Models, policies and releases of the registry."""
+        rows = [
+            CatalogueRow(
+                kind=line.kind,
+                name=line.name,
+                version=line.version,
+                created=line.created,
+                fingerprint=line.fingerprint,
+                uses=list(line.uses),
+                job=line.job,
+                status=line.status,
+                default=line.default,
+            )
+            for line in self._releases.catalogue()
+        ]
+        return CatalogueDocument(rows=rows)
+
+    def _followed(
+        self, release: ReadableRelease, rules: StreamRules, stream: str
+    ) -> tuple[FollowedStream, int]:
+        """A stream as far as it was followed, and how many answers it has."""
+        followed = self._followers.of(release, rules, stream)
+        with release.ledger() as ledger:
+            standing = ledger.standing_of([stream])
+        return followed, standing[0].sequence if standing else 0
+
+    @guarded
+    def _overview(self, release: ReadableRelease) -> FleetOverview:
+        key = (release.name, release.store.front.id)
+        if key not in self._overviews:
+            self._overviews[key] = FleetOverview(release)
+        return self._overviews[key]
+
+    @guarded
+    def _activity(self, release: str) -> Activity:
+        return self._activities.setdefault(release, Activity())
+
+
+def _page(release: ReadableRelease, asked: LedgerQuery) -> LedgerDocument:
+    with release.ledger() as ledger:
+        page, entries = ledger.search(asked), ledger.front.head.entries
+    return LedgerDocument(
+        release=release.name,
+        entries=entries,
+        rows=[_row(entry) for entry in page.entries],
+        next=page.next,
+    )
+
+
+def _row(entry: Entry) -> LedgerRow:
+    answer = entry.answer
+    return LedgerRow(
+        entry=entry.entry,
+        event=answer.id,
+        stream=answer.stream,
+        sequence=answer.sequence,
+        outcome=answer.outcome,
+        released=plain(answer.released),
+        sip=answer.leakage,
+        ldp=answer.model_free,
+        signal=answer.signal,
+        batch=answer.batch,
+        time=answer.time,
+    )

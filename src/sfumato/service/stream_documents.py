@@ -1,0 +1,235 @@
+"""Documents about one stream: what is sent, and what the description of the service says of it.
+
+Charges and bounds are in nats, rounded up; a bound that does not exist is null. `left` is rounded
+down. Amounts under the model are called `sip`, those whatever the model `ldp`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Cell = str | int | float | None
+"""What was released: a symbol, a number, several counts as a list in JSON, or nothing."""
+
+
+class Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """One certificate of a stream.
+
+    Attributes:
+        spent: Everything so far; of temporal releases, what any moment leaked.
+        limit: The most that the budget lets out, over the steps of its rule; null without a limit.
+        left: What is left of it now: in all, or in the window that the next step belongs to.
+        next: What the next step may leak.
+    """
+
+    spent: float
+    limit: float | None = None
+    left: float | None = None
+    next: float | None = None
+
+
+class WindowStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that still counts in the window of the next one, and what it was charged."""
+
+    sequence: int
+    sip: float
+    ldp: float
+
+
+class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream has spent and may still spend.
+
+    Attributes:
+        release: The release that was asked.
+        stream: The stream.
+        job: The job of the release.
+        answers: Moments so far.
+        rule: The budget in words.
+        unit: What amounts are in: nats, or, for a series, whatever adds up for its noise.
+        steps: Steps that the limit is for: a horizon, or a window; null for ever.
+        steps_left: Steps left of a horizon.
+        exhausted: Whether nothing may leave any more.
+        model: The certificate under the model; for a series, the guarantee of differential privacy;
+            for a temporal release, what correlation lets out of any one moment.
+        model_free: What holds whatever the model; the backstop.
+        in_window: Charges that still count in the next step's window, oldest first.
+        one_value: The most that a whole stream may tell about one of its values; null: no bound.
+        one_value_rule: What that bound rests on.
+    """
+
+    release: str
+    stream: str
+    job: str
+    answers: int
+    rule: str
+    unit: str = "nats"
+    steps: int | None = None
+    steps_left: int | None = None
+    exhausted: bool = False
+    model: Amount
+    model_free: Amount
+    in_window: list[WindowStep] = []
+    one_value: float | None = None
+    one_value_rule: str = ""
+
+
+class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream leaked, computed again from public things, in the words of `sfumato audit`.
+
+    Attributes:
+        release: The release.
+        stream: The stream.
+        job: The job of the release.
+        unit: What sums are in: nats, or, for a series, whatever adds up for its noise.
+        answers: Moments that the ledger has.
+        checked: Moments that were followed so far; ask again while it is less.
+        passed: Whether everything that was followed is what the rules do, at the price they say.
+        problems: What is not.
+        sip: Leakage under the model, summed.
+        ldp: Model-free leakage, summed.
+        composed: Leakage under the model that is passed with probability at most 1e-6.
+        worst_step: Largest leakage of one step under the model.
+        worst_window: Largest leakage of any window of the budget's width.
+        one_value: What all outputs told about any one value; exact, or the least bound known.
+        guarantees: The same as sentences.
+        head: Stands for all rows of the ledger.
+    """
+
+    release: str
+    stream: str
+    job: str
+    unit: str = "nats"
+    answers: int
+    checked: int
+    passed: bool
+    problems: list[str] = []
+    sip: float = 0.0
+    ldp: float = 0.0
+    composed: float | None = None
+    worst_step: float = 0.0
+    worst_window: float | None = None
+    one_value: float | None = None
+    guarantees: list[str] = []
+    head: str = ""
+
+
+class LeakagePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One moment of a stream.
+
+    Attributes:
+        sequence: Which, from 0.
+        time: When it was measured, if that was told.
+        released: What left.
+        outcome: How.
+        sip: What it was charged under the guarantee of the job.
+        ldp: What it was charged whatever the model.
+        total_sip: The sum up to it, rounded up.
+        total_ldp: The same whatever the model.
+        backward: Temporal releases: what all releases up to it tell of this moment.
+        forward: Temporal releases: what all from it on do.
+        total: Temporal releases: what all of them do.
+    """
+
+    sequence: int
+    time: str | None
+    released: Cell
+    outcome: str
+    sip: float
+    ldp: float
+    total_sip: float
+    total_ldp: float
+    backward: float | None = None
+    forward: float | None = None
+    total: float | None = None
+
+
+class LeakageDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What left over time, and what it leaked: the last moments of a stream.
+
+    Attributes:
+        release: The release.
+        stream: The stream.
+        job: The job of the release.
+        unit: What amounts are in: nats, or, for a series, whatever adds up for its noise.
+        answers: Moments so far.
+        symbols: The symbols in order, where values are symbols.
+        points: The moments shown, in order.
+    """
+
+    release: str
+    stream: str
+    job: str
+    unit: str = "nats"
+    answers: int
+    symbols: list[Cell] = []
+    points: list[LeakagePoint] = []
+
+
+class BeliefDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What the adversary believed of each value right after it was answered: a heat strip.
+
+    Attributes:
+        release: The release.
+        stream: The stream.
+        answers: Moments so far.
+        followed: Moments that were followed so far; ask again while it is less.
+        symbols: The symbols shown, in order; of many, those believed in most.
+        others: How many symbols are not shown.
+        width: Moments of a column; probabilities are their mean.
+        steps: First moment of each column.
+        probabilities: One row for each column: of each symbol shown, in ten-thousandths.
+        unavailable: Why there is none; empty if there is.
+    """
+
+    release: str
+    stream: str
+    answers: int
+    followed: int
+    symbols: list[Cell] = []
+    others: int = 0
+    width: int = 1
+    steps: list[int] = []
+    probabilities: list[list[int]] = []
+    unavailable: str = ""
+
+
+class RecoveredValue(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one value given everything that left.
+
+    Attributes:
+        sequence: Its moment.
+        released: What left then.
+        guess: The best guess for the loss.
+        probability: How probable the guess is.
+        loss: What the guess is expected to lose.
+        credible: The fewest symbols that hold the truth with the probability asked for.
+    """
+
+    sequence: int
+    released: Cell
+    guess: Cell
+    probability: float
+    loss: float
+    credible: list[Cell]
+
+
+class RecoveredDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a receiver can infer, free of privacy cost; right if the model is.
+
+    Attributes:
+        release: The release.
+        stream: The stream.
+        answers: Moments so far.
+        followed: Moments that were followed so far; ask again while it is less.
+        cover: Probability of the credible sets.
+        values: The last values, in order.
+        unavailable: Why there is none; empty if there is.
+    """
+
+    release: str
+    stream: str
+    answers: int
+    followed: int
+    cover: float
+    values: list[RecoveredValue] = []
+    unavailable: str = ""
