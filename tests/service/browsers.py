@@ -24,7 +24,8 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
-PATIENCE = 20.0
+PATIENCE = 60.0
+"""Seconds after which something that must come has not; a busy machine is slow."""
 # What must have a name for whoever cannot see it.
 NAMED = ("button", "link", "textbox", "combobox", "slider", "image", "searchbox", "spinbutton")
 

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import msgspec
 import uvicorn
@@ -15,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.service.dashboard_files import dashboard_routes
@@ -24,10 +26,18 @@ from sfumato.service.readouts import Readouts
 KEY = "sfk_test_0123456789abcdef"
 
 
-def application(readouts: Readouts) -> Starlette:
+def application(readouts: Readouts) -> ASGIApp:
     """All readouts and the dashboard."""
     readable = [_route(route, readouts) for route in READOUT_ROUTES]
-    return Starlette(routes=[*readable, *dashboard_routes()])
+    app = Starlette(routes=[*readable, *dashboard_routes()])
+
+    async def escaped(scope: Scope, receive: Receive, send: Send) -> None:
+        # A name in the address may hold an escaped slash: it is unescaped when it is apart.
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("ascii")}
+        await app(scope, receive, send)
+
+    return escaped
 
 
 def _route(route: ReadoutRoute, readouts: Readouts) -> Route:
@@ -35,8 +45,9 @@ def _route(route: ReadoutRoute, readouts: Readouts) -> Route:
         if request.headers.get("authorization") != f"Bearer {KEY}":
             return _problem(401, "no valid access key")
         query = dict(request.query_params)
+        path = {name: unquote(text) for name, text in request.path_params.items()}
         try:
-            found = await asyncio.to_thread(route.answer, readouts, request.path_params, query)
+            found = await asyncio.to_thread(route.answer, readouts, path, query)
         except LookupError as problem:
             return _problem(404, str(problem))
         except InvalidParameter as problem:
@@ -52,7 +63,7 @@ def _problem(status: int, detail: str) -> Response:
 
 
 @contextlib.contextmanager
-def served(app: Starlette) -> Iterator[str]:
+def served(app: ASGIApp) -> Iterator[str]:
     """The address of a server on a free port of this machine, in a thread."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", loop="asyncio"))

@@ -65,6 +65,7 @@ class PlanDesk(Guarded):
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._points: OrderedDict[_Asked, PlanPoint] = OrderedDict()
+        self._waiting: list[tuple[Plan, _Asked]] = []
         self._worker: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
 
@@ -115,8 +116,15 @@ class PlanDesk(Guarded):
                 self._points.popitem(last=False)
             if self._worker is None:
                 self._worker = ThreadPoolExecutor(1, thread_name_prefix="sfumato-plan")
-            self._worker.submit(self._compute, plan, asked)
+            self._waiting.append((plan, asked))
+            self._worker.submit(self._compute_last)
         return self._points.get(asked, PlanPoint(epsilon=epsilon, status="too slow"))
+
+    def _compute_last(self) -> None:
+        """Try the budget that was asked for last: somebody is looking at it now."""
+        with self._lock:
+            plan, asked = self._waiting.pop()
+        self._compute(plan, asked)
 
     def _compute(self, plan: Plan, asked: _Asked) -> None:
         until = time.monotonic() + self._seconds

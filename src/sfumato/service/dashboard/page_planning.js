@@ -54,7 +54,7 @@ export function planningPage(refresh) {
       const wanted = [...new Set([...grid(), asked])].sort((one, two) => one - two);
       known = await get("plan", { epsilon: wanted.join(",") }, signal);
       const busy = known.points.filter((point) => point.status === "computing").length;
-      fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} nats a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
+      fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} ${known.epsilon === 1 ? "nat" : "nats"} a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
       chart.words.textContent = `Smaller is better. ${known.streams} streams of ${known.length} values, ${known.remark}.`;
       const ready = known.points.filter((point) => point.status === "ready");
       describe();
