@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
-from sfumato.cli.console import print_json, print_line, say
+from sfumato.cli.console import print_line, say
 from sfumato.cli.options import flag, option, required
 
 if TYPE_CHECKING:
@@ -211,8 +212,13 @@ def _announce(given: _ServeOptions, gateway: Gateway, url: str, admin: str | Non
     gateway.log.event("listening", address=url, process=os.getpid(), version=_version())
     if given.shown.as_json:
         states = {state.name: state.status.value for state in releases.states()}
-        document = {"listening": url, "default": releases.default, "releases": states}
-        print_json(document | ({} if admin is None else {"admin_key": admin}))
+        document: dict[str, Any] = {
+            "listening": url,
+            "default": releases.default,
+            "releases": states,
+        }
+        document |= {} if admin is None else {"admin_key": admin}
+        print_line(json.dumps(document))  # one line, for whoever waits for one
         return
     if admin is not None:
         print_line(f"access key of the administrator, shown this once: {admin}")

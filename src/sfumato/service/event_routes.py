@@ -149,24 +149,30 @@ async def placed(
         HttpProblem: If a release is not there, or has no room; then none of them was taken, unless
             they belong to several releases: those that were taken get their answers by their ids.
     """
-    releases = await application.releases.of_streams([event.stream for event in asked], name)
-    shares: dict[str, tuple[OpenRelease, list[int]]] = {}
-    for place, release in enumerate(releases):
-        shares.setdefault(release.name, (release, []))[1].append(place)
+    streams = [event.stream for event in asked]
     try:
-        for release, places in shares.values():
+        if (common := application.releases.of_all(streams, name)) is not None:
+            return _paired(common, common.gatherer.ask(asked))
+        parts = _shares(await application.releases.of_streams(streams, name))
+        for release, places in parts:
             release.gatherer.check_room(len(places))
-        if len(shares) == 1:
-            return _paired(releases[0], releases[0].gatherer.ask(asked))
-        parts = [
+        taken = [
             (places, release, release.gatherer.ask([asked[place] for place in places]))
-            for release, places in shares.values()
+            for release, places in parts
         ]
     except QueueFull as full:
         raise busy(full.seconds, str(full)) from None
     except Stopped:
         raise _stopped() from None
-    return asyncio.ensure_future(_together(len(asked), parts))
+    return asyncio.ensure_future(_together(len(asked), taken))
+
+
+def _shares(releases: Sequence[OpenRelease]) -> list[tuple[OpenRelease, list[int]]]:
+    """Which places go to each release."""
+    shares: dict[str, tuple[OpenRelease, list[int]]] = {}
+    for place, release in enumerate(releases):
+        shares.setdefault(release.name, (release, []))[1].append(place)
+    return list(shares.values())
 
 
 def _paired(

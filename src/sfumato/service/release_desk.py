@@ -21,6 +21,7 @@ from sfumato.series.series_ledger import JOB as SERIES
 from sfumato.service.job_rules import MadeRules, agree, made_rules, read_model
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.release_keys import ReleaseKeys
+from sfumato.service.release_warming import warm_streams
 from sfumato.service.releases import Opened, Releases, ReleaseState, Status
 from sfumato.service.wording import series_wording, stream_wording, temporal_wording
 from sfumato.solver.policy import Policy
@@ -258,6 +259,8 @@ class ReleaseDesk:
         _, model = self.model(content.model)
         policy = self.policy(content.policy)
         coins, source = self._coins(content.coins)
+        if content.job == STREAM.name and model is not None:
+            warm_streams(content.rules, model, policy)
         run, store = _OPENERS[content.job](
             content.rules.encode(),
             model,

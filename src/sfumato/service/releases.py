@@ -203,6 +203,16 @@ class Releases:
 
     # Where a stream belongs -------------------------------------------------------------------
 
+    def of_all(self, streams: Sequence[str], name: str | None) -> OpenRelease | None:
+        """The release of all of some streams, where that is known without looking for them."""
+        if name is None and len(self._activated) > 1:
+            return None
+        chosen = self.named(name)
+        if len(self._activated) > 1:
+            for stream in streams:  # it may belong here from now on
+                self._homes.pop(stream, None)
+        return chosen
+
     async def of_streams(self, streams: Sequence[str], name: str | None) -> list[OpenRelease]:
         """The release of each stream.
 
@@ -213,11 +223,7 @@ class Releases:
         Raises:
             HttpProblem: If one of the releases is not there, or not ready.
         """
-        if name is not None or len(self._activated) < 2:
-            chosen = self.named(name)
-            if name is not None and len(self._activated) > 1:
-                for stream in streams:  # it may belong here from now on
-                    self._homes.pop(stream, None)
+        if (chosen := self.of_all(streams, name)) is not None:
             return [chosen] * len(streams)
         unknown = {stream for stream in streams if stream not in self._homes}
         if unknown:
