@@ -134,7 +134,7 @@ class FakeService:
         start = int(request.query_params.get("after", "-1")) + 1
         page = mine[start : start + 2]  # small pages, whatever was asked for
         following = page[-1]["sequence"] if start + 2 < len(mine) else None
-        return JSONResponse({"answers": page, "next": following})
+        return JSONResponse({"rows": page, "next": following})
 
     async def socket(self, socket: WebSocket) -> None:
         self.targets.append(str(socket.url))

@@ -153,7 +153,7 @@ class AsyncClient:
 
     def ledger(self, stream: str) -> AsyncIterator[dict[str, Any]]:
         """The answers of a stream, in order; read in pages."""
-        return self._pages("answers", "streams", stream, "ledger")
+        return self._pages("rows", "streams", stream, "ledger")
 
     async def releases(self) -> dict[str, Any]:
         """The releases of the service; needs a key for administration, as the next two do."""

@@ -183,7 +183,7 @@ class Client:
 
     def ledger(self, stream: str) -> Iterator[dict[str, Any]]:
         """The answers of a stream, in order; read in pages."""
-        return self._pages("answers", "streams", stream, "ledger")
+        return self._pages("rows", "streams", stream, "ledger")
 
     def releases(self) -> dict[str, Any]:
         """The releases of the service; needs a key for administration, as the next two do."""

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from sfumato.core.errors import InvalidParameter
 
 _KEY = re.compile(r"sfk_[A-Za-z0-9]+_[A-Za-z0-9_-]+")
+_OF_A_RELEASE = ("streams", "events", "socket", "plan", "ledger")
 _KEY_RULE = "be an access key, sfk_<id>_<secret>, as the service printed it"
 MISSING_EXTRA = 'have httpx and websockets to talk to a service: pip install "sfumato[client]"'
 
@@ -101,8 +102,8 @@ class Endpoint:
             '/v1/streams/a%2Fb/budget?release=town'
         """
         given = {name: value for name, value in asked.items() if value is not None}
-        if self.release is not None:
-            given.setdefault("release", self.release)
+        if self.release is not None and parts[0] in _OF_A_RELEASE:
+            given["release"] = self.release
         query = f"?{urlencode(given)}" if given else ""
         return "/v1/" + "/".join(quote(part, safe="") for part in parts) + query
 
