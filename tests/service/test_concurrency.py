@@ -4,6 +4,8 @@ import random
 import threading
 from pathlib import Path
 
+import pytest
+
 from sfumato.client import Client, LiveEvent
 from tests.service.nodes import HORIZON, LIMIT, SYMBOLS, ServiceHome, served
 from tests.service.shadow import Shadow
@@ -61,6 +63,7 @@ def test_two_nodes_on_postgres_exceed_no_budget(model: Path, tmp_path: Path, dat
     check_budgets(home, shadow, reached=True)
 
 
+@pytest.mark.slow
 def test_one_node_on_sqlite_exceeds_no_budget(model: Path, tmp_path: Path) -> None:
     home = ServiceHome.made(tmp_path)
     with served(home, model) as ([node], key):
