@@ -13,16 +13,18 @@ import pytest
 import sfumato
 from sfumato.core.lazy import listed_names
 
-ROOMS = ("attacks", "column", "record", "series", "solver", "store", "stream", "temporal")
+ROOMS = ("attacks", "client", "column", "record", "series", "solver", "store", "stream", "temporal")
 PACKAGES = ("sfumato", *(f"sfumato.{room}" for room in ROOMS))
 NAMES = [(package, name) for package in PACKAGES for name in import_module(package).__all__]
 
 TOP = [
     "Alphabet",
     "ApproxDP",
+    "AsyncClient",
     "BatchedRelease",
     "Certificate",
     "Channel",
+    "Client",
     "Event",
     "Fallback",
     "Fleet",
@@ -75,6 +77,8 @@ IN_ROOMS = {
         reconstruct_by_particles reconstruct_private_weight reconstruct_series
         recovered_measurements reidentify reidentify_by_network reidentify_raw
         reidentify_raw_by_network worst_outputs""",
+    "client": """AsyncClient AsyncSession Client GivenAnswer LiveEvent Patience Problem Reply
+        ServiceRefused ServiceUnavailable Session""",
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
         bounded_leakage bounded_prior recover_column""",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sfumato import store as store
     from sfumato import stream as stream
     from sfumato import temporal as temporal
+    from sfumato.client.async_client import AsyncClient as AsyncClient
+    from sfumato.client.client import Client as Client
     from sfumato.column.privatize import Privatizer as Privatizer
     from sfumato.column.privatize import privatize as privatize
     from sfumato.core import loss as loss

@@ -31,6 +31,7 @@ from sfumato.cli import ledger_command as ledger
 from sfumato.cli import plan_command as plan
 from sfumato.cli import policy_command as policy
 from sfumato.cli import privatize_command as privatize
+from sfumato.cli import push_command as push
 from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
@@ -148,6 +149,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan.plan,
     "compile": policy.compile_policy,
     "release": release.release,
+    "push": push.push,
     "audit": audit.audit,
     "recover": recover.recover,
     "attack": attack.attack,

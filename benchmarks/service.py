@@ -1,0 +1,234 @@
+"""Durable events per second of a service, beside what its store and its server can do at all.
+
+Run as `python -m benchmarks.service [--seconds S]`. One run, loopback only: a real server process
+with a folder (SQLite) and with PostgreSQL (a private instance, if Debian's is installed), and
+load from another process: single requests on 64 connections, batches of 100, one pipelined
+socket. Beside it, in the same run: the raw store, committing groups of 1,000 answers that are
+ready (half of that is the goal), and an empty endpoint of Starlette on the same server. Then
+twice the batches that it sustained, from 400 connections with one request each on its way, which
+is more than the queue holds: what is refused, how long the accepted ones take, and whether memory
+stays. At the end a restart with about 100,000 streams. The machine must have nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmarks.ledger import Source
+from tests.servers import missing, private_postgres
+from tests.service.nodes import Node, ServiceHome, town_model
+
+from sfumato.store.answer_columns import PositionColumns
+from sfumato.store.chain import value_tags
+from sfumato.store.codec import to_bytes
+from sfumato.store.keys import new_key
+from sfumato.store.postgres import open_postgres
+from sfumato.store.protocol import NO_JOB, Identity, Store
+from sfumato.store.sqlite import SqliteStore
+
+GROUP, STREAMS, RESTART_STREAMS = 1_000, 10_000, 100_000
+RULES = ("--epsilon", "0.5")
+EMPTY = """
+import socket, sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+async def empty(request):
+    await request.body()
+    return JSONResponse({})
+
+listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+print(listener.getsockname()[1], flush=True)
+app = Starlette(routes=[Route("/empty", empty, methods=["POST"])])
+config = uvicorn.Config(app, log_level="critical", loop="uvloop", http="httptools")
+uvicorn.Server(config).run([listener])
+"""
+
+
+def raw_rate(store: Store, seconds: float) -> float:
+    """Answers per second that a store commits in groups, when they are ready."""
+    begun = store.begin("live", Identity.EVENT)
+    source, spent, done = Source(STREAMS, begun.label), 0.0, 0
+    while spent < seconds:
+        columns, states, names, values = source.group(GROUP)
+        tags = value_tags(begun.secret, columns.ids, names, values)
+        object.__setattr__(columns, "tags", tags)
+        positions = PositionColumns(
+            columns.streams.words,
+            np.array([state.sequence for state in states]),
+            np.array([state.ledger.sip for state in states]),
+            np.array([state.ledger.ldp for state in states]),
+            [to_bytes(state) for state in states],
+        )
+        began = time.perf_counter()
+        with store.turn():
+            store.commit_columns(columns, positions)
+        spent += time.perf_counter() - began
+        done += GROUP
+    return done / spent
+
+
+def loaded(**given: Any) -> dict[str, Any]:
+    """What a process of load found."""
+    command = [sys.executable, "-m", "benchmarks.service_load", json.dumps(given)]
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, capture_output=True, check=True).stdout
+    )
+    return found
+
+
+@contextlib.contextmanager
+def empty_endpoint() -> Iterator[str]:
+    """The address of an endpoint that does nothing."""
+    command = [sys.executable, "-c", EMPTY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.kill()
+
+
+def cpu(process: int) -> float:
+    """Seconds of processor that a process took so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(process: int) -> float:
+    """Resident megabytes of a process."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure(home: ServiceHome, model: Path, raw: float, empty: float, seconds: float) -> None:
+    """One home: a table of the ways in, then twice of what it can take."""
+    node = Node(home)
+    key = node.start("--model", str(model), *RULES)
+    assert node.process is not None and key is not None
+    process = node.process.pid
+    ways: dict[str, dict[str, Any]] = {
+        "single, 64 connections": {"kind": "single"},
+        "batches of 100, 8 connections": {"kind": "batch", "events": 100, "connections": 8},
+        "socket, pipelined": {"kind": "socket", "connections": 1, "window": 4_096},
+    }
+    print("| way in | events/s | p50, ms | p99, ms | of raw | of empty | CPU, us/event |")
+    print("|---|---|---|---|---|---|---|")
+    sustained = 0.0
+    loaded(
+        kind="batch", events=100, connections=2, url=node.url, key=key, seconds=2.0, label="warm"
+    )
+    for number, (told, way) in enumerate(ways.items()):
+        before = cpu(process)
+        found = loaded(**way, url=node.url, key=key, seconds=seconds, label=f"w{number}-")
+        used = (cpu(process) - before) / max(found["accepted"], 1) * 1e6
+        rate = found["rate"]
+        cells = (f"{rate:,.0f}", f"{found['p50']:.1f}", f"{found['p99']:.1f}")
+        shares = (f"{rate / raw:.0%}", f"{rate / empty:.0%}", f"{used:.0f}")
+        print(f"| {told} | {' | '.join((*cells, *shares))} |", flush=True)
+        sustained = rate / 100 if way["kind"] == "batch" else sustained
+    overloaded(node, key, sustained, seconds)
+    restarted(node, key)
+
+
+def overloaded(node: Node, key: str, sustained: float, seconds: float) -> None:
+    """Twice the batches that it sustains; more events may be on their way than its queue holds."""
+    assert node.process is not None
+    process = node.process.pid
+    before = memory(process)
+    load = {"kind": "batch", "events": 100, "connections": 400, "rate": 2 * sustained}
+    found = loaded(**load, url=node.url, key=key, seconds=2 * seconds, label="over-")
+    total = sum(found["statuses"].values())
+    refused = found["statuses"].get("429", 0)
+    others = {k: v for k, v in found["statuses"].items() if k not in ("200", "429")}
+    print(
+        f"\nTwice the load (400 connections, {200 * sustained:,.0f} events/s wanted in batches of "
+        f"100; {total * 100 / (2 * seconds):,.0f} offered): {found['rate']:,.0f} accepted/s, "
+        f"{refused / total:.1%} refused with 429, other statuses {others or 'none'}, accepted p50 "
+        f"{found['p50']:.0f} ms, p99 {found['p99']:.0f} ms, "
+        f"memory {before:.0f} -> {memory(process):.0f} MB\n",
+        flush=True,
+    )
+
+
+def restarted(node: Node, key: str) -> None:
+    """Killed and started again with many streams, and with the fewer ones of the load."""
+    node.kill()
+    node.start()
+    fresh = node.started
+    loaded(
+        kind="batch",
+        events=1_000,
+        connections=2,
+        url=node.url,
+        key=key,
+        label="r-",
+        streams=RESTART_STREAMS,
+        seconds=1e-3 * RESTART_STREAMS / 10,
+    )
+    streams = len(node.home.raw().positions)
+    node.kill()
+    node.start()
+    with node.client(key) as client:
+        began = time.perf_counter()
+        client.release("u1", "a")
+        first = time.perf_counter() - began
+    print(
+        f"Restart after kill -9 with {streams:,} streams: listens after {node.started:.2f} s "
+        f"({fresh:.2f} s with {STREAMS:,}), first answer {first * 1e3:.0f} ms later\n",
+        flush=True,
+    )
+    assert node.process is not None
+    node.process.send_signal(signal.SIGTERM)
+    node.process.wait()
+    node.process = None
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each load")
+    seconds = parser.parse_args().seconds
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        model = town_model(folder)
+        with empty_endpoint() as url:
+            empty = loaded(kind="empty", url=url, seconds=seconds)["rate"]
+        print(f"Empty endpoint of Starlette, 64 connections: {empty:,.0f} requests/s\n", flush=True)
+        with SqliteStore(folder / "raw.ledger", "plan") as store:
+            raw = raw_rate(store, seconds)
+        print(f"## SQLite: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n", flush=True)
+        (folder / "one").mkdir()
+        measure(ServiceHome.made(folder / "one"), model, raw, empty, seconds)
+        if missing("postgres"):
+            print("PostgreSQL is not installed: not measured")
+            return
+        server = stack.enter_context(private_postgres())
+        (folder / "two").mkdir()
+        new_key(folder / "raw.key")
+        with server.database() as database:
+            given = {"job": NO_JOB, "rules": None, "secret": folder / "raw.key"}
+            with open_postgres(database, "raw", "plan", **given) as other:
+                raw = raw_rate(other, seconds)
+            print(
+                f"## PostgreSQL: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n",
+                flush=True,
+            )
+            measure(ServiceHome.made(folder / "two", database), model, raw, empty, seconds)
+
+
+if __name__ == "__main__":
+    main()
