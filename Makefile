@@ -54,7 +54,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/disclosure.py > $(RESULTS)/disclosure.md
 	$(BIN)/python -m benchmarks.stores > $(RESULTS)/stores.md
-
+	$(BIN)/python -m benchmarks.live > $(RESULTS)/live.md
 	$(BIN)/python -m benchmarks.service > $(RESULTS)/service.md
 	$(BIN)/python benchmarks/figure.py
 	$(BIN)/python benchmarks/growth_figure.py
