@@ -33,6 +33,7 @@ class Load:
         window: Unanswered events of a socket.
         rate: Requests per second of all connections together; as fast as answers come if 0.
         streams: Different streams.
+        most: Events after which it ends, if not 0.
         label: In ids, so that runs do not repeat each other's events.
         statuses: Of replies, counted.
         took: Seconds of each accepted request.
@@ -47,6 +48,7 @@ class Load:
     window: int = 1024
     rate: float = 0.0
     streams: int = 10_000
+    most: int = 0
     label: str = "x"
     statuses: Counter[int] = field(default_factory=Counter)
     took: list[float] = field(default_factory=list)
@@ -80,7 +82,7 @@ async def connection(load: Load, until: float) -> None:
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     pause = load.connections / load.rate if load.rate else 0.0
     due = time.perf_counter() + pause * np.random.default_rng().random()
-    while (now := time.perf_counter()) < until:
+    while (now := time.perf_counter()) < until and not 0 < load.most <= load.count:
         if pause:
             await asyncio.sleep(max(due - now, 0))
             due = max(due + pause, time.perf_counter() - pause)
@@ -143,6 +145,7 @@ async def run(load: Load) -> dict[str, object]:
         "p99": high,
         "statuses": load.statuses,
         "accepted": len(load.took) * per,
+        "taken": taken,
     }
 
 
