@@ -178,8 +178,9 @@ def test_what_a_library_says_does_not_come_out(
 
 
 def test_constant_words_of_the_server_are_told_without_their_arguments(
-    log: EventLog, lines: Lines
+    log: EventLog, lines: Lines, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "uvicorn.error")  # a server of another test may have set it
     with routed(log):
         logging.getLogger("uvicorn.error").info("Started server process [%d]", 1234)
     assert lines.documents[0]["says"] == "Started server process [%d]"

@@ -75,7 +75,8 @@ class Gateway:
             try:
                 await asyncio.to_thread(self.control.follow)
                 await self.desk.follow()
-            except (SfumatoError, OSError) as problem:
+            except Exception as problem:
+                # Whatever it is: a node that stops following lets nobody in, for good.
                 self.log.event("registry not read", level=logging.ERROR, failure=problem)
 
 

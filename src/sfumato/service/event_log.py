@@ -190,6 +190,8 @@ class EventLog:
         }
         if isinstance(record.msg, str) and record.msg in _CONSTANTS:
             line["says"] = record.msg.strip()
+        elif record.name.startswith("sfumato."):  # messages of our own quote no value, by rule
+            line["says"] = record.getMessage()
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             line["failures"] = failures(record.exc_info[1])
         self._put(line)

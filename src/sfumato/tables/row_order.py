@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 
 import numpy as np
-from scipy import stats
 
 from sfumato.core import portable
 from sfumato.core.arrays import Floats
@@ -61,6 +60,8 @@ def order_tells(values: Floats) -> bool:
     count = values.size
     if count < FEWEST_ROWS or np.ptp(values) == 0:
         return False
+    from scipy import stats  # at first use: it takes half a second to load
+
     ranks = stats.rankdata(values)
     ranks = (ranks - ranks.mean()) / ranks.std()
     rows = np.arange(count) - 0.5 * (count - 1)
@@ -81,5 +82,7 @@ def _explained(ranks: Floats, period: int) -> float:
 
 def _beyond(share: float, freedom: int, count: int) -> bool:
     """Whether a part of the variance is plain, and more than chance explains."""
+    from scipy import stats  # at first use: it takes half a second to load
+
     chance = float(stats.beta.isf(_CHANCE, freedom / 2, (count - 1 - freedom) / 2))
     return share > max(_PLAIN**2, chance)

@@ -19,7 +19,6 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, signal
 
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
@@ -188,6 +187,8 @@ def _least(function: Callable[[Floats], tuple[float, Floats]], length: int) -> F
 
 def _told(values: Floats, slopes: tuple[float, float]) -> Floats:
     """Sums over the past with powers of the one slope, and over the future of the other."""
+    from scipy import signal  # at first use: it takes half a second to load
+
     past = signal.lfilter([1.0], [1.0, -slopes[0]], values)
     future = signal.lfilter([1.0], [1.0, -slopes[1]], values[::-1])[::-1]
     return np.asarray(past + future - values)
@@ -221,6 +222,8 @@ def _improved(start: Floats, backward: LossFunction, forward: LossFunction, alph
         past = _chained([backward.slope(level) for level in told.backward[:-1]])
         future = _chained([forward.slope(level) for level in told.forward[:0:-1]])[::-1, ::-1]
         return np.asarray((np.eye(start.size) - past - future) * start / alpha)
+
+    from scipy import optimize  # at first use: it takes half a second to load
 
     found = optimize.minimize(
         lambda parts: noise_variance(parts * start) / before,

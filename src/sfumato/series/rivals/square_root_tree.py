@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, assert_never
 
 import numpy as np
-from scipy import signal
 
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats, Ints
@@ -195,6 +194,8 @@ class SquareRootTree(SecretEvents[Rings]):
 
     def variances(self) -> Floats:
         """Variance of the noise in what leaves at each step."""
+        from scipy import signal  # at first use: it takes half a second to load
+
         impulse = np.zeros(self.length)
         impulse[0] = 1.0
         row = signal.lfilter([1.0], self.coefficients / self.coefficients[0], impulse)
