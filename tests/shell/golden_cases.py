@@ -245,6 +245,8 @@ COMMANDS = (
     *("ledger", "ledger check", "ledger export", "ledger backup"),
     *("store", "store check", "store export", "store migrate", "store backup", "store restore"),
     *("verify", "verify-report", "key", "key new", "key commit", "key check", "warm"),
+    *("key add", "serve", "push", "access", "access new", "access list", "access revoke"),
+    *("access rotate",),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"

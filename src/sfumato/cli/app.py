@@ -187,7 +187,12 @@ _STORES: dict[str, Callable[..., None]] = {
     "backup": store.backup,
     "restore": store.restore,
 }
-_KEYS: dict[str, Callable[..., None]] = {"new": key.new, "commit": key.commit, "check": key.check}
+_KEYS: dict[str, Callable[..., None]] = {
+    "new": key.new,
+    "commit": key.commit,
+    "check": key.check,
+    "add": key.add,
+}
 _ACCESS: dict[str, Callable[..., None]] = {
     "new": access.new,
     "list": access.show,

@@ -6,7 +6,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import FAILED_AUDIT, print_json, print_line, say
-from sfumato.cli.options import argument, flag, option
+from sfumato.cli.options import argument, flag, option, required
 
 HELP = """Keys for coins, and commitments that are published before the data.
 
@@ -94,6 +94,48 @@ def check(given: _CheckOptions) -> None:
     _print(given.shown, {"passed": fits}, told)
     if not fits:
         raise typer.Exit(FAILED_AUDIT)
+
+
+class _AddOptions(options.Options):
+    home: str = argument("The home of a service: its folder, or postgresql://...", "HOME")
+    key_folder: str = required("Folder of the keys, ID.key each: what `serve` is given, too.")
+    id: str | None = option("Take the file ID.key that is there [a new key is made].")
+    in_place_of: str | None = option("Id of the key whose place it takes: a rotation.")
+    shown: options.Shown
+
+
+def add(given: _AddOptions) -> None:
+    """Give a service a key for its coins: made, committed to in its registry, and named by an id.
+
+    Releases that are begun with it (`serve --key-folder KEYS --coins ID`) draw from it, so that an
+    auditor who is given the key can repeat every draw; each answer names its key. With
+    --in-place-of, releases of the old key draw from the new one from the next start on: nothing
+    that was answered is drawn again, and the old key is kept for audits. The service must not run
+    on a folder meanwhile; of PostgreSQL all nodes need the same files.
+
+    \b
+    Examples:
+      sfumato key add city-home --key-folder keys
+      sfumato key add city-home --key-folder keys --in-place-of 0a1b2c3d4e5f
+    """
+    from sfumato.service.release_keys import ReleaseKeys
+    from sfumato.store.home import open_home
+    from sfumato.store.keys import key_commitment
+
+    home = open_home(given.home)
+    try:
+        keys = ReleaseKeys(given.key_folder, home.registry)
+        before = given.in_place_of
+        if given.id is None:
+            key = keys.add("command line", in_place_of=before)
+        else:
+            key = keys.adopt("command line", given.id, in_place_of=before)
+    finally:
+        home.close()
+    commitment = key_commitment(key.secret)
+    _print(given.shown, {"id": key.id, "commitment": commitment}, f"{key.id} {commitment}")
+    if not given.shown.no_progress:
+        say(f"next: sfumato serve ... --key-folder {given.key_folder} --coins {before or key.id}")
 
 
 def _print(shown: options.Shown, document: dict[str, object], line: str) -> None:

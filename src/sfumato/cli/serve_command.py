@@ -62,7 +62,7 @@ class _ServeOptions(options.Options):
     key_folder: str | None = option(
         "Folder of release keys (ID.key): coins that can be repeated for an audit."
     )
-    coins: str | None = option("Id of the release key of this release, in --key-folder.")
+    coins: str | None = option("Id of the release key of this release (`key add`).")
     listen: _Listen
     config: str | None = option("Settings in TOML; what is typed wins.")
     log: str | None = option("File of the log, JSON lines [standard error].")
