@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import warnings
@@ -33,19 +34,30 @@ from sfumato.core.guarantees import SIP
 from sfumato.core.guard import Guarded
 from sfumato.core.ledger import Ledgers
 from sfumato.core.randomness import Address, Randomness, secure
+from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.models.markov import MarkovChain
 from sfumato.series.memory import Memory
 from sfumato.series.realtime import Realtime
 from sfumato.series.series_release import SeriesRelease
+from sfumato.solver.policy import Policy
+from sfumato.store.home import MemoryHome, _WatchedStore
+from sfumato.store.live import Answered, Asked
+from sfumato.store.live_intake import begun
+from sfumato.store.live_run import SteppedRun
 from sfumato.store.memory import MemoryStore
 from sfumato.store.postgres import PostgresStore
+from sfumato.store.postgres_registry import PostgresRegistry
+from sfumato.store.protocol import NO_JOB, Position
 from sfumato.store.protocol import Answer as Stored
-from sfumato.store.protocol import Position
+from sfumato.store.registry import MemoryRegistry
 from sfumato.store.sqlite import SqliteStore
+from sfumato.store.sqlite_registry import SqliteRegistry
 from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.fleet_replay import Replay
 from sfumato.stream.fleet_streams import FleetStreams
+from sfumato.stream.live_batches import LiveBatches
+from sfumato.stream.live_fleet import LiveFleet
 from sfumato.stream.plan import Plan
 from sfumato.stream.release import BatchedRelease, InstantRelease
 from sfumato.temporal.loss_function import LossFunction
@@ -141,6 +153,12 @@ HELD = {
     "stream.released_tracks._Rows": "one call's own",
     "stream.truth_reader.Truths": "one call's own",
     "stream.value_exposure.ValueExposure": "one call's own",
+    "store.sqlite_registry.RegistryReader": "one call's own; a SqliteRegistry is guarded",
+    "store.live_intake.Retries": "held by a live run, under its lock",
+    "stream.fleet_copy.FleetCopy": "held by a LiveFleet, under its lock",
+    "stream.live_values.LiveValues": "held by a LiveFleet, under its lock",
+    "stream.live_fleet._Group": "one call's own",
+    "temporal.live_streams.LiveStreams": "held by a SteppedRun, under its lock",
     "column.privatize.Privatizer": "fitted like any estimator; it spends no budget over time",
 }
 """Classes that change and need no guard of their own, with the reason."""
@@ -295,6 +313,58 @@ def memory_store() -> Case:
     return Case(made, lambda n: made.commit(*stored(n)), THREADS * EACH, entries)
 
 
+def live(policy: Policy | None, run: Callable[[MemoryStore, Plan], Any]) -> Case:
+    plan = Plan(CHAIN, Horizon(SIP(float(BUDGET)), BUDGET), HAMMING, policy=policy)
+    place = MemoryStore(plan=plan.fingerprint)
+    made = run(place, plan)
+
+    def act(number: int) -> None:
+        (reply,) = made.answer([Asked(f"e{number}", "ann", number % 2)])
+        if not isinstance(reply, Answered):
+            raise SfumatoError(reply.detail)
+
+    return Case(made, act, BUDGET, lambda: place.front.head.entries)
+
+
+MODEL = StreamModel(CHAIN, Symbols(CHAIN.alphabet))
+
+
+def live_fleet() -> Case:
+    policy = compile_policy(CHAIN, HAMMING, 1.0, steps=100)
+    return live(
+        policy,
+        lambda place, plan: LiveFleet(place, begun(place, "http"), MODEL, plan, Yielding()),
+    )
+
+
+def stepped() -> Case:
+    return live(
+        None,
+        lambda place, plan: SteppedRun(
+            place, begun(place, "http"), LiveBatches(MODEL, plan, Yielding())
+        ),
+    )
+
+
+def appending(made: MemoryRegistry | SqliteRegistry) -> Case:
+    def act(number: int) -> None:
+        made.append("ann", "key.revoked", f"key {number}", b"")
+
+    return Case(made, act, THREADS * EACH, lambda: len(made.entries()))
+
+
+def sqlite_registry() -> Case:
+    folder = Path(tempfile.mkdtemp())
+    return appending(SqliteRegistry(folder / "registry.db"))
+
+
+def memory_home() -> Case:
+    made = MemoryHome()
+    open_ = made.open_ledger
+    ledgers = lambda: len(made.ledgers())  # noqa: E731
+    return Case(made, lambda n: open_(f"r{n}", "plan", NO_JOB, None), THREADS * EACH, ledgers)
+
+
 def stored(number: int) -> tuple[list[Stored], list[Position]]:
     """The first value of a stream of its own."""
     name = f"stream {number}"
@@ -311,13 +381,19 @@ CASES: dict[type, Callable[[], Case]] = {
     Fleet: fleet,
     SqliteStore: store,
     MemoryStore: memory_store,
+    LiveFleet: live_fleet,
+    SteppedRun: stepped,
+    MemoryRegistry: lambda: appending(MemoryRegistry()),
+    SqliteRegistry: sqlite_registry,
+    MemoryHome: memory_home,
 }
 IDS = [kind.__name__ for kind in CASES]
 
 
 def test_every_guarded_class_is_tried() -> None:
-    # A fleet, one of one call, and one that needs a server: tests/store/test_postgres.py tries it.
-    own = {Guarded, FleetStreams, Replay, PostgresStore}
+    # A fleet, one of one call, a MemoryStore that tells, and those that need a server: tests/store
+    # tries them.
+    own = {Guarded, FleetStreams, Replay, _WatchedStore, PostgresStore, PostgresRegistry}
     guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - own
     assert {kind for kind in guarded if not isabstract(kind)} == set(CASES)
 

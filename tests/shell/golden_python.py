@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.typing import NDArray
 
 from tests.shell.golden_cases import SECRET, blocks, people
@@ -753,6 +754,17 @@ class _Names(dict[str, Any]):
 def snippets() -> Iterator[str]:
     """The Python blocks of the README."""
     yield from (text for kind, text in blocks() if kind == "python")
+
+
+@case
+def client() -> Sections:
+    told: Sections = {}
+    for kind in (sf.Client, sf.AsyncClient):
+        for url in ("http://gate.example", "gate.example"):
+            with pytest.raises(sf.SfumatoError) as refusal:
+                kind(url, "sfk_0a1b2c3d_secret")
+            told[f"{kind.__name__} {url}"] = [str(refusal.value)]
+    return told
 
 
 @case
