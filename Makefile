@@ -23,12 +23,12 @@ test: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver
+	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/python -m tests.warm
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/.ready
-	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver
+	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/python tests/mutants.py --jobs 2
 
