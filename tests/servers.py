@@ -1,8 +1,8 @@
 """Servers that tests bring along: private PostgreSQL and Mosquitto, and where Chromium lies.
 
 `python -m tests.servers --install postgresql chromium chromium-driver mosquitto` installs Debian's
-packages if they are missing and it may. A cluster that Debian starts by itself is never used: tests begin
-one of their own, in a temporary folder, on a free port, and stop it however the run ended.
+packages if they are missing and it may. A server that Debian starts by itself is never used: tests
+begin one of their own, in a temporary folder, on a free port, and stop it however the run ended.
 """
 
 import argparse
@@ -211,19 +211,17 @@ class PrivateMosquitto:
         ]
         if not any(line.startswith("password_file") for line in self.settings):
             lines.append("allow_anonymous true")
+        # It ends with whoever began it, also if that is killed.
+        command = ["setpriv", "--pdeathsig", "KILL"]
         if os.geteuid() == 0:
             owner = _unprivileged()
-            lines.append(f"user {owner.pw_name}")
+            command += [f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
         configuration = self.folder / "mosquitto.conf"
         configuration.write_text("\n".join(lines) + "\n")
         nothing = subprocess.DEVNULL
-        self.process = subprocess.Popen(
-            [str(MOSQUITTO), "-c", str(configuration)],
-            stdin=nothing,
-            stdout=nothing,
-            stderr=nothing,
-        )
+        command += ["--", str(MOSQUITTO), "-c", str(configuration)]
+        self.process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
         end = time.monotonic() + _PATIENCE
         while True:
             assert self.process.poll() is None and time.monotonic() < end, "Mosquitto did not start"
