@@ -206,8 +206,7 @@ class PrivateMosquitto:
         """Start it, and wait until it listens."""
         lines = [
             *(f"listener {self.port} 127.0.0.1", "persistence true", "max_queued_messages 0"),
-            *(f"persistence_location {self.folder}/", "autosave_interval 1"),
-            *("autosave_on_changes true", "log_dest none", *self.settings),
+            *(f"persistence_location {self.folder}/", "log_dest none", *self.settings),
         ]
         if not any(line.startswith("password_file") for line in self.settings):
             lines.append("allow_anonymous true")

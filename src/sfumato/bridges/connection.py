@@ -27,6 +27,8 @@ OFFLINE, ONLINE = b"offline", b"online"
 _LARGEST_PACKET = 16 << 20
 """Beyond, the broker keeps a message to itself: what is larger would have to be held to be read."""
 _PATIENCE = 15.0
+_CONFIRMATION = 60.0
+"""Seconds in which a broker confirms something of what it was sent, or is taken for dead."""
 _HOPELESS = frozenset((0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C))
 """Refusals that asking again does not change: version, client id, password, rights, ban, method."""
 _TAKEN_OVER = 0x8E
@@ -184,7 +186,10 @@ class Connection:
             ConnectionLost: If the connection is; nothing was acknowledged.
         """
         with self._changed:
-            self._changed.wait_for(lambda: len(self._outgoing) < self._room or self._lost)
+            free = lambda: len(self._outgoing) < self._room  # noqa: E731
+            self._changed.wait_for(lambda: free() or self._lost, _CONFIRMATION)
+            if not free():
+                self._lose("nothing was confirmed")
             self._check()
         told = None
         if event is not None:
@@ -200,6 +205,11 @@ class Connection:
                 self._done(cause)
             else:
                 self._outgoing[sent.mid] = cause
+
+    def acknowledge(self, message: Message) -> None:
+        """Acknowledge a message for which nothing is published."""
+        with self._changed:
+            self._done(message)
 
     def settle(self, seconds: float) -> bool:
         """Wait until everything published is confirmed; whether it was."""

@@ -238,6 +238,12 @@ class MqttBridge:
         """The events of messages; those that cannot be read are published as dead letters."""
         asked, dead, last = list[tuple[Message, Asked]](), 0, ""
         for message in group:
+            if self._publication.topics.own(message.topic):
+                # A session may hold subscriptions that others made in our name: a dead letter for
+                # a dead letter would never end.
+                self._metrics.message("own")
+                connection.acknowledge(message)
+                continue
             try:
                 asked.append((message, self._reader.event(message)))
             except BadMessage as problem:

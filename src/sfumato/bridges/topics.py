@@ -151,6 +151,10 @@ class OutTopics:
         """The topic of the answers of a stream."""
         return self.answers + stream
 
+    def own(self, topic: str) -> bool:
+        """Whether the bridge itself publishes there."""
+        return topic.startswith((self.answers, self.notices))
+
     @property
     def status(self) -> str:
         """The topic that says whether the bridge is there."""
