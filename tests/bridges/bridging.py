@@ -75,7 +75,8 @@ class Person:
         self._client.reconnect_delay_set(1, 1)
         self._client.max_inflight_messages = 0
         self._subscribed = threading.Event()
-        self._client.on_connect = lambda *_: self._client.subscribe(hears, qos=1)
+        self._hears = hears
+        self._client.on_connect = self._connected
         self._client.on_subscribe = lambda *_: self._subscribed.set()
         self._client.on_message = self._hear
         if "username" in more:
@@ -85,6 +86,9 @@ class Person:
         self._client.connect("127.0.0.1", port, 60, clean_start=False, properties=asked)
         self._client.loop_start()
         assert self._subscribed.wait(PATIENCE)
+
+    def _connected(self, *_: Any) -> None:
+        self._client.subscribe(self._hears, qos=1)
 
     def _hear(self, client: Any, told: Any, message: Any) -> None:
         if message.retain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import tempfile
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
+from sfumato.bridges.bridge_metrics import metrics_listener
 from sfumato.bridges.broker import Broker, client_tls
 from sfumato.bridges.connection import Connection, ConnectionLost
 from sfumato.bridges.payloads import EventReader, Form, Source
@@ -121,7 +123,7 @@ def test_where_late_events_are_accepted_reordered_ones_are_all_answered(
 def test_when_the_budget_is_gone_events_are_refused_and_acknowledged(
     mosquitto: PrivateMosquitto, tmp_path: Path
 ) -> None:
-    rules = {"epsilon": None, "budget": 1.0, "horizon": 2, "every": 1}
+    rules: dict[str, Any] = {"epsilon": None, "budget": 1.0, "horizon": 2, "every": 1}
     with person(mosquitto) as people, bridged(mosquitto, tmp_path, **rules) as town:
         for number in range(4):
             people.event("u1", number, "home")
@@ -129,6 +131,17 @@ def test_when_the_budget_is_gone_events_are_refused_and_acknowledged(
         assert {each["reason"] for each in people.notices("refused")} == {"budget"}
         assert len(people.answers()) == 2
         assert town.count("refused_budget") == 2
+
+
+def test_figures_are_counts_that_name_nobody(mosquitto: PrivateMosquitto, tmp_path: Path) -> None:
+    with person(mosquitto) as people, bridged(mosquitto, tmp_path) as town:
+        people.event("u1", 1, "home")
+        until(people.answers, "an answer")
+        with metrics_listener(0, town.metrics) as port:
+            page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+    assert 'sfumato_bridge_messages_total{outcome="answered"} 1.0' in page
+    assert "sfumato_bridge_connected 1.0" in page
+    assert "u1" not in page and not any(place in page for place in PLACES)
 
 
 # Crashes ------------------------------------------------------------------------------------------

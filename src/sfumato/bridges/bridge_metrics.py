@@ -66,14 +66,14 @@ class BridgeMetrics:
 
 
 @contextmanager
-def metrics_listener(port: int | None, metrics: BridgeMetrics) -> Iterator[None]:
-    """Serve the figures on a port of this machine, to whoever can reach it."""
+def metrics_listener(port: int | None, metrics: BridgeMetrics) -> Iterator[int | None]:
+    """Serve the figures on a port of this machine, to whoever can reach it; 0 for a free one."""
     if port is None:
-        yield
+        yield None
         return
     server, thread = start_http_server(port, "127.0.0.1", metrics.registry)
     try:
-        yield
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()

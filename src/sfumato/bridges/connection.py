@@ -265,7 +265,7 @@ class Connection:
             given.mid,
             given.qos,
             given.topic,
-            given.payload,
+            bytes(given.payload),
             tuple(getattr(more, "UserProperty", ())),
             getattr(more, "CorrelationData", None),
         )

@@ -189,9 +189,9 @@ def _reader(given: _Messages) -> EventReader:
             "delivered again cannot be told from a new one, and would leak twice"
         )
         raise InvalidParameter("where event ids are", len(named), rule)
-    ((source, name),) = named
+    source, name = named[0]
     if source is None:
-        source, name = checks.choice("--id-from", Source, name), None
+        source, name = checks.choice("--id-from", Source, given.id_from), None
         if source not in (Source.CORRELATION, Source.TIME):
             raise InvalidParameter("--id-from", given.id_from, "be correlation or time")
     if name is not None and name.split() != [name]:
