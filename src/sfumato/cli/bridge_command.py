@@ -18,7 +18,7 @@ from sfumato.cli.serve_command import DATABASE, chosen_rules
 if TYPE_CHECKING:
     from sfumato.bridges.broker import Broker
     from sfumato.bridges.mqtt_bridge import MqttBridge
-    from sfumato.bridges.payloads import EventReader
+    from sfumato.bridges.payloads import EventReader, Source
     from sfumato.service.release_desk import ReleaseDesk
     from sfumato.service.releases import Opened
     from sfumato.store.home import Home
@@ -172,30 +172,11 @@ def _check_extra() -> None:
 
 
 def _reader(given: _Messages) -> EventReader:
-    from sfumato.bridges.payloads import EventReader, Form, Source
+    from sfumato.bridges.payloads import EventReader, Form
     from sfumato.bridges.topics import TopicTemplate
     from sfumato.core import checks
-    from sfumato.core.errors import InvalidParameter
 
-    sources = [
-        (Source.FIELD, given.id_field),
-        (Source.PROPERTY, given.id_property),
-        (None, given.id_from),
-    ]
-    named = [(source, name) for source, name in sources if name is not None]
-    if len(named) != 1:
-        rule = (
-            "be named once (--id-field, --id-property or --id-from): without ids a message that is "
-            "delivered again cannot be told from a new one, and would leak twice"
-        )
-        raise InvalidParameter("where event ids are", len(named), rule)
-    source, name = named[0]
-    if source is None:
-        source, name = checks.choice("--id-from", Source, given.id_from), None
-        if source not in (Source.CORRELATION, Source.TIME):
-            raise InvalidParameter("--id-from", given.id_from, "be correlation or time")
-    if name is not None and name.split() != [name]:
-        raise InvalidParameter("the name of the ids", name, "have no blanks")
+    source, name = _identity(given)
     form = Form.JSON if given.value_field else checks.choice("--payload", Form, given.payload)
     return EventReader(
         TopicTemplate.of(given.incoming),
@@ -208,6 +189,29 @@ def _reader(given: _Messages) -> EventReader:
     )
 
 
+def _identity(given: _Messages) -> tuple[Source, str | None]:
+    """Where the ids of events are, and what that is called."""
+    from sfumato.bridges.payloads import Source
+    from sfumato.core import checks
+    from sfumato.core.errors import InvalidParameter
+
+    named = [each for each in (given.id_field, given.id_property, given.id_from) if each]
+    if len(named) != 1:
+        rule = (
+            "be named once (--id-field, --id-property or --id-from): without ids a message that is "
+            "delivered again cannot be told from a new one, and would leak twice"
+        )
+        raise InvalidParameter("where event ids are", len(named), rule)
+    if given.id_from:
+        source = checks.choice("--id-from", Source, given.id_from)
+        if source not in (Source.CORRELATION, Source.TIME):
+            raise InvalidParameter("--id-from", given.id_from, "be correlation or time")
+        return source, None
+    if named[0].split() != named:  # the ledger tells names by blanks
+        raise InvalidParameter("the name of the ids", named[0], "have no blanks")
+    return Source.FIELD if given.id_field else Source.PROPERTY, named[0]
+
+
 def _broker(given: _MqttOptions, password: str | None) -> Broker:
     from sfumato.bridges.broker import Broker, broker_address, client_tls, password_in
     from sfumato.core.errors import InvalidParameter
@@ -218,8 +222,10 @@ def _broker(given: _MqttOptions, password: str | None) -> Broker:
         raise InvalidParameter("--broker", asked.broker, "begin with mqtts:// for TLS")
     if asked.password_file is not None:
         password = password_in(asked.password_file)
-    if not 0 <= asked.session_expiry < 1 << 32:
-        raise InvalidParameter("--session-expiry", asked.session_expiry, "be seconds, below 2^32")
+    if not 60 <= asked.session_expiry < 1 << 32:
+        # A session that ends with its connection forgets what was not acknowledged.
+        rule = "be at least 60 seconds, below 2^32"
+        raise InvalidParameter("--session-expiry", asked.session_expiry, rule)
     if not 1 <= asked.in_flight <= 65_535:
         raise InvalidParameter("--in-flight", asked.in_flight, "be from 1 to 65,535")
     if not secured and host not in ("localhost", "127.0.0.1", "::1") and not given.shown.quiet:
