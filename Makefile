@@ -53,6 +53,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python benchmarks/temporal.py > $(RESULTS)/temporal.md
 	$(BIN)/python benchmarks/series.py > $(RESULTS)/series.md
 	$(BIN)/python benchmarks/disclosure.py > $(RESULTS)/disclosure.md
+	$(BIN)/python -m benchmarks.bridge > $(RESULTS)/bridge.md
 	$(BIN)/python benchmarks/figure.py
 	$(BIN)/python benchmarks/growth_figure.py
 

@@ -110,7 +110,8 @@ def measured(
     """Seconds of the clock and of this process, for all that waits."""
     ways = Publication(TOPICS, stream_wording())
     log = EventLog(lambda line: None, b"a secret")
-    bridge = MqttBridge(broker, READER, run, ways, BridgeMetrics(), log, window)
+    metrics = BridgeMetrics()
+    bridge = MqttBridge(broker, READER, run, ways, metrics, log, window)
     worker = threading.Thread(target=bridge.run)
     begun, spent = time.perf_counter(), time.process_time()
     worker.start()
@@ -119,6 +120,10 @@ def measured(
     taken = time.perf_counter() - begun, time.process_time() - spent
     bridge.stop()
     worker.join()
+    # A refusal is quicker than an answer: figures with any of them would say nothing.
+    name, told = "sfumato_bridge_messages_total", {"outcome": "answered"}
+    if metrics.registry.get_sample_value(name, told) != count:
+        raise RuntimeError("each message must have been answered once")
     return taken
 
 

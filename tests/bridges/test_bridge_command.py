@@ -93,6 +93,7 @@ def town_of(folder: Path, server: PrivateMosquitto) -> Iterator[Town]:
 
 
 def check_once(people: Person, town: Town, names: set[str]) -> None:
+    until(lambda: set(people.answers()) >= names, "all answers")
     heard = people.answers()
     assert set(heard) == names and all(len(said) == 1 for said in heard.values())
     stored = town.ids()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import tempfile
 import urllib.request
@@ -40,6 +41,14 @@ EVENTS = [(f"u{place % 4}", place, PLACES[place % 5]) for place in range(40)]
 NAMES = {f"{stream}#{number}" for stream, number, _ in EVENTS}
 
 
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A folder that a broker of another user can look into."""
+    with tempfile.TemporaryDirectory(prefix="sfumato-tls-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 def say_all(people: Person, events: Sequence[tuple[str, int, str]] = EVENTS) -> None:
     for event in events:
         people.event(*event)
@@ -47,6 +56,8 @@ def say_all(people: Person, events: Sequence[tuple[str, int, str]] = EVENTS) -> 
 
 def check_once(people: Person, folder: Path, names: set[str] = NAMES) -> None:
     """Each event has one answer: in the ledger, and however often it was heard."""
+    # The broker has them all; what it still has to deliver must come.
+    until(lambda: set(people.answers()) >= names, "all answers")
     heard = people.answers()
     assert set(heard) == names
     assert all(len(said) == 1 for said in heard.values())
@@ -261,6 +272,23 @@ def test_a_broker_that_is_restarted_is_waited_for(
     assert any(b'"lost"' in line or b'"away"' in line for line in town.lines)
 
 
+def test_what_the_broker_forbids_to_publish_is_not_acknowledged(
+    readable: Path, tmp_path: Path
+) -> None:
+    rights = readable / "acl"
+    rights.write_text("topic read #\ntopic write raw/#\ntopic write private/$bridge/#\n")
+    with private_mosquitto(f"acl_file {rights}") as server, person(server) as people:
+        with bridged(server, tmp_path) as town:
+            say_all(people)
+            until(lambda: any(b"refused" in line for line in town.lines), "a refusal")
+            assert not people.answers()
+            rights.write_text("topic readwrite #\n")
+            assert server.process is not None
+            server.process.send_signal(signal.SIGHUP)
+            until(lambda: set(people.answers()) == NAMES, "answers")
+        check_once(people, tmp_path)
+
+
 # The store ----------------------------------------------------------------------------------------
 
 
@@ -464,14 +492,6 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(
         mosquitto.start()
         assert town.ready.wait(PATIENCE)
         assert not town.failures
-
-
-@pytest.fixture
-def readable() -> Iterator[Path]:
-    """A folder that a broker of another user can look into."""
-    with tempfile.TemporaryDirectory(prefix="sfumato-tls-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 # paho leaves a socket whose handshake failed to the garbage collector.
