@@ -85,6 +85,12 @@ def test_any_bytes_are_an_event_or_a_dead_letter(payload: bytes) -> None:
             reader.event(Message(1, 1, "raw/u1", payload))
 
 
+def test_whoever_prints_a_message_or_an_event_prints_no_value() -> None:
+    reader = EventReader(TEMPLATE, Form.TEXT, Source.CORRELATION)
+    message = Message(1, 1, "raw/u1", OUTSIDE.encode(), (("note", OUTSIDE),), b"e1")
+    assert not leaks(repr([message, reader.event(message)]))
+
+
 def test_a_property_that_comes_twice_is_no_id() -> None:
     reader = EventReader(TEMPLATE, Form.TEXT, Source.PROPERTY, id_name="e")
     one = Message(1, 1, "raw/u1", b"home", (("e", "1"), ("f", "2")))

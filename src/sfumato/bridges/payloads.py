@@ -68,6 +68,10 @@ class Message(NamedTuple):
     properties: tuple[tuple[str, str], ...] = ()
     correlation: bytes | None = None
 
+    def __repr__(self) -> str:
+        """Its number alone: whoever prints a message does not print a value."""
+        return f"Message({self.mid})"
+
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
