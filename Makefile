@@ -23,12 +23,12 @@ test: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver
+	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/python -m tests.warm
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/.ready
-	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver
+	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/python tests/mutants.py --jobs 2
 
@@ -56,6 +56,7 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python -m benchmarks.stores > $(RESULTS)/stores.md
 	$(BIN)/python -m benchmarks.live > $(RESULTS)/live.md
 	$(BIN)/python -m benchmarks.service > $(RESULTS)/service.md
+	$(BIN)/python -m benchmarks.bridge > $(RESULTS)/bridge.md
 	$(BIN)/python benchmarks/figure.py
 	$(BIN)/python benchmarks/growth_figure.py
 

@@ -94,3 +94,10 @@ def own_postgres() -> Iterator[servers.PrivatePostgres]:
     """A PostgreSQL that a test may stop, kill and set up anew."""
     with servers.private_postgres() as server:
         yield server
+
+
+@pytest.fixture
+def mosquitto() -> Iterator[servers.PrivateMosquitto]:
+    """A broker that a test may stop, kill and start again."""
+    with servers.private_mosquitto() as server:
+        yield server

@@ -1,8 +1,8 @@
-"""Servers that tests bring along: private instances of PostgreSQL, and where Chromium lies.
+"""Servers that tests bring along: private PostgreSQL and Mosquitto, and where Chromium lies.
 
-`python -m tests.servers --install postgresql chromium chromium-driver` installs Debian's packages
-if they are missing and it may. A cluster that Debian starts by itself is never used: tests begin
-one of their own, in a temporary folder, on a free port, and stop it however the run ended.
+`python -m tests.servers --install postgresql chromium chromium-driver mosquitto` installs Debian's
+packages if they are missing and it may. A server that Debian starts by itself is never used: tests
+begin one of their own, in a temporary folder, on a free port, and stop it however the run ended.
 """
 
 import argparse
@@ -41,15 +41,18 @@ _GIVEN = {
     "full_page_writes": "on",
     "synchronous_commit": "on",
 }
+MOSQUITTO = Path("/usr/sbin/mosquitto")
 PACKAGES: dict[str, Callable[[], bool]] = {
     "postgresql": lambda: postgres_binaries() is not None,
     "chromium": lambda: Path("/usr/bin/chromium").is_file(),
     "chromium-driver": lambda: Path("/usr/bin/chromedriver").is_file(),
+    "mosquitto": lambda: MOSQUITTO.is_file(),
 }
 NEEDED = {
     "postgres": ("postgresql",),
     "own_postgres": ("postgresql",),
     "chromium": ("chromium", "chromium-driver"),
+    "mosquitto": ("mosquitto",),
 }
 """Fixtures, and the packages without which their tests are not run."""
 
@@ -178,6 +181,73 @@ def private_postgres() -> Iterator[PrivatePostgres]:
             os.kill(guard, signal.SIGKILL)
             os.waitpid(guard, 0)
     finally:
+        shutil.rmtree(folder)
+
+
+@dataclass
+class PrivateMosquitto:
+    """A broker of its own, which keeps sessions on disk.
+
+    Attributes:
+        folder: Where everything of it lies.
+        port: Where it listens.
+        settings: Further lines of its configuration.
+    """
+
+    folder: Path
+    port: int
+    settings: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """How it is reached."""
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        lines = [
+            *(f"listener {self.port} 127.0.0.1", "persistence true", "max_queued_messages 0"),
+            *(f"persistence_location {self.folder}/", "log_dest none", *self.settings),
+        ]
+        if not any(line.startswith("password_file") for line in self.settings):
+            lines.append("allow_anonymous true")
+        # It ends with whoever began it, also if that is killed.
+        command = ["setpriv", "--pdeathsig", "KILL"]
+        if os.geteuid() == 0:
+            owner = _unprivileged()
+            command += [f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
+            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+        configuration = self.folder / "mosquitto.conf"
+        configuration.write_text("\n".join(lines) + "\n")
+        nothing = subprocess.DEVNULL
+        command += ["--", str(MOSQUITTO), "-c", str(configuration)]
+        self.process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+        end = time.monotonic() + _PATIENCE
+        while True:
+            assert self.process.poll() is None and time.monotonic() < end, "Mosquitto did not start"
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.01)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it; on SIGTERM it saves its sessions, on SIGKILL it has what it saved before."""
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(_PATIENCE)
+            self.process = None
+
+
+@contextlib.contextmanager
+def private_mosquitto(*settings: str) -> Iterator[PrivateMosquitto]:
+    """A running broker that nobody else uses; gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-mosquitto-"))
+    server = PrivateMosquitto(folder, _free_port(), settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGKILL)
         shutil.rmtree(folder)
 
 

@@ -21,6 +21,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_without_a_server_its_tests_are_named_and_the_others_are_run() -> None:
     """In runs of one process and of workers, as `make test` has them."""
     chosen = ["tests/store/test_postgres_failures.py", "tests/store/test_files.py"]

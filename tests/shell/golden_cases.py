@@ -246,7 +246,7 @@ COMMANDS = (
     *("store", "store check", "store export", "store migrate", "store backup", "store restore"),
     *("verify", "verify-report", "key", "key new", "key commit", "key check", "warm"),
     *("key add", "serve", "push", "access", "access new", "access list", "access revoke"),
-    *("access rotate",),
+    *("access rotate", "bridge", "bridge mqtt"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"

@@ -52,7 +52,12 @@ def test_keeps_its_budget_and_its_bound(
 
 
 @pytest.mark.parametrize(
-    "name", ["hamming", pytest.param("euclidean", marks=pytest.mark.slow), "table"]
+    "name",
+    [
+        "hamming",
+        pytest.param("euclidean", marks=pytest.mark.slow),
+        pytest.param("table", marks=pytest.mark.slow),
+    ],
 )
 def test_groups_are_near_the_textbook_optimum(name: str, rng: np.random.Generator) -> None:
     belief = np.asarray(rng.dirichlet(np.ones(66)))

@@ -20,6 +20,7 @@ import typer
 from sfumato.cli import access_command as access
 from sfumato.cli import attack_command as attack
 from sfumato.cli import audit_command as audit
+from sfumato.cli import bridge_command as bridge
 from sfumato.cli import compare_command as compare
 from sfumato.cli import demo_command as demo
 from sfumato.cli import design_command as design
@@ -199,10 +200,12 @@ _ACCESS: dict[str, Callable[..., None]] = {
     "revoke": access.revoke,
     "rotate": access.rotate,
 }
+_BRIDGES: dict[str, Callable[..., None]] = {"mqtt": bridge.mqtt}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
 keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
 entrants = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=access.HELP)
+bridges = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=bridge.HELP)
 stores = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=store.HELP)
 _GROUPS = (
     (app, _COMMANDS),
@@ -211,6 +214,7 @@ _GROUPS = (
     (stores, _STORES),
     (keys, _KEYS),
     (entrants, _ACCESS),
+    (bridges, _BRIDGES),
 )
 for group, commands in _GROUPS:
     for name, command in commands.items():
@@ -220,6 +224,7 @@ app.add_typer(ledgers, name="ledger")
 app.add_typer(stores, name="store")
 app.add_typer(keys, name="key")
 app.add_typer(entrants, name="access")
+app.add_typer(bridges, name="bridge")
 
 
 def _print_version(asked: bool) -> None:

@@ -256,14 +256,16 @@ def _establish(given: _ServeOptions, gateway: Gateway) -> None:
         return
     from sfumato.service.serve_release import establish
 
-    establish(gateway.desk, given.name, lambda begun: _rules(given, begun), given.coins)
+    path = given.model
+    establish(gateway.desk, given.name, lambda begun: chosen_rules(given, path, begun), given.coins)
 
 
-def _rules(given: _ServeOptions, begun: Any) -> Any:
+def chosen_rules(given: Any, path: str, begun: Any) -> Any:
     """The model, the complete rules and the policy of the command line.
 
     Args:
-        given: What was typed.
+        given: What was typed: a class of options with `model` and what goes with it.
+        path: Of the model.
         begun: The rules of the release that is there; None for a new one.
     """
     from msgspec import structs
@@ -274,8 +276,7 @@ def _rules(given: _ServeOptions, begun: Any) -> Any:
     from sfumato.stream.release_spec import ReleaseSpec
     from sfumato.tables.cells import Late, Missing
 
-    assert given.model is not None
-    model = options.load_model(given.model)
+    model = options.load_model(path)
     policy = None if given.policy is None else load_policy(given.policy)
     spec = options.spec_from(
         ReleaseSpec,
@@ -288,7 +289,7 @@ def _rules(given: _ServeOptions, begun: Any) -> Any:
         model=None,
         every=None,
     )
-    chosen = RuleChoice(given.model, model, given.way, given.spread, given.shown)
+    chosen = RuleChoice(path, model, given.way, given.spread, given.shown)
     spec = chosen.completed(spec, policy, begun)
     if policy is None:
         policy = chosen.policy(spec, begun)

@@ -78,13 +78,19 @@ class ReleaseDesk:
         releases: What is open.
         keys: Keys of coins; None if there are none here.
         node: What tells this node from others of a shared home.
+        door: Where events come in, as sources of answers begin in the ledger.
     """
 
     def __init__(
-        self, home: Home, releases: Releases, keys: ReleaseKeys | None = None, node: str = ""
+        self,
+        home: Home,
+        releases: Releases,
+        keys: ReleaseKeys | None = None,
+        node: str = "",
+        door: str = "http",
     ) -> None:
         self._home, self._releases, self._keys = home, releases, keys
-        self._source = f"http {node}" if home.shared and node else "http"
+        self._source = f"{door} {node}" if home.shared and node else door
         self._catalogue, self._seen = Catalogue(), 0
         self._lock = threading.Lock()
         self._turn = asyncio.Lock()
@@ -101,7 +107,7 @@ class ReleaseDesk:
         there = {state.name for state in self._releases.states()}
         for name in self._catalogue.releases:
             if name not in there:
-                self._releases.prepare(name, lambda name=name: self._open(name))  # type: ignore[misc]
+                self._releases.prepare(name, lambda name=name: self.open(name))  # type: ignore[misc]
         for name in activated:
             self._releases.activate(name)
 
@@ -223,7 +229,7 @@ class ReleaseDesk:
         fingerprint, model = self.model(asked.model)
         made = made_rules(asked.job, asked.rules, model, self.policy(asked.policy))
         self.establish(actor, asked.name, asked.job, made, fingerprint, asked.coins)
-        return self._open(asked.name)
+        return self.open(asked.name)
 
     def establish(
         self,
@@ -254,7 +260,8 @@ class ReleaseDesk:
                 await asyncio.to_thread(self._record, actor, "release.activated", name)
             await self.follow()
 
-    def _open(self, name: str) -> Opened:
+    def open(self, name: str) -> Opened:
+        """The ledger of a release, and what answers its events; in a thread."""
         content = self._catalogue.releases[name].content
         _, model = self.model(content.model)
         policy = self.policy(content.policy)
@@ -284,7 +291,8 @@ class ReleaseDesk:
         if self._keys is None:
             raise InvalidParameter("coins", id_, "not be given: there are no keys of coins here")
         key = self._keys.current(id_)
-        return key.coins(), key.label + self._source.removeprefix("http")
+        rest = self._source.removeprefix("http").strip()
+        return key.coins(), f"{key.label} {rest}".strip()
 
 
 def _other_rules() -> HttpProblem:
