@@ -291,10 +291,12 @@ class FleetLoop:
         """Whether the loop is compiled, or there are as many rows as that is worth."""
         if not self._ready:
             loop: Any = run_loops.follow
-            rows = self._without + int((batch.ends - batch.turns).sum())
+            due = batch.ends - batch.turns
             everything = (options, 0, len(batch.streams), *given, *self._arrays.room(0))
-            self._ready = rows > _FEW_ROWS or loop.at_hand(*everything)
-            self._without += len(batch.streams)  # each does one row before it is asked again
+            many = self._without + int(due.sum()) > _FEW_ROWS
+            self._ready = many or loop.at_hand(*everything)
+            # The plan does one row of each stream before this is asked again.
+            self._without += int(np.count_nonzero(due))
         return self._ready
 
     def served(self, moves: Moves, last: Ints, before: Before) -> Served:
