@@ -42,8 +42,6 @@ def eagerly() -> Iterator[None]:
         >>> with eagerly():
         ...     is_eager()
         True
-        >>> is_eager()
-        False
     """
     before = _eager.set(True)
     try:
