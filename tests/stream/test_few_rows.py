@@ -18,7 +18,10 @@ FAR = sf.Method.FAR_SIGHTED
 # -1 is outside the alphabet, -2 a moment that passes.
 CELLS = np.array([0, 1, 2, 2, 1, 0, -1, 0, 1, -2, 2, -1])
 WHICH = np.array([0, 1, 0, 0, 1, 2, 0, 0, 1, 0, 2, 1])
-BUDGETS = {"per step": sf.PerStep(sf.SIP(0.5)), "horizon": sf.Horizon(sf.SIP(0.9), 3)}
+BUDGETS: dict[str, sf.PerStep | sf.Horizon] = {
+    "per step": sf.PerStep(sf.SIP(0.5)),
+    "horizon": sf.Horizon(sf.SIP(0.9), 3),
+}
 
 
 @pytest.fixture
