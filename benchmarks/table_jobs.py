@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sfumato.core.compile_events import eagerly
+
 GROUP = 65_536
 """Rows that raw SQLite commits together."""
 
@@ -125,10 +127,11 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     folder = Path(job["folder"])
     warm = folder / f"warm-{time.monotonic_ns()}.parquet"
-    if job["kind"] in ("release", "audit"):
-        release(job, job["small"], str(warm), None)
-    if job["kind"] == "audit":
-        audit(job, str(warm))
+    with eagerly():
+        if job["kind"] in ("release", "audit"):
+            release(job, job["small"], str(warm), None)
+        if job["kind"] == "audit":
+            audit(job, str(warm))
     warm.unlink(missing_ok=True)
     began, spent = time.perf_counter(), time.process_time()
     match job["kind"]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, settings
 
+from sfumato.core.compile_events import eagerly
 from tests import servers
 
 settings.register_profile("ci", derandomize=True, max_examples=100, deadline=None)
@@ -26,6 +27,13 @@ def rng() -> np.random.Generator:
     """Seeded by default; fresh entropy with TEST_SEED=fresh."""
     seed = os.environ.get("TEST_SEED", "20261115")
     return np.random.default_rng(None if seed == "fresh" else int(seed))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def loops_are_used_for_few_rows() -> Iterator[None]:
+    """What a test finds must not depend on which loops are on disk."""
+    with eagerly():
+        yield
 
 
 # Servers that tests bring along -------------------------------------------------------------------

@@ -280,3 +280,21 @@ def test_a_loop_that_another_process_compiles_is_waited_for(
     monkeypatch.setattr(loop_cache, "_PATIENCE", 30.0)
     assert claims.take(7)
     other.join()
+
+
+def test_a_loop_is_at_hand_in_memory_and_on_disk_for_what_it_was_compiled_for(folder: Path) -> None:
+    values, others = np.array([1.0]), np.array([1])
+    frozen = values.copy()
+    frozen.flags.writeable = False
+    loop: Any = written(folder, "at_hand").total
+    assert not loop.at_hand(values)
+    loop(values)
+    assert loop.at_hand(values)
+    assert loop.at_hand(frozen)
+    again: Any = written(folder, "at_hand").total
+    assert again.at_hand(frozen)
+    assert not again.at_hand(others)
+    for file in again.kept.indexes():
+        Path(file).write_bytes(b"")
+    assert not again.at_hand(values)
+    assert again(values) == 4.0

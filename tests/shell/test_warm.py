@@ -81,7 +81,7 @@ def test_a_helper_comes_when_many_loops_are_missing_and_goes_with_the_command(
             compiling("advance")
         [helper] = started
         # What lies in the folder of the data is never imported, and nothing of the data is told.
-        assert helper.words[1:] == ["-P", "-m", "sfumato.cli.warm_jobs", "fleet"]
+        assert helper.words[1:] == ["-P", "-m", "sfumato.cli.warm_jobs", "release"]
         assert set(helper.rest.values()) == {subprocess.DEVNULL}
         helper.terminate.assert_not_called()
     helper.terminate.assert_called_once_with()

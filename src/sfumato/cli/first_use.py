@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from sfumato.cli.console import say_in_passing, unsay
 from sfumato.core.compile_events import told
 
-_HELPERS = {"release": "fleet", "audit": "fleet", "plan": "release", "demo": "release"}
+_HELPERS = dict.fromkeys(("release", "audit", "plan", "demo"), "release")
 """The job that compiles what a command needs last."""
 
 _MANY = 5

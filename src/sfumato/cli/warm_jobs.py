@@ -54,6 +54,42 @@ def _step_a_fleet() -> None:
     fleet.run(np.array([0, 1, 1]), np.array([0, 1, 0]))
 
 
+def _step_a_sighted_fleet() -> None:
+    """Two far-sighted streams whose outputs nobody searched for: what a release needs last."""
+    import numpy as np
+
+    from sfumato.core.budgets import PerStep
+    from sfumato.core.guarantees import SIP
+    from sfumato.core.loss import hamming
+    from sfumato.core.randomness import secure
+    from sfumato.models.markov import MarkovChain
+    from sfumato.solver.design_methods import Method
+    from sfumato.solver.policy import Policy, PolicyReport
+    from sfumato.solver.solving_tables import sighted_solving_tables
+    from sfumato.solver.value_function import ValueFunction
+    from sfumato.stream.fleet import Fleet
+    from sfumato.stream.fleet_arrays import StreamArrays
+    from sfumato.stream.plan import Plan
+
+    matrix = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    chain = MarkovChain.from_matrix(matrix)
+    loss, places = hamming(chain.alphabet), np.arange(3)
+    leaf = (np.array([[-1, 0, 3]]), np.zeros(1), np.tile(places, 2))
+    orders = np.tile((places[:, None] + places) % 3, (2, 1)).astype(np.uint16)
+    tables = sighted_solving_tables(loss.matrix.T.copy(), places, *leaf, orders)
+    arrays = StreamArrays(chain, tables, np.inf, 2, scale=1.0)
+    prepared = arrays.prepare(places[:2], np.tile([0.5, np.inf], (2, 1)))
+    arrays.release(prepared, places[:2], secure().words(2))
+    arrays.advance(places[:2])
+    own = (chain.fingerprint, loss.fingerprint)
+    channels = np.full((1, 3, 3), 1 / 3)
+    sight = ValueFunction(*own, 0.5, 0.0, matrix, loss.matrix, np.zeros((1, 3)), channels, 1.0, 1.0)
+    report = PolicyReport(1, 0.0, 0.0, 0.0)
+    policy = Policy(*own, "far-sighted", 0.5, None, 1.0, tables, report, sight=sight)
+    plan = Plan(chain, PerStep(SIP(0.5)), loss, method=Method.FAR_SIGHTED, policy=policy)
+    Fleet(plan, ["a", "b"]).run(np.array([0, 1, 1]), np.array([0, 1, 0]))
+
+
 JOBS: dict[str, tuple[str | Callable[[], None], ...]] = {
     "fleet": (
         _step_a_fleet,
@@ -64,6 +100,7 @@ JOBS: dict[str, tuple[str | Callable[[], None], ...]] = {
         "audit quick.csv --model town.model --policy town.policy --against live.csv",
     ),
     "release": (
+        _step_a_sighted_fleet,
         _FIT,
         f"release live.csv {_TABLE} --epsilon 0.5 -o private.csv",
         "audit private.csv --model town.model --against live.csv",
@@ -122,13 +159,14 @@ def run_job(name: str) -> Warmed:
     """Run a job here, in a folder of its own that does not stay; what it prints goes nowhere."""
     from sfumato.cli.app import called
     from sfumato.cli.first_use import alone
-    from sfumato.core.compile_events import told
+    from sfumato.core.compile_events import eagerly, told
 
     missing: list[str] = []
     begun = time.monotonic()
     silent = contextlib.redirect_stdout(io.StringIO())
     said = io.StringIO()
-    with _folder(), alone(), told(missing.append), silent, contextlib.redirect_stderr(said):
+    quiet = (silent, contextlib.redirect_stderr(said))
+    with _folder(), alone(), eagerly(), told(missing.append), quiet[0], quiet[1]:
         for step in JOBS[name]:
             if callable(step):
                 step()

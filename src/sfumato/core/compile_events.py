@@ -1,10 +1,12 @@
-"""Who is told that a loop is being compiled: nobody, unless a command asks."""
+"""Who is told that a loop is being compiled, and whether a loop waits until it is worth that."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
+_eager: ContextVar[bool] = ContextVar("eager", default=False)
 _listeners: list[Callable[[str], None]] = []
 
 
@@ -30,3 +32,24 @@ def told(listener: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(listener)
+
+
+@contextmanager
+def eagerly() -> Iterator[None]:
+    """Compile every loop at its first call, also for so few rows that they are done without it.
+
+    Examples:
+        >>> with eagerly():
+        ...     is_eager()
+        True
+    """
+    before = _eager.set(True)
+    try:
+        yield
+    finally:
+        _eager.reset(before)
+
+
+def is_eager() -> bool:
+    """Whether loops are compiled whatever the job."""
+    return _eager.get()

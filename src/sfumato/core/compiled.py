@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from numba.core import types
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.core.typing.typeof import typeof
 
 from sfumato.core.loop_cache import LoopCache
 
@@ -59,6 +60,11 @@ class CompiledLoop(CPUDispatcher):
             known: Any = self  # its base is written in C
             known._insert([kind._code for kind in given], entry, False)
         return entry
+
+    def at_hand(self, *args: Any) -> bool:
+        """Whether a call with these arguments would compile nothing."""
+        kinds = tuple(plain(typeof(each)) for each in args)
+        return kinds in self.overloads or self.kept.has(kinds, self.targetctx)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """As numba's, for a call from another loop."""

@@ -157,6 +157,15 @@ class LoopCache:
                 made = self._read(key, target_context)
         return made
 
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether a compiled form for arguments of some types is on disk."""
+        key = (sig, target_context.codegen().magic_tuple())
+        for file in self._found.files:
+            with contextlib.suppress(Exception):  # a damaged file is as good as none
+                if key in file._load_index():
+                    return True
+        return False
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled form, if there is a place and room for it."""
         folder = self._places.writes

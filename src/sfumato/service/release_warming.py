@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sfumato.core.compile_events import eagerly
 from sfumato.core.randomness import secure
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.solver.policy import Policy
@@ -17,21 +18,23 @@ def warm_streams(rules: str, model: StreamModel, policy: Policy | None) -> None:
 
     Loops that were compiled before are only loaded: then it takes milliseconds.
     """
-    run, store = open_release(
-        rules.encode(),
-        model,
-        policy,
-        lambda plan, job, text: MemoryStore(plan=plan, job=job, rules=text),
-        secure(),
-        "made up",
-    )
-    try:
-        for number in range(2):  # a stream that begins, and one that goes on
-            run.answer([Asked(str(number), "made up", _value(model))])
-        run.finish("made up")
-    finally:
-        run.close()
-        store.close()
+    # Without the loop of a fleet, it would be compiled in the midst of later events.
+    with eagerly():
+        run, store = open_release(
+            rules.encode(),
+            model,
+            policy,
+            lambda plan, job, text: MemoryStore(plan=plan, job=job, rules=text),
+            secure(),
+            "made up",
+        )
+        try:
+            for number in range(2):  # a stream that begins, and one that goes on
+                run.answer([Asked(str(number), "made up", _value(model))])
+            run.finish("made up")
+        finally:
+            run.close()
+            store.close()
 
 
 def _value(model: StreamModel) -> Any:

@@ -96,7 +96,8 @@ def sighted_solving_tables(
         orders,
         costs[None],
         np.zeros((0, _LANES)),
-        symbols,
+        # Laid out as those that are read from a file: loops are compiled for a layout.
+        np.ascontiguousarray(symbols),
         np.zeros((0, 2)),
         splits,
         thresholds,

@@ -45,7 +45,7 @@ Answered: TypeAlias = AnswerTable | list[Record]
 """What may leave: by columns, or row by row."""
 
 _FIRST_ROWS = 16
-_COMMIT_SECONDS = 4 * GROUP_SECONDS
+_COMMIT_SECONDS = 8 * GROUP_SECONDS
 """A commit holds the state of every stream once: fewer and larger ones cost less per row."""
 _SHORT_STRETCH = 256
 """Old answers among new ones in stretches shorter than this are found row by row."""
@@ -133,19 +133,20 @@ class ColumnRun:
     def answers(self, batches: Iterator[Batch | Chunk], stop: Interruptible) -> Iterator[Answered]:
         """What may leave, in parts that take a fraction of a second: a request to stop is heard.
 
-        Parts begin small, as for rows that come one by one.
+        Parts begin small, as for rows that come one by one. They are as long as their own work
+        allows: what else a machine does would cut them short, and many short ones take longer.
         """
         size = _FIRST_ROWS
         allowed = GROUP_SECONDS if self._store is None else _COMMIT_SECONDS
         for batch in until_stopped(batches, stop):
             start = 0
             while start < len(batch) and not stop.requested:
-                began = time.monotonic()
+                began = time.thread_time()
                 done, answered = self._part(_part(batch, start, size))
                 yield answered
                 start += done
                 size = max(done, 1) if done < min(size, len(batch) - start + done) else size
-                quick = time.monotonic() - began < allowed
+                quick = time.thread_time() - began < allowed
                 size = min(2 * size, BATCH_ROWS) if quick else max(size // 2, 1)
 
     def _part(self, part: Batch | Chunk) -> tuple[int, Answered]:

@@ -26,7 +26,7 @@ from sfumato.stream.fleet_answers import RELEASED, Codes, Run, Seen, Step
 from sfumato.stream.fleet_loop import Batch, Moves
 from sfumato.stream.fleet_streams import Backup, FleetStreams
 from sfumato.stream.plan import Plan
-from sfumato.stream.run_loops import OBSERVE, RELEASE
+from sfumato.stream.run_loops import OBSERVE, PASSING, RELEASE
 from sfumato.stream.solved_steps import SolvedSteps
 
 Alone = Callable[[int, int], bool]
@@ -195,7 +195,12 @@ class Fleet(FleetStreams):
 
     def _entered(self, moves: Moves, row: int, stream: int, values: Any) -> bool:
         """Do a row by the plan, and put down what it did."""
-        events, state = self._alone(stream, values)
+        return self._noted(moves, row, stream, *self._alone(stream, values))
+
+    def _noted(
+        self, moves: Moves, row: int, stream: int, events: tuple[Event, ...], state: StreamState
+    ) -> bool:
+        """Put down what the plan did."""
         places = [self.plan.model.alphabet.place(event.released) for event in events]
         outcome = events[-1].outcome
         moves.released[row] = places[-1]
@@ -268,6 +273,8 @@ class Fleet(FleetStreams):
         labels = (*self.plan.model.alphabet.labels, None)
 
         def alone(row: int, stream: int) -> bool:
+            if places[row] == PASSING:
+                return self._noted(moves, row, stream, *self.plan.skip(self._state(stream)))
             return self._entered(moves, row, stream, labels[places[row]])
 
         self._go(RELEASE, batch, moves, alone)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.core.allowance_loops import AllowanceRule
 from sfumato.core.arrays import Bools, Floats, Ints
+from sfumato.core.compile_events import is_eager
 from sfumato.core.ledger import Ledgers
 from sfumato.core.purpose import Fallback
 from sfumato.stream import row_loops, run_loops
@@ -26,6 +27,8 @@ from sfumato.stream.run_loops import RELEASE
 _FALLBACKS = {Fallback.SUPPRESS: run_loops.SUPPRESS, Fallback.REPEAT: run_loops.REPEAT}
 NO_WORDS = np.zeros(0, dtype=np.uint64)
 _NO_LOSSES = np.zeros((0, 0))
+_FEW_ROWS = 4_096
+"""A plan does so many rows by itself in less time than it takes to compile the loop."""
 
 
 class Details(NamedTuple):
@@ -202,6 +205,13 @@ class Served(NamedTuple):
     arrays: tuple[Any, ...]
 
 
+def _enter(held: tuple[NDArray[Any], ...], streams: Ints, before: Before) -> None:
+    """Copy where streams stand, as the loop does when they enter it."""
+    for part, room in zip(held, before.rows, strict=True):
+        room[: len(streams)] = part[streams]
+    before.entered[: len(streams)] = True
+
+
 class FleetLoop:
     """The loop of a plan on some arrays.
 
@@ -237,6 +247,7 @@ class FleetLoop:
             len(plan.model.alphabet),
         )
         self._before = Before(self.held(np.zeros(0, dtype=np.int64)), 0)
+        self._ready, self._without = is_eager(), 0
 
     def held(self, last: Ints) -> tuple[NDArray[Any], ...]:
         """All that is known of the streams, one row each, in the order of the loop."""
@@ -265,12 +276,28 @@ class FleetLoop:
             first: call for a batch.
         """
         options, given = self._entries(mode, batch, moves, last, before, first=first)
+        if mode == RELEASE and not self._is_ready(batch, options, given):
+            if first:
+                _enter(self.held(last), batch.streams, before)
+            return bool((batch.turns < batch.ends).any())
 
         def part(begin: int, end: int, worker: int) -> None:
             run_loops.follow(*(options, begin, end, *given, *self._arrays.room(worker)))
 
         self._arrays.share(batch.split(self._arrays.threads), part)
         return bool((batch.turns < batch.ends).any())
+
+    def _is_ready(self, batch: Batch, options: Ints, given: tuple[Any, ...]) -> bool:
+        """Whether the loop is compiled, or there are as many rows as that is worth."""
+        if not self._ready:
+            loop: Any = run_loops.follow
+            due = batch.ends - batch.turns
+            everything = (options, 0, len(batch.streams), *given, *self._arrays.room(0))
+            many = self._without + int(due.sum()) > _FEW_ROWS
+            self._ready = many or loop.at_hand(*everything)
+            # The plan does one row of each stream before this is asked again.
+            self._without += int(np.count_nonzero(due))
+        return self._ready
 
     def served(self, moves: Moves, last: Ints, before: Before) -> Served:
         """Release the first stream value by value: see `run_loops.serve`."""

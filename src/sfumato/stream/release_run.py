@@ -30,6 +30,7 @@ from sfumato.stream.release_spec import JOB, beside
 from sfumato.stream.row_run import RowRun, state_kind
 from sfumato.stream.run_streams import RunStreams
 from sfumato.stream.seal import Seal, sealed
+from sfumato.tables.arrow_memory import returned_memory
 from sfumato.tables.cells import Missing
 from sfumato.tables.input_groups import Interruptible
 from sfumato.tables.problems import BadTable
@@ -116,7 +117,7 @@ def release_table(
     if ledger is None and reading.missing is not Missing.DROP:
         check_horizon(source, model.stream, plan)
     columns = output_columns(model, reading, plan)
-    with _store(source, plan, spec) as store, Interruptible() as stop:
+    with returned_memory(), _store(source, plan, spec) as store, Interruptible() as stop:
         if remark and isinstance(store, SqliteStore) and store.headless:
             remark(
                 f"{ledger}.head was not there: whether this is an older copy of the ledger, and "
