@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sfumato.core.errors import CorruptData, InsecureRandomness
-from sfumato.core.randomness import Randomness, keyed, secure, seeded
+from sfumato.core.randomness import Randomness, secure, seeded
 from sfumato.store.live import Asked, Reason
 from sfumato.tables.input_groups import EventColumns
 from sfumato.tables.readers import Table
@@ -17,12 +17,12 @@ from sfumato.temporal.temporal_run import release_streams
 from sfumato.temporal.temporal_spec import OwnMatrices, TemporalSpec, document
 from tests.contracts.live_laws import (
     FEW,
-    SECRET,
     LiveLaws,
     Opened,
     coins_or_fresh,
     reason,
     single,
+    table_coins,
 )
 from tests.contracts.live_stores import Place
 from tests.shell.running import Result, call
@@ -61,7 +61,7 @@ class TestLiveCounts(LiveLaws):
         timed = events[0].time is not None
         columns = EventColumns(event="id", time="when" if timed else None)
         given = (source, Table.at(str(folder / "out.csv")), self.spec)
-        release_streams(*given, ledger=path, columns=columns, randomness=keyed(SECRET))
+        release_streams(*given, ledger=path, columns=columns, randomness=table_coins(path))
 
     def cells(self, value: Any) -> list[Any]:
         """A value as cells of a table."""
