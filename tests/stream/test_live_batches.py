@@ -87,6 +87,24 @@ def test_a_retry_of_what_waits_waits_once(place: Place) -> None:
     assert run.waiting() == 0 and list(ledger(store)) == ["e1"]
 
 
+def test_values_that_wait_for_too_long_make_room(place: Place) -> None:
+    plan, now = RULES.plan(MODEL), [0.0]
+    store = MemoryStore(plan=plan.fingerprint)
+    job = LiveBatches(MODEL, plan, sf.secure())
+    limits = {"most_waiting": 4, "most_seconds": 10.0, "clock": lambda: now[0]}
+    run = SteppedRun(store, begun(store, "x"), job, **limits)
+    run.answer([*asked("f1", "f2", stream="flood"), *asked("g1", "g2", stream="flood 2")])
+    (full,) = run.answer(asked("e1"))
+    assert reason(full) is Reason.UNSTORED
+    now[0] = 9.0
+    assert run.answer(asked("f1", stream="flood")) == [Waiting(1)]  # asking again keeps no place
+    now[0] = 11.0
+    assert run.answer(asked("e1", "e2")) == [Waiting(2), Waiting(1)] and run.waiting() == 2
+    # Whoever sent what was let go of has it still.
+    replies = run.answer(asked("e3", "f1", "f2", stream="flood"))
+    assert ids_of(replies[2]) == ["e3", "f1", "f2"] and run.conflicts == 0
+
+
 def test_a_moment_that_passes_lets_what_waits_leave_first(place: Place) -> None:
     run, store = opened(place)
     *_, passed = run.answer([*asked("e1", "e2"), Asked("gone", "ann", None)])

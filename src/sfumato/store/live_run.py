@@ -273,11 +273,7 @@ class SteppedRun(Guarded, Generic[State]):
 
     def _again(self, call: _Call[State], before: _Event, event: _Event) -> Reply:
         """The reply to an event that waits, or was drawn in this call: whatever its value is."""
-        if (
-            event.tag is None
-            or before.tag is None
-            or not hmac.compare_digest(before.tag, event.tag)
-        ):
+        if event.tag is None or not hmac.compare_digest(before.tag or b"", event.tag):
             self._retries.count()
         if event.id in call.answers:
             return Answered((call.answers[event.id],), repeated=True)
@@ -303,11 +299,12 @@ class SteppedRun(Guarded, Generic[State]):
             return refused
         if event.value is None:
             return self._pass(call, event)
-        if self._job.width > 1 and len(self._held) >= self._room:
+        short = len(self._batches.get(event.stream, ())) + 1 < self._job.width
+        if short and len(self._held) >= self._room:
             return _FULL
         self._batches.setdefault(event.stream, []).append(event)
         self._held[event.id] = event
-        if len(self._batches[event.stream]) < self._job.width:
+        if short:
             return self._missing(event.stream)
         return self._complete(call, event.stream)
 
