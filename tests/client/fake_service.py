@@ -43,7 +43,6 @@ class FakeService:
         self.faults: deque[int | str] = deque()
         self.drawn: Counter[str] = Counter()
         self.answers: dict[str, dict[str, Any]] = {}
-        self.values: dict[str, Any] = {}
         self.lengths: Counter[str] = Counter()
         self.seen: list[str] = []
         self.targets: list[str] = []
@@ -58,8 +57,6 @@ class FakeService:
             self.faults.popleft()
             return {"status": "refused", "problem": problem("unstored", 503, event=name)}
         if name in self.answers:
-            if self.values[name] != event["value"]:
-                return {"status": "refused", "problem": problem("conflict", 409, event=name)}
             return {"status": "answered", "repeated": True, "answers": [self.answers[name]]}
         if event["value"] == "impossible":
             return {"status": "refused", "problem": problem("value", 422, event=name)}
@@ -90,7 +87,6 @@ class FakeService:
         }
         if "time" in event:
             self.answers[name]["time"] = event["time"]
-        self.values[name] = event["value"]
         self.lengths[stream] += 1
         return self.answers[name]
 

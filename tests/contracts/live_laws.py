@@ -20,10 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sfumato.core.errors import ForkedUse
-from sfumato.core.randomness import Randomness, keyed, secure
+from sfumato.core.randomness import Randomness, keyed, ledger_key, secure
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.live import Answered, Asked, LiveRun, Reason, Refused, Reply
 from sfumato.store.live_columns import ColumnarRun
+from sfumato.store.live_intake import own_answer
 from sfumato.store.protocol import Answer, Store
 from tests.contracts.live_stores import FAILURES, FailingStore, Place
 from tests.contracts.threads import at_once
@@ -54,8 +55,16 @@ def reason(reply: Reply) -> Reason:
 
 
 def ledger(store: Store) -> dict[str, Answer]:
-    """Every answer of a store by its id."""
-    return {answer.id: answer for name, _ in store.streams() for answer in store.rest(name, 0)}
+    """Every answer of a store by the id that its asker gave it, if no two streams share one."""
+    found = [own_answer(answer) for name, _ in store.streams() for answer in store.rest(name, 0)]
+    assert len({answer.id for answer in found}) == len(found)
+    return {answer.id: answer for answer in found}
+
+
+def table_coins(path: Path) -> Randomness:
+    """The coins that a live run with `SECRET` has in a ledger, for a table."""
+    with LedgerReader(path) as reader:
+        return keyed(ledger_key(SECRET, reader.front.id))
 
 
 def without_source(answer: Answer) -> tuple[Any, ...]:
@@ -127,20 +136,53 @@ class LiveLaws(ABC):
         assert len(ledger(store)) == 1
 
     @pytest.mark.parametrize("together", [True, False], ids=["one call", "two calls"])
-    def test_another_value_or_stream_under_an_old_id_is_a_conflict(
-        self, place: Place, together: bool
+    def test_the_reply_to_an_old_id_does_not_depend_on_the_value(
+        self, place: Place, together: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
         run, store = self.open(place)
         value, other = self.readable[:2]
         event = Asked("e1", "ann", value)
-        changed = [Asked("e1", "ann", other), Asked("e1", "bob", value)]
+        guesses = [Asked("e1", "ann", guess) for guess in (value, other, *self.unreadable)]
         first: list[Reply] = []
         if not together:
             first = run.answer([event])
-        replies = first + run.answer([*([event] if together else []), *changed, event])
-        assert [reason(one) for one in replies[1:3]] == [Reason.CONFLICT] * 2
-        assert single(replies[3]) == single(replies[0])
+        # A time that cannot be read, or goes back, would tell nothing else either.
+        guesses += [Asked("e1", "ann", other, time) for time in ("1", "no time")]
+        replies = first + run.answer([*([event] if together else []), *guesses])
+        again = Answered((single(replies[0]),), repeated=True)
+        assert replies[1:] == [again] * len(guesses)
         assert list(ledger(store)) == ["e1"]
+        # Whoever runs it sees that it happened, and neither whose nor what.
+        assert run.conflicts == len(guesses) - 1
+        assert caplog.text.count("came again with another value") == 1 and "e1" not in caplog.text
+
+    def test_what_cannot_be_read_takes_no_id(self, place: Place) -> None:
+        run, _ = self.open(place)
+        bad, good = Asked("e1", "ann", self.unreadable[0]), Asked("e1", "ann", self.readable[0])
+        refused, answered = run.answer([bad, good])
+        assert reason(refused) is Reason.VALUE and single(answered).sequence == 0
+        assert run.conflicts == 0
+
+    def test_two_streams_share_no_ids(self, place: Place) -> None:
+        run, store = self.open(place)
+        value, other = self.readable[:2]
+        names = [("ann", "b/1"), ("ann/b", "1"), ("ann%2Fb", "1"), ("ann", "1"), ("ann/b", "b/1")]
+        events = [Asked(id_, stream, value) for stream, id_ in names]
+        replies = [single(one) for one in run.answer(events)]
+        assert [(one.stream, one.id) for one in replies] == names
+        again = run.answer([Asked(id_, stream, other) for stream, id_ in names])
+        assert [single(one) for one in again] == replies
+        assert sum(count for _, count in store.streams()) == len(names)
+
+    def test_two_ledgers_of_one_key_share_no_coins(self, tmp_path: Path) -> None:
+        told = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            run, store = self.open(Place("sqlite", tmp_path / name), keyed(SECRET))
+            events = [Asked(f"e{n}", "ann", self.readable[0]) for n in range(50)]
+            told.append([single(one).released for one in run.answer(events)])
+            store.close()
+        assert told[0] != told[1]
 
     def test_events_by_columns_get_the_same_replies(self, place: Place) -> None:
         run, _ = self.open(place)
@@ -215,21 +257,48 @@ class LiveLaws(ABC):
 
     def test_an_event_that_goes_back_in_time_is_refused_alone(self, place: Place) -> None:
         run, _ = self.open(place)
-        times = ["10", "10", "9", "11", None, "2", "2024-05-01", "1", "3"]
+        times = ["10", "10", "9", "11", None, "2", "2024-05-01", "10", "11"]
         events = [Asked(f"e{n}", "ann", self.readable[0], time) for n, time in enumerate(times)]
         events.append(Asked("other", "bob", self.readable[0], "1"))
-        for reply, ok in zip(run.answer(events), "++-+++--++", strict=True):
+        for reply, ok in zip(run.answer(events), "++-++---++", strict=True):
             assert isinstance(reply, Answered) if ok == "+" else reason(reply) is Reason.ORDER
         run.close()
         late, same = run.answer(
             [
                 Asked("late", "ann", self.readable[0], "2"),
-                Asked("now", "ann", self.readable[0], "3"),
+                Asked("now", "ann", self.readable[0], "12"),
             ]
         )
-        assert reason(late) is Reason.ORDER and single(same).time == "3"
+        assert reason(late) is Reason.ORDER and single(same).time == "12"
         account = run.account("ann")
-        assert account is not None and account.time == "3"
+        assert account is not None and account.time == "12"
+
+    @pytest.mark.parametrize("together", [True, False], ids=["one call", "calls"])
+    @pytest.mark.parametrize("restarted", [True, False], ids=["restarted", "running"])
+    def test_an_event_without_a_time_does_not_reset_the_order(
+        self, place: Place, together: bool, restarted: bool
+    ) -> None:
+        run, _ = self.open(place)
+        told = [Asked(f"e{n}", "ann", self.readable[0], "10" if n < 1 else None) for n in range(40)]
+        early = Asked("early", "ann", self.readable[0], "9")
+        if together and not restarted:
+            assert reason(run.answer([*told, early])[-1]) is Reason.ORDER
+            return
+        for part in [told] if together else [[event] for event in told]:
+            run.answer(part)
+        if restarted:
+            run.close()
+        late = Asked("late", "ann", self.readable[0], "10")
+        assert reason(run.answer([early])[0]) is Reason.ORDER
+        assert single(run.answer([late])[0]).sequence == 40
+
+    def test_the_time_of_an_event_that_was_refused_does_not_count(self, place: Place) -> None:
+        run, _ = self.open(place, few=True)
+        times = [*map(str, range(1, FEW)), "5", "100", "6", "99"]
+        events = [Asked(f"e{n}", "ann", self.readable[0], time) for n, time in enumerate(times)]
+        replies = run.answer(events)
+        assert all(isinstance(one, Answered) for one in replies[:FEW])
+        assert [reason(one) for one in replies[FEW:]] == [Reason.BUDGET] * 3
 
     # Budgets --------------------------------------------------------------------------------------
 
@@ -326,6 +395,7 @@ class LiveLaws(ABC):
             else:
                 assert reason(reply) is Reason.UNSTORED
         store.failing = ""
+        assert self.places(store.inner) == list(range(1, len(ledger(store.inner)) + 1))
         left = ledger(store.inner)
         assert set(left) in ({*told}, {event.id for event in events})
         for event, reply in self.asked(run, events[::-1]):
@@ -335,6 +405,33 @@ class LiveLaws(ABC):
         assert all(single(reply) == ledger(store.inner)[event.id] for event, reply in later)
         moments = [(answer.stream, answer.sequence) for answer in ledger(store.inner).values()]
         assert len(moments) == len({*moments}) == 32
+        assert self.places(store.inner) == list(range(1, 33))
+
+    @staticmethod
+    def places(store: Store) -> list[int]:
+        """The rows of the input that were answered."""
+        return sorted(answer.place for answer in ledger(store).values())
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_what_was_refused_in_a_turn_that_failed_is_not_final(
+        self, place: Place, failure: str
+    ) -> None:
+        failing = FailingStore(None)  # type: ignore[arg-type]
+
+        class Failing:
+            def open(self, *given: Any) -> Any:
+                failing.inner = place.open(*given)
+                return failing
+
+        run, _ = self.open(Failing(), few=True)
+        value = self.readable[0]
+        events = [Asked(f"e{n}", "ann", value, "5") for n in range(FEW + 2)]
+        events.append(Asked("early", "bob", value, "4"))
+        events.insert(0, Asked("first", "bob", value, "5"))
+        failing.failing = failure
+        replies = run.answer([*events, Asked("bad", "ann", self.unreadable[0])])
+        assert [reason(one) for one in replies[:-1]] == [Reason.UNSTORED] * len(events)
+        assert reason(replies[-1]) is Reason.VALUE
 
     @staticmethod
     def asked(run: LiveRun, events: list[Asked]) -> list[tuple[Asked, Reply]]:

@@ -31,7 +31,7 @@ def options_of(*command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
 
 def metric_names() -> set[str]:
     """Every name that a service tells, from one that has told something of each."""
-    metrics = Metrics(lambda: [ReleaseFigures("r", 0, 0, 0, True)])
+    metrics = Metrics(lambda: [ReleaseFigures("r", 0, 0, 0, True, 0)])
     metrics.request("post_events", 200, 0.1)
     metrics.group("r", [Waiting(1)], 0.1)
     metrics.failed_group("r")

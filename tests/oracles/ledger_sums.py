@@ -42,8 +42,8 @@ class RawLedger:
         return {stream: math.fsum(each) for stream, each in costs.items()}
 
     def answers(self) -> dict[str, tuple[str, int, str, Any, float, float]]:
-        """Each answer by the id of its event."""
-        return {row[0]: row[1:] for row in self.events}
+        """Each answer by the id that its asker gave: what follows the name of the stream."""
+        return {row[0].split("/", 1)[1]: row[1:] for row in self.events}
 
     def problems(self, limit: float) -> list[str]:
         """What must not be: an id or a moment twice, gaps, wrong sums, a budget exceeded."""

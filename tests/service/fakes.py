@@ -20,6 +20,7 @@ from sfumato.service.releases import Opened, Releases
 from sfumato.service.settings import Limits
 from sfumato.service.wording import stream_wording
 from sfumato.store.live import Answered, Asked, Reason, Refused, Reply, Waiting
+from sfumato.store.live_intake import ledger_id, own_answer
 from sfumato.store.memory import MemoryStore
 from sfumato.store.protocol import Answer, Identity, Position
 
@@ -43,6 +44,7 @@ class EchoRun:
         self.groups: list[list[str]] = []
         self.break_with: BaseException | None = None
         self.closed = False
+        self.conflicts = 0
         self._values: dict[str, Any] = {}
         self._batches: dict[str, list[Asked]] = {}
         self._input = store.begin("http", Identity.EVENT)
@@ -56,11 +58,11 @@ class EchoRun:
         return [self._reply(event) for event in events]
 
     def _reply(self, event: Asked) -> Reply:
-        there = self.store.answers([event.id])
-        if event.id in there:
-            if self._values[event.id] != event.value or there[event.id].stream != event.stream:
-                return Refused(Reason.CONFLICT, "the id was answered before, for another value")
-            return Answered((there[event.id],), repeated=True)
+        name = ledger_id(event.stream, event.id)
+        there = self.store.answers([name])
+        if name in there:
+            self.conflicts += self._values[name] != event.value
+            return Answered((own_answer(there[name]),), repeated=True)
         if event.value == "unknown":
             return Refused(Reason.VALUE, "the value must be one of the 2 symbols")
         if event.value == "dear":
@@ -76,13 +78,23 @@ class EchoRun:
         before = self.store.position(stream)
         first = 0 if before is None else before.sequence
         answers = [
-            Answer(one.id, "http", place, stream, first + place, "released", "p", 0.5, 0.75)
+            Answer(
+                ledger_id(stream, one.id),
+                "http",
+                place,
+                stream,
+                first + place,
+                "released",
+                "p",
+                0.5,
+                0.75,
+            )
             for place, one in enumerate(batch)
         ]
-        self._values |= {one.id: one.value for one in batch}
+        self._values |= {ledger_id(stream, one.id): one.value for one in batch}
         count = first + len(batch)
         self.store.commit(answers, [Position(stream, count, 0.5 * count, 0.75 * count, b"")])
-        return Answered(tuple(answers))
+        return Answered(tuple(map(own_answer, answers)))
 
     def finish(self, stream: str) -> Reply | None:
         if not self._batches.get(stream):

@@ -11,6 +11,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import re
 import socket
 import struct
 import tempfile
@@ -352,8 +353,10 @@ def _check_what_was_reached(replies: Counter[int], closes: Counter[int], metrics
     """The fuzz went everywhere: there was something to find."""
     assert {400, 401, 404, 405} <= set(replies), replies
     assert {1007, 1008} <= set(closes), closes
-    for outcome in ("answered", "repeated", "refused_value", "refused_conflict"):
+    for outcome in ("answered", "repeated", "refused_value"):
         assert f'outcome="{outcome}"' in metrics
+    conflicts = re.search(r'sfumato_conflicting_retries_total\{release="city"\} (\S+)', metrics)
+    assert conflicts is not None and float(conflicts[1]) > 0
     assert "sfumato_group_failures_total" in metrics
 
 

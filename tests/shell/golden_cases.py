@@ -244,8 +244,8 @@ COMMANDS = (
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
     *("store", "store check", "store export", "store migrate", "store backup", "store restore"),
-    *("verify", "verify-report", "key", "key new", "key commit", "key check", "warm"),
-    *("key add", "serve", "push", "access", "access new", "access list", "access revoke"),
+    *("verify", "verify-report", "key", "key new", "key commit", "key check", "key derive"),
+    *("key add", "warm", "serve", "push", "access", "access new", "access list", "access revoke"),
     *("access rotate", "bridge", "bridge mqtt"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")

@@ -10,8 +10,14 @@ from unittest import mock
 
 import pytest
 
-from sfumato.core.randomness import Address, Domain, Randomness, _Keyed
+from sfumato.core.randomness import Address, Domain, Randomness, _Keyed, keyed
+from sfumato.models.encoding import StreamModel
 from sfumato.store.attestation import canonical
+from sfumato.store.files import load
+from sfumato.store.live import Answered, Asked
+from sfumato.store.sqlite import SqliteStore
+from sfumato.stream.live_release import open_release
+from sfumato.stream.release_spec import JOB, ReleaseSpec, document
 from tests.shell.running import call, done, refused
 from tests.shell.tables import table, walk, write
 
@@ -107,6 +113,31 @@ def test_the_key_must_be_the_one_that_was_committed_to(
     assert "the key must be the one that the plan names" in call(*asked, tmp_path / "other.key").out
     refused(call("audit", output, "-m", model, "--key-file", secret), "--against")
     refused(call("audit", output, "-m", model, "--commitment", commitment), "--key-file")
+
+
+def test_draws_of_a_live_ledger_are_repeated_with_the_key_of_that_ledger(
+    model: Path, secret: Path, tmp_path: Path
+) -> None:
+    rows, path = walk(11, rows=60), tmp_path / "city.ledger"
+    source, own = table(tmp_path / "true.csv", rows), tmp_path / "own.key"
+    fitted = load(model)
+    assert isinstance(fitted, StreamModel)
+    rules = document(ReleaseSpec(epsilon=0.8, loss="hamming"), fitted)
+    run, store = open_release(
+        *(rules, fitted, None, lambda *given: SqliteStore(path, given[0], job=JOB, rules=given[2])),
+        *(keyed(secret.read_bytes()), "http key=year"),
+    )
+    for number, (person, place) in enumerate(rows):  # one by one: rows in the order sent
+        assert isinstance(run.answer([Asked(str(number), person, place)])[0], Answered)
+    store.close()
+    done("key", "derive", secret, "--ledger", path, "-o", own)
+    assert own.stat().st_mode & 0o777 == 0o600 and own.read_bytes() != secret.read_bytes()
+    refused(call("key", "derive", secret, "--ledger", path, "-o", own), "not exist")
+    left = tmp_path / "left.csv"
+    done("ledger", "export", path, "-o", left, "--quiet")
+    asked = ("audit", left, "-m", model, "--ledger", path, "--against", source, "--key-file")
+    assert "every draw was repeated" in done(*asked, own).out
+    assert "what left is not what the key draws" in call(*asked, secret).out
 
 
 @pytest.fixture

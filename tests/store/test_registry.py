@@ -14,6 +14,7 @@ from sfumato.store.protocol import LedgerMismatch, StoreUnavailable
 from sfumato.store.registry import MemoryRegistry, Registry, RegistryMoved
 from sfumato.store.sqlite_registry import RegistryReader, SqliteRegistry
 from tests.contracts.registry_laws import LastingRegistryLaws, RegistryLaws, noon
+from tests.store.test_sqlite import FullDisk
 
 
 class TestMemoryRegistry(RegistryLaws):
@@ -97,6 +98,16 @@ def test_one_process_holds_a_registry_and_others_read_it(tmp_path: Path) -> None
         holder.kill()
     with SqliteRegistry(path) as registry:
         assert registry.head.entries == 1
+
+
+def test_what_a_failing_commit_left_open_is_never_read(tmp_path: Path) -> None:
+    with SqliteRegistry(file_of(tmp_path), noon) as registry:
+        registry._database = disk = FullDisk(registry._database)  # type: ignore[assignment]
+        with pytest.raises(CorruptData):
+            registry.append("ann", "greet", "bob", b"")
+        assert registry.head.entries == 0 and registry.entries() == []
+        disk.full = False
+        assert registry.append("ann", "greet", "bob", b"").number == 1
 
 
 def test_an_older_copy_in_the_place_of_a_registry_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,33 @@ def test_a_state_that_cannot_be_stored_keeps_its_answers_out(path: Path) -> None
         store._database.execute("DROP TRIGGER t")
         assert store.answers([answer.id]) == {}
         assert store.position("u1") is None
+        store.commit([answer], [state])
+        assert store.answers([answer.id]) == {answer.id: answer}
+
+
+class FullDisk:
+    """A connection whose commits fail while it is full; the transaction stays open then."""
+
+    def __init__(self, inner: sqlite3.Connection) -> None:
+        self.inner, self.full = inner, True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def execute(self, statement: str, *given: Any) -> Any:
+        if self.full and statement == "COMMIT":
+            raise sqlite3.OperationalError("disk I/O error")
+        return self.inner.execute(statement, *given)
+
+
+def test_what_a_failing_commit_left_open_is_never_read(path: Path) -> None:
+    ((answer, state),) = moments("u1", 1)
+    with SqliteStore(path, PLAN) as store:
+        store._database = disk = FullDisk(store._database)  # type: ignore[assignment]
+        with pytest.raises(CorruptData):
+            store.commit([answer], [state])
+        assert store.answers([answer.id]) == {} and store.position("u1") is None
+        disk.full = False
         store.commit([answer], [state])
         assert store.answers([answer.id]) == {answer.id: answer}
 

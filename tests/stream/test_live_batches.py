@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.core.randomness import Randomness, keyed
+from sfumato.core.randomness import Randomness, keyed, ledger_key
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.live import Answered, Asked, LiveRun, Reason, Refused, Reply, Waiting
 from sfumato.store.live_intake import begun
@@ -80,11 +80,29 @@ def test_a_batch_that_comes_whole_is_answered_in_one_call(place: Place) -> None:
 def test_a_retry_of_what_waits_waits_once(place: Place) -> None:
     run, store = opened(place)
     assert run.answer([*asked("e1", "e1"), *asked("e1")]) == [Waiting(2)] * 3
-    wrong = [Asked("e1", "bob", asked("e1")[0].value), Asked("e1", "ann", None)]
-    assert [reason(one) for one in run.answer(wrong)] == [Reason.CONFLICT] * 2
+    guesses = [Asked("e1", "ann", value) for value in ("a", "b", "c", None, "?", [])]
+    assert run.answer(guesses) == [Waiting(2)] * 6 and run.conflicts == 5
     assert run.waiting() == 1
     assert ids_of(run.finish("ann")) == ["e1"] and run.finish("ann") is None
     assert run.waiting() == 0 and list(ledger(store)) == ["e1"]
+
+
+def test_values_that_wait_for_too_long_make_room(place: Place) -> None:
+    plan, now = RULES.plan(MODEL), [0.0]
+    store = MemoryStore(plan=plan.fingerprint)
+    job = LiveBatches(MODEL, plan, sf.secure())
+    limits = {"most_waiting": 4, "most_seconds": 10.0, "clock": lambda: now[0]}
+    run = SteppedRun(store, begun(store, "x"), job, **limits)
+    run.answer([*asked("f1", "f2", stream="flood"), *asked("g1", "g2", stream="flood 2")])
+    (full,) = run.answer(asked("e1"))
+    assert reason(full) is Reason.UNSTORED
+    now[0] = 9.0
+    assert run.answer(asked("f1", stream="flood")) == [Waiting(1)]  # asking again keeps no place
+    now[0] = 11.0
+    assert run.answer(asked("e1", "e2")) == [Waiting(2), Waiting(1)] and run.waiting() == 2
+    # Whoever sent what was let go of has it still.
+    replies = run.answer(asked("e3", "f1", "f2", stream="flood"))
+    assert ids_of(replies[2]) == ["e3", "f1", "f2"] and run.conflicts == 0
 
 
 def test_a_moment_that_passes_lets_what_waits_leave_first(place: Place) -> None:
@@ -173,11 +191,10 @@ def test_batches_are_those_of_a_table(data: st.DataObject, tmp_path_factory: Any
     for stream in streams:
         run.finish(stream)
     live = {id_: without_source(answer) for id_, answer in ledger(store).items()}
+    own = keyed(ledger_key(SECRET, store.front.id))
     rows = [[one.stream, one.value, one.id] for one in events]
     source = Table.at(str(write(folder / "day.csv", ("person", "value", "id"), rows)))
-    spec = RunSpec(
-        reading=Reading(event="id"), ledger=folder / "t.ledger", randomness=keyed(SECRET)
-    )
+    spec = RunSpec(reading=Reading(event="id"), ledger=folder / "t.ledger", randomness=own)
     release_table(source, Table.at(str(folder / "out.csv")), MODEL, RULES.plan(MODEL), spec)
     with LedgerReader(folder / "t.ledger") as reader:
         assert live == {answer.id: without_source(answer) for answer in reader.history()}

@@ -30,6 +30,7 @@ from tests.contracts.live_laws import (
     coins_or_fresh,
     reason,
     single,
+    table_coins,
     without_source,
 )
 from tests.contracts.live_stores import Place
@@ -83,7 +84,7 @@ class StreamLaws(LiveLaws):
         plan = parse_spec(rules_of(policy), "rules").plan(model, policy)
         timed = events[0].time is not None
         reading = Reading(event="id", time="when" if timed else None)
-        spec = RunSpec(reading=reading, ledger=path, randomness=keyed(SECRET))
+        spec = RunSpec(reading=reading, ledger=path, randomness=table_coins(path))
         release_table(source, Table.at(str(folder / "out.csv")), model, plan, spec)
 
     def audit(self, path: Path) -> Result:

@@ -2,27 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from sfumato.core.errors import CorruptData, InsecureRandomness
-from sfumato.core.randomness import Randomness, keyed, secure, seeded
+from sfumato.core.randomness import Randomness, secure, seeded
 from sfumato.store.live import Asked, Reason
 from sfumato.tables.input_groups import EventColumns
 from sfumato.tables.readers import Table
-from sfumato.temporal.live_streams import open_release
+from sfumato.temporal.live_streams import PLANS_HELD, LiveStreams, open_release
 from sfumato.temporal.temporal_run import release_streams
 from sfumato.temporal.temporal_spec import OwnMatrices, TemporalSpec, document
 from tests.contracts.live_laws import (
     FEW,
-    SECRET,
     LiveLaws,
     Opened,
     coins_or_fresh,
     reason,
     single,
+    table_coins,
 )
 from tests.contracts.live_stores import Place
 from tests.shell.running import Result, call
@@ -61,7 +62,7 @@ class TestLiveCounts(LiveLaws):
         timed = events[0].time is not None
         columns = EventColumns(event="id", time="when" if timed else None)
         given = (source, Table.at(str(folder / "out.csv")), self.spec)
-        release_streams(*given, ledger=path, columns=columns, randomness=keyed(SECRET))
+        release_streams(*given, ledger=path, columns=columns, randomness=table_coins(path))
 
     def cells(self, value: Any) -> list[Any]:
         """A value as cells of a table."""
@@ -101,6 +102,17 @@ def test_a_stream_without_matrices_is_refused_alone(tmp_path: Path) -> None:
     assert (single(ann).sequence, single(later).sequence) == (0, 1)
     assert reason(bob) is Reason.VALUE
     assert list(store.streams()) == [("ann", 2)]
+
+
+def test_made_up_names_of_streams_fill_no_memory() -> None:
+    held = LiveStreams(
+        TemporalSpec(alpha=1.0, own={"ann": OwnMatrices(backward=BACKWARD)}), secure()
+    )
+    made: list[str] = []
+    held._spec = SimpleNamespace(own={}, plan=lambda stream: made.append(stream))  # type: ignore
+    for n in range(2 * PLANS_HELD):
+        held._plan(f"u{n}")
+    assert len(made) == 2 * PLANS_HELD and len(held._plans) <= PLANS_HELD
 
 
 def test_rules_that_were_changed_are_refused(tmp_path: Path) -> None:

@@ -193,6 +193,7 @@ _KEYS: dict[str, Callable[..., None]] = {
     "commit": key.commit,
     "check": key.check,
     "add": key.add,
+    "derive": key.derive,
 }
 _ACCESS: dict[str, Callable[..., None]] = {
     "new": access.new,

@@ -96,6 +96,37 @@ def check(given: _CheckOptions) -> None:
         raise typer.Exit(FAILED_AUDIT)
 
 
+class _DeriveOptions(options.Options):
+    path: str = _KEY
+    ledger: str = required("The ledger that a service wrote with this key.")
+    output: str = required("A file that does not exist: the key of that ledger.", "--output", "-o")
+    shared_key: bool = _SHARED
+    shown: options.Shown
+
+
+def derive(given: _DeriveOptions) -> None:
+    """Make the key of one ledger from that of a service: what its answers were drawn with.
+
+    A service draws with another key in every ledger, so that two releases under the same rules
+    share no coins. The key of one ledger repeats its draws (`audit --ledger ... --key-file`), and
+    tells nothing of the key that it comes from, nor of other ledgers.
+
+    \b
+    Example:
+      sfumato key derive keys/0a1b2c3d4e5f.key --ledger city-home/ledgers/city.ledger -o city.key
+    """
+    from sfumato.core.randomness import ledger_key
+    from sfumato.store.keys import read_key, write_key
+    from sfumato.store.ledger_reader import LedgerReader
+
+    secret = read_key(given.path, shared=given.shared_key)
+    with LedgerReader(given.ledger) as ledger:
+        own = ledger.front.id
+    write_key(given.output, ledger_key(secret, own))
+    told = f"{given.output}: the key of this ledger alone"
+    _print(given.shown, {"key_file": given.output, "ledger": own.hex()}, told)
+
+
 class _AddOptions(options.Options):
     home: str = argument("The home of a service: its folder, or postgresql://...", "HOME")
     key_folder: str = required("Folder of the keys, ID.key each: what `serve` is given, too.")

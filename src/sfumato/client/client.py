@@ -102,7 +102,7 @@ class Client:
             time: When it was measured.
 
         Raises:
-            ServiceRefused: If the service said no: value, conflict, budget, order, access.
+            ServiceRefused: If the service said no: value, budget, order, access.
             ServiceUnavailable: If no answer came in time; the same id may be sent again.
         """
         event = LiveEvent(stream, value, fresh_id() if id is None else id, time)

@@ -107,7 +107,7 @@ class Problem(Struct, frozen=True):
 
     @property
     def slug(self) -> str:
-        """The short name of the kind of problem: value, conflict, budget, order, unstored, ..."""
+        """The short name of the kind of problem: value, budget, order, unstored, ..."""
         return self.type.removeprefix(_SLUG)
 
     @property

@@ -214,7 +214,37 @@ def keyed(secret: bytes) -> Randomness:
         True
     """
     check_secret(secret)
-    return _Key(hashlib.sha256(b"sfumato keyed v2 " + secret).digest(), simulated=False)
+    return _Key(secret)
+
+
+def ledger_key(secret: bytes, ledger: bytes) -> bytes:
+    """The key of one ledger: other ledgers have others, and none tells the secret.
+
+    Two ledgers may have one plan. With the same coins at the same addresses, the difference of
+    their answers would tell values.
+
+    Args:
+        secret: As for `keyed`.
+        ledger: The id of the ledger.
+
+    Examples:
+        >>> secret = b"sixteen bytes or more"
+        >>> ledger_key(secret, b"one") == ledger_key(secret, b"another")
+        False
+    """
+    return hmac.digest(secret, b"ledger " + ledger, "sha256")
+
+
+def of_ledger(source: Randomness, ledger: bytes) -> Randomness:
+    """The coins of one ledger: those of a key depend on it, fresh ones are nobody's anyway.
+
+    Examples:
+        >>> here = Address(Domain.STREAM, "plan", "ann", 0)
+        >>> own, other = (of_ledger(keyed(b"sixteen bytes or more"), id) for id in (b"1", b"2"))
+        >>> own.at(here).word() == other.at(here).word()
+        False
+    """
+    return source.of_ledger(ledger) if isinstance(source, _Key) else source
 
 
 def check_secret(secret: bytes, name: str = "secret") -> None:
@@ -362,6 +392,14 @@ class _Keyed(_Uncopied):
 
 class _Key(_Keyed):
     """A secret before anything is asked of it: coins in order would be the same for all plans."""
+
+    def __init__(self, secret: bytes) -> None:
+        super().__init__(hashlib.sha256(b"sfumato keyed v2 " + secret).digest(), simulated=False)
+        self._secret = secret
+
+    def of_ledger(self, ledger: bytes) -> Randomness:
+        """The coins of one ledger."""
+        return keyed(ledger_key(self._secret, ledger))
 
     def words(self, count: int) -> NoReturn:
         raise InvalidParameter(

@@ -12,7 +12,7 @@ import msgspec
 from sfumato.core.errors import BudgetExceeded, CorruptData, InsecureRandomness, InvalidParameter
 from sfumato.core.guarantees import PureDP
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Randomness, StreamCoins
+from sfumato.core.randomness import Randomness, StreamCoins, of_ledger
 from sfumato.core.state import SeriesState
 from sfumato.models.encoding import StreamModel, Unreadable, number
 from sfumato.series.filter_banks import seasonal
@@ -125,7 +125,7 @@ def open_release(
         model: None: series have none.
         policy: None.
         open_store: Opens a store for a plan, a job and the text of the rules.
-        coins: Of the releases.
+        coins: Of the releases; of a key those of the ledger are drawn (`randomness.of_ledger`).
         source: What the input is called in the ledger; each node of a shared store has its own.
 
     Raises:
@@ -140,7 +140,8 @@ def open_release(
         raise InsecureRandomness("a release of a series")
     store = open_store(ledger_plan(method, spec, purpose), JOB, rules.decode())
     try:
-        job = LiveSeries(method, spec, coins, purpose, store.front.id)
+        own = of_ledger(coins, store.front.id)
+        job = LiveSeries(method, spec, own, purpose, store.front.id)
         return SteppedRun(store, begun(store, source), job), store
     except BaseException:
         store.close()

@@ -32,6 +32,7 @@ from sfumato.service.problems import HttpProblem, busy, problem
 from sfumato.service.releases import OpenRelease
 from sfumato.service.wording import reply_body
 from sfumato.store.live import Answered, Asked, Reply
+from sfumato.store.live_intake import ledger_id, own_answer
 
 
 class ReleaseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,13 +216,14 @@ async def _event(call: Call) -> Result:
     stream, id_ = call.path["stream"], call.path["event"]
     releases = call.application.releases
     [release] = await releases.of_streams([stream], call.query.release)
-    found = (await asyncio.to_thread(release.opened.store.answers, [id_])).get(id_)
-    if found is None or found.stream != stream:
+    named = ledger_id(stream, id_)
+    found = (await asyncio.to_thread(release.opened.store.answers, [named])).get(named)
+    if found is None:
         raise HttpProblem(problem("not-found", "no such event of this stream was answered"))
-    return Result(reply_body(Answered((found,), repeated=True), release.worded))
+    return Result(reply_body(Answered((own_answer(found),), repeated=True), release.worded))
 
 
-_ASKING = ("value", "conflict", "budget", "order", "unstored", "busy", "rate", "unavailable")
+_ASKING = ("value", "budget", "order", "unstored", "busy", "rate", "unavailable")
 EVENT_OPERATIONS = (
     Operation(
         name="post_stream_events",

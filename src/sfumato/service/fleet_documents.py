@@ -70,7 +70,7 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry: Its number in the order of commits, from 1.
-        event: The event that asked.
+        event: The event that asked, by the id that it was given.
         stream: Whose value it was.
         sequence: Its moment in the stream.
         outcome: What happened.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from sfumato.store.live import Answered, Refused, Reply, Waiting
@@ -28,6 +28,7 @@ class ReleaseFigures:
         waiting: Events that wait for others of their batch.
         entries: Rows of its ledger: the head to anchor goes with them.
         alive: Whether its worker lives.
+        conflicts: Events that came again under their ids with another value.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ReleaseFigures:
     waiting: int
     entries: int
     alive: bool
+    conflicts: int
 
 
 class _Now(Collector):
@@ -56,6 +58,15 @@ class _Now(Collector):
             for each in found:
                 family.add_metric([each.name], float(getattr(each, field)))
             yield family
+        # No reply tells it: only here can be seen that somebody mixes up ids, or guesses values.
+        conflicts = CounterMetricFamily(
+            "sfumato_conflicting_retries",
+            "Events that came again under their ids with another value.",
+            labels=["release"],
+        )
+        for each in found:
+            conflicts.add_metric([each.name], float(each.conflicts))
+        yield conflicts
 
 
 class Metrics:

@@ -96,8 +96,6 @@ def refusal(refused: Refused, event: str | None = None) -> Problem:
     match refused.reason:
         case Reason.VALUE:
             return problem("value", refused.detail, field="value", event=event)
-        case Reason.CONFLICT:
-            return problem("conflict", refused.detail, field="id", event=event)
         case Reason.BUDGET:
             return problem("budget", refused.detail, event=event)
         case Reason.ORDER:

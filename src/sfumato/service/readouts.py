@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from sfumato.core import checks
+from sfumato.core.errors import InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.service import moment_readouts, stream_readouts
 from sfumato.service.drift_hint import drift
@@ -57,6 +58,7 @@ from sfumato.service.stream_documents import (
 )
 from sfumato.store.ledger_search import Entry, LedgerQuery, Order
 from sfumato.store.live import Reply
+from sfumato.store.live_intake import ledger_id, own_id
 
 _NO_BELIEF = "values of this job have no belief: noise is added to numbers, not to symbols"
 
@@ -167,11 +169,16 @@ class Readouts(Guarded):
         return _page(release, asked)
 
     def search(self, query: SearchQuery) -> LedgerDocument:
-        """Rows of the ledger that are asked for."""
+        """Rows of the ledger that are asked for; an event is one of its stream."""
+        event = query.event
+        if event is not None:
+            if query.stream is None:
+                raise InvalidParameter("event", "alone", "be given together with its stream")
+            event = ledger_id(query.stream, event)
         release = self._releases.readable(query.release, query.stream)
         asked = LedgerQuery(
             query.stream,
-            query.event,
+            event,
             query.outcome,
             query.since,
             query.until,
@@ -272,7 +279,7 @@ def _row(entry: Entry) -> LedgerRow:
     answer = entry.answer
     return LedgerRow(
         entry=entry.entry,
-        event=answer.id,
+        event=own_id(answer.id),
         stream=answer.stream,
         sequence=answer.sequence,
         outcome=answer.outcome,

@@ -140,6 +140,7 @@ class Releases:
                 one.gatherer.waiting(),
                 one.opened.store.front.head.entries,
                 one.gatherer.alive,
+                one.opened.run.conflicts,
             )
             for one in self.open()
         ]

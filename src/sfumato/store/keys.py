@@ -88,15 +88,20 @@ def new_key(path: str | Path) -> bytes:
         Traceback (most recent call last):
         sfumato.core.errors.InvalidParameter: key file must not exist: ...
     """
+    secret = os.urandom(_SECRET_BYTES)
+    while not _unguessable(secret):
+        secret = os.urandom(_SECRET_BYTES)
+    return write_key(path, secret)
+
+
+def write_key(path: str | Path, secret: bytes) -> bytes:
+    """Write a key to a file for its owner alone; one that exists is never replaced."""
     try:
         handle = os.open(path, _NEW, 0o600)
     except FileExistsError:
         rule = "not exist: with another key in its place no draw could be repeated"
         raise InvalidParameter("key file", str(path), rule) from None
     try:
-        secret = os.urandom(_SECRET_BYTES)
-        while not _unguessable(secret):
-            secret = os.urandom(_SECRET_BYTES)
         os.write(handle, secret)
         os.fsync(handle)
     finally:

@@ -20,14 +20,12 @@ class Reason(StrEnum):
 
     Attributes:
         VALUE: The value is not one of the alphabet, or not of the form that the release reads.
-        CONFLICT: The id was answered before, for another value or another stream.
         BUDGET: The budget of the stream leaves nothing, and the rule is to refuse.
         ORDER: The event is earlier than the last one of its stream.
         UNSTORED: The store did not take the answer; asking again with the same id is safe.
     """
 
     VALUE = "value"
-    CONFLICT = "conflict"
     BUDGET = "budget"
     ORDER = "order"
     UNSTORED = "unstored"
@@ -38,7 +36,7 @@ class Asked:
     """One event that asks for an answer.
 
     Attributes:
-        id: What tells it from all others of the release; chosen by whoever asks.
+        id: What tells it from all others of its stream; chosen by whoever asks.
         stream: Whose value it is.
         value: The true value, as it came: text, a number, a list or a mapping of them. Held in
             memory alone, and in no message. None lets a moment pass, where the job knows that.
@@ -120,7 +118,9 @@ class LiveRun(Protocol):
         """A reply for each event, in order; all answers are durable when this returns.
 
         Values of one stream are taken in the order given. Nothing but the state of the store
-        decides what an event may have: one that is refused changes nothing for the others.
+        decides what an event may have: one that is refused changes nothing for the others. An event
+        is answered once: whatever comes again under its id and stream has that answer, or waits,
+        whatever its value. Else whoever may send could test guesses at what others sent.
         """
         ...
 
@@ -130,6 +130,11 @@ class LiveRun(Protocol):
 
     def waiting(self) -> int:
         """How many events wait in memory for others of their batches."""
+        ...
+
+    @property
+    def conflicts(self) -> int:
+        """How many events came again with another value; for whoever runs it, and nobody else."""
         ...
 
     def account(self, stream: str) -> StreamAccount | None:

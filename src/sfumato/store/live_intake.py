@@ -1,4 +1,4 @@
-"""What every live run does before it steps: names that can be stored, and retries.
+"""What every live run does before it steps: names that can be stored, ids in it, and retries.
 
 A refusal is made once and shared: a flood of bad events makes no objects but its replies.
 """
@@ -6,22 +6,21 @@ A refusal is made once and shared: a flood of bad events makes no objects but it
 from __future__ import annotations
 
 import hmac
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from sfumato.core.errors import SfumatoError
 from sfumato.models.encoding import Raw, Unreadable, text
-from sfumato.store.live import Answered, Reason, Refused, Reply
+from sfumato.store.live import Reason, Refused, Reply
 from sfumato.store.protocol import Again, Answer, Identity, Input, Store
 
 UNSTORED = Refused(
     Reason.UNSTORED, "the store did not take the answer; ask again with the same id: it is safe"
 )
-OTHER_VALUE = Refused(
-    Reason.CONFLICT, "this event id came before, for another value; give the event an id of its own"
-)
-OTHER_STREAM = Refused(Reason.CONFLICT, "an event id must not occur in two streams")
 NO_BUDGET = Refused(
     Reason.BUDGET, "the budget of the stream leaves nothing for this event; nothing was released"
 )
@@ -44,6 +43,54 @@ def report_failure(problem: Exception) -> None:
     """Log why events got no answer; of errors that are not our own the kind alone is told."""
     told = str(problem) if isinstance(problem, SfumatoError) else "see the log of the store"
     _log.error("answers were not stored: %s: %s", type(problem).__name__, told)
+
+
+def ledger_id(stream: str, id_: str) -> str:
+    """What the ledger calls an event: by its stream and its id, so that askers share no names.
+
+    It is no longer than both, but for two more bytes where the stream has a `%` or a slash.
+
+    Examples:
+        >>> ledger_id("ann", "day/1"), ledger_id("ann/day", "1")
+        ('ann/day/1', 'ann%2Fday/1')
+    """
+    return f"{_prefix(stream)}{id_}"
+
+
+@lru_cache(maxsize=1 << 16)
+def _prefix(stream: str) -> str:
+    return stream.replace("%", "%25").replace("/", "%2F") + "/"
+
+
+def own_id(named: str) -> str:
+    """The id that the asker gave, of the name that the ledger has for an event.
+
+    Examples:
+        >>> own_id(ledger_id("ann/day", "day/1"))
+        'day/1'
+    """
+    return named.partition("/")[2]
+
+
+def own_answer(answer: Answer) -> Answer:
+    """An answer of the ledger, as its asker knows it."""
+    return replace(answer, id=own_id(answer.id))
+
+
+def last_time(store: Store, stream: str, answers: int) -> str | None:
+    """The time of the last answer that has one, of a stream of so many answers."""
+    first, width = answers, _LOOKED_BACK
+    while first > 0:
+        end, first = first, max(first - width, 0)
+        rows = itertools.islice(store.rest(stream, first), end - first)
+        told = [row.time for row in rows if row.time is not None]
+        if told:
+            return told[-1]
+        width *= 2
+    return None
+
+
+_LOOKED_BACK = 16
 
 
 def bad_value(problem: Unreadable) -> Refused:
@@ -110,7 +157,7 @@ def _broken(name: Raw) -> str | None:
 
 
 class Retries:
-    """Whether events that were answered before may have their old answers.
+    """Counts events that came again with another value: their replies do not depend on it.
 
     Args:
         store: Where the answers are.
@@ -120,24 +167,21 @@ class Retries:
     def __init__(self, store: Store, source: Input) -> None:
         self._store, self._source = store, source
         self._comparable: dict[str, bool] = {}
+        self.conflicts = 0
 
-    def check(self, answer: Answer, stream: str, tag: bytes) -> Refused | None:
-        """Why an event is no retry of another; None if it is one."""
-        if answer.stream != stream:
-            return OTHER_STREAM
-        same = hmac.compare_digest(answer.tag, tag)
-        # Without the key file of that time nobody can tell: then it is what left before.
-        return None if same or not self._compared(answer.source) else OTHER_VALUE
+    def compare(self, answer: Answer, tag: bytes | None) -> None:
+        """Count an event that comes again, if its value is another, or (None) cannot be read."""
+        same = tag is not None and hmac.compare_digest(answer.tag, tag)
+        # Without the key file of that time nobody can tell.
+        if not same and (tag is None or self._compared(answer.source)):
+            self.count()
 
-    def replies(
-        self, found: dict[str, Answer], asked: Iterable[tuple[int, str, str, bytes]]
-    ) -> dict[int, Reply]:
-        """Replies to events that were answered before: place, id, stream and digest of each."""
-        replies: dict[int, Reply] = {}
-        for place, id_, stream, tag in asked:
-            refused = self.check(found[id_], stream, tag)
-            replies[place] = refused or Answered((found[id_],), repeated=True)
-        return replies
+    def count(self) -> None:
+        """One event came again with another value."""
+        self.conflicts += 1
+        if self.conflicts == 1:
+            # Once: how long a reply takes must not tell, again and again, that a value differs.
+            _log.warning("an event came again with another value; it had the answer of the first")
 
     def _compared(self, source: str) -> bool:
         if source not in self._comparable:

@@ -7,7 +7,8 @@ in memory is a copy of the store, thrown away after any failure.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -30,13 +31,14 @@ from sfumato.store.live_intake import (
     EARLIER,
     NO_BUDGET,
     NO_CHANNEL,
-    OTHER_STREAM,
-    OTHER_VALUE,
     UNSTORED,
     Retries,
     bad_time,
     bad_value,
     event_time,
+    last_time,
+    ledger_id,
+    own_answer,
     refused_names,
     report_failure,
 )
@@ -44,10 +46,13 @@ from sfumato.store.live_job import LiveJob, Moment
 from sfumato.store.protocol import Answer, Input, Store
 
 State = TypeVar("State")
+_Told = TypeVar("_Told", Reply, Answered | Refused)
 STATES_HELD = 100_000
 """States held in memory between two calls; more are read again from the store."""
 VALUES_WAITING = 100_000
 """Values that may wait for others of their batches, of all streams together."""
+SECONDS_WAITING = 900.0
+"""How long a batch may wait for its other values before new events of others push it out."""
 _REFUSALS = (BudgetExceeded, SolverFailed, UnknownSymbol, InvalidParameter)
 _FULL = Refused(
     Reason.UNSTORED, "too many values wait for others of their batches; ask again later"
@@ -56,14 +61,19 @@ _FULL = Refused(
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event that was read."""
+    """An event that was read; its id is that of the ledger.
+
+    One that cannot be read has a refusal, and no digest: its id may still be one that is known.
+    """
 
     row: int
     id: str
     stream: str
     value: Any = field(repr=False)
     time: Moment | None
-    tag: bytes = field(repr=False)
+    tag: bytes | None = field(repr=False)
+    bad: Refused | None
+    since: float
 
 
 @dataclass(slots=True)
@@ -87,6 +97,9 @@ class SteppedRun(Guarded, Generic[State]):
         job: How values are read and released.
         most_states: How many states are held in memory.
         most_waiting: How many values may wait for others of their batches.
+        most_seconds: How long a batch waits; an older one is forgotten when events come, and its
+            values are asked for again.
+        clock: Seconds that never go back.
     """
 
     def __init__(
@@ -97,25 +110,30 @@ class SteppedRun(Guarded, Generic[State]):
         *,
         most_states: int = STATES_HELD,
         most_waiting: int = VALUES_WAITING,
+        most_seconds: float = SECONDS_WAITING,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store, self._source, self._job = store, source, job
         self._most = checks.count("most_states", most_states)
         self._room = checks.count("most_waiting", most_waiting)
+        self._seconds, self._clock = checks.positive("most_seconds", most_seconds), clock
         self._retries = Retries(store, source)
         self._states: dict[str, tuple[State | None, Moment | None]] = {}
+        self._unlooked: dict[str, int] = {}
         self._batches: dict[str, list[_Event]] = {}
         self._held: dict[str, _Event] = {}
-        self._answered = source.answered
+        self._answered: int | None = source.answered
 
     @guarded
     def answer(self, events: Sequence[Asked]) -> list[Reply]:
         """A reply for each event, in order; all answers are durable when this returns."""
         call: _Call[State] = _Call()
         call.replies = refused_names([one.id for one in events], [one.stream for one in events])
+        self._forget_old()
         read = self._read(events, call)
         if self._done(call, read):
             self._withdraw(call, read)
-        return [call.replies[row] for row in range(len(events))]
+        return [_own(call.replies[row]) for row in range(len(events))]
 
     def answer_columns(
         self,
@@ -135,12 +153,19 @@ class SteppedRun(Guarded, Generic[State]):
         if stream not in self._batches:
             return None
         call: _Call[State] = _Call()
-        return call.finished if self._done(call, [], finish=stream) else UNSTORED
+        if not self._done(call, [], finish=stream):
+            return UNSTORED
+        return None if call.finished is None else _own(call.finished)
 
     @guarded
     def waiting(self) -> int:
         """How many events wait in memory for others of their batches."""
         return len(self._held)
+
+    @property
+    def conflicts(self) -> int:
+        """How many events came again with another value."""
+        return self._retries.conflicts
 
     def account(self, stream: str) -> StreamAccount | None:
         """Where a stream stands, as the store has it; None if it never had an answer."""
@@ -155,30 +180,40 @@ class SteppedRun(Guarded, Generic[State]):
     @guarded
     def close(self) -> None:
         """Forget what is held in memory; the store stays open."""
-        self._states, self._batches, self._held = {}, {}, {}
+        self._states, self._unlooked, self._batches, self._held = {}, {}, {}, {}
 
     # -- one call ---------------------------------------------------------------------------------
 
+    def _forget_old(self) -> None:
+        """Let go of batches that wait for too long: whoever sent their values has them still."""
+        since = self._clock() - self._seconds
+        while self._batches:
+            stream, batch = next(iter(self._batches.items()))  # they stand in the order begun
+            if batch[0].since >= since:
+                return
+            del self._batches[stream]
+            for event in batch:
+                del self._held[event.id]
+
     def _read(self, events: Sequence[Asked], call: _Call[State]) -> list[_Event]:
-        """The events that can be read; the others are refused."""
-        read, job = [], self._job
-        for row, asked in enumerate(events):
-            if row in call.replies:
-                continue
-            try:
-                value = job.read(asked.value)
-            except Unreadable as problem:
-                call.replies[row] = bad_value(problem)
-                continue
-            try:
-                time = event_time(asked.time, job.time)
-            except Unreadable as problem:
-                call.replies[row] = bad_time(problem)
-                continue
-            named = (asked.id, asked.stream)
-            tag = value_tag(self._source.secret, *named, job.written(value))
-            read.append(_Event(row, *named, value, time, tag))
-        return read
+        """The events that have names, with what is wrong with them: an old id has its answer."""
+        now = self._clock()
+        return [
+            self._event(row, asked, now)
+            for row, asked in enumerate(events)
+            if row not in call.replies
+        ]
+
+    def _event(self, row: int, asked: Asked, now: float) -> _Event:
+        job, id_ = self._job, ledger_id(asked.stream, asked.id)
+        value = when = tag = bad = None
+        try:
+            value = job.read(asked.value)
+            tag = value_tag(self._source.secret, id_, asked.stream, job.written(value))
+            when = event_time(asked.time, job.time)
+        except Unreadable as problem:
+            bad = bad_value(problem) if tag is None else bad_time(problem)
+        return _Event(row, id_, asked.stream, value, when, tag, bad, now)
 
     def _done(self, call: _Call[State], events: list[_Event], finish: str | None = None) -> bool:
         """Answer events in one turn of the store; whether what was drawn is durable."""
@@ -198,12 +233,12 @@ class SteppedRun(Guarded, Generic[State]):
             report_failure(problem)
             for event in events:
                 reply = call.replies.get(event.row)
-                # What was answered in this call is not stored, also where it was asked for twice.
-                old = isinstance(reply, Answered) and event.id not in call.answers
-                if not (old or isinstance(reply, Refused)):
-                    call.replies[event.row] = UNSTORED
+                # Whatever was decided in this turn rests on draws that are not stored.
+                if not isinstance(reply, Answered) or event.id in call.answers:
+                    call.replies[event.row] = event.bad or UNSTORED
             return False
-        self._answered += len(call.answers)
+        if self._answered is not None:
+            self._answered += len(call.answers)
         for name, state in call.states.items():
             self._states[name] = state, call.times[name]
         return True
@@ -211,15 +246,17 @@ class SteppedRun(Guarded, Generic[State]):
     def _load(self, streams: list[str]) -> None:
         """Read where streams stand that are not in memory, or may have been moved by others."""
         if self._store.shared or len(self._states) + len(streams) > self._most:
-            self._states = {}
+            self._states, self._unlooked = {}, {}
         strange = [name for name in streams if name not in self._states]
         for name, end in zip(strange, self._store.ends(strange), strict=True):
             if end is None:
                 self._states[name] = None, None
             else:
                 position, last = end
-                time = None if last.time is None else self._job.time(last.time)
-                self._states[name] = self._job.kind.read(position), time
+                when = None if last.time is None else self._job.time(last.time)
+                self._states[name] = self._job.kind.read(position), when
+                if when is None:
+                    self._unlooked[name] = last.sequence
 
     def _sort(self, call: _Call[State], events: list[_Event]) -> None:
         """Reply to each event: from the store, from memory, or by a new draw."""
@@ -228,23 +265,23 @@ class SteppedRun(Guarded, Generic[State]):
             before = self._held.get(event.id) or call.events.get(event.id)
             if event.id in earlier:
                 reply = self._old(earlier[event.id], event)
-            elif before is None:
-                reply = self._new(call, event)
-            elif before.stream != event.stream:
-                reply = OTHER_STREAM
-            elif not hmac.compare_digest(before.tag, event.tag):
-                reply = OTHER_VALUE
-            elif event.id in call.answers:
-                reply = Answered((call.answers[event.id],), repeated=True)
+            elif before is not None:
+                reply = self._again(call, before, event)
             else:
-                reply = self._missing(event.stream)
+                reply = event.bad or self._new(call, event)
             call.replies[event.row] = reply
+
+    def _again(self, call: _Call[State], before: _Event, event: _Event) -> Reply:
+        """The reply to an event that waits, or was drawn in this call: whatever its value is."""
+        if event.tag is None or not hmac.compare_digest(before.tag or b"", event.tag):
+            self._retries.count()
+        if event.id in call.answers:
+            return Answered((call.answers[event.id],), repeated=True)
+        return self._missing(event.stream)
 
     def _old(self, answer: Answer, event: _Event) -> Reply:
         """The reply to an event that was answered before: of a whole batch to its last one."""
-        refused = self._retries.check(answer, event.stream, event.tag)
-        if refused is not None:
-            return refused
+        self._retries.compare(answer, event.tag)
         if answer.batch is None:
             return Answered((answer,), repeated=True)
         batch = []
@@ -262,21 +299,19 @@ class SteppedRun(Guarded, Generic[State]):
             return refused
         if event.value is None:
             return self._pass(call, event)
-        if self._job.width > 1 and len(self._held) >= self._room:
+        short = len(self._batches.get(event.stream, ())) + 1 < self._job.width
+        if short and len(self._held) >= self._room:
             return _FULL
         self._batches.setdefault(event.stream, []).append(event)
         self._held[event.id] = event
-        if len(self._batches[event.stream]) < self._job.width:
+        if short:
             return self._missing(event.stream)
         return self._complete(call, event.stream)
 
     def _refused(self, call: _Call[State], event: _Event) -> Refused | None:
         """Why an event may not be the next of its stream; None if it may."""
-        last = call.times.get(event.stream, self._states[event.stream][1])
-        if waiting := self._batches.get(event.stream):
-            last = waiting[-1].time
         try:
-            back = event.time is not None and last is not None and event.time.before(last)
+            back = event.time is not None and self._back(call, event, event.time)
         except Unreadable as problem:
             return Refused(Reason.ORDER, f"the time {problem}")
         if back and not self._job.late:
@@ -286,6 +321,22 @@ class SteppedRun(Guarded, Generic[State]):
         except _REFUSALS as problem:
             return _refusal(problem)
         return None
+
+    def _back(self, call: _Call[State], event: _Event, when: Moment) -> bool:
+        """Whether a time lies before the last one that was told of a stream."""
+        stream = event.stream
+        last = _last_told(self._batches.get(stream, ()), self._told(call, stream))
+        if last is None and stream in self._unlooked:
+            # The last answer of a stream need not have a time; only who tells one makes us look.
+            found = last_time(self._store, stream, self._unlooked.pop(stream))
+            last = None if found is None else self._job.time(found)
+            self._states[stream] = self._states[stream][0], last
+        return last is not None and when.before(last)
+
+    def _told(self, call: _Call[State], stream: str) -> Moment | None:
+        """The last time of a stream in this call, or before it."""
+        told = call.times.get(stream)
+        return self._states[stream][1] if told is None else told
 
     def _state(self, call: _Call[State], stream: str) -> State:
         state = call.states.get(stream)
@@ -316,6 +367,9 @@ class SteppedRun(Guarded, Generic[State]):
         self, call: _Call[State], stream: str, batch: list[_Event]
     ) -> list[Answer] | Refused:
         """One step of a stream; a refusal changes nothing."""
+        if self._answered is None:
+            # Nobody knows whether the commit before is stored: places are counted anew.
+            self._answered = self._store.inputs().get(self._source.label, 0)
         try:
             state = self._state(call, stream)
             left, after = self._job.step(stream, state, [event.value for event in batch])
@@ -334,14 +388,15 @@ class SteppedRun(Guarded, Generic[State]):
                 one.model_free,
                 one.batch,
                 None if event.time is None else event.time.text,
-                event.tag,
+                event.tag or b"",
                 one.signal,
             )
             for place, (event, one) in enumerate(zip(batch, left, strict=True), start=1)
         ]
         call.answers |= {answer.id: answer for answer in answers}
         call.events |= {event.id: event for event in batch}
-        call.states[stream], call.times[stream] = after, batch[-1].time
+        told = _last_told(batch, self._told(call, stream))
+        call.states[stream], call.times[stream] = after, told
         return answers
 
     def _missing(self, stream: str) -> Waiting:
@@ -355,7 +410,7 @@ class SteppedRun(Guarded, Generic[State]):
 
     def _undo(self, call: _Call[State], before: dict[str, list[_Event]]) -> None:
         """Throw away what was read, and set back what waits; what was drawn never left."""
-        self._states = {}
+        self._states, self._unlooked, self._answered = {}, {}, None
         for stream, waited in before.items():
             for event in self._batches.pop(stream, ()):
                 self._held.pop(event.id, None)
@@ -363,6 +418,8 @@ class SteppedRun(Guarded, Generic[State]):
             if waited and stream not in call.states:
                 self._batches[stream] = waited
                 self._held |= {event.id: event for event in waited}
+        begun = sorted(self._batches.items(), key=lambda batch: batch[1][0].since)
+        self._batches = dict(begun)
 
     def _withdraw(self, call: _Call[State], events: list[_Event]) -> None:
         """Refuse what would wait here while another node may take the rest of its batch."""
@@ -374,6 +431,18 @@ class SteppedRun(Guarded, Generic[State]):
             if event.id in self._held and isinstance(call.replies[event.row], Waiting):
                 call.replies[event.row] = refused
         self._batches, self._held = {}, {}
+
+
+def _own(reply: _Told) -> _Told:
+    """A reply as its asker knows it: by the ids that he gave."""
+    if isinstance(reply, Answered):
+        return Answered(tuple(map(own_answer, reply.answers)), reply.repeated)
+    return reply
+
+
+def _last_told(events: Sequence[_Event], before: Moment | None) -> Moment | None:
+    """The last time that was told; an event without one does not reset the order."""
+    return next((event.time for event in reversed(events) if event.time is not None), before)
 
 
 def _refusal(problem: Exception) -> Refused:

@@ -311,8 +311,9 @@ class SqliteStore(Guarded, LedgerReader):
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
+            # Also a commit may fail, and leave open what must never be read as if it were stored.
+            self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             raise
-        self._database.execute("COMMIT")

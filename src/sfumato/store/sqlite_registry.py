@@ -225,11 +225,12 @@ class SqliteRegistry(Guarded, RegistryReader):
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
+            # Also a commit may fail, and leave open what must never be read as if it were stored.
+            self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             raise
-        self._database.execute("COMMIT")
         # A copy of the file alone should lack nothing; the log stays, or readers would not lock.
         self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

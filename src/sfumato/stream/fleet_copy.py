@@ -13,6 +13,7 @@ from sfumato.core.arrays import Ints
 from sfumato.core.errors import CorruptData
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
+from sfumato.store.live_intake import last_time
 from sfumato.store.protocol import Answer, Position, Store
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.plan import Plan
@@ -35,6 +36,7 @@ class FleetCopy:
         self._kind = state_kind(plan)
         self._fleet: Fleet | None = None
         self._times: dict[int, Time] = {}
+        self._unlooked: dict[int, int] = {}
 
     @property
     def fleet(self) -> Fleet:
@@ -48,7 +50,7 @@ class FleetCopy:
     def forget(self) -> None:
         """Throw it away: the store knows."""
         self._fleet = None
-        self._times = {}
+        self._times, self._unlooked = {}, {}
 
     def places(self, names: Sequence[str]) -> Ints:
         """The places of some different streams, each as the store has it now.
@@ -118,21 +120,23 @@ class FleetCopy:
 
     def _set_time(self, place: int, last: Answer) -> None:
         self._times.pop(place, None)
+        self._unlooked.pop(place, None)
         if last.time is not None:
             self._times[place] = Time.of(last.time)
+        else:
+            self._unlooked[place] = last.sequence
 
-    def time(self, place: int) -> Time | None:
-        """The time of the last answer of a stream, if it has one."""
+    def time(self, place: int, stream: str) -> Time | None:
+        """The last time that was told of a stream; an answer without one does not reset it."""
+        if place not in self._times and place in self._unlooked:
+            # Only who tells a time makes us look: a stream without any would be read to its start.
+            told = last_time(self._store, stream, self._unlooked.pop(place))
+            if told is not None:
+                self._times[place] = Time.of(told)
         return self._times.get(place)
 
-    def set_times(self, which: Ints, times: Sequence[Time | None] | None) -> None:
+    def set_times(self, which: Ints, times: Sequence[Time | None]) -> None:
         """The times of new answers, those of later ones last."""
-        if times is None:
-            for place in which.tolist() if self._times else ():
-                self._times.pop(place, None)
-            return
         for place, time in zip(which.tolist(), times, strict=True):
-            if time is None:
-                self._times.pop(place, None)
-            else:
+            if time is not None:
                 self._times[place] = time

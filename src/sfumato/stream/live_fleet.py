@@ -7,7 +7,7 @@ one fleet and one commit. What is held in memory is a copy of the store (`fleet_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,13 @@ from sfumato.store.live_intake import (
     EARLIER,
     NO_BUDGET,
     NO_CHANNEL,
-    OTHER_STREAM,
-    OTHER_VALUE,
     UNSTORED,
     Retries,
     bad_time,
     event_time,
+    ledger_id,
+    own_answer,
+    own_id,
     refused_names,
     report_failure,
 )
@@ -101,7 +102,7 @@ class LiveFleet(Guarded):
         self._values = LiveValues(model, missing, plan.on_unknown)
         self._retries = Retries(store, source)
         self._copy = FleetCopy(plan, coins, store, most)
-        self._answered = source.answered
+        self._answered: int | None = source.answered
 
     def answer(self, events: Sequence[Asked]) -> list[Reply]:
         """A reply for each event, in order; all answers are durable when this returns."""
@@ -123,8 +124,10 @@ class LiveFleet(Guarded):
     ) -> ReplyColumns:
         """The same by columns: see `Asked`."""
         others = refused_names(ids, streams)
-        cells = self._values.cells(values, others)
-        group = _Group(ids, streams, cells, _moments(times, others), others)
+        named = _named(ids, streams, others)
+        bad: dict[int, Reply] = {}
+        cells = self._values.cells(values, bad)
+        group = _Group(named, streams, cells, _moments(times, bad), others, bad)
         fresh: AnswerColumns | None = None
         try:
             with self._store.turn():
@@ -134,25 +137,31 @@ class LiveFleet(Guarded):
             if not isinstance(problem, Exception):
                 raise
             report_failure(problem)
-            fresh = None
-            group.refuse(group.open(), UNSTORED)
-        self._answered += 0 if fresh is None else len(fresh)
+            # Nobody knows whether it is stored: places are counted anew, too.
+            fresh = self._answered = None
+            group.undo()
+        if fresh is not None and self._answered is not None:
+            self._answered += len(fresh)
+            fresh = replace(fresh, ids=[own_id(name) for name in fresh.ids])
         rows = group.open()
         _repeat(group, fresh, rows)
-        return ReplyColumns(len(ids), fresh, rows, others)
+        return ReplyColumns(len(ids), fresh, rows, group.others)
 
     def _in_turn(self, group: _Group) -> AnswerColumns | None:
         """Look up, draw and commit; what gets no new answer is in `group.others` then."""
         self._repeated(group)
+        group.settled = dict(group.others)
         _set_doubles_aside(group)
+        for row, before in group.doubles.items():
+            if group.cells[row] != group.cells[before]:
+                self._retries.count()
         rows = group.open()
         if not rows.size:
             return None
         names, codes = _coded(group.taken(group.streams, rows))
         places = self._copy.places(names)
         which = places[codes]
-        kept = self._in_order(group, rows, which)
-        drawn = self._drawn(group, rows[kept], which[kept])
+        drawn = self._drawn_in_order(group, rows, which)
         if not drawn:
             return None
         rows = np.concatenate([rows for rows, _, _ in drawn])
@@ -160,7 +169,7 @@ class LiveFleet(Guarded):
         return self._committed(group, rows, which, _joined([run for _, _, run in drawn]))
 
     def _repeated(self, group: _Group) -> None:
-        """Give events that were answered before their old answers."""
+        """Give events that were answered before their old answers, whatever their values are."""
         rows = group.open()
         ids = group.taken(group.ids, rows)
         known = self._store.known(ids)
@@ -168,9 +177,12 @@ class LiveFleet(Guarded):
             return
         old = rows[known]
         ids, streams = group.taken(group.ids, old), group.taken(group.streams, old)
-        tags = self._tags(ids, streams, group.cells[old])
-        asked = zip(old.tolist(), ids, streams, tags, strict=True)
-        group.settle(self._retries.replies(self._store.answers(ids), asked))
+        # What cannot be read has some cell, too: so all take one way.
+        tags = self._tags(ids, streams, np.maximum(group.cells[old], PASSES))
+        found = self._store.answers(ids)
+        for row, id_, tag in zip(old.tolist(), ids, tags, strict=True):
+            self._retries.compare(found[id_], tag if group.cells[row] >= PASSES else None)
+            group.others[row] = Answered((own_answer(found[id_]),), repeated=True)
 
     def _tags(self, ids: Sequence[str], streams: Sequence[str], cells: Ints) -> list[bytes]:
         words = self._values.words
@@ -178,33 +190,63 @@ class LiveFleet(Guarded):
             self._source.secret, ids, streams, [words[cell] for cell in cells.tolist()]
         )
 
-    def _in_order(self, group: _Group, rows: Ints, which: Ints) -> Ints:
-        """Which rows do not go back in the time of their stream; the others are refused."""
+    def _drawn_in_order(
+        self, group: _Group, rows: Ints, which: Ints
+    ) -> list[tuple[Ints, Ints, Run]]:
+        """Draw answers of events that do not go back in the time of their stream."""
         if group.times is None or self._late is Late.ACCEPT:
-            return np.arange(len(rows))
-        last: dict[int, Time | None] = {}
-        kept: list[int] = []
-        for at, (row, place) in enumerate(zip(rows.tolist(), which.tolist(), strict=True)):
+            return self._drawn(group, rows, which)
+        drawn: list[tuple[Ints, Ints, Run]] = []
+        last: dict[int, Time] = {}
+        while rows.size:
+            rows, which = self._affordable(group, rows, which)
+            found = self._early(group, rows, which, dict(last))
+            early = np.array([row in found for row in rows.tolist()], dtype=np.bool_)
+            now, on_time = self._drawn(group, rows[~early], which[~early]), rows[~early]
+            drawn += now
+            for taken, places, _ in now:
+                for row, place in zip(taken.tolist(), places.tolist(), strict=True):
+                    if (time := group.times[row]) is not None:
+                        last[place] = time
+            if all(row not in group.others for row in on_time.tolist()):
+                group.others.update(found)
+                break
+            # The time of an event that was refused does not count: the others are judged again.
+            rows, which = rows[early], which[early]
+        return drawn
+
+    def _early(
+        self, group: _Group, rows: Ints, which: Ints, last: dict[int, Time]
+    ) -> dict[int, Refused]:
+        """Which rows go back in time, if all others are taken."""
+        assert group.times is not None
+        early: dict[int, Refused] = {}
+        for row, place in zip(rows.tolist(), which.tolist(), strict=True):
             time = group.times[row]
-            before = last[place] if place in last else self._copy.time(place)
-            try:
-                if time is not None and before is not None and time.before(before):
-                    group.others[row] = EARLIER
-                    continue
-            except Unreadable as problem:
-                group.others[row] = Refused(Reason.ORDER, f"the time {problem}")
+            if time is None:
                 continue
-            last[place] = time
-            kept.append(at)
-        return np.array(kept, dtype=np.int64)
+            before = last.get(place) or self._copy.time(place, group.streams[row])
+            try:
+                if before is not None and time.before(before):
+                    early[row] = EARLIER
+            except Unreadable as problem:
+                early[row] = Refused(Reason.ORDER, f"the time {problem}")
+            if row not in early:
+                last[place] = time
+        return early
+
+    def _affordable(self, group: _Group, rows: Ints, which: Ints) -> tuple[Ints, Ints]:
+        """The rows of streams that have budget left; the others are refused."""
+        if not rows.size or self._plan.on_exhausted is not Fallback.REFUSE:
+            return rows, which
+        # By array: who asks after the end of a budget must not slow the others.
+        gone = self._copy.fleet.exhausted(which) & (group.cells[rows] != PASSES)
+        group.refuse(rows[gone], NO_BUDGET)
+        return rows[~gone], which[~gone]
 
     def _drawn(self, group: _Group, rows: Ints, which: Ints) -> list[tuple[Ints, Ints, Run]]:
         """Draw answers in the order given; rows that are refused do not touch the others."""
-        if rows.size and self._plan.on_exhausted is Fallback.REFUSE:
-            # By array: who asks after the end of a budget must not slow the others.
-            gone = self._copy.fleet.exhausted(which) & (group.cells[rows] != PASSES)
-            group.refuse(rows[gone], NO_BUDGET)
-            rows, which = rows[~gone], which[~gone]
+        rows, which = self._affordable(group, rows, which)
         if not rows.size:
             return []
         try:
@@ -226,6 +268,8 @@ class LiveFleet(Guarded):
         first = np.empty(len(names), dtype=np.int64)
         first[codes] = which
         times = None if group.times is None else group.taken(group.times, rows)
+        if self._answered is None:
+            self._answered = self._store.inputs().get(self._source.label, 0)
         answers = AnswerColumns(
             source=self._source.label,
             ids=ids,
@@ -241,7 +285,8 @@ class LiveFleet(Guarded):
             signals=run.signals,
         )
         self._store.commit_columns(answers, self._copy.fleet.positions(first))
-        self._copy.set_times(which, times)
+        if times is not None:
+            self._copy.set_times(which, times)
         return answers
 
     def finish(self, stream: str) -> None:
@@ -250,6 +295,11 @@ class LiveFleet(Guarded):
     def waiting(self) -> int:
         """None wait: values leave as they come."""
         return 0
+
+    @property
+    def conflicts(self) -> int:
+        """How many events came again with another value."""
+        return self._retries.conflicts
 
     def account(self, stream: str) -> StreamAccount | None:
         """Where a stream stands, as the store has it; None if it never had an answer."""
@@ -272,9 +322,11 @@ _OUTCOMES = [one.value for one in OUTCOMES]
 
 @dataclass(slots=True)
 class _Group:
-    """The events of one call; those that have a reply already are in `others`.
+    """The events of one call, by the ids of the ledger; those that have a reply are in `others`.
 
-    Of `doubles`, events that came earlier in the same call, each has the place of the first.
+    Those that cannot be read are in `bad`: each has that reply unless its id is known. Of
+    `doubles`, events that came earlier in the same call, each has the place of the first. What is
+    `settled` stays true if the turn fails.
     """
 
     ids: Sequence[str]
@@ -282,7 +334,12 @@ class _Group:
     cells: Ints
     times: list[Time | None] | None
     others: dict[int, Reply]
+    bad: dict[int, Reply]
     doubles: dict[int, int] = field(default_factory=dict)
+    settled: dict[int, Reply] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.settled = dict(self.others)
 
     def open(self) -> Ints:
         """The places of events that have no reply yet, or will have a new answer."""
@@ -303,9 +360,11 @@ class _Group:
         """Refuse some events."""
         self.others.update(dict.fromkeys(rows.tolist(), refused))
 
-    def settle(self, replies: dict[int, Reply]) -> None:
-        """Reply to some events."""
-        self.others.update(replies)
+    def undo(self) -> None:
+        """After a turn that failed: what was decided in it rests on draws that are not stored."""
+        self.doubles = {}
+        self.others = self.bad | self.settled
+        self.refuse(self.open(), UNSTORED)
 
 
 def _moments(
@@ -324,37 +383,44 @@ def _moments(
     return found
 
 
+def _named(ids: Sequence[str], streams: Sequence[str], refused: dict[int, Reply]) -> Sequence[str]:
+    """What the ledger calls events; those without a good name are never looked at."""
+    if not refused:
+        return list(map(ledger_id, streams, ids))
+    pairs = enumerate(zip(streams, ids, strict=True))
+    return ["" if row in refused else ledger_id(*pair) for row, pair in pairs]
+
+
 def _set_doubles_aside(group: _Group) -> None:
-    """Find new events that came earlier in the same call; those of another value are refused."""
+    """Find new events that came earlier in the same call, and refuse what cannot be read."""
     rows = group.open()
     ids = group.taken(group.ids, rows)
     if len({*ids}) == len(ids):
+        group.others = group.bad | group.others
         return
     first: dict[str, int] = {}
     for row in rows.tolist():
-        before = first.setdefault(group.ids[row], row)
-        if before == row:
-            continue
-        if group.streams[before] != group.streams[row]:
-            group.others[row] = OTHER_STREAM
-        elif group.cells[before] != group.cells[row]:
-            group.others[row] = OTHER_VALUE
-        else:
+        before = first.get(group.ids[row])
+        if before is not None:
             group.doubles[row] = before
             group.others[row] = UNSTORED  # until the first of them has its reply
+        elif row in group.bad:
+            group.others[row] = group.bad[row]
+        else:
+            first[group.ids[row]] = row
 
 
 def _repeat(group: _Group, fresh: AnswerColumns | None, rows: Ints) -> None:
-    """Reply to events as to the same ones before them."""
+    """Reply to events as to the same ones before them, whatever their values are."""
     if not group.doubles:
         return
     answers = [] if fresh is None else fresh.answers()
     new = dict(zip(rows.tolist(), answers, strict=True))
     for row, before in group.doubles.items():
-        told = group.others.get(before) or Answered((new[before],))
-        if isinstance(told, Answered):
-            told = Answered(told.answers, repeated=True)
-        group.others[row] = told
+        if before in new:
+            group.others[row] = Answered((new[before],), repeated=True)
+        else:
+            group.others[row] = group.bad.get(row) or group.others[before]
 
 
 def _coded(names: Sequence[str]) -> tuple[list[str], Ints]:

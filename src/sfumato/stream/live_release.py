@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sfumato.core.checks import choice
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.randomness import Randomness
+from sfumato.core.randomness import Randomness, of_ledger
 from sfumato.models.encoding import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.live_columns import ColumnarRun
@@ -35,7 +35,7 @@ def open_release(
         model: The model that they name.
         policy: The policy that they name, if they do.
         open_store: Opens a store for a plan, a job and the text of the rules.
-        coins: Of the releases.
+        coins: Of the releases; of a key those of the ledger are drawn (`randomness.of_ledger`).
         source: What the input is called in the ledger; each node of a shared store has its own.
 
     Raises:
@@ -54,6 +54,7 @@ def open_release(
     store = open_store(plan.fingerprint, JOB, rules.decode())
     try:
         asked = begun(store, source)
+        coins = of_ledger(coins, store.front.id)
         if plan.policy is not None and not plan.in_batches:
             given = (store, asked, model, plan, coins)
             return LiveFleet(*given, missing=missing, late=late), store

@@ -9,7 +9,7 @@ from typing import Any
 
 from sfumato.core.errors import InsecureRandomness, InvalidParameter
 from sfumato.core.purpose import Purpose
-from sfumato.core.randomness import Randomness
+from sfumato.core.randomness import Randomness, of_ledger
 from sfumato.models.encoding import Raw, StreamModel, Unreadable
 from sfumato.solver.policy import Policy
 from sfumato.store.ledgered_run import StateKind
@@ -24,6 +24,9 @@ from sfumato.tables.cells import Time
 from sfumato.temporal.temporal_plan import TemporalPlan, TemporalState
 from sfumato.temporal.temporal_rows import RELEASED, SKIPPED, true_value, written_value
 from sfumato.temporal.temporal_spec import JOB, TemporalSpec, parse_spec
+
+PLANS_HELD = 4096
+"""Plans of streams held in memory: who makes up names of streams must not fill it."""
 
 
 class LiveStreams(LiveJob[TemporalState]):
@@ -52,6 +55,8 @@ class LiveStreams(LiveJob[TemporalState]):
         if self._common is not None and stream not in self._spec.own:
             return self._common
         if stream not in self._plans:
+            if len(self._plans) >= PLANS_HELD:
+                self._plans.clear()  # they follow from the rules
             self._plans[stream] = self._spec.plan(stream)
         return self._plans[stream]
 
@@ -129,7 +134,7 @@ def open_release(
         model: None: the matrices are in the rules.
         policy: None.
         open_store: Opens a store for a plan, a job and the text of the rules.
-        coins: Of the releases.
+        coins: Of the releases; of a key those of the ledger are drawn (`randomness.of_ledger`).
         source: What the input is called in the ledger; each node of a shared store has its own.
 
     Raises:
@@ -140,9 +145,10 @@ def open_release(
     if model is not None or policy is not None:
         raise InvalidParameter("model", "one", "not be given: the rules hold the matrices")
     spec = parse_spec(rules, "the rules")
-    job = LiveStreams(spec, coins)
+    LiveStreams(spec, coins)  # what it refuses it refuses before there is a ledger
     store = open_store(spec.fingerprint, JOB, rules.decode())
     try:
+        job = LiveStreams(spec, of_ledger(coins, store.front.id))
         return SteppedRun(store, begun(store, source), job), store
     except BaseException:
         store.close()

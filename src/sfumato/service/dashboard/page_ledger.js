@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { count, fill, h, plural, say, table, up, value } from "./dom.js";
 
 const FIELDS = [
-  ["stream", "Stream"], ["event", "Event id"], ["since", "Measured from (time)"], ["until", "Measured until (time)"], ["first", "From row", "number"], ["last", "To row", "number"]];
+  ["stream", "Stream"], ["event", "Event id (of the stream)"], ["since", "Measured from (time)"], ["until", "Measured until (time)"], ["first", "From row", "number"], ["last", "To row", "number"]];
 
 export function ledgerPage(refresh) {
   let query = {};

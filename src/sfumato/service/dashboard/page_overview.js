@@ -70,6 +70,6 @@ export function overviewPage() {
 }
 
 const REASONS = {
-  value: "the value is none that the release knows", conflict: "the id was answered before, for another value", budget: "the budget leaves nothing",
+  value: "the value is none that the release knows", budget: "the budget leaves nothing",
   order: "earlier than the last event of its stream", unstored: "the ledger did not take the answer; asking again is safe",
 };
