@@ -214,7 +214,7 @@ async def _finish(call: Call) -> Result:
 async def _event(call: Call) -> Result:
     stream, id_ = call.path["stream"], call.path["event"]
     releases = call.application.releases
-    [release] = await releases.of_streams([stream], call.query.release)
+    release = await asyncio.to_thread(releases.of_stream, stream, call.query.release)
     found = (await asyncio.to_thread(release.opened.store.answers, [id_])).get(id_)
     if found is None or found.stream != stream:
         raise HttpProblem(problem("not-found", "no such event of this stream was answered"))
