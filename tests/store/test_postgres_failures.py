@@ -48,8 +48,8 @@ def test_a_lost_ledger_is_not_begun_anew_where_its_head_was_written_down(
     ((answer, after),) = moments("u1", 1)
     with nodes.open(anchor) as store:
         store.commit([answer], [after])
-        with pytest.raises(LedgerMismatch, match="in use"):
-            nodes.open(anchor)
+        with nodes.open(anchor):  # nodes of one machine share what they saw
+            pass
     nodes.run("DELETE FROM sfumato.ledgers")
     with pytest.raises(LedgerMismatch, match="there is no such ledger, but it had 1 rows"):
         nodes.open(anchor)

@@ -41,6 +41,9 @@ class _ServeOptions(options.Options):
     secret_file: str | None = option(
         "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
     )
+    anchor_folder: str | None = option(
+        "With PostgreSQL: heads that this node saw, to refuse an older database [SECRET.anchors]."
+    )
     name: str = option("Name of the release that the options below describe.", default="default")
     model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
     allowed: options.Budget
@@ -114,7 +117,7 @@ def serve(given: _ServeOptions) -> None:
     place = url if given.home == "-" and url else given.home
     with (
         listening(settings) as own,
-        open_home(place, given.secret_file) as home,
+        open_home(place, given.secret_file, given.anchor_folder) as home,
     ):
         _serve_home(given, settings, home, own)
 

@@ -105,7 +105,7 @@ def assembled(
     def failed(name: str, problem: BaseException) -> None:
         log.event("release failed", level=logging.ERROR, release=name, failure=problem)
 
-    releases = Releases(limits, failed)
+    releases = Releases(limits, failed, home)
     keys = None if coin_keys is None else ReleaseKeys(coin_keys, home.registry)
     desk = ReleaseDesk(home, releases, keys, node)
     readouts = Readouts(ReadableReleases(releases, desk))

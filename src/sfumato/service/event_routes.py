@@ -215,7 +215,7 @@ async def _finish(call: Call) -> Result:
 async def _event(call: Call) -> Result:
     stream, id_ = call.path["stream"], call.path["event"]
     releases = call.application.releases
-    [release] = await releases.of_streams([stream], call.query.release)
+    release = await asyncio.to_thread(releases.of_stream, stream, call.query.release)
     named = ledger_id(stream, id_)
     found = (await asyncio.to_thread(release.opened.store.answers, [named])).get(named)
     if found is None:

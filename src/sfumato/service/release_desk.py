@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,8 @@ from sfumato.stream.release_spec import JOB as STREAM
 from sfumato.temporal.live_streams import open_release as open_temporal
 from sfumato.temporal.temporal_spec import JOB as TEMPORAL
 
+_RETRY_SECONDS = 60.0
+"""At most so long between two tries to open a release whose store was away."""
 _OPENERS: Mapping[str, Callable[..., tuple[LiveRun, Store]]] = {
     STREAM.name: open_streams,
     SERIES.name: open_series,
@@ -95,6 +98,7 @@ class ReleaseDesk:
         self._lock = threading.Lock()
         self._turn = asyncio.Lock()
         self._asked: dict[str, ReleaseRequest] = {}
+        self._tries: dict[str, tuple[int, float]] = {}
 
     @property
     def catalogue(self) -> Catalogue:
@@ -102,14 +106,29 @@ class ReleaseDesk:
         return self._catalogue
 
     async def follow(self) -> None:
-        """Read what was appended, here or elsewhere; open and activate what is new."""
+        """Read what was appended, here or elsewhere; open and activate what is new.
+
+        What could not be opened for want of a disk or a database is tried again, more and more
+        rarely. Whatever else broke a release would break it again: it stays failed.
+        """
         activated = await asyncio.to_thread(self._read)
-        there = {state.name for state in self._releases.states()}
+        there = {state.name: state for state in self._releases.states()}
         for name in self._catalogue.releases:
-            if name not in there:
+            if name not in there or self._is_due(there[name]):
                 self._releases.prepare(name, lambda name=name: self.open(name))  # type: ignore[misc]
         for name in activated:
             self._releases.activate(name)
+
+    def _is_due(self, state: ReleaseState) -> bool:
+        """Whether a release that failed is to be tried again now; then the next try is later."""
+        if state.status is not Status.FAILED or not state.passing:
+            return False
+        now = time.monotonic()
+        tries, due = self._tries.get(state.name, (0, now))
+        if now < due:
+            return False
+        self._tries[state.name] = (tries + 1, now + min(2.0**tries, _RETRY_SECONDS))
+        return True
 
     def _read(self) -> list[str]:
         with self._lock:
@@ -248,7 +267,7 @@ class ReleaseDesk:
         self._record(actor, "release.created", checked_name(name), content)
 
     async def activate(self, actor: str, name: str) -> None:
-        """Make a release the default for streams that have not begun.
+        """Make a release the default for streams that have no home yet.
 
         Raises:
             HttpProblem: If there is none of this name, or it is not ready.

@@ -1,15 +1,16 @@
 """The releases of a service: which are open, which is the default, and where a stream belongs.
 
-A stream stays with the release that it began in, unless whoever asks names another: if it has
-answers in several, with the one of them that was activated first. That is a function of the ledgers
-and of the registry alone, so it is the same after a restart and on another node.
+Events that name a release go there, and nothing else follows from it. Those that name none go to
+the home of their stream: a release that is written down, durably and for all nodes, before the
+first draw; whoever writes first wins, and it never changes. Only what is written is remembered.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -22,10 +23,11 @@ from sfumato.service.settings import Limits
 from sfumato.service.wording import Wording
 from sfumato.solver.policy import Policy
 from sfumato.store.live import LiveRun, Reply
-from sfumato.store.protocol import Store
+from sfumato.store.protocol import Store, StoreUnavailable
+from sfumato.store.stream_homes import MemoryStreamHomes, StreamHomes
 
 _REMEMBERED = 1 << 20
-"""Streams whose release is remembered: 100 MB; others are looked up again."""
+"""Streams whose home is remembered: 100 MB; others are looked up again."""
 
 
 class Status(StrEnum):
@@ -83,6 +85,7 @@ class ReleaseState:
         open: What takes its events, when it is ready.
         detail: Why it failed.
         slug: The problem of whoever asks it after it failed.
+        passing: Whether it failed for want of a disk or a database, which may come back.
     """
 
     name: str
@@ -90,10 +93,16 @@ class ReleaseState:
     open: OpenRelease | None = None
     detail: str = ""
     slug: str = "unavailable"
+    passing: bool = False
 
 
 class Releases:
     """All releases; used in the event loop only, but for what says otherwise.
+
+    Args:
+        limits: What askers may make the service hold.
+        failed: Told the name of a release, and what broke it.
+        homes: Where it is written down which release a stream belongs to.
 
     Attributes:
         failed: Told the name of a release, and what broke it.
@@ -105,8 +114,10 @@ class Releases:
         self,
         limits: Limits,
         failed: Callable[[str, BaseException], None] = lambda name, problem: None,
+        homes: StreamHomes | None = None,
     ) -> None:
         self._limits, self.failed = limits, failed
+        self._written = homes or MemoryStreamHomes()
         self.saw: Callable[[str, Sequence[Reply]], None] = lambda name, replies: None
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
@@ -120,7 +131,7 @@ class Releases:
 
     @property
     def default(self) -> str | None:
-        """The release of events that name none, of streams that have not begun."""
+        """The release of events that name none, of streams that have no home yet."""
         return self._default
 
     def states(self) -> list[ReleaseState]:
@@ -183,9 +194,12 @@ class Releases:
         try:
             opened = await asyncio.to_thread(make)
         except Exception as problem:
-            detail = str(problem) if isinstance(problem, SfumatoError) else "a defect"
-            failed = replace(self._states[name], status=Status.FAILED, detail=detail)
-            self._states[name] = failed
+            passing = isinstance(problem, (StoreUnavailable, OSError))
+            detail = "the disk or the network failed" if passing else "a defect"
+            detail = str(problem) if isinstance(problem, SfumatoError) else detail
+            self._states[name] = replace(
+                self._states[name], status=Status.FAILED, detail=detail, passing=passing
+            )
             self.failed(name, problem)
             return
         if self._closing:
@@ -208,7 +222,7 @@ class Releases:
             await asyncio.wait(self._tasks)
 
     def activate(self, name: str) -> None:
-        """Make a release the default for streams that have not begun."""
+        """Make a release the default for streams that have no home yet."""
         if name not in self._activated:
             self._activated.append(name)
         self._default = name
@@ -217,40 +231,90 @@ class Releases:
 
     def of_all(self, streams: Sequence[str], name: str | None) -> OpenRelease | None:
         """The release of all of some streams, where that is known without looking for them."""
-        if name is None and len(self._activated) > 1:
-            return None
-        chosen = self.named(name)
-        if len(self._activated) > 1:
-            for stream in streams:  # it may belong here from now on
-                self._homes.pop(stream, None)
-        return chosen
+        if name is not None:
+            return self.named(name)
+        homes = {self._homes.get(stream) for stream in streams}
+        home = homes.pop() if len(homes) == 1 else None
+        return None if home is None else self._home(home)
 
     async def of_streams(self, streams: Sequence[str], name: str | None) -> list[OpenRelease]:
-        """The release of each stream.
+        """The release of each stream, for events: homes are written down where there are none.
 
         Args:
             streams: Names of streams.
-            name: The release that was asked for; None for where each belongs.
+            name: The release that was asked for; None for the home of each.
 
         Raises:
-            HttpProblem: If one of the releases is not there, or not ready.
+            HttpProblem: If one of the releases is not there, or not ready, or homes cannot be
+                written down now.
         """
-        if (chosen := self.of_all(streams, name)) is not None:
-            return [chosen] * len(streams)
-        unknown = {stream for stream in streams if stream not in self._homes}
-        if unknown:
-            self._remember(await asyncio.to_thread(self._begun, sorted(unknown)), unknown)
-        named = {home: self.named(home) for home in {self._homes[each] for each in streams}}
-        return [named[self._homes[stream]] for stream in streams]
+        if name is not None:
+            return [self.named(name)] * len(streams)
+        # A copy: while others are waited for, what is remembered may be forgotten.
+        homes = {one: self._homes[one] for one in streams if one in self._homes}
+        if unknown := sorted(set(streams) - homes.keys()):
+            with self._told():
+                found = await asyncio.to_thread(self._settle, unknown)
+            self._remember(found)
+            homes |= found
+        named = {home: self._home(home) for home in set(homes.values())}
+        return [named[homes[stream]] for stream in streams]
 
     def of_stream(self, stream: str, name: str | None) -> OpenRelease:
-        """The release of one stream, from any thread; it may wait for the ledgers."""
-        if name is not None or len(self._activated) < 2:
+        """The release of one stream, for whoever reads; from any thread, and nothing is written.
+
+        It may wait for the store. A stream without a home is looked for in the ledgers, and then in
+        the default release.
+
+        Raises:
+            HttpProblem: If the release is not there, or not ready, or the store cannot be asked.
+        """
+        if name is not None:
             return self.named(name)
-        return self.named(self._begun([stream]).get(stream))
+        with self._told():
+            known = self._homes.get(stream) or self._written.settled([stream]).get(stream)
+            if known is None and len(self._activated) > 1:
+                known = self._begun([stream]).get(stream)
+        return self.named(None) if known is None else self._home(known)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """What keeps homes from being looked up, in the words of HTTP."""
+        try:
+            yield
+        except (StoreUnavailable, OSError) as broken:
+            self.failed(self._default or "", broken)
+        else:
+            return
+        detail = "where the stream belongs could not be looked up; nothing was drawn: ask again"
+        raise HttpProblem(problem("unstored", detail), {"retry-after": "1"})
+
+    def _home(self, name: str) -> OpenRelease:
+        """The release that a stream belongs to; another node may know it before this one."""
+        if name not in self._states:
+            raise _not_ready(ReleaseState(name, Status.PREPARING))
+        return self.named(name)
+
+    def _settle(self, streams: list[str]) -> dict[str, str]:
+        """The homes of some streams, written down for those that have none; in a thread."""
+        found = self._written.settled(streams)
+        if not (new := [stream for stream in streams if stream not in found]):
+            return found
+        default = self.named(None).name  # before anything is written down
+        begun = self._begun(new) if len(self._activated) > 1 else {}
+        shares: dict[str, list[str]] = {}
+        for stream in new:
+            shares.setdefault(begun.get(stream, default), []).append(stream)
+        for release, own in shares.items():
+            found |= self._written.settle(own, release)
+        return found
 
     def _begun(self, streams: list[str]) -> dict[str, str]:
-        """The release in which each of some streams began, as far as they did."""
+        """Where streams of which nothing is written have answers, if they have.
+
+        Events that name no release have only ever gone to releases that were activated. Of several
+        the first counts.
+        """
         found: dict[str, str] = {}
         for name in reversed(self._activated):
             state = self._states.get(name)
@@ -260,11 +324,9 @@ class Releases:
             found |= dict.fromkeys(state.open.opened.store.begun(streams), name)
         return found
 
-    def _remember(self, found: dict[str, str], streams: set[str]) -> None:
-        assert self._default is not None
-        for stream in streams:
-            self._homes.setdefault(stream, found.get(stream, self._default))
-        while len(self._homes) > max(_REMEMBERED, len(streams)):
+    def _remember(self, found: dict[str, str]) -> None:
+        self._homes |= found
+        while len(self._homes) > _REMEMBERED:
             self._homes.popitem(last=False)
 
     # The end ------------------------------------------------------------------------------------

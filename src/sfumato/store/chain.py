@@ -257,6 +257,11 @@ def head_file(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.head")
 
 
+def head_line(head: Head) -> bytes:
+    """What a head file holds; always of one length, so that one replaces another."""
+    return b"%020d %s\n" % (head.entries, head.hash.hex().encode())
+
+
 class Anchor:
     """The head file of a ledger, held by one process.
 
@@ -291,7 +296,7 @@ class Anchor:
 
         What is lost then is how new the ledger is, and it may be newer than its head says.
         """
-        os.pwrite(self._handle, b"%020d %s\n" % (head.entries, head.hash.hex().encode()), 0)
+        os.pwrite(self._handle, head_line(head), 0)
 
     def clear(self) -> None:
         """Forget what was written: there is no ledger."""
@@ -311,9 +316,13 @@ def written_head(ledger: Path) -> Head | None:
     """The head that was written last; None if there is none."""
     path = head_file(ledger)
     try:
-        line = path.read_bytes()
+        return read_head(path.read_bytes(), path)
     except FileNotFoundError:
         return None
+
+
+def read_head(line: bytes, path: Path) -> Head | None:
+    """The head that a head file holds; None if it is empty."""
     if not line:
         return None
     found = _LINE.fullmatch(line)

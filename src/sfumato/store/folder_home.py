@@ -1,4 +1,4 @@
-"""A home in a folder of its owner: `registry.db` and `ledgers/NAME.ledger`.
+"""A home in a folder of its owner: `registry.db`, `ledgers/NAME.ledger` and `streams.db`.
 
 The folder is held by one process: whoever holds its registry. Reading needs no hold (`HomeFiles`):
 a check, a copy or an export may run beside a service.
@@ -7,6 +7,7 @@ a check, a copy or an export may run beside a service.
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -19,8 +20,10 @@ from sfumato.store.protocol import Head, Job, LedgerMismatch, Store
 from sfumato.store.registry import Registry
 from sfumato.store.sqlite import SqliteStore
 from sfumato.store.sqlite_registry import RegistryReader, SqliteRegistry
+from sfumato.store.stream_homes import SqliteStreamHomes
 
 REGISTRY, LEDGERS, ANCHOR = "registry.db", "ledgers", "anchor.json"
+STREAMS = "streams.db"
 _SUFFIX = ".ledger"
 _HEAD = head_file(Path(_SUFFIX)).suffix
 _PRIVATE = 0o700
@@ -41,6 +44,11 @@ class HomeFolder:
     def registry_path(self) -> Path:
         """Where the registry lies."""
         return self.path / REGISTRY
+
+    @property
+    def streams_path(self) -> Path:
+        """Where it is written which release a stream belongs to."""
+        return self.path / STREAMS
 
     def ledger_path(self, name: str) -> Path:
         """Where the ledger of a release lies."""
@@ -141,6 +149,11 @@ class FolderHome(HomeFolder):
             self.registry = SqliteRegistry(self.registry_path)
         except FileInUse:
             raise FileInUse(str(path)) from None
+        try:
+            self._homes = SqliteStreamHomes(self.streams_path)
+        except BaseException:
+            self.registry.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -152,12 +165,21 @@ class FolderHome(HomeFolder):
         """The ledger of a release; made where there is none."""
         return SqliteStore(self.ledger_path(name), plan, job=job, rules=rules)
 
+    def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
+        """Write down where streams belong of which that is not written yet; where each belongs."""
+        return self._homes.settle(streams, checked_name(release))
+
+    def settled(self, streams: Sequence[str]) -> dict[str, str]:
+        """Where streams belong, as far as it is written down."""
+        return self._homes.settled(streams)
+
     def heads(self) -> HomeAnchor:
         """How far all of it has come, to be written down elsewhere."""
         return anchor_of(self.registry.head, self.ledgers())
 
     def close(self) -> None:
         """Let others hold it."""
+        self._homes.close()
         self.registry.close()
 
 

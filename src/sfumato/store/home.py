@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -20,6 +20,7 @@ from sfumato.store.home_anchor import HomeAnchor, check_anchor
 from sfumato.store.memory import MemoryLedger, MemoryStore
 from sfumato.store.protocol import Front, Head, Job, Store
 from sfumato.store.registry import MemoryRegistry, Registry, utc_now
+from sfumato.store.stream_homes import MemoryStreamHomes
 
 __all__ = ["HeldLedger", "Home", "HomeAnchor", "MemoryHome", "anchor_of", "check_anchor"]
 __all__ += ["checked_name", "is_postgres", "open_home"]
@@ -70,6 +71,18 @@ class Home(Protocol):
         """
         ...
 
+    def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
+        """Write down where streams belong of which that is not written yet; where each belongs.
+
+        The first who writes wins, on all nodes, and what is written never changes. It is durable
+        when this returns: nothing is drawn for a stream before.
+        """
+        ...
+
+    def settled(self, streams: Sequence[str]) -> dict[str, str]:
+        """Where streams belong, as far as it is written down; nothing is written."""
+        ...
+
     def ledgers(self) -> list[HeldLedger]:
         """All ledgers by name, as far as they have come."""
         ...
@@ -91,13 +104,17 @@ class Home(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-def open_home(where: str, secret: str | Path | None = None) -> Home:
+def open_home(
+    where: str, secret: str | Path | None = None, anchors: str | Path | None = None
+) -> Home:
     """The home at a place.
 
     Args:
         where: `memory:`, a folder, or `postgresql://...`.
         secret: For PostgreSQL: the file with the secret of the digests of values, the same for all
             nodes (`sfumato key new`). A folder keeps one beside each ledger.
+        anchors: For PostgreSQL: folder of the heads that this node saw; `SECRET.anchors` if not
+            given.
 
     Examples:
         >>> with open_home("memory:") as home:
@@ -110,9 +127,11 @@ def open_home(where: str, secret: str | Path | None = None) -> Home:
     if is_postgres(where):
         from sfumato.store.postgres_home import PostgresHome
 
-        return PostgresHome(where, secret)
+        return PostgresHome(where, secret, anchors)
     if secret is not None:
         raise InvalidParameter("secret", str(secret), "be given for postgresql:// alone")
+    if anchors is not None:
+        raise InvalidParameter("anchor folder", str(anchors), "be given for postgresql:// alone")
     if where == "memory:":
         return MemoryHome()
     from sfumato.store.folder_home import FolderHome
@@ -180,6 +199,7 @@ class MemoryHome(Guarded):
 
     def __init__(self) -> None:
         self.registry: Registry = MemoryRegistry()
+        self._homes = MemoryStreamHomes()
         self._ledgers: dict[str, MemoryLedger] = {}
         self._heads: dict[str, dict[int, Head]] = {}
 
@@ -201,6 +221,14 @@ class MemoryHome(Guarded):
         store = _WatchedStore(ledger, told, plan, job, rules)
         self._ledgers[name] = ledger
         return store
+
+    def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
+        """Write down where streams belong of which that is not written yet; where each belongs."""
+        return self._homes.settle(streams, checked_name(release))
+
+    def settled(self, streams: Sequence[str]) -> dict[str, str]:
+        """Where streams belong, as far as it is written down."""
+        return self._homes.settled(streams)
 
     @guarded
     def ledgers(self) -> list[HeldLedger]:

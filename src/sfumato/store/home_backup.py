@@ -17,10 +17,13 @@ from pathlib import Path
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
-from sfumato.store.folder_home import ANCHOR, LEDGERS, REGISTRY, HomeFiles
+from sfumato.store.folder_home import ANCHOR, LEDGERS, REGISTRY, HomeFiles, HomeFolder
 from sfumato.store.home_anchor import HomeAnchor
 from sfumato.store.ledger_check import backup_ledger
 from sfumato.store.outputs import locked, sync_folders, write_whole
+from sfumato.store.stream_homes import reading_homes, write_homes
+
+_CREATED = "release.created"
 
 
 def backup_home(
@@ -54,11 +57,20 @@ def copy_home(home: HomeFiles, aside: Path, progress: Progress | None = None) ->
         if progress is not None:
             progress(done)
     with HomeFiles(aside) as copy:
-        copy.registry.entries()  # each is checked as it is read
+        entries = copy.registry.entries()  # each is checked as it is read
         anchor = copy.heads()
+    known = {*anchor.ledgers, *(each.name for each in entries if each.action == _CREATED)}
+    _copy_homes(home, HomeFolder(aside), known)
     write_whole(aside / ANCHOR, anchor.document())
     sync_folders([aside / LEDGERS, aside])
     return anchor
+
+
+def _copy_homes(home: HomeFiles, copy: HomeFolder, known: set[str]) -> None:
+    """Where streams belong, copied last: it is known of every stream that a copied ledger has."""
+    with reading_homes(home.streams_path) as homes:
+        # A release that was begun since is not in the copy, and no stream of it.
+        write_homes(copy.streams_path, (each for each in homes if each[1] in known))
 
 
 def _copy_registry(home: HomeFiles, target: Path) -> None:

@@ -11,6 +11,7 @@ from sfumato.store.folder_home import ANCHOR, HomeFiles
 from sfumato.store.home import HeldLedger, anchor_of
 from sfumato.store.home_anchor import HomeAnchor, anchor_problems
 from sfumato.store.ledger_check import LedgerReport, checked
+from sfumato.store.stream_homes import reading_homes
 
 
 @dataclass(slots=True)
@@ -73,6 +74,7 @@ def check_home(
     rows = {name: found.rows for name, found in reports.items()}
     report.releases = {name: rows.get(name, 0) for name in catalogue.releases}
     report.unused = [name for name in catalogue.releases if name not in rows]
+    problems += _lost_homes(home, {*catalogue.releases, *home.names()})
     for due in (anchor, _own_anchor(home)):
         if due is not None:
             problems += anchor_problems(home, due)
@@ -86,6 +88,17 @@ def _other_release(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
         return []
     told = f"must be of `{release.content.job}`, as its release is"
     return [f"ledger {ledger.name!r} {told}; it is of `{ledger.job}`"]
+
+
+def _lost_homes(home: HomeFiles, known: set[str]) -> list[str]:
+    """What is wrong with where streams belong."""
+    try:
+        with reading_homes(home.streams_path) as homes:
+            lost = sum(release not in known for _, release in homes)
+    except SfumatoError as problem:
+        return [str(problem)]
+    told = "belong to a release that neither the registry nor a ledger knows"
+    return [f"{lost} streams {told}"] if lost else []
 
 
 def _own_anchor(home: HomeFiles) -> HomeAnchor | None:

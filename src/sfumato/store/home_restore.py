@@ -31,6 +31,7 @@ from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.outputs import sync_folders
 from sfumato.store.protocol import Head, LedgerMismatch
 from sfumato.store.sqlite_registry import RegistryReader
+from sfumato.store.stream_homes import joined_homes
 
 File = TypeVar("File", RegistryReader, LedgerReader)
 
@@ -94,6 +95,7 @@ def restore_home(
         heads = copy_home(backup, aside, progress)
         reached(HomeFolder(aside), anchor)
         _check_place(aside, HomeFolder(path))
+        _put_homes(HomeFolder(aside), HomeFolder(path))
         for target, head in _targets(path, heads).items():
             _replace(aside / target.relative_to(path), target)
             anchors[target].write(head)
@@ -171,6 +173,16 @@ def _check_place(aside: Path, place: HomeFolder) -> None:
             if _is_there(path) and _is_there(copy.ledger_path(name)):
                 with copy.ledger(name) as later, place.ledger(name) as earlier:
                     check_spends(str(path), later.stream_rows(), earlier.stream_rows())
+
+
+def _put_homes(copy: HomeFolder, place: HomeFolder) -> None:
+    """Write down where streams belong, by the place and by the copy; before any of their rows."""
+    try:
+        joined_homes(copy.streams_path, place.streams_path)
+    except LedgerMismatch as problem:
+        raise SpendLowered(str(problem)) from None
+    if copy.streams_path.exists():
+        _replace(copy.streams_path, place.streams_path)
 
 
 def _heads(path: Path, open_: Callable[[Path], File], read: Callable[[File], Head]) -> list[Head]:

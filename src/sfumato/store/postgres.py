@@ -26,7 +26,7 @@ from psycopg.pq import TransactionStatus
 from sfumato.core.errors import CorruptData, ForkedUse, InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.store.answer_columns import AnswerColumns, PositionColumns, committed
-from sfumato.store.chain import Anchor, Commit, by_stream, first_head, new_id, written_head
+from sfumato.store.chain import Commit, by_stream, first_head, new_id, written_head
 from sfumato.store.keys import read_secret, secret_name
 from sfumato.store.ledger_form import VERSION
 from sfumato.store.plan_rules import chosen_label
@@ -46,6 +46,7 @@ from sfumato.store.protocol import (
     Position,
     StoreUnavailable,
 )
+from sfumato.store.shared_anchor import SharedAnchor
 
 _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secret, entries, head)
     VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s) ON CONFLICT (name) DO NOTHING"""
@@ -67,7 +68,7 @@ class PostgresStore(Guarded, PostgresRows):
         secret: A file of 32 random bytes (`sfumato key new`), the same on each node and nowhere
             else: the secret of the digests of values.
         anchor: Where this node writes the head after each turn, as `ANCHOR.head`; a database that
-            has fewer rows than that, or others, is refused. One file for one store at a time.
+            has fewer rows than that, or others, is refused. Nodes of one machine may share it.
         patience: How long it waits, and how long others wait for it.
 
     Raises:
@@ -101,7 +102,7 @@ class PostgresStore(Guarded, PostgresRows):
         with contextlib.ExitStack() as stack:
             stack.callback(self._database.close)
             if anchor is not None:
-                self._anchor = stack.enter_context(Anchor(anchor))
+                self._anchor = stack.enter_context(SharedAnchor(anchor))
                 self.anchored = written_head(anchor)
             self._open(plan, job, rules)
             self._closing = stack.pop_all()

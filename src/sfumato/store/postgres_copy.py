@@ -13,6 +13,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ from psycopg import IsolationLevel
 
 from sfumato.core.progress import Progress
 from sfumato.store.chain import ANSWER_FIELDS, Row
-from sfumato.store.folder_home import LEDGERS, REGISTRY, HomeFiles, HomeFolder
+from sfumato.store.folder_home import LEDGERS, REGISTRY, STREAMS, HomeFiles, HomeFolder
 from sfumato.store.home_anchor import HomeAnchor
 from sfumato.store.home_backup import copy_home
 from sfumato.store.home_restore import (
@@ -38,6 +39,7 @@ from sfumato.store.postgres_rows import check_version
 from sfumato.store.postgres_schema import Connection, migrate, version_of
 from sfumato.store.protocol import Head, LedgerMismatch
 from sfumato.store.sqlite_registry import SCHEMA as REGISTRY_SCHEMA
+from sfumato.store.stream_homes import other_home, reading_homes, write_homes
 
 _FIELDS = ("entry", *ANSWER_FIELDS, "digest", "hash", "head")
 _COLUMNS = ", ".join(_FIELDS)
@@ -47,6 +49,8 @@ _ENTRIES = "number, time, actor, action, name, content, hash"
 _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secret, entries, head)
     VALUES (%s, %s, %s, %s, %s, %s, %s, 0, '') RETURNING number"""
 _MOVE = "UPDATE sfumato.ledgers SET identity = %s, entries = %s, head = %s WHERE number = %s"
+_HOMES = """INSERT INTO sfumato.homes (stream, release)
+    SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT (stream) DO NOTHING"""
 _ROWS_AT_ONCE = 4096
 _LONG = 86_400.0
 """Seconds that a copy may take: it is no node that hangs."""
@@ -88,6 +92,8 @@ def copy_postgres(url: str, folder: Path) -> None:
             if version_of(connection):
                 check_version(connection, database.place)
                 _copy_ledgers(connection, HomeFolder(folder))
+                query = "SELECT stream, release FROM sfumato.homes ORDER BY stream"
+                write_homes(folder / STREAMS, _rows(connection, query))
 
 
 def _copy_ledgers(connection: Connection, folder: HomeFolder) -> None:
@@ -157,12 +163,13 @@ def restore_postgres(
             migrate(connection)
             with connection.transaction():
                 # Turns of all nodes wait for this, and this for theirs.
-                tables = "sfumato.ledgers, sfumato.registry"
+                tables = "sfumato.ledgers, sfumato.registry, sfumato.homes"
                 connection.execute(f"LOCK TABLE {tables} IN EXCLUSIVE MODE".encode())
                 place = _Place.found(connection)
                 if place.is_empty():
                     refuse_unanchored(anchor)
                 place.check(connection, copy)
+                _put_homes(connection, copy)
                 for done, name in enumerate(copy.names(), start=1):
                     _put_ledger(connection, copy, name)
                     if progress is not None:
@@ -207,6 +214,18 @@ class _Place:
                 with copy.ledger(name) as later:
                     rows = _rows(connection, f"{query} ORDER BY stream")
                     check_spends(f"ledger {name!r}", later.stream_rows(), rows)
+
+
+def _put_homes(connection: Connection, copy: HomeFiles) -> None:
+    """Add where streams belong, unless one would move."""
+    with reading_homes(copy.streams_path) as homes:
+        while some := dict(islice(homes, _ROWS_AT_ONCE)):
+            given = (list(some), list(some.values()))
+            connection.execute(_HOMES, given)
+            query = "SELECT stream, release FROM sfumato.homes WHERE stream = ANY(%s::text[])"
+            for stream, release in connection.execute(query, given[:1]).fetchall():
+                if some[stream] != release:
+                    raise SpendLowered(str(other_home(stream)))
 
 
 def _put_ledger(connection: Connection, copy: HomeFiles, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -11,8 +12,10 @@ from sfumato.store.home_anchor import HomeAnchor
 from sfumato.store.postgres import open_postgres
 from sfumato.store.postgres_registry import PostgresRegistry
 from sfumato.store.postgres_rows import postgres_ledgers, read_postgres
+from sfumato.store.postgres_stream_homes import PostgresStreamHomes
 from sfumato.store.protocol import Head, Job, Store
 from sfumato.store.registry import Registry
+from sfumato.store.shared_anchor import anchor_folder
 
 
 class PostgresHome:
@@ -22,15 +25,29 @@ class PostgresHome:
         url: The database, as `postgresql://user@host/name`.
         secret_file: The key of the digests that tell a retry from other data: the same on every
             node, made once by `sfumato key new`. None where no ledger is opened.
+        anchors: Folder where this node keeps the heads of registry and ledgers, so that it refuses
+            a database that was put back; `SECRET_FILE.anchors` if not given.
+
+    Raises:
+        CorruptData: If the database did not grow from what this node saw last.
     """
 
     shared = True
     registry: Registry
 
-    def __init__(self, url: str, secret_file: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        secret_file: str | Path | None = None,
+        anchors: str | Path | None = None,
+    ) -> None:
         self._url = url
         self._secret = None if secret_file is None else Path(secret_file)
-        self.registry = PostgresRegistry(url)
+        if anchors is None and self._secret is not None:
+            anchors = self._secret.with_name(f"{self._secret.name}.anchors")
+        self._anchors = None if anchors is None else anchor_folder(Path(anchors))
+        self.registry = PostgresRegistry(url, anchor=self._anchor("registry"))
+        self._homes = PostgresStreamHomes(url)
 
     def __enter__(self) -> Self:
         return self
@@ -43,9 +60,21 @@ class PostgresHome:
         if self._secret is None:
             rule = "name the key file that all nodes share (sfumato key new): retries are compared"
             raise InvalidParameter("secret", None, rule)
+        anchor = self._anchor(f"{checked_name(name)}.ledger")
         return open_postgres(
-            self._url, checked_name(name), plan, job=job, rules=rules, secret=self._secret
+            self._url, name, plan, job=job, rules=rules, secret=self._secret, anchor=anchor
         )
+
+    def _anchor(self, log: str) -> Path | None:
+        return None if self._anchors is None else self._anchors / log
+
+    def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
+        """Write down where streams belong of which that is not written yet; where each belongs."""
+        return self._homes.settle(streams, checked_name(release))
+
+    def settled(self, streams: Sequence[str]) -> dict[str, str]:
+        """Where streams belong, as far as it is written down."""
+        return self._homes.settled(streams)
 
     def ledgers(self) -> list[HeldLedger]:
         """All ledgers by name, as far as they have come."""
@@ -67,3 +96,4 @@ class PostgresHome:
     def close(self) -> None:
         """Close its connections."""
         self.registry.close()
+        self._homes.close()

@@ -1,8 +1,8 @@
 """A registry in PostgreSQL: one log for all nodes of a service.
 
 Whoever appends locks the table against others who append; readers never wait. Entry 0 is the
-beginning, as in `sqlite_registry`. No head lies beside a shared registry: anchor it outside
-(`home.HomeAnchor`).
+beginning, as in `sqlite_registry`. A node may keep the head that it saw last (`shared_anchor`): a
+registry that did not grow from it was put back, and is refused.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any, Self
 
 from sfumato.core.errors import CorruptData
 from sfumato.core.guard import Guarded, guarded
+from sfumato.store.chain import written_head
 from sfumato.store.postgres_connection import DURABLE, Database, Patience, check_durable
 from sfumato.store.postgres_schema import Connection
 from sfumato.store.protocol import Head, LedgerMismatch
@@ -30,6 +32,7 @@ from sfumato.store.registry import (
     refuse_moved,
     utc_now,
 )
+from sfumato.store.shared_anchor import SharedAnchor
 
 _LOCK = 0x5F_75_6D_61_74_6F
 """Of whoever makes tables (`postgres_schema`): two at once would fail on their names."""
@@ -50,24 +53,28 @@ class PostgresRegistry(Guarded):
     Args:
         url: The database, as `postgresql://user@host/name`.
         clock: Says when an entry is appended.
+        anchor: Where this node keeps its head, as `ANCHOR.head`; nowhere if not given.
 
     Raises:
         StoreUnavailable: If the database cannot be reached; its password is not quoted.
         LedgerMismatch: If the server may forget what it said was stored.
-        CorruptData: If the table there is no registry.
+        CorruptData: If the table there is no registry, or did not grow from the anchor.
     """
 
-    def __init__(self, url: str, clock: Clock = utc_now) -> None:
+    def __init__(self, url: str, clock: Clock = utc_now, anchor: Path | None = None) -> None:
         self._lock = threading.RLock()  # its methods use each other
         self._clock, self._closed = clock, False
         self._database = Database(url, Patience())
+        self._anchor: SharedAnchor | None = None
         try:
-            self._begin()
+            if anchor is not None:
+                self._anchor = SharedAnchor(anchor)
+            self._begin(None if anchor is None else written_head(anchor))
         except BaseException:
             self.close()
             raise
 
-    def _begin(self) -> None:
+    def _begin(self, anchored: Head | None) -> None:
         # Alone: a pool would try for long where there is no server.
         with self._database.alone() as database, database.transaction():
             told = database.execute(_SETTINGS.encode()).fetchone()
@@ -76,9 +83,18 @@ class PostgresRegistry(Guarded):
             database.execute("CREATE SCHEMA IF NOT EXISTS sfumato")
             database.execute(_SCHEMA)
             if database.execute(_LAST).fetchone() is None:
+                _grown(database, anchored)  # nothing is begun anew where something was
                 id_, begun = new_beginning()
                 database.execute(_INSERT, (0, "", "", "registry", str(VERSION), id_, begun))
             _check(database)
+            _grown(database, anchored)
+            now = Head(*_row(database, _LAST))
+        self._saw(now)
+
+    def _saw(self, head: Head) -> None:
+        """Write down how far the registry has come, before anybody acts on it."""
+        if self._anchor is not None and head.entries:
+            self._anchor.write(head)
 
     def __enter__(self) -> Self:
         return self
@@ -103,6 +119,7 @@ class PostgresRegistry(Guarded):
             refuse_moved(after, head)
             entry = next_entry(head, self._clock(), actor, action, name, content)
             database.execute(_INSERT, astuple(entry))
+        self._saw(Head(entry.number, entry.hash))
         return entry
 
     def entries(self, after: int = 0) -> list[Entry]:
@@ -113,7 +130,10 @@ class PostgresRegistry(Guarded):
             if found is None:
                 return []
             rows = database.execute(query.encode(), (after,))
-            return list(chained((Entry(*row) for row in rows), Head(*found)))
+            new = list(chained((Entry(*row) for row in rows), Head(*found)))
+        if new:
+            self._saw(Head(new[-1].number, new[-1].hash))
+        return new
 
     def head_at(self, entries: int) -> Head | None:
         """The head after so many entries; None if there are fewer."""
@@ -126,6 +146,8 @@ class PostgresRegistry(Guarded):
         with self._lock:
             self._closed = True
             self._database.close()
+            if self._anchor is not None:
+                self._anchor.close()
 
     def _abandoned(self) -> None:
         # A child that closed the parent's connections, at its exit for instance, would end them.
@@ -153,6 +175,19 @@ def _check(database: Connection) -> None:
         raise CorruptData(f"{rule}: use the program that wrote it")
     if first.hash != beginning(first.content):
         raise CorruptData("the beginning of the registry was changed")
+
+
+def _grown(database: Connection, anchored: Head | None) -> None:
+    """Refuse a registry that has fewer entries than this node saw, or others."""
+    if anchored is None or not anchored.entries:
+        return
+    found = database.execute(_AT, (anchored.entries,)).fetchone()
+    if found is None or Head(*found) != anchored:
+        raise CorruptData(
+            f"the registry had {anchored.entries} entries when this node saw it last (its head was "
+            f"{anchored}); now it has fewer, or others: the database was put back. Bring back a "
+            "later one: what was released stays spent"
+        )
 
 
 def _row(database: Connection, query: str) -> Any:

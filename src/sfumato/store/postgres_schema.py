@@ -56,10 +56,15 @@ CREATE UNIQUE INDEX events_id ON sfumato.events (ledger, id);
 CREATE UNIQUE INDEX events_moment ON sfumato.events (ledger, stream, sequence);
 CREATE INDEX events_head ON sfumato.events (ledger, entry) WHERE head <> '';
 """,
+    """
+CREATE TABLE sfumato.homes (
+    stream text COLLATE "C" PRIMARY KEY, release text COLLATE "C" NOT NULL
+);
+""",
 )
 """What was done to a database, in order; new ones are added at the end."""
 
-TABLES = ("events", "inputs", "ledgers", "streams")
+TABLES = ("events", "homes", "inputs", "ledgers", "streams")
 _LOCK = 0x5F_75_6D_61_74_6F
 """Of whoever takes steps; a number that no other program uses by chance."""
 _FORM = """
@@ -98,7 +103,9 @@ _DUE = frozenset(
             outcome text NOT NULL\nreleased json\nleakage double precision NOT NULL
             model_free double precision NOT NULL\nbatch bigint\ntime text\ntag bytea NOT NULL
             signal bigint\ndigest bytea\nhash bytea NOT NULL\nhead bytea NOT NULL""",
-        "CREATE": r"""UNIQUE INDEX ledgers_pkey ON ledgers USING btree (number)
+        "homes": "r p\nstream text NOT NULL\nrelease text NOT NULL",
+        "CREATE": r"""UNIQUE INDEX homes_pkey ON homes USING btree (stream)
+            UNIQUE INDEX ledgers_pkey ON ledgers USING btree (number)
             UNIQUE INDEX ledgers_name_key ON ledgers USING btree (name)
             UNIQUE INDEX inputs_pkey ON inputs USING btree (ledger, label)
             UNIQUE INDEX streams_pkey ON streams USING btree (ledger, stream)
