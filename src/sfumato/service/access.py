@@ -161,9 +161,9 @@ class AccessControl(Guarded):
             InvalidParameter: If it would end later, or ask for more, than the key of the caller.
             Unauthenticated: If that key was revoked or has expired meanwhile, here or elsewhere.
         """
-        for by in self._attempts(by):
-            by.require_power_over(grant.streams, grant.actions)
-            within = access_keys.within_maker(grant, by.key)
+        for now in self._attempts(by):
+            now.require_power_over(grant.streams, grant.actions)
+            within = access_keys.within_maker(grant, now.key)
             text, key = access_keys.mint(within, self._pepper, self._clock())
             if self._appended(by, CREATED, key):
                 return text, key
@@ -177,8 +177,8 @@ class AccessControl(Guarded):
             Forbidden: If there is no such key within the power of the caller.
             Unauthenticated: If the key of the caller is of no use any more.
         """
-        for by in self._attempts(by):
-            key = self._within_power(by, id_)
+        for now in self._attempts(by):
+            key = self._within_power(now, id_)
             if key.revoked is not None:
                 break
             if self._appended(by, REVOKED, access_keys.revoked(key, self._clock())):
@@ -195,10 +195,10 @@ class AccessControl(Guarded):
                 successor would end later, or ask for more, than the key of the caller.
             Unauthenticated: If the key of the caller is of no use any more.
         """
-        for by in self._attempts(by):
-            old = self._within_power(by, id_)
-            access_keys.within_maker(access_keys.grant_of(old), by.key)
-            if old.expires is None and by.key.expires is not None:
+        for now in self._attempts(by):
+            old = self._within_power(now, id_)
+            access_keys.within_maker(access_keys.grant_of(old), now.key)
+            if old.expires is None and now.key.expires is not None:
                 rule = "end no later than the key that rotates it"
                 raise InvalidParameter("key", id_, rule)
             text, new, ended = access_keys.rotated(old, self._pepper, self._clock(), overlap)

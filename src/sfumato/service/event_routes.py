@@ -32,6 +32,7 @@ from sfumato.service.problems import HttpProblem, busy, problem
 from sfumato.service.releases import OpenRelease
 from sfumato.service.wording import reply_body
 from sfumato.store.live import Answered, Asked, Reply
+from sfumato.store.protocol import Answer
 
 
 class ReleaseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -214,8 +215,12 @@ async def _finish(call: Call) -> Result:
 async def _event(call: Call) -> Result:
     stream, id_ = call.path["stream"], call.path["event"]
     releases = call.application.releases
-    [release] = await releases.of_streams([stream], call.query.release)
-    found = (await asyncio.to_thread(release.opened.store.answers, [id_])).get(id_)
+
+    def looked_up() -> tuple[OpenRelease, Answer | None]:
+        release = releases.of_stream(stream, call.query.release)
+        return release, release.opened.store.answers([id_]).get(id_)
+
+    release, found = await call.application.reading.read(call.known.id, looked_up)
     if found is None or found.stream != stream:
         raise HttpProblem(problem("not-found", "no such event of this stream was answered"))
     return Result(reply_body(Answered((found,), repeated=True), release.worded))
@@ -271,6 +276,6 @@ EVENT_OPERATIONS = (
         action="read",
         query=ReleaseQuery,
         replies={200: AnsweredBody},
-        problems=("unavailable",),
+        problems=("busy", "unavailable"),
     ),
 )

@@ -57,7 +57,6 @@ class Rate:
     requests: Limit = _USUAL_REQUESTS
     events: Limit = _USUAL_EVENTS
 
-
     def within(self, other: Rate) -> bool:
         """Whether it is nowhere larger than another."""
         pairs = ((self.requests, other.requests), (self.events, other.events))

@@ -65,9 +65,7 @@ def _within(
             yield from sorted(ledger.standing_of(names), key=lambda one: one.stream)
 
 
-def _of_prefix(
-    ledger: ReadableLedger, prefix: str, after: str, most: int
-) -> Iterator[Position]:
+def _of_prefix(ledger: ReadableLedger, prefix: str, after: str, most: int) -> Iterator[Position]:
     if after > prefix and not after.startswith(prefix):
         return  # all of its names come before
     if prefix and after < prefix:
