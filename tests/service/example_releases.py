@@ -175,6 +175,12 @@ class FixedReleases:
                 return release
         raise LookupError(f"there is no release {name!r}")
 
+    def others(self, name: str) -> Sequence[ReadableRelease]:
+        return [release for release in self.releases if release.name != name]
+
+    def unread(self) -> Sequence[str]:
+        return []
+
     def catalogue(self) -> Sequence[CatalogueLine]:
         models = [
             CatalogueLine("model", "city", 1, "2026-11-01T08:00:00Z", "5f1c9a20"),

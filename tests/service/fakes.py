@@ -125,8 +125,15 @@ class TestVisitor:
     def require_everywhere(self, action: str) -> None:
         self.require(action)
 
-    def sees(self, stream: str) -> bool:
-        return not stream.startswith("foreign")
+    def may(self, action: str) -> bool:
+        return action in self.actions
+
+    def may_everywhere(self, action: str) -> bool:
+        return action in self.actions
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return ("*",)
 
 
 @dataclass

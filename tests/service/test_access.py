@@ -21,6 +21,8 @@ from sfumato.service.access import (
     operator,
 )
 from sfumato.service.access_entries import CREATED, REVOKED, ROTATED, content_of
+from sfumato.service.access_keys import revoked
+from sfumato.service.rate_limits import Limit, Rate
 from sfumato.store.protocol import LedgerMismatch
 from tests.service.entry_lists import EntryList
 
@@ -294,6 +296,83 @@ def test_who_has_less_neither_rotates_nor_revokes_nor_sees_a_key(control: Access
     assert {key.id for key in control.keys(root)} == {root.id, ward.id}
     with pytest.raises(InvalidParameter, match="be the id of an access key"):
         control.revoke(root, "0" * 16)
+
+
+ADMIN = frozenset({Action.ADMIN, Action.READ})
+
+
+def test_a_key_ends_no_later_and_asks_for_no_more_than_its_maker(
+    control: AccessControl, clock: Clock
+) -> None:
+    ends, slow = clock.now + timedelta(hours=1), Rate(Limit(2, 4), Limit(10, 20))
+    maker = control.issue(HOST, Grant(("*",), ADMIN, ends, rate=slow))[1]
+    by = Caller(maker)
+    child = control.issue(by, Grant(("ann",), READ))[1]
+    assert (child.expires, child.rate) == (ends, slow)
+    sooner = control.issue(by, Grant(("ann",), READ, ends - timedelta(minutes=1)))[1]
+    assert sooner.expires == ends - timedelta(minutes=1)
+    for wider in (
+        Grant(("ann",), READ, ends + timedelta(seconds=1)),
+        Grant(("ann",), READ, rate=Rate(Limit(3, 4), Limit(10, 20))),
+        Grant(("ann",), READ, rate=Rate(Limit(2, 4), Limit(10, 21))),
+    ):
+        with pytest.raises(InvalidParameter, match="key that makes it"):
+            control.issue(by, wider)
+    lasting = control.issue(HOST, Grant(("ann",), READ, rate=slow))[1]
+    with pytest.raises(InvalidParameter, match="no later than the key that rotates it"):
+        control.rotate(by, lasting.id, timedelta(0))  # its secret would outlive him
+    quick = control.issue(HOST, Grant(("ann",), READ, ends))[1]
+    with pytest.raises(InvalidParameter, match="no larger"):
+        control.rotate(by, quick.id, timedelta(0))
+    assert control.rotate(by, child.id, timedelta(0))[1].expires == ends
+
+
+def test_who_was_revoked_on_any_node_changes_nothing_on_another(
+    log: EntryList, clock: Clock
+) -> None:
+    here, there = AccessControl(log, clock), AccessControl(log, clock)
+    text, key = here.issue(HOST, Grant(("*",), frozenset(Action)))
+    there.follow()
+    evil, other = there.identify_text(text), here.issue(HOST, Grant(("*",), READ))[1]
+    here.revoke(HOST, key.id)
+    before = log.actions()
+    for attempt in (
+        lambda: there.issue(evil, Grant(("*",), READ)),
+        lambda: there.rotate(evil, other.id, timedelta(0)),
+        lambda: there.rotate(evil, key.id, timedelta(0)),
+        lambda: there.revoke(evil, other.id),
+        lambda: here.issue(evil, Grant(("*",), READ)),  # identified before, asked after
+    ):
+        with pytest.raises(Unauthenticated):
+            attempt()
+    assert log.actions() == before
+
+
+def test_a_revocation_that_comes_between_the_look_and_the_entry_wins(
+    log: EntryList, clock: Clock
+) -> None:
+    control = AccessControl(log, clock)
+    text, key = control.issue(HOST, Grant(("*",), frozenset(Action)))
+    other = control.issue(HOST, Grant(("*",), READ))[1]
+    ended = ("another node", REVOKED, key.id, content_of(revoked(key, clock.now)))
+    by = control.identify_text(text)
+    log.meanwhile = [ended]
+    with pytest.raises(Unauthenticated):
+        control.issue(by, Grant(("*",), READ))
+    fresh, again = control.issue(HOST, Grant(("*",), frozenset(Action)))
+    by = control.identify_text(fresh)
+    log.meanwhile = [("another node", REVOKED, again.id, content_of(revoked(again, clock.now)))]
+    with pytest.raises(Unauthenticated):
+        control.revoke(by, other.id)
+    assert {one.id: one.revoked for one in control.keys(HOST)}[other.id] is None
+
+
+def test_others_who_are_quicker_are_no_reason_to_fail(log: EntryList, clock: Clock) -> None:
+    control = AccessControl(log, clock)
+    log.meanwhile = [("another node", "release.activated", "city", b"")]
+    key = control.issue(HOST, Grant(("*",), READ))[1]
+    log.meanwhile = [("another node", "release.activated", "town", b"")]
+    assert control.revoke(HOST, key.id).revoked is not None
 
 
 def test_every_action_is_in_the_log_with_who_did_it(control: AccessControl, log: EntryList) -> None:

@@ -61,7 +61,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         name: answer_stream(city, name, walked(model, length, length), seed=length)
         for name, length in (("ann", 60), ("bob", 9), ("o/dd & <name>", 4))
     }
-    releases = FixedReleases([city, series_release(30, 12), temporal_release(12)])
+    again = stream_release(ReleaseSpec(epsilon=0.5), model, "again", folder / "again.ledger")
+    answer_stream(again, "bob", ["home", "work"])
+    releases = FixedReleases([city, series_release(30, 12), temporal_release(12), again])
     readouts = Readouts(releases)
     readouts.saw("city", [*[Answered(())] * 30, Refused(Reason.BUDGET, "")])
     with served(application(readouts)) as address:
@@ -170,6 +172,16 @@ def test_a_stream_shows_what_left_what_is_known_and_what_leaked(
     assert names == list(PLACES)
     bars = inside.all("figure.half .chart")
     assert "11 steps still count in the window" in str(bars[-1].get_attribute("aria-label"))
+
+
+def test_a_stream_of_two_releases_shows_what_they_told_together(inside: Browser) -> None:
+    inside.one("a[href='#/stream/bob']").click()
+    inside.sees("Stream bob", "Other releases answered this stream, too", "All 2 together leaked")
+    rows = [row.text for row in inside.all("table tbody tr")]
+    assert any(row.startswith("again 2 ") for row in rows)
+    inside.run("location.hash = '#/stream/ann'")
+    inside.sees("Stream ann", "in this release so far")
+    assert "Other releases" not in inside.one("#main").text
 
 
 def test_names_are_text_whatever_stands_in_them(inside: Browser) -> None:

@@ -95,7 +95,8 @@ def test_who_may_not_is_told_the_same_of_every_stream(
         refused(visitor.require_everywhere, "read").problem,
     }
     assert len(told) == 1 and told.pop().status == 403
-    assert visitor.sees("ann") and not visitor.sees("bob")
+    assert visitor.streams == ("ann",) and not visitor.may_everywhere("read")
+    assert visitor.may("read") and not visitor.may("metrics")
 
 
 def test_nobody_is_let_in_by_a_node_that_is_cut_off() -> None:

@@ -106,6 +106,25 @@ def test_every_event_has_one_reply_in_order(
     asyncio.run(run())
 
 
+def test_a_counter_that_fails_is_told_of_and_ends_no_worker() -> None:
+    class Broken(Watch):
+        def answered(self, replies: Sequence[Reply], seconds: float) -> None:
+            if not self.failures:
+                raise ValueError("a secret")
+            super().answered(replies, seconds)
+
+    async def run() -> None:
+        watch = Broken()
+        gatherer = Gatherer(CountingRun(), watch, queued=10, group=10)
+        gatherer.start()
+        assert await gatherer.ask(asked([1])) == [Waiting(1)]
+        assert await gatherer.ask(asked([2])) == [Waiting(2)]
+        assert gatherer.alive and await gatherer.close(5.0)
+        assert (watch.failures, watch.answered_events) == (["ValueError"], 1)
+
+    asyncio.run(run())
+
+
 def test_groups_grow_while_one_is_answered() -> None:
     async def run() -> list[int]:
         gate = threading.Event()

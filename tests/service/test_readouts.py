@@ -26,6 +26,7 @@ from sfumato.service.readout_routes import READOUT_ROUTES
 from sfumato.service.readouts import Readouts
 from sfumato.store.postgres import PostgresStore
 from sfumato.store.protocol import Answer, Identity, Job
+from sfumato.stream.audit_total import total
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.temporal.over_time import temporal_leakage
 from tests.oracles.paths import Floats, marginal, path_weights
@@ -128,6 +129,42 @@ def test_certificate_is_the_sum_of_the_ledger_and_the_most_that_one_value_told(
         for t in range(LENGTH)
     )
     assert found.one_value is not None and worst <= found.one_value <= worst + 1e-9
+
+
+def test_releases_of_one_stream_are_told_together_by_the_rule_of_audits() -> None:
+    model, other = sticky(BITS, 0.9), sticky(BITS, 0.8)
+    specs = (("first", 0.7, model), ("second", 0.4, model), ("third", 0.3, other))
+    made = [stream_release(ReleaseSpec(epsilon=each), one, name) for name, each, one in specs]
+    for place, release in enumerate(made):
+        answer_stream(release, "ann", walked(model, 3 + place, 3))
+    answer_stream(made[1], "bob", ["no"])
+    readouts = Readouts(FixedReleases(made))
+    charged = [release.store.position("ann") for release in made]
+    parts = [(one.leakage, one.model_free) for one in charged if one is not None]
+    # Of a release under another model only what holds whatever the model is known.
+    due = total([*parts[:2], (parts[2][1], parts[2][1])])
+    for found in (readouts.budget("ann", ASKED), readouts.certificate("ann", ASKED)):
+        assert [(each.release, each.answers) for each in found.others] == [
+            ("second", 4),
+            ("third", 5),
+        ]
+        assert [(each.sip, each.ldp) for each in found.others] == parts[1:]
+        assert found.together is not None and found.together.releases == 3
+        assert (found.together.sip, found.together.ldp) == pytest.approx(due)
+        assert found.together.ldp >= math.fsum(ldp for _, ldp in parts)
+    words = readouts.certificate("ann", ASKED).guarantees
+    assert words[0].startswith("in this release") and "all 3 releases" in words[3]
+    bob = readouts.certificate("bob", ReleaseQuery(release="second"))
+    assert bob.others == [] and bob.together is None and len(bob.guarantees) == 3
+
+
+def test_no_sum_is_told_of_releases_whose_charges_are_not_in_the_same_unit() -> None:
+    model = sticky(BITS, 0.9)
+    city = stream_release(ReleaseSpec(epsilon=0.7), model)
+    answer_stream(city, "meter", ["no"])
+    found = Readouts(FixedReleases([city, series_release(9, 4)])).certificate("meter", ASKED)
+    assert [each.release for each in found.others] == ["energy"] and found.together is None
+    assert "no sum" in found.guarantees[-1]
 
 
 def test_a_charge_that_is_not_the_channels_fails_the_certificate() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sfumato.core.errors import CorruptData
 from sfumato.solver.design_methods import Method
 from sfumato.store.home import MemoryHome
 from sfumato.stream.policy_files import compile_for
@@ -212,12 +213,111 @@ def test_a_key_of_some_streams_administers_and_reads_no_others() -> None:
         there.client.headers["authorization"] = f"Bearer {key}"
         streams = json_of(await there.client.get("/v1/streams"))["streams"]
         assert [one["stream"] for one in streams] == ["ward-1"]
-        for path in ("/v1/overview", "/v1/ledger", "/v1/drift", "/v1/ledger?stream=home-1"):
-            assert (await there.client.get(path)).status_code == 403, path
-        for path in ("/v1/ledger?stream=ward-1", "/v1/ledger/head", "/v1/catalogue"):
-            assert (await there.client.get(path)).status_code == 200, path
+        closed = ("overview", "ledger", "drift", "ledger?stream=ward-1", "ledger/head", "admin/log")
+        for path in closed:
+            assert (await there.client.get(f"/v1/{path}")).status_code == 403, path
+        assert (await there.client.get("/v1/catalogue")).status_code == 200
         assert (await there.client.get("/v1/streams/home-1/budget")).status_code == 403
         assert (await released(there, "other")).status_code == 403
         assert (await there.client.get("/v1/releases")).status_code == 403
+
+    told(scenario)
+
+
+async def with_key(there: Opened, streams: list[str], *actions: str) -> dict[str, str]:
+    grant = {"streams": streams, "actions": list(actions)}
+    key = json_of(await there.client.post("/v1/keys", json=grant))["key"]
+    return {"authorization": f"Bearer {key}"}
+
+
+def test_nothing_that_a_key_of_some_streams_reads_counts_answers_of_others() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        await released(there, "city")
+        await there.settled()
+        await there.client.post("/v1/releases/city/activate")
+        own = await with_key(there, ["ward-*"], "read")
+        paths = ("/v1/streams", "/v1/streams/ward-1/ledger?limit=2", "/v1/catalogue")
+        paths += tuple(f"/v1/streams/ward-1/{one}" for one in ("budget", "certificate", "leakage"))
+
+        async def seen() -> list[bytes]:
+            replies = [await there.client.get(path, headers=own) for path in paths]
+            assert {reply.status_code for reply in replies} == {200}
+            return [reply.content for reply in replies]
+
+        for place in range(3):
+            asked = {"id": f"w{place}", "value": "home"}
+            await there.client.post("/v1/streams/ward-1/events", json=asked)
+        before = await seen()
+        for stream in ("a", "ward", "ward.", "zed"):
+            asked = {"id": f"by {stream}", "value": "home"}
+            await there.client.post(f"/v1/streams/{stream}/events", json=asked)
+        assert await seen() == before
+        page = "/v1/streams/ward-1/ledger"
+        first = json_of(await there.client.get(page, params={"limit": 2}, headers=own))
+        assert [row["sequence"] for row in first["rows"]] == [0, 1] and first["next"] == 2
+        rest = json_of(await there.client.get(page, params={"after": 2}, headers=own))
+        assert [row["event"] for row in rest["rows"]] == ["w2"] and rest["next"] is None
+
+    told(scenario)
+
+
+def test_the_head_is_for_keys_of_all_streams_and_of_what_is_counted() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        await released(there, "city")
+        await there.settled()
+        await there.client.post("/v1/releases/city/activate")
+        for streams, action, status in (
+            (["*"], "read", 200),
+            (["ward-*"], "metrics", 200),
+            (["ward-*"], "read", 403),
+            (["*"], "release", 403),
+        ):
+            own = await with_key(there, streams, action)
+            reply = await there.client.get("/v1/ledger/head", headers=own)
+            assert reply.status_code == status, (streams, action)
+
+    told(scenario)
+
+
+def test_why_a_release_failed_is_for_administrators() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        await released(there, "city")
+        await there.settled()
+
+        def broken() -> Any:
+            raise CorruptData("its ledger is at /srv/secret/place")
+
+        await there.gateway.releases.prepare("city", broken)
+        own = await with_key(there, ["*"], "read")
+        for headers, detail in ((own, ""), ({}, "its ledger is at /srv/secret/place")):
+            reply = await there.client.get("/v1/catalogue", headers=headers)
+            [row] = [row for row in json_of(reply)["rows"] if row["kind"] == "release"]
+            assert (row["status"], row["detail"]) == ("failed", detail)
+        reply = await there.client.get("/v1/streams/ann/budget", headers=own)
+        assert b"secret" not in reply.content
+
+    told(scenario)
+
+
+def test_a_budget_names_every_release_of_the_stream_and_what_they_told_together() -> None:
+    async def scenario(there: Opened) -> None:
+        await with_model(there)
+        for name in ("city", "town"):
+            await released(there, name)
+            await there.settled()
+        await there.client.post("/v1/releases/city/activate")
+        alone = json_of(await there.client.get("/v1/streams/ann/budget"))
+        assert alone["others"] == [] and alone["together"] is None
+        for name in ("city", "town"):
+            asked, where = {"id": "e", "value": "home"}, {"release": name}
+            await there.client.post("/v1/streams/ann/events", json=asked, params=where)
+        for what in ("budget", "certificate"):
+            found = json_of(await there.client.get(f"/v1/streams/ann/{what}"))
+            assert [(one["release"], one["answers"]) for one in found["others"]] == [("town", 1)]
+            assert found["together"]["releases"] == 2
+            assert found["together"]["ldp"] >= 2 * found["others"][0]["ldp"] - 1e-9
 
     told(scenario)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from sfumato.core.errors import InvalidParameter
@@ -33,6 +33,7 @@ from sfumato.service.access_entries import (
 from sfumato.service.access_keys import EVERYTHING, AccessKey, Action, Grant
 from sfumato.service.callers import Caller, Denial, Forbidden, Unauthenticated, operator
 from sfumato.store.protocol import LedgerMismatch
+from sfumato.store.registry import RegistryMoved
 
 __all__ = [
     "AccessControl",
@@ -47,6 +48,8 @@ __all__ = [
 ]
 
 _SCHEME = "bearer "
+_ATTEMPTS = 8
+"""Times that others may append between a look at the registry and an entry that rests on it."""
 
 
 def _utc_now() -> datetime:
@@ -155,12 +158,16 @@ class AccessControl(Guarded):
 
         Raises:
             Forbidden: If it could do what the caller may not.
+            InvalidParameter: If it would end later, or ask for more, than the key of the caller.
+            Unauthenticated: If that key was revoked or has expired meanwhile, here or elsewhere.
         """
-        by.require_power_over(grant.streams, grant.actions)
-        text, key = access_keys.mint(grant, self._pepper, self._clock())
-        self._log.append(by.id, CREATED, key.id, content_of(key))
-        self._catch_up()
-        return text, key
+        for now in self._attempts(by):
+            now.require_power_over(grant.streams, grant.actions)
+            within = access_keys.within_maker(grant, now.key)
+            text, key = access_keys.mint(within, self._pepper, self._clock())
+            if self._appended(by, CREATED, key):
+                return text, key
+        raise AssertionError  # the attempts end with what was made, or an error
 
     @guarded
     def revoke(self, by: Caller, id_: str) -> AccessKey:
@@ -168,13 +175,14 @@ class AccessControl(Guarded):
 
         Raises:
             Forbidden: If there is no such key within the power of the caller.
+            Unauthenticated: If the key of the caller is of no use any more.
         """
-        self._catch_up()
-        key = self._within_power(by, id_)
-        if key.revoked is None:
-            ended = access_keys.revoked(key, self._clock())
-            self._log.append(by.id, REVOKED, id_, content_of(ended))
-            self._catch_up()
+        for now in self._attempts(by):
+            key = self._within_power(now, id_)
+            if key.revoked is not None:
+                break
+            if self._appended(by, REVOKED, access_keys.revoked(key, self._clock())):
+                break
         return self._ring.keys[id_]
 
     @guarded
@@ -183,17 +191,35 @@ class AccessControl(Guarded):
 
         Raises:
             Forbidden: If there is no such key within the power of the caller.
-            InvalidParameter: If it is of no use any more, or was rotated before.
+            InvalidParameter: If it is of no use any more, or was rotated before; or if its
+                successor would end later, or ask for more, than the key of the caller.
+            Unauthenticated: If the key of the caller is of no use any more.
         """
-        self._catch_up()
-        while True:
-            old = self._within_power(by, id_)
+        for now in self._attempts(by):
+            old = self._within_power(now, id_)
+            access_keys.within_maker(access_keys.grant_of(old), now.key)
+            if old.expires is None and now.key.expires is not None:
+                rule = "end no later than the key that rotates it"
+                raise InvalidParameter("key", id_, rule)
             text, new, ended = access_keys.rotated(old, self._pepper, self._clock(), overlap)
             if self._appended(by, CREATED, new):
                 break
+        # It only takes away, from a key whose successor is there: no entry in between matters.
         self._log.append(by.id, ROTATED, id_, content_of(ended))
         self._catch_up()
         return text, new
+
+    def _attempts(self, by: Caller) -> Iterator[Caller]:
+        """The caller as the whole registry has him now, each time that others were quicker.
+
+        Raises:
+            Unauthenticated: If his key is of no use any more, whoever said so on whatever node.
+            LedgerMismatch: If others were quicker too often.
+        """
+        for _ in range(_ATTEMPTS):
+            self._catch_up()
+            yield self.current(by)
+        raise RegistryMoved(self._ring.last, self._ring.last)
 
     def _appended(self, by: Caller, action: str, key: AccessKey) -> bool:
         """Append what was decided on all entries so far; False if there were others meanwhile."""

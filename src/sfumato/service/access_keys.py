@@ -23,7 +23,7 @@ from typing import Annotated
 import msgspec
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.service.rate_limits import USUAL_RATE, Rate
+from sfumato.service.rate_limits import USUAL_RATE, WIDEST_RATE, Rate
 
 PREFIX = "sfk"
 """Begins every access key, so that one that was committed to a repository is found by scanners."""
@@ -63,7 +63,7 @@ class Grant:
         actions: What may be done with them.
         expires: From when on it is of no use; None if never.
         note: For people: whose key it is.
-        rate: How much it may ask for.
+        rate: How much it may ask for; None for the usual, or that of its maker where that is less.
 
     Examples:
         >>> Grant(streams=("ann", "ward-3-*"), actions=frozenset({Action.READ})).note
@@ -77,7 +77,7 @@ class Grant:
     actions: frozenset[Action]
     expires: datetime | None = None
     note: str = ""
-    rate: Rate = USUAL_RATE
+    rate: Rate | None = None
 
     def __post_init__(self) -> None:
         if not self.actions or not all(isinstance(each, Action) for each in self.actions):
@@ -101,7 +101,7 @@ def _check_pattern(pattern: str) -> None:
         raise InvalidParameter("streams", "one", "have no * but one at the end, for any ending")
 
 
-EVERYTHING = Grant(("*",), frozenset(Action), note="first key of the service")
+EVERYTHING = Grant(("*",), frozenset(Action), note="first key of the service", rate=WIDEST_RATE)
 """What the first key may do: nobody can hand out more than he has."""
 
 
@@ -211,9 +211,30 @@ def mint(
         now,
         grant.expires,
         note=grant.note,
-        rate=grant.rate,
+        rate=grant.rate or USUAL_RATE,
     )
     return f"{PREFIX}_{id_}_{secret}", key
+
+
+def within_maker(grant: Grant, maker: AccessKey) -> Grant:
+    """A grant as its maker may hand it out: it ends no later, and asks for no more, than he.
+
+    What is left open becomes his own; scope and actions are for `covers`.
+
+    Raises:
+        InvalidParameter: If it names a later end, or a larger rate.
+    """
+    ends, rate = grant.expires, grant.rate
+    if maker.expires is not None:
+        if ends is not None and ends > maker.expires:
+            rule = "be no later than the end of the key that makes it"
+            raise InvalidParameter("expires", "later", rule)
+        ends = ends or maker.expires
+    if rate is None:
+        rate = USUAL_RATE.narrowed(maker.rate)
+    elif not rate.within(maker.rate):
+        raise InvalidParameter("rate", "larger", "be no larger than that of the key that makes it")
+    return replace(grant, expires=ends, rate=rate)
 
 
 def parted(text: str) -> tuple[str, str] | None:
@@ -238,6 +259,11 @@ def revoked(key: AccessKey, now: datetime) -> AccessKey:
     return key if key.revoked is not None else replace(key, revoked=now)
 
 
+def grant_of(key: AccessKey) -> Grant:
+    """What a key may do, as another could be given it."""
+    return Grant(key.streams, key.actions, key.expires, key.note, key.rate)
+
+
 def rotated(
     key: AccessKey, pepper: bytes, now: datetime, overlap: timedelta
 ) -> tuple[str, AccessKey, AccessKey]:
@@ -254,8 +280,7 @@ def rotated(
         raise InvalidParameter("key", key.id, "be valid, and not rotated before")
     if overlap < timedelta(0):
         raise InvalidParameter("overlap", str(overlap), "be at least 0")
-    grant = Grant(key.streams, key.actions, key.expires, key.note, key.rate)
-    text, new = mint(grant, pepper, now)
+    text, new = mint(grant_of(key), pepper, now)
     ends = now + overlap
     if key.expires is not None:
         ends = min(ends, key.expires)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sfumato.service.metrics import Metrics
 from sfumato.service.problems import busy
 from sfumato.service.releases import Releases
 from sfumato.service.settings import Limits
+from sfumato.service.threads import ReadingRoom, SharedLooks
 
 
 class Visitor(Protocol):
@@ -37,8 +38,17 @@ class Visitor(Protocol):
         """
         ...
 
-    def sees(self, stream: str) -> bool:
-        """Whether a listing may show him a stream."""
+    def may(self, action: str) -> bool:
+        """Whether the key allows an action, on whatever streams."""
+        ...
+
+    def may_everywhere(self, action: str) -> bool:
+        """Whether it does on all streams that are, or will be."""
+        ...
+
+    @property
+    def streams(self) -> Sequence[str]:
+        """The patterns of the streams in its scope; a listing shows no others."""
         ...
 
 
@@ -129,6 +139,8 @@ class Application:
         limits: What askers may make the service hold.
         flight: Bodies that are being read.
         ready: What keeps the service from answering now; nothing if it is ready.
+        reading: Where ledgers are read for those who look.
+        looks: Where readiness and metrics are looked at.
     """
 
     releases: Releases
@@ -138,3 +150,5 @@ class Application:
     limits: Limits
     flight: Flight
     ready: Callable[[], list[str]]
+    reading: ReadingRoom = field(default_factory=ReadingRoom)
+    looks: SharedLooks = field(default_factory=SharedLooks)

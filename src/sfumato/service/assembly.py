@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,11 +71,22 @@ class Gateway:
 
     async def follow(self) -> None:
         """Follow the registry for ever: others may append to it."""
+        # A thread of its own: whoever was revoked is shut out however much else is going on.
+        own = ThreadPoolExecutor(1, "follow")
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.gather(
+                self._again(lambda: loop.run_in_executor(own, self.control.follow)),
+                self._again(self.desk.follow),
+            )
+        finally:
+            own.shutdown(wait=False)
+
+    async def _again(self, act: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(_FOLLOW_SECONDS)
             try:
-                await asyncio.to_thread(self.control.follow)
-                await self.desk.follow()
+                await act()
             except Exception as problem:
                 # Whatever it is: a node that stops following lets nobody in, for good.
                 self.log.event("registry not read", level=logging.ERROR, failure=problem)

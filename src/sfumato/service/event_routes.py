@@ -33,6 +33,7 @@ from sfumato.service.releases import OpenRelease
 from sfumato.service.wording import reply_body
 from sfumato.store.live import Answered, Asked, Reply
 from sfumato.store.live_intake import ledger_id, own_answer
+from sfumato.store.protocol import Answer
 
 
 class ReleaseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,9 +216,13 @@ async def _finish(call: Call) -> Result:
 async def _event(call: Call) -> Result:
     stream, id_ = call.path["stream"], call.path["event"]
     releases = call.application.releases
-    release = await asyncio.to_thread(releases.of_stream, stream, call.query.release)
     named = ledger_id(stream, id_)
-    found = (await asyncio.to_thread(release.opened.store.answers, [named])).get(named)
+
+    def looked_up() -> tuple[OpenRelease, Answer | None]:
+        release = releases.of_stream(stream, call.query.release)
+        return release, release.opened.store.answers([named]).get(named)
+
+    release, found = await call.application.reading.read(call.known.id, looked_up)
     if found is None:
         raise HttpProblem(problem("not-found", "no such event of this stream was answered"))
     return Result(reply_body(Answered((own_answer(found),), repeated=True), release.worded))
@@ -273,6 +278,6 @@ EVENT_OPERATIONS = (
         action="read",
         query=ReleaseQuery,
         replies={200: AnsweredBody},
-        problems=("unavailable",),
+        problems=("busy", "unavailable"),
     ),
 )

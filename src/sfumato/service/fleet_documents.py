@@ -65,11 +65,10 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True):
     unavailable: str = ""
 
 
-class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the ledger.
+class AnswerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of a stream.
 
     Attributes:
-        entry: Its number in the order of commits, from 1.
         event: The event that asked, by the id that it was given.
         stream: Whose value it was.
         sequence: Its moment in the stream.
@@ -82,7 +81,6 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
         time: When it was measured, if that was told.
     """
 
-    entry: int
     event: str
     stream: str
     sequence: int
@@ -93,6 +91,28 @@ class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     batch: int | None = None
     time: str | None = None
+
+
+class LedgerRow(AnswerRow, frozen=True, kw_only=True):
+    """A row of the ledger; `entry` is its number in the order of commits of all streams, from 1."""
+
+    entry: int
+
+
+class StreamLedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers of one stream in order, each checked against the chain of hashes.
+
+    Attributes:
+        release: The release.
+        stream: The stream.
+        rows: Those of this page; nothing in them counts answers of other streams.
+        next: Ask for the next page with `after` set to this; null at the end.
+    """
+
+    release: str
+    stream: str
+    rows: list[AnswerRow] = []
+    next: int | None = None
 
 
 class LedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,7 +247,7 @@ class DriftDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A model, policy or release of the registry."""
+    """A model, policy or release of the registry; only administrators see why one failed."""
 
     kind: str
     name: str
@@ -238,6 +258,7 @@ class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
     job: str | None
     status: str
     default: bool
+    detail: str = ""
 
 
 class CatalogueDocument(msgspec.Struct, frozen=True, kw_only=True):

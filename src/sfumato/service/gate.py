@@ -48,9 +48,18 @@ class Admitted:
         except Forbidden as refused:
             raise forbidden(refused) from None
 
-    def sees(self, stream: str) -> bool:
-        """Whether a listing may show him a stream."""
-        return self.caller.may(Action.READ, stream)
+    def may(self, action: str) -> bool:
+        """Whether the key allows an action, on whatever streams."""
+        return self.caller.may(Action(action))
+
+    def may_everywhere(self, action: str) -> bool:
+        """Whether it does on all streams that are, or will be."""
+        return self.caller.key.may_everywhere(Action(action))
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The patterns of the streams in its scope; a listing shows no others."""
+        return self.caller.key.streams
 
 
 def forbidden(refused: Forbidden) -> HttpProblem:

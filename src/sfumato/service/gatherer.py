@@ -256,7 +256,10 @@ class Gatherer:
         rate = count / max(seconds, 1e-9)
         self._rate = rate if self._rate == 0.0 else self._rate + _MEMORY * (rate - self._rate)
         self._hand_back(done, count)
-        self._watch.answered(replies, seconds)
+        try:
+            self._watch.answered(replies, seconds)
+        except Exception as problem:
+            self._watch.failed(problem)  # whoever counts may fail; the release goes on
 
     def _asked(self, orders: list[_Order]) -> tuple[_Done, list[Reply]]:
         if orders[0].events is None:

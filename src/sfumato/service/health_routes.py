@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from sfumato.service.metrics import METRICS_MEDIA
@@ -28,14 +26,14 @@ async def _alive(call: Call) -> Result:
 
 async def _ready(call: Call) -> Result:
     # It asks the disk and the database: in a thread, for either may hang.
-    lacking = await asyncio.to_thread(call.application.ready)
+    lacking = await call.application.looks.look("ready", call.application.ready)
     if lacking:
         return Result(Health("unavailable", lacking), 503)
     return Result(Health("ok"))
 
 
 async def _metrics(call: Call) -> Result:
-    text = await asyncio.to_thread(call.application.metrics.text)
+    text = await call.application.looks.look("metrics", call.application.metrics.text)
     return Result(text, media=METRICS_MEDIA)
 
 

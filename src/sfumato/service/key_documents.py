@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from sfumato.service.access_keys import AccessKey, Action, Grant, Moment
-from sfumato.service.rate_limits import USUAL_RATE, Limit, Rate
+from sfumato.service.rate_limits import Limit, Rate
 
 _Count = Annotated[int, Meta(ge=1, le=10**9)]
 _MONTH = 31 * 86_400
@@ -35,9 +35,10 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         streams: Names of streams, `prefix*`, or `*` for all.
         actions: What may be done with them; none implies another.
-        expires: From when on it is of no use.
+        expires: From when on it is of no use; no later than the key that makes it, and as that if
+            not given.
         note: For people: whose key it is.
-        rate: How much it may ask for; the usual if not given.
+        rate: How much it may ask for, no more than the key that makes it; the usual if not given.
     """
 
     streams: Annotated[
@@ -51,7 +52,7 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def grant(self) -> Grant:
         """The same, checked."""
-        rate = USUAL_RATE
+        rate = None
         if self.rate is not None:
             asked, events = self.rate.requests, self.rate.events
             rate = Rate(

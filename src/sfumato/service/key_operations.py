@@ -13,7 +13,7 @@ from typing import TypeVar
 from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.service.access import AccessControl
 from sfumato.service.access_keys import AccessKey, Action
-from sfumato.service.callers import Caller, Forbidden
+from sfumato.service.callers import Caller, Forbidden, Unauthenticated
 from sfumato.service.gate import Admitted, forbidden
 from sfumato.service.key_documents import (
     KeyBody,
@@ -99,6 +99,8 @@ async def _done(act: Callable[[], Made]) -> Made:
         return await asyncio.to_thread(act)
     except Forbidden as refused:
         raise forbidden(refused) from None
+    except Unauthenticated as refused:  # revoked between the gate and here
+        raise HttpProblem(problem("unauthorized", str(refused))) from None
     except InvalidParameter as wrong:
         if wrong.rule == "be the id of an access key":
             raise HttpProblem(problem("not-found", "there is no such access key")) from None

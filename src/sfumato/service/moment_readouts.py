@@ -137,14 +137,15 @@ def certificate(
     charges = [answer.leakage for answer in answers]
     total, worst = sum_up(charges), max(charges, default=0.0)
     if isinstance(rules, SeriesRules):
-        told = [f"{_promised(rules)}, whatever the model"]
+        told = [f"in this release {_promised(rules)}, whatever the model"]
         one, fits = rules.method.guarantee.epsilon, len(answers) <= rules.spec.length
         problem = f"it must have at most {rules.spec.length:,} values"
     else:
         over_time = _over_time(rules, stream, answers)
         one = 0.0 if over_time is None else over_time.event.alpha
         told = [
-            f"any one moment leaked at most {shown_up(one)} nats under the matrices",
+            f"in this release any one moment leaked at most {shown_up(one)} nats "
+            "under the matrices",
             f"the whole stream leaked at most {shown_up(total)} nats, whatever the matrices",
         ]
         fits, problem = one <= rules.spec.alpha, "a moment leaked more than alpha"

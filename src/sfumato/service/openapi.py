@@ -100,7 +100,8 @@ def _operation(one: Operation, known: _Known) -> dict[str, Any]:
         "security": [] if one.action is None else [{"key": []}],
     }
     if one.action is not None:
-        made["description"] = f"Needs an access key with the action `{one.action}`."
+        actions = " or ".join(f"`{each}`" for each in (one.action, one.instead) if each)
+        made["description"] = f"Needs an access key with the action {actions}."
     if one.body is not None:
         content = {"application/json": {"schema": known[one.body]}}
         made["requestBody"] = {"required": True, "content": content}

@@ -82,6 +82,7 @@ class Operation:
         summary: What it does.
         handler: Does it.
         action: What an access key must allow; None if none is needed.
+        instead: Another action that is as good.
         query: Its query parameters.
         body: The type of its body, or several in a tuple; None if it has none.
         replies: The types of its replies by status, in the same way.
@@ -98,6 +99,7 @@ class Operation:
     summary: str
     handler: Callable[[Call], Awaitable[Result]]
     action: str | None = None
+    instead: str | None = None
     query: type[msgspec.Struct] = NoQuery
     body: Any = None
     replies: Mapping[int, Any] = field(default_factory=lambda: {200: None})
@@ -150,7 +152,8 @@ class Endpoint:
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
             # A stream is in the address; of those in a body the handler asks for each.
-            visitor.require(operation.action, path.get("stream"))
+            if operation.instead is None or not visitor.may(operation.instead):
+                visitor.require(operation.action, path.get("stream"))
         for name, text in path.items():
             _check_name(name, text)
         check_accept(headers, operation.media)

@@ -57,8 +57,27 @@ class Rate:
     requests: Limit = _USUAL_REQUESTS
     events: Limit = _USUAL_EVENTS
 
+    def within(self, other: Rate) -> bool:
+        """Whether it is nowhere larger than another."""
+        pairs = ((self.requests, other.requests), (self.events, other.events))
+        return all(
+            one.per_second <= most.per_second and one.burst <= most.burst for one, most in pairs
+        )
+
+    def narrowed(self, other: Rate) -> Rate:
+        """The smaller of two, part by part."""
+        pairs = ((self.requests, other.requests), (self.events, other.events))
+        return Rate(
+            *(
+                Limit(min(one.per_second, most.per_second), min(one.burst, most.burst))
+                for one, most in pairs
+            )
+        )
+
 
 USUAL_RATE = Rate()
+WIDEST_RATE = Rate(*2 * (Limit(_MOST_PER_SECOND, _MOST_PER_SECOND),))
+"""Of whoever has the files in his hands: nothing that he hands out is more."""
 
 
 def taken(full_at: int, limit: Limit, now: int, cost: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ looks never waits for, or holds up, those who are answered.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ from sfumato.series.series_ledger import JOB as SERIES
 from sfumato.series.series_methods import AnyMethod
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.solver.policy import Policy
+from sfumato.store.codec import to_bytes
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.ledger_search import ReadableLedger, Snapshots
 from sfumato.store.protocol import Store
@@ -111,6 +113,11 @@ class ReadableRelease:
             case _:
                 raise CorruptData(f"{where}: its job must be one that is shown, with its model")
 
+    @cached_property
+    def model_digest(self) -> bytes | None:
+        """Tells whether two releases rest on the same model; None without one."""
+        return None if self.model is None else hashlib.sha256(to_bytes(self.model)).digest()
+
     @contextlib.contextmanager
     def ledger(self) -> Iterator[ReadableLedger]:
         """Its ledger as it is now; of a file a snapshot that others do not wait for."""
@@ -136,8 +143,9 @@ class CatalogueLine:
         fingerprint: Of its content.
         uses: Names of what it is made of: a release names its model and policy.
         job: The job of a release.
-        status: `ready`, `preparing`, or why not.
+        status: `ready`, `preparing` or `failed`.
         default: Whether it is the default release.
+        detail: Why it failed, for administrators.
     """
 
     kind: str
@@ -149,6 +157,7 @@ class CatalogueLine:
     job: str | None = None
     status: str = "ready"
     default: bool = False
+    detail: str = ""
 
 
 class Releases(Protocol):
@@ -160,6 +169,14 @@ class Releases(Protocol):
         Raises:
             LookupError: If there is none.
         """
+        ...
+
+    def others(self, name: str) -> Sequence[ReadableRelease]:
+        """All open releases but one."""
+        ...
+
+    def unread(self) -> Sequence[str]:
+        """Names of the releases that are not open."""
         ...
 
     def catalogue(self) -> Sequence[CatalogueLine]:

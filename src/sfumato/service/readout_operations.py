@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from sfumato.core.errors import SfumatoError
-from sfumato.service.fleet_documents import StreamsDocument
+from sfumato.service.application import Visitor
+from sfumato.service.fleet_documents import CatalogueDocument
 from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_error, problem
 from sfumato.service.readable_release import CatalogueLine, ReadableRelease
-from sfumato.service.readout_routes import READOUT_ROUTES, ReadoutRoute
+from sfumato.service.readout_routes import READOUT_ROUTES, ReadoutRoute, Scope
 from sfumato.service.readouts import Readouts
 from sfumato.service.release_desk import ReleaseDesk
 from sfumato.service.releases import OpenRelease, Releases
+from sfumato.service.stream_documents import CertificateDocument
 from sfumato.store.catalogue import Catalogue
 
-_OF_ALL = ("/v1/plan", "/v1/catalogue", "/v1/ledger/head")
-"""What tells nothing of single streams: whoever may read anything may read it."""
+_COUNTS = "metrics"
+"""The action for what is counted over all streams."""
 
 
 class ReadableReleases:
@@ -48,12 +49,23 @@ class ReadableReleases:
                 found = self._releases.named(name)
         except HttpProblem as refused:
             raise LookupError(refused.problem.detail) from None
+        return self._readable(found)
+
+    def _readable(self, found: OpenRelease) -> ReadableRelease:
         known = self._known.get(found.name)
         if known is None or known[0] is not found:
             opened = found.opened
             made = ReadableRelease(found.name, opened.store, opened.model, opened.policy)
             known = self._known[found.name] = (found, made)
         return known[1]
+
+    def others(self, name: str) -> Sequence[ReadableRelease]:
+        """All open releases but one."""
+        return [self._readable(one) for one in self._releases.open() if one.name != name]
+
+    def unread(self) -> Sequence[str]:
+        """Names of the releases that are not open."""
+        return [state.name for state in self._releases.states() if state.open is None]
 
     def catalogue(self) -> Sequence[CatalogueLine]:
         """Everything that was registered, oldest first."""
@@ -77,7 +89,7 @@ def _lines(catalogue: Catalogue, releases: Releases) -> list[CatalogueLine]:
     for one in catalogue.releases.values():
         content, state = one.content, states.get(one.name)
         uses = tuple(names[each] for each in (content.model, content.policy) if each in names)
-        status = "preparing" if state is None else state.detail or state.status.value
+        status = "preparing" if state is None else state.status.value
         found.append(
             CatalogueLine(
                 kind="release",
@@ -87,6 +99,7 @@ def _lines(catalogue: Catalogue, releases: Releases) -> list[CatalogueLine]:
                 job=content.job,
                 status=status,
                 default=one.name == catalogue.default,
+                detail="" if state is None else state.detail,
             )
         )
     return found
@@ -100,17 +113,15 @@ def readout_operations(readouts: Readouts) -> tuple[Operation, ...]:
 def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
     async def handler(call: Call) -> Result:
         _require(call, route)
+        room = call.application.reading
         try:
-            found = await asyncio.to_thread(_asked, readouts, route, call)
+            found = await room.read(call.known.id, lambda: _asked(readouts, route, call))
         except LookupError:
             detail = "there is no such release, or no such stream in it"
             raise HttpProblem(problem("not-found", detail)) from None
         except SfumatoError as wrong:
             raise HttpProblem(of_error(wrong)) from None
-        if isinstance(found, StreamsDocument):
-            seen = [one for one in found.streams if call.known.sees(one.stream)]
-            found = msgspec.structs.replace(found, streams=seen)
-        return Result(found)
+        return Result(_within(call.known, found))
 
     return Operation(
         name=f"get_{route.method}",
@@ -119,20 +130,38 @@ def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
         summary=route.summary,
         handler=handler,
         action=route.action,
+        instead=_COUNTS if route.scope is Scope.COUNTED else None,
         query=route.query,
         replies={200: route.reply},
-        problems=("not-found", "rules", "unavailable"),
+        problems=("not-found", "rules", "busy", "unavailable"),
     )
 
 
 def _require(call: Call, route: ReadoutRoute) -> None:
-    """Refuse what shows streams beyond the key; a listing of streams shows only those within."""
-    stream = getattr(call.query, "stream", None)
-    if stream is not None:
-        call.known.require(route.action, stream)
-    elif "stream" not in call.path and route.path not in _OF_ALL and route.method != "streams":
-        call.known.require_everywhere(route.action)
+    """Refuse what tells of streams beyond the key, were it only how many answers they got."""
+    match route.scope:
+        case Scope.STREAM | Scope.OWN | Scope.NONE:
+            return  # the stream in the address was asked for; a listing keeps to the key
+        case Scope.COUNTED if call.known.may(_COUNTS):
+            return
+        case Scope.ALL | Scope.COUNTED:
+            call.known.require_everywhere(route.action)
 
 
 def _asked(readouts: Readouts, route: ReadoutRoute, call: Call) -> Any:
+    if route.scope is Scope.OWN:
+        return readouts.streams(call.query, call.known.streams)
     return getattr(readouts, route.method)(*call.path.values(), call.query)
+
+
+def _within(visitor: Visitor, found: Any) -> Any:
+    """A document without what is not for a visitor: the length of the ledger, why releases failed.
+
+    The head of a ledger begins with how many rows all streams have.
+    """
+    if isinstance(found, CertificateDocument) and not visitor.may_everywhere("read"):
+        return msgspec.structs.replace(found, head="")
+    if isinstance(found, CatalogueDocument) and not visitor.may("admin"):
+        rows = [msgspec.structs.replace(row, detail="") for row in found.rows]
+        return CatalogueDocument(rows=rows)
+    return found

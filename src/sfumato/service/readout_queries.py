@@ -44,7 +44,7 @@ class StreamsQuery(ReleaseQuery, frozen=True, forbid_unknown_fields=True):
 
 
 class StreamLedgerQuery(ReleaseQuery, frozen=True, forbid_unknown_fields=True):
-    """Answers after a row of the ledger, so many."""
+    """Answers of a stream after the first so many, so many."""
 
     after: int = 0
     limit: int = 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -11,6 +12,24 @@ import msgspec
 from sfumato.service import fleet_documents, stream_documents
 from sfumato.service import readout_queries as queries
 from sfumato.service.readouts import Readouts
+
+
+class Scope(StrEnum):
+    """Whose a readout is.
+
+    Attributes:
+        STREAM: The stream in its address: a key for it is enough.
+        OWN: The streams in the scope of the key, whatever that is.
+        NONE: Nobody's: it tells nothing of streams.
+        ALL: All streams: a key for each of them is needed.
+        COUNTED: The same, or a key for what is counted over all streams (`metrics`).
+    """
+
+    STREAM = "stream"
+    OWN = "own"
+    NONE = "none"
+    ALL = "all"
+    COUNTED = "counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +43,7 @@ class ReadoutRoute:
         reply: What is answered.
         summary: One line for a description.
         action: What an access key must allow.
+        scope: Of which streams.
     """
 
     path: str
@@ -32,6 +52,7 @@ class ReadoutRoute:
     reply: type[msgspec.Struct]
     summary: str
     action: str = "read"
+    scope: Scope = Scope.ALL
 
     def answer(
         self, readouts: Readouts, path: Mapping[str, str], query: Mapping[str, str]
@@ -41,11 +62,6 @@ class ReadoutRoute:
         found: Any = getattr(readouts, self.method)(*path.values(), asked)
         assert isinstance(found, self.reply)
         return found
-
-    @staticmethod
-    def stream(path: Mapping[str, str], query: Mapping[str, str]) -> str | None:
-        """The one stream that is read; None if many are, which needs a key for all of them."""
-        return path.get("stream", query.get("stream"))
 
 
 _STREAM = "/v1/streams/{stream}"
@@ -57,6 +73,7 @@ READOUT_ROUTES = (
         queries.StreamsQuery,
         fleet_documents.StreamsDocument,
         "Streams by name, with what was charged to them",
+        scope=Scope.OWN,
     ),
     ReadoutRoute(
         f"{_STREAM}/budget",
@@ -64,20 +81,23 @@ READOUT_ROUTES = (
         queries.ReleaseQuery,
         stream_documents.BudgetDocument,
         "What a stream has spent and may still spend",
+        scope=Scope.STREAM,
     ),
     ReadoutRoute(
         f"{_STREAM}/ledger",
         "answers",
         queries.StreamLedgerQuery,
-        fleet_documents.LedgerDocument,
+        fleet_documents.StreamLedgerDocument,
         "The answers of a stream, in order",
+        scope=Scope.STREAM,
     ),
     ReadoutRoute(
         f"{_STREAM}/certificate",
         "certificate",
         queries.ReleaseQuery,
         stream_documents.CertificateDocument,
-        "What a stream leaked, computed again from public things",
+        "What a stream leaked in a release, and in all together, computed again",
+        scope=Scope.STREAM,
     ),
     ReadoutRoute(
         f"{_STREAM}/leakage",
@@ -85,6 +105,7 @@ READOUT_ROUTES = (
         queries.LastQuery,
         stream_documents.LeakageDocument,
         "What left over time, and what it leaked",
+        scope=Scope.STREAM,
     ),
     ReadoutRoute(
         f"{_STREAM}/belief",
@@ -92,6 +113,7 @@ READOUT_ROUTES = (
         queries.BeliefQuery,
         stream_documents.BeliefDocument,
         "What the adversary believed right after each output",
+        scope=Scope.STREAM,
     ),
     ReadoutRoute(
         f"{_STREAM}/recovered",
@@ -99,6 +121,7 @@ READOUT_ROUTES = (
         queries.RecoveredQuery,
         stream_documents.RecoveredDocument,
         "What a receiver can infer of each value given all outputs",
+        scope=Scope.STREAM,
     ),
     ReadoutRoute(
         "/v1/plan",
@@ -106,6 +129,7 @@ READOUT_ROUTES = (
         queries.PlanQuery,
         fleet_documents.PlanDocument,
         "Loss against budget for the model, with the bound and silence",
+        scope=Scope.NONE,
     ),
     ReadoutRoute(
         "/v1/ledger",
@@ -120,6 +144,7 @@ READOUT_ROUTES = (
         queries.ReleaseQuery,
         fleet_documents.HeadDocument,
         "The head of the ledger, to be written down elsewhere",
+        scope=Scope.COUNTED,
     ),
     ReadoutRoute(
         "/v1/overview",
@@ -141,6 +166,7 @@ READOUT_ROUTES = (
         queries.ReleaseQuery,
         fleet_documents.CatalogueDocument,
         "Models, policies and releases, oldest first",
+        scope=Scope.NONE,
     ),
 )
 """All of them; those with a stream in their path are within the streams of an access key."""

@@ -14,8 +14,11 @@ The seam to whatever serves them:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any
+
+import msgspec
 
 from sfumato.core import checks
 from sfumato.core.errors import InvalidParameter
@@ -23,6 +26,7 @@ from sfumato.core.guard import Guarded, guarded
 from sfumato.service import moment_readouts, stream_readouts
 from sfumato.service.drift_hint import drift
 from sfumato.service.fleet_documents import (
+    AnswerRow,
     CatalogueDocument,
     CatalogueRow,
     DriftDocument,
@@ -31,6 +35,7 @@ from sfumato.service.fleet_documents import (
     LedgerRow,
     OverviewDocument,
     PlanDocument,
+    StreamLedgerDocument,
     StreamLine,
     StreamsDocument,
 )
@@ -56,9 +61,12 @@ from sfumato.service.stream_documents import (
     LeakageDocument,
     RecoveredDocument,
 )
-from sfumato.store.ledger_search import Entry, LedgerQuery, Order
+from sfumato.service.stream_listing import standing_within
+from sfumato.service.stream_together import beside
+from sfumato.store.ledger_search import MOST_FOUND, Entry, LedgerQuery
 from sfumato.store.live import Reply
 from sfumato.store.live_intake import ledger_id, own_id
+from sfumato.store.protocol import Answer
 
 _NO_BELIEF = "values of this job have no belief: noise is added to numbers, not to symbols"
 
@@ -86,18 +94,36 @@ class Readouts(Guarded):
         self._plans.close()
 
     def budget(self, stream: str, query: ReleaseQuery) -> BudgetDocument:
-        """What a stream has spent and may still spend."""
+        """What a stream has spent and may still spend in a release, and beside it."""
         release = self._releases.readable(query.release, stream)
         with release.ledger() as ledger:
             position = ledger.position(stream)
-        rules = release.rules
+        rules, charged = release.rules, (0.0, 0.0)
+        if position is not None:
+            charged = (position.leakage, position.model_free)
         if isinstance(rules, StreamRules):
-            return stream_readouts.budget(rules, release.name, stream, position)
-        return moment_readouts.budget(rules, release.name, stream, position)
+            found = stream_readouts.budget(rules, release.name, stream, position)
+        else:
+            found = moment_readouts.budget(rules, release.name, stream, position)
+        told = beside(self._releases, release, stream, *charged)
+        return msgspec.structs.replace(
+            found, others=told.others, unread=told.unread, together=told.together
+        )
 
     def certificate(self, stream: str, query: ReleaseQuery) -> CertificateDocument:
-        """What a stream leaked, computed again."""
+        """What a stream leaked in a release, computed again, and in all of them together."""
         release = self._releases.readable(query.release, stream)
+        found = self._own_certificate(release, stream)
+        told = beside(self._releases, release, stream, found.sip, found.ldp)
+        return msgspec.structs.replace(
+            found,
+            guarantees=[*found.guarantees, *told.words],
+            others=told.others,
+            unread=told.unread,
+            together=told.together,
+        )
+
+    def _own_certificate(self, release: ReadableRelease, stream: str) -> CertificateDocument:
         rules = release.rules
         with release.ledger() as ledger:
             head = str(ledger.front.head)
@@ -147,26 +173,31 @@ class Readouts(Guarded):
         followed, count = self._followed(release, rules, stream)
         return stream_readouts.recovered(followed, name, count, last, cover)
 
-    def streams(self, query: StreamsQuery) -> StreamsDocument:
-        """Streams by name, with what was charged to them."""
+    def streams(self, query: StreamsQuery, patterns: Sequence[str] = ("*",)) -> StreamsDocument:
+        """Streams by name that some patterns name, with what was charged to them."""
         release = self._releases.readable(query.release)
         limit = checks.count("limit", query.limit, at_most=1_000)
         with release.ledger() as ledger:
-            found = ledger.standing(query.after, limit + 1)
+            found, further = standing_within(ledger, patterns, query.after, limit)
         lines = [
             StreamLine(stream=one.stream, answers=one.sequence, sip=one.leakage, ldp=one.model_free)
-            for one in found[:limit]
+            for one in found
         ]
-        further = lines[-1].stream if len(found) > limit else None
         return StreamsDocument(release=release.name, streams=lines, next=further)
 
-    def answers(self, stream: str, query: StreamLedgerQuery) -> LedgerDocument:
-        """The answers of a stream, in order."""
+    def answers(self, stream: str, query: StreamLedgerQuery) -> StreamLedgerDocument:
+        """The answers of a stream, in order; pages are told apart by its own moments."""
         release = self._releases.readable(query.release, stream)
-        asked = LedgerQuery(
-            stream=stream, beyond=query.after or None, order=Order.OLDEST, limit=query.limit
+        limit = checks.count("limit", query.limit, at_most=MOST_FOUND)
+        first = checks.count("after", query.after, at_least=0, at_most=2**62)
+        with release.ledger() as ledger:
+            found = list(islice(ledger.rest(stream, first), limit + 1))
+        return StreamLedgerDocument(
+            release=release.name,
+            stream=stream,
+            rows=[AnswerRow(**_answer(one)) for one in found[:limit]],
+            next=found[limit].sequence if len(found) > limit else None,
         )
-        return _page(release, asked)
 
     def search(self, query: SearchQuery) -> LedgerDocument:
         """Rows of the ledger that are asked for; an event is one of its stream."""
@@ -238,6 +269,7 @@ class Readouts(Guarded):
                 job=line.job,
                 status=line.status,
                 default=line.default,
+                detail=line.detail,
             )
             for line in self._releases.catalogue()
         ]
@@ -276,17 +308,19 @@ def _page(release: ReadableRelease, asked: LedgerQuery) -> LedgerDocument:
 
 
 def _row(entry: Entry) -> LedgerRow:
-    answer = entry.answer
-    return LedgerRow(
-        entry=entry.entry,
-        event=own_id(answer.id),
-        stream=answer.stream,
-        sequence=answer.sequence,
-        outcome=answer.outcome,
-        released=plain(answer.released),
-        sip=answer.leakage,
-        ldp=answer.model_free,
-        signal=answer.signal,
-        batch=answer.batch,
-        time=answer.time,
-    )
+    return LedgerRow(entry=entry.entry, **_answer(entry.answer))
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "event": own_id(answer.id),
+        "stream": answer.stream,
+        "sequence": answer.sequence,
+        "outcome": answer.outcome,
+        "released": plain(answer.released),
+        "sip": answer.leakage,
+        "ldp": answer.model_free,
+        "signal": answer.signal,
+        "batch": answer.batch,
+        "time": answer.time,
+    }

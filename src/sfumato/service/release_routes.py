@@ -217,7 +217,7 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
             method="GET",
             path="/v1/admin/log",
             summary="What administrators did",
-            handler=log,
+            handler=_everywhere(log),
             action="admin",
             query=LogQuery,
             replies={200: LogBody},

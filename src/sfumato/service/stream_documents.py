@@ -36,8 +36,43 @@ class WindowStep(msgspec.Struct, frozen=True, kw_only=True):
     ldp: float
 
 
+class OtherRelease(msgspec.Struct, frozen=True, kw_only=True):
+    """Another release that answered the same stream, from a budget of its own.
+
+    Attributes:
+        release: Its name.
+        job: Its job.
+        unit: What its amounts are in.
+        answers: Moments so far.
+        sip: What was charged there under the guarantee of its job.
+        ldp: What was charged there whatever the model.
+    """
+
+    release: str
+    job: str
+    unit: str
+    answers: int
+    sip: float
+    ldp: float
+
+
+class Together(msgspec.Struct, frozen=True):
+    """What several releases of one stream leaked together, rounded up.
+
+    Attributes:
+        releases: How many.
+        sip: Bound under the model of the release that was asked: each but one counts twice, and
+            at most its model-free charge; of another model, that charge.
+        ldp: The sum whatever the model.
+    """
+
+    releases: int
+    sip: float
+    ldp: float
+
+
 class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream has spent and may still spend.
+    """What a stream has spent and may still spend in one release.
 
     Attributes:
         release: The release that was asked.
@@ -53,8 +88,11 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
             for a temporal release, what correlation lets out of any one moment.
         model_free: What holds whatever the model; the backstop.
         in_window: Charges that still count in the next step's window, oldest first.
-        one_value: The most that a whole stream may tell about one of its values; null: no bound.
+        one_value: The most that all of this release may tell about one value; null: no bound.
         one_value_rule: What that bound rests on.
+        others: Other open releases that answered this stream: their charges come on top.
+        unread: Releases that are not open now; whether they answered it is not known.
+        together: What all of them leaked; null if it is alone, or no bound is known.
     """
 
     release: str
@@ -71,10 +109,13 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
     in_window: list[WindowStep] = []
     one_value: float | None = None
     one_value_rule: str = ""
+    others: list[OtherRelease] = []
+    unread: list[str] = []
+    together: Together | None = None
 
 
 class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream leaked, computed again from public things, in the words of `sfumato audit`.
+    """What a stream leaked in one release, computed again, in the words of `sfumato audit`.
 
     Attributes:
         release: The release.
@@ -92,7 +133,10 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
         worst_window: Largest leakage of any window of the budget's width.
         one_value: What all outputs told about any one value; exact, or the least bound known.
         guarantees: The same as sentences.
-        head: Stands for all rows of the ledger.
+        head: Stands for all rows of the ledger; empty for a key that is not for all streams.
+        others: Other open releases that answered this stream, as they charged it.
+        unread: Releases that are not open now; whether they answered it is not known.
+        together: What all of them leaked; null if it is alone, or no bound is known.
     """
 
     release: str
@@ -111,6 +155,9 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
     one_value: float | None = None
     guarantees: list[str] = []
     head: str = ""
+    others: list[OtherRelease] = []
+    unread: list[str] = []
+    together: Together | None = None
 
 
 class LeakagePoint(msgspec.Struct, frozen=True, kw_only=True):

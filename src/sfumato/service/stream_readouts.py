@@ -144,10 +144,11 @@ def certificate(
     """What a stream leaked, in the words of `audit`."""
     found, report = followed.audit(), followed.report
     told = [
-        f"all outputs leaked at most {shown_up(found.sip)} nats about the whole stream, "
-        "if values move as the model says",
+        f"in this release all outputs leaked at most {shown_up(found.sip)} nats about the whole "
+        "stream, if values move as the model says",
         f"and at most {shown_up(found.ldp)} nats however they move",
-        f"about any one value they told at most {shown_up(found.one_value)} nats under the model",
+        f"about any one value this release told at most {shown_up(found.one_value)} nats "
+        "under the model",
     ]
     return CertificateDocument(
         release=release,

@@ -18,7 +18,7 @@ export function modelsPage() {
     async refresh(signal) {
       const [catalogue, drift] = await Promise.all([get("catalogue", { release: null }, signal), get("drift", {}, signal)]);
       const named = (row) => [row.name, row.default ? h("span", { class: "badge good" }, "default") : ""];
-      const standing = (row) => h("span", { class: `badge ${row.status === "ready" ? "" : "warn"}` }, row.status);
+      const standing = (row) => h("span", { class: `badge ${row.status === "ready" ? "" : "warn"}`, title: row.detail || null }, row.detail ? `${row.status}: ${row.detail}` : row.status);
       fill(releases, table("Releases, latest first", [
         { name: "Name", of: (row) => h("span", {}, named(row)[0], " ", named(row)[1]) }, { name: "Job", of: (row) => row.job }, { name: "Made of", of: (row) => row.uses.join(", ") || "–" },
         { name: "Since", of: (row) => when(row.created) }, { name: "Status", of: standing }], catalogue.rows.filter((row) => row.kind === "release").reverse(), "There is no release yet."));

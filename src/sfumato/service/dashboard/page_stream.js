@@ -96,10 +96,10 @@ function figures(budget) {
   const within = budget.steps_left === null ? "of this window's" : "of";
   return [
     tile("Answers", count(budget.answers), "", budget.rule),
-    tile(SPENT[budget.job], up(model.spent), unit(), budget.job === "temporal" ? "it grows with what is released later" : `in all so far${toCome}`),
+    tile(SPENT[budget.job], up(model.spent), unit(), budget.job === "temporal" ? "it grows with what is released later" : `in this release so far${toCome}`),
     model.left === null ? null : tile("Left now", down(model.left), unit(), `${within} ${up(model.limit)}`, model.left / model.limit),
     model.next === null ? null : tile("The next step may leak", down(model.next), unit(), budget.exhausted ? "nothing: the budget is used up" : free.next === null ? "under the model" : `and ${down(free.next)} whatever the model`),
-    budget.job === "realtime" ? null : tile("Leaked whatever the model", up(free.spent), unit(), free.left === null ? "in all so far; it has no cap of its own" : `in all so far; ${down(free.left)} left ${within} ${up(free.limit)}`, free.left === null ? null : free.left / free.limit, "free"),
+    budget.job === "realtime" ? null : tile("Leaked whatever the model", up(free.spent), unit(), free.left === null ? "in this release so far; it has no cap of its own" : `in this release so far; ${down(free.left)} left ${within} ${up(free.limit)}`, free.left === null ? null : free.left / free.limit, "free"),
     tile("May ever be told of one value", budget.one_value === null ? "no bound" : up(budget.one_value), budget.one_value === null ? "" : nats(), budget.one_value_rule),
   ].filter(Boolean);
 }
@@ -115,7 +115,17 @@ function proven(told) {
     told.problems.map((line) => say("bad", line)),
     told.answers ? h("details", {}, h("summary", {}, "More figures"), table("In nats, rounded up", [
       { name: "What", of: (row) => row[0] }, { name: "Amount", number: true, of: (row) => up(row[1], 6) }], extra)) : null,
-    h("p", { class: "quiet" }, "Head of the ledger: ", h("code", {}, told.head))].flat().filter(Boolean);
+    told.others.length ? besides(told) : null,
+    told.unread.length ? say("warn", `Not counted, for they are not open: ${told.unread.join(", ")}.`) : null,
+    told.head ? h("p", { class: "quiet" }, "Head of the ledger: ", h("code", {}, told.head)) : null].flat().filter(Boolean);
+}
+
+function besides(told) {
+  return [h("h3", {}, "Other releases answered this stream, too"),
+    table("Other releases of this stream, as they charged it, rounded up", [
+      { name: "Release", of: (row) => row.release }, { name: "Answers", number: true, of: (row) => count(row.answers) },
+      { name: "Under the guarantee", number: true, of: (row) => up(row.sip) }, { name: "Whatever the model", number: true, of: (row) => up(row.ldp) }, { name: "Unit", of: (row) => row.unit }], told.others),
+    say("warn", told.together ? `All ${count(told.together.releases)} together leaked at most ${up(told.together.sip)} nats under the model, and at most ${up(told.together.ldp)} whatever the model.` : "No bound on what they leaked together is known.")];
 }
 
 // ---- charts

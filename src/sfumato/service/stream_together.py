@@ -1,0 +1,96 @@
+"""What all releases that answered a stream told of it together.
+
+A release charges its own budget and knows nothing of the others, so its figures alone are not what
+the stream leaked. Model-free charges add up; those under the model do not, and are put together by
+the rule of `sfumato audit` for several releases (`stream.audit_total`). That rule is for releases
+under one model: of a release under another model, its model-free charge is all that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from sfumato.core.printed import shown_up
+from sfumato.service.moment_readouts import unit_of
+from sfumato.service.readable_release import ReadableRelease, Releases, StreamRules
+from sfumato.service.stream_documents import OtherRelease, Together
+from sfumato.store.protocol import Position
+from sfumato.stream.audit_total import total
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is said of a stream beside the release that was asked.
+
+    Attributes:
+        others: The other releases that answered it.
+        unread: Names of releases that are not open: whether they did is not known.
+        together: Bounds for all that are known; None if it is alone, or none is known.
+        words: The same as sentences.
+    """
+
+    others: list[OtherRelease]
+    unread: list[str]
+    together: Together | None
+    words: list[str]
+
+
+def beside(
+    releases: Releases, release: ReadableRelease, stream: str, sip: float, ldp: float
+) -> Beside:
+    """What other releases told of a stream, and all of them together with this one's charges."""
+    found = [
+        (other, position)
+        for other in releases.others(release.name)
+        if (position := _standing(other, stream)) is not None and position.sequence
+    ]
+    unread = list(releases.unread())
+    others = [_line(other, position) for other, position in found]
+    together, asked = None, [release, *(other for other, _ in found)]
+    if found and all(isinstance(each.rules, StreamRules) for each in asked):
+        parts = [(sip, ldp), *(_part(release, other, position) for other, position in found)]
+        together = Together(len(parts), *total(parts))
+    return Beside(others, unread, together, _words(others, unread, together))
+
+
+def _standing(release: ReadableRelease, stream: str) -> Position | None:
+    with release.ledger() as ledger:
+        found = ledger.standing_of([stream])
+    return found[0] if found else None
+
+
+def _line(release: ReadableRelease, position: Position) -> OtherRelease:
+    return OtherRelease(
+        release=release.name,
+        job=release.job,
+        unit=unit_of(release.rules),
+        answers=position.sequence,
+        sip=position.leakage,
+        ldp=position.model_free,
+    )
+
+
+def _part(
+    asked: ReadableRelease, other: ReadableRelease, position: Position
+) -> tuple[float, float]:
+    """Charges of another release, for whoever believes in the model of the one that was asked."""
+    same = asked.model_digest == other.model_digest
+    return (position.leakage if same else position.model_free), position.model_free
+
+
+def _words(
+    others: Sequence[OtherRelease], unread: Sequence[str], together: Together | None
+) -> list[str]:
+    said = []
+    if together is not None:
+        said = [
+            f"all {together.releases} releases of this stream together leaked at most "
+            f"{shown_up(together.sip)} nats, if values move as the model says",
+            f"and at most {shown_up(together.ldp)} nats however they move",
+        ]
+    elif others:
+        said = [f"{len(others)} more of other jobs answered this stream; no sum of them is known"]
+    if unread:
+        said.append(f"{len(unread)} more releases are not open, and are not counted here")
+    return said
