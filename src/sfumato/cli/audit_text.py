@@ -85,7 +85,7 @@ def print_together(told: Mapping[str, ToldTogether]) -> None:
 
 def _in_words(report: AuditReport, unit: str) -> list[str]:
     """What the release cost and told, beside what a constant would have."""
-    from sfumato.stream.remarks import large_total, odds
+    from sfumato.stream.remarks import factor_text, large_total
 
     behind, said = f" {unit}" if unit else "", []
     told = max((entry.one_value for entry in report.streams.values()), default=0.0)
@@ -95,7 +95,7 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     if told:
         said.append(
             f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "
-            f"value: its odds changed by at most {odds(told)}"
+            f"value: its probability changed by at most {factor_text(told)}"
         )
     if report.mean_loss is not None:
         what = f"over {report.compared:,} values, repeated and withheld ones included"
