@@ -11,7 +11,7 @@ import msgspec
 from sfumato.core.errors import SfumatoError
 from sfumato.service.fleet_documents import StreamsDocument
 from sfumato.service.operations import Call, Operation, Result
-from sfumato.service.problems import HttpProblem, of_error, problem
+from sfumato.service.problems import HttpProblem, of_query, problem
 from sfumato.service.readable_release import CatalogueLine, ReadableRelease
 from sfumato.service.readout_routes import READOUT_ROUTES, ReadoutRoute
 from sfumato.service.readouts import Readouts
@@ -106,7 +106,7 @@ def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
             detail = "there is no such release, or no such stream in it"
             raise HttpProblem(problem("not-found", detail)) from None
         except SfumatoError as wrong:
-            raise HttpProblem(of_error(wrong)) from None
+            raise HttpProblem(of_query(wrong)) from None
         if isinstance(found, StreamsDocument):
             seen = [one for one in found.streams if call.known.sees(one.stream)]
             found = msgspec.structs.replace(found, streams=seen)
