@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from sfumato.core.errors import SfumatoError
 from sfumato.service.bodies import Word
-from sfumato.service.job_rules import read_model
+from sfumato.service.job_rules import JOBS, read_model, rules_schema
 from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_error
 from sfumato.service.release_desk import ReleaseDesk, ReleaseRequest
@@ -42,16 +42,17 @@ class ReleaseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: Its name.
-        rules: Rules of the job by their names: `{"epsilon": 0.5}`; what is left out is chosen.
-        job: `release`, `realtime` or `temporal`.
+        rules: Rules of the job by their names, those of the schema with its title:
+            `{"epsilon": 0.5}`; what is left out is chosen.
+        job: `release`, `realtime` or `temporal` (also written `temporal release`).
         model: Name or fingerprint of its model, for job `release`.
         policy: Name or fingerprint of its policy; compiled where one is needed, if not given.
         coins: Id of the key of its coins; those of the operating system if not given.
     """
 
     name: Name
-    rules: dict[str, Any]
-    job: str = "release"
+    rules: Annotated[dict[str, Any], Meta(extra_json_schema=rules_schema())]
+    job: Annotated[str, Meta(extra_json_schema={"enum": [*JOBS, "temporal release"]})] = "release"
     model: Word | None = None
     policy: Word | None = None
     coins: Word | None = None
@@ -175,7 +176,10 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
         return Result(ReleasesBody(lines))
 
     async def create(call: Call) -> Result:
-        asked = ReleaseRequest(**msgspec.structs.asdict(call.body))
+        told = msgspec.structs.asdict(call.body)
+        # The command is `temporal release`; its job has one name in registry and ledgers.
+        told["job"] = told["job"].removesuffix(" release")
+        asked = ReleaseRequest(**told)
         try:
             state, begun = await desk.create(call.known.id, asked)
         except SfumatoError as wrong:
