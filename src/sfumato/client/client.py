@@ -42,7 +42,7 @@ class Client:
     where the URL says and nowhere else.
 
     Args:
-        url: https://host, http://localhost:8000, or unix:/run/sfumato.sock.
+        url: https://host, http://localhost:8477, or unix:/run/sfumato.sock.
         key: The access key, `sfk_<id>_<secret>`.
         release: Where events go; the default release, or where their stream began, if None.
         timeout: Seconds that one attempt may take.
@@ -54,9 +54,9 @@ class Client:
             protected one.
 
     Examples:
-        >>> client = Client("http://localhost:8000", "sfk_a1_secret")
+        >>> client = Client("http://localhost:8477", "sfk_a1_secret")
         >>> client
-        Client('http://localhost:8000')
+        Client('http://localhost:8477')
         >>> client.close()
     """
 
@@ -192,6 +192,13 @@ class Client:
     def models(self) -> dict[str, Any]:
         """The models of the service."""
         return self._read("models")
+
+    def rules(self) -> dict[str, Any]:
+        """The rules of the release that answers this client, with its name and job.
+
+        `only` is false if streams may belong to other releases, because none was named.
+        """
+        return self._read("rules")
 
     def policies(self) -> dict[str, Any]:
         """The compiled policies of the service."""

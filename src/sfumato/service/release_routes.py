@@ -93,6 +93,29 @@ class ReleaseLine(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str | None = None
 
 
+class RulesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which release; the default if not given."""
+
+    release: Word | None = None
+
+
+class RulesBody(msgspec.Struct, frozen=True):
+    """The rules of a release: with them and its model whoever has the answers can audit them.
+
+    Attributes:
+        release: Its name.
+        job: Who answers its events.
+        rules: Its rules, complete.
+        only: Whether all streams are answered by it; not so if none was named and streams may have
+            begun in others.
+    """
+
+    release: str
+    job: str
+    rules: dict[str, Any]
+    only: bool
+
+
 class DocumentsBody(msgspec.Struct, frozen=True):
     """All models, or all policies, oldest first."""
 
@@ -175,6 +198,14 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
         lines = [_release(state, releases, desk.catalogue) for state in releases.states()]
         return Result(ReleasesBody(lines))
 
+    async def rules(call: Call) -> Result:
+        named: str | None = call.query.release
+        found = releases.named(named)
+        content = desk.catalogue.releases[found.name].content
+        told = msgspec.json.decode(content.rules)
+        only = releases.of_all((), named) is not None
+        return Result(RulesBody(found.name, content.job, told, only))
+
     async def create(call: Call) -> Result:
         told = msgspec.structs.asdict(call.body)
         # The command is `temporal release`; its job has one name in registry and ledgers.
@@ -216,6 +247,17 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
             "post_release", "POST", "/v1/releases", "Make a release", create, state, ReleaseBody
         ),
         _operation("activate_release", "POST", one, "Make a release the default", activate, state),
+        Operation(
+            name="get_rules",
+            method="GET",
+            path="/v1/rules",
+            summary="The rules of a release, for whoever audits its answers",
+            handler=rules,
+            action="release",
+            query=RulesQuery,
+            replies={200: RulesBody},
+            problems=("preparing", "unavailable"),
+        ),
         Operation(
             name="get_admin_log",
             method="GET",
