@@ -29,9 +29,12 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
     if report.promise is not None:
         for line in report.promise.lines():
             print_line(line)
+    # Without files it is the ledger that was followed, and its rows are the steps of its streams.
+    steps = sum(entry.steps for entry in report.streams.values())
+    rows = f"{report.rows:,} rows" if files else f"{steps:,} rows of the ledger"
     worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
     table(
-        f"{report.rows:,} rows, {len(report.streams):,} streams; those that leaked most",
+        f"{rows}, {len(report.streams):,} streams; those that leaked most",
         _COLUMNS,
         [
             [

@@ -111,7 +111,15 @@ class Client:
     def release_many(self, events: Iterable[LiveEvent]) -> list[Reply]:
         """Have values released, up to a thousand in each request; a reply for each, in order.
 
-        A refusal of one says nothing to the others: it is a reply, and not raised.
+        A refusal of one says nothing to the others: it is a reply, and not raised. So look at the
+        status of each:
+
+            events = [sf.LiveEvent("ann", "home", id="e1"), sf.LiveEvent("bob", "work", id="e2")]
+            for event, reply in zip(events, client.release_many(events)):
+                if reply.problem is not None:
+                    print(event.id, "refused:", reply.problem.detail)
+                elif reply.status == "answered":
+                    print(event.id, reply.released)
 
         Raises:
             ServiceRefused: If a request as a whole was refused.
