@@ -33,6 +33,7 @@ TOP = [
     "LDP",
     "LIP",
     "Ledger",
+    "LiveEvent",
     "MarkovChain",
     "Method",
     "PatternLibrary",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato import temporal as temporal
     from sfumato.client.async_client import AsyncClient as AsyncClient
     from sfumato.client.client import Client as Client
+    from sfumato.client.wire import LiveEvent as LiveEvent
     from sfumato.column.privatize import Privatizer as Privatizer
     from sfumato.column.privatize import privatize as privatize
     from sfumato.core import loss as loss

@@ -124,6 +124,12 @@ class FakeService:
         stream = request.path_params["stream"]
         return JSONResponse({"stream": stream, "answers": self.lengths[stream]})
 
+    async def rules(self, request: Request) -> Response:
+        if request.headers.get("authorization") != f"Bearer {KEY}":
+            return JSONResponse(problem("access", 401), 401)
+        rules = {"epsilon": 0.25, "method": "optimal"}
+        return JSONResponse({"release": "city", "job": "release", "rules": rules, "only": True})
+
     async def ledger(self, request: Request) -> Response:
         stream = request.path_params["stream"]
         mine = [each for each in self.answers.values() if each["stream"] == stream]
@@ -158,6 +164,7 @@ class FakeService:
         return Starlette(
             routes=[
                 Route("/v1/events", self.events, methods=["POST"]),
+                Route("/v1/rules", self.rules),
                 Route("/v1/streams/{stream:path}/finish", self.finish, methods=["POST"]),
                 Route("/v1/streams/{stream:path}/events/{id}", self.event),
                 Route("/v1/streams/{stream:path}/budget", self.budget_left),

@@ -1,5 +1,6 @@
 """`sfumato push`: the same table gives the same file, whatever happened in between."""
 
+import hashlib
 import json
 import os
 import signal
@@ -15,8 +16,10 @@ import pytest
 from sfumato.cli.app import called
 from sfumato.client import LiveEvent, Reply, ServiceUnavailable
 from sfumato.client.pushing import PushSpec, push_table
+from sfumato.stream.release_spec import read_spec
 from sfumato.tables.input_groups import EventColumns
 from sfumato.tables.readers import Table
+from sfumato.tables.writers import Output
 from tests.client.cutting_wire import cutting_wire
 from tests.client.fake_service import KEY, FakeService
 
@@ -193,10 +196,46 @@ def test_an_interrupted_push_keeps_what_was_answered_and_goes_on(
     assert running.wait() == 130 and "interrupted" in told
     running.stdin.close()
     running.stderr.close()
-    part = made.read_text().splitlines()
+    assert not made.exists() and f"in {made}.part" in told
+    part = (tmp_path / "private.csv.part").read_text().splitlines()
     code, whole = push(live, url, "--time", "when")
     assert code == 0 and whole.read_text().splitlines()[: len(part)] == part
     assert len(part) > 1 and set(service.drawn.values()) == {1}
+    assert not (tmp_path / "private.csv.part").exists()
+
+
+def test_a_longer_part_is_never_replaced_by_a_shorter_one(tmp_path: Path) -> None:
+    target = tmp_path / "private.csv"
+    part = Path(f"{target}.part")
+    for rows, kept in ((5, 5), (2, 5), (7, 7)):
+        with Output(Table.at(str(target)), {"stream": str, "sip": float}) as output:
+            output.write([("u1", 0.5)] * rows)
+            output.keep_as_part(str(part))
+        assert not target.exists() and len(part.read_text().splitlines()) == kept + 1
+    part.write_text("stream,sip\n" + "another,0.25\n" * 9)
+    with Output(Table.at(str(target)), {"stream": str, "sip": float}) as output:
+        output.write([("u1", 0.5)])
+        output.keep_as_part(str(part))
+    assert part.read_text() == "stream,sip\nu1,0.5\n"
+
+
+def test_rows_under_other_ids_are_remarked(
+    live: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert push(live, url, "--time", "when")[0] == 0
+    assert "had answers before" not in capsys.readouterr().err
+    assert push(live, url, "--time", "when")[0] == 0
+    assert "had answers before" not in capsys.readouterr().err
+    assert push(live, url, "--source", "monday")[0] == 0
+    assert "4 streams had answers before this push" in capsys.readouterr().err
+
+
+def test_the_rules_stand_beside_the_output_sealed_to_it(live: Path, url: str) -> None:
+    _, made = push(live, url, "--event", "value")
+    spec = read_spec(f"{made}.plan.json")
+    assert spec.event == "value" and spec.sealed is not None
+    assert (spec.sealed.rows, spec.sealed.streams) == (ROWS, 4)
+    assert spec.sealed.sha256 == hashlib.sha256(made.read_bytes()).hexdigest()
 
 
 def test_ctrl_c_is_heard_while_the_service_is_away(live: Path) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
+from sfumato.core.errors import InvalidParameter
+from sfumato.service.access_keys import AccessKey, Action
+from sfumato.service.callers import Caller, Forbidden
 from sfumato.service.operations import Call, Operation, Result
-from sfumato.service.problems import SLUGS, problem
+from sfumato.service.problems import SLUGS, of_query, problem, refusal
 from sfumato.service.settings import Limits
+from sfumato.store.live import Reason, Refused
 from tests.service.fakes import World, json_of, world
 
 SECRET = "hivpositive"
@@ -139,6 +144,39 @@ def test_unknown_and_double_query_parameters_are_refused(query: str) -> None:
     is_problem(one("POST", POST + query, json={"id": "e", "value": SECRET}), 400, "query")
 
 
+def test_an_unknown_query_parameter_is_told_those_that_are_known() -> None:
+    response = one("POST", POST + "?relase=a", json={"id": "e", "value": SECRET})
+    assert "known here: release" in is_problem(response, 400, "query")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "field", "title"),
+    [
+        (Reason.VALUE, "the time must have a day", "time", "can answer"),
+        (Reason.VALUE, "the value must be a text", "value", "can answer"),
+        (Reason.VALUE, "the id must not be empty", "id", "can answer"),
+        (Reason.ORDER, "the time must be of the kind of those before", "time", "does not follow"),
+    ],
+)
+def test_a_refusal_names_the_part_of_the_event_that_it_is_about(
+    reason: Reason, detail: str, field: str, title: str
+) -> None:
+    told = refusal(Refused(reason, detail), "e1")
+    assert told.field == field
+    assert title in told.title
+
+
+def test_a_query_out_of_its_range_is_a_problem_of_the_query() -> None:
+    told = of_query(InvalidParameter("limit", -1, "be at least 1"))
+    assert (told.status, told.field, told.type.rpartition(":")[2]) == (400, "limit", "query")
+
+
+def test_whoever_administers_some_streams_is_told_that_all_are_needed() -> None:
+    key = AccessKey("k", "", ("a*",), frozenset((Action.ADMIN,)), datetime.now(UTC))
+    with pytest.raises(Forbidden, match="for all streams"):
+        Caller(key).require_everywhere(Action.ADMIN)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "slug"),
     [
@@ -148,6 +186,10 @@ def test_unknown_and_double_query_parameters_are_refused(query: str) -> None:
         ("PUT", POST, 405, "method"),
         ("OPTIONS", POST, 405, "method"),
         ("GET", "/v1/streams/%00/events/e", 400, "malformed"),
+        ("GET", "/v1/streams/J%F6rg/events/e", 400, "malformed"),
+        ("GET", "/v1/streams/J%EF%BF/events/e", 400, "malformed"),
+        ("GET", "/v1/streams/u/events/e%C3", 400, "malformed"),
+        ("GET", "/v1/streams/%ED%A0%80/events/e", 400, "malformed"),
         ("GET", "/v1/streams/" + "u" * 257 + "/events/e", 400, "malformed"),
     ],
 )

@@ -87,17 +87,19 @@ def test_what_an_administrator_did_stands_in_the_log() -> None:
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"name": "x", "rules": {"epsilon": -1.0}}, None),
+        ({"name": "x", "rules": {"epsilon": -1.0}}, "epsilon"),
         ({"name": "x", "rules": {}, "job": "column", "model": None}, "job"),
         ({"name": "x", "rules": RULES, "model": "none"}, "model"),
         ({"name": "x", "rules": RULES, "policy": "none"}, "policy"),
         ({"name": "x", "rules": RULES, "coins": "0a1b2c"}, "coins"),
-        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "/etc/passwd"}}, None),
-        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "rules.csv"}}, None),
-        ({"name": "x", "rules": {"epsilon": 0.5, "policy": "p"}}, None),
-        ({"name": "x", "rules": {"epsilon": 0.5, "unheard": 1}}, None),
-        ({"name": "x", "rules": {"alpha": 1.0}, "job": "temporal", "model": None}, None),
-        ({"name": "x", "rules": {"alpha": 1.0}, "job": "realtime", "model": None}, None),
+        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "/etc/passwd"}}, "rules.loss"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "loss": "rules.csv"}}, "rules.loss"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "policy": "p"}}, "rules.policy"),
+        ({"name": "x", "rules": {"epsilon": 0.5, "unheard": 1}}, "rules"),
+        ({"name": "x", "rules": {"alpha": 1.0}, "job": "temporal", "model": None}, "matrices"),
+        ({"name": "x", "rules": {"alpha": 1.0}, "job": "realtime", "model": None}, "rules"),
+        ({"name": "x", "rules": {"epsilon": "a"}}, "rules.epsilon"),
+        ({"name": "x", "rules": {"budget": 1.0, "horizon": 5, "method": "far-sighted"}}, None),
     ],
 )
 def test_rules_that_are_none_are_refused_or_fail_and_leave_no_release(
@@ -162,15 +164,17 @@ def test_series_and_correlated_counts_are_released_too() -> None:
         series = {"sensitivity": 1.0, "epsilon": 1.0, "length": 50}
         for job, rules, charged in (
             ("temporal", counts, "epsilon"),
+            ("temporal release", counts, "epsilon"),
             ("realtime", series, "charge"),
         ):
-            reply = await released(there, job, job=job, rules=rules, model=None)
+            name = job.replace(" ", "-")
+            reply = await released(there, name, job=job, rules=rules, model=None)
             assert reply.status_code == 202
             await there.settled()
-            again = await released(there, job, job=job, rules=rules, model=None)
+            again = await released(there, name, job=job, rules=rules, model=None)
             assert (again.status_code, json_of(again)["status"]) == (200, "ready")
             asked = {"id": "e1", "value": 17}
-            url = f"/v1/streams/ward/events?release={job}"
+            url = f"/v1/streams/ward/events?release={name}"
             answer = json_of(await there.client.post(url, json=asked))["answers"][0]
             assert answer[charged] > 0 and "sip" not in answer
 

@@ -85,7 +85,7 @@ def test_an_absurd_total_is_said_aloud(town: Path) -> None:
     )
     said = done(*rule).err
     assert "A LARGE TOTAL" in said
-    assert "the odds of what is true may change by a factor of 10^35" in said
+    assert "the probability of what is true may change by a factor of 10^35" in said
     assert "A LARGE TOTAL" not in done(*rule, "--quiet").err
 
 

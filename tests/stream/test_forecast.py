@@ -10,7 +10,7 @@ from sfumato import SIP, Horizon, MarkovChain, PerStep, Plan, Window, loss
 from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.stream.forecast import PlanReport, forecast
 from sfumato.stream.history_paths import draw_paths, mean_and_error, read_paths
-from sfumato.stream.remarks import odds
+from sfumato.stream.remarks import factor_text
 from sfumato.tables.readers import Table
 
 STICKY = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
@@ -96,8 +96,8 @@ def test_an_absurd_total_is_said_in_words() -> None:
     ("epsilon", "words"),
     [(0.0, "a factor of 1.01"), (0.7, "a factor of 2.02"), (13.8, "a factor of 985,000")],
 )
-def test_odds_are_rounded_up(epsilon: float, words: str) -> None:
-    assert odds(epsilon) == words
+def test_factors_are_rounded_up(epsilon: float, words: str) -> None:
+    assert factor_text(epsilon) == words
     assert float(words.split()[-1].replace(",", "")) >= math.exp(epsilon)
 
 

@@ -29,9 +29,12 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
     if report.promise is not None:
         for line in report.promise.lines():
             print_line(line)
+    # Without files it is the ledger that was followed, and its rows are the steps of its streams.
+    steps = sum(entry.steps for entry in report.streams.values())
+    rows = f"{report.rows:,} rows" if files else f"{steps:,} rows of the ledger"
     worst = sorted(report.streams.items(), key=lambda item: -item[1].sip)[:_SHOWN]
     table(
-        f"{report.rows:,} rows, {len(report.streams):,} streams; those that leaked most",
+        f"{rows}, {len(report.streams):,} streams; those that leaked most",
         _COLUMNS,
         [
             [
@@ -85,7 +88,7 @@ def print_together(told: Mapping[str, ToldTogether]) -> None:
 
 def _in_words(report: AuditReport, unit: str) -> list[str]:
     """What the release cost and told, beside what a constant would have."""
-    from sfumato.stream.remarks import large_total, odds
+    from sfumato.stream.remarks import factor_text, large_total
 
     behind, said = f" {unit}" if unit else "", []
     told = max((entry.one_value for entry in report.streams.values()), default=0.0)
@@ -95,7 +98,7 @@ def _in_words(report: AuditReport, unit: str) -> list[str]:
     if told:
         said.append(
             f"all outputs of a stream together told at most SIP({shown_up(told, 5)}) about any one "
-            f"value: its odds changed by at most {odds(told)}"
+            f"value: its probability changed by at most {factor_text(told)}"
         )
     if report.mean_loss is not None:
         what = f"over {report.compared:,} values, repeated and withheld ones included"

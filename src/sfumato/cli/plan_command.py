@@ -278,7 +278,7 @@ def _streams(symbols: int) -> int:
 
 
 def _in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list[str]:
-    from sfumato.stream.remarks import odds
+    from sfumato.stream.remarks import factor_text
 
     best, silence = report.methods[0], report.methods[-1]
     behind = f" {unit}" if unit else ""
@@ -297,8 +297,8 @@ def _in_words(report: PlanReport, unit: str, found: SoughtBursts | None) -> list
         f"that{spent}, give or take {2 * best.better_error:.0%}",
         *_bought(report),
         *least,
-        f"a whole stream may leak SIP({shown_up(report.total)}): the odds of what is true may "
-        f"change by {odds(report.total)}",
+        f"a whole stream may leak SIP({shown_up(report.total)}): the probability of what is true "
+        f"may change by {factor_text(report.total)}",
         f"about any one value all outputs together may tell SIP({shown_up(report.one_value)}) "
         f"({report.one_value_rule}){seen}",
     ]

@@ -52,7 +52,7 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
     from sfumato.plots.figures import loss_of_widths
     from sfumato.stream.batch_widths import forecast_widths, silent_loss
     from sfumato.stream.lifetime import one_value_bound
-    from sfumato.stream.remarks import odds
+    from sfumato.stream.remarks import factor_text
 
     if given.history is not None:
         raise InvalidParameter("--history", given.history, "not come with --batch")
@@ -97,8 +97,8 @@ def compare_widths(spec: ReleaseSpec, model: StreamModel, given: PlanOptions, le
     if silent is not None:
         print_line(f"a constant would lose {silent:.4g}")
     print_line(
-        f"a whole stream of {length} values may leak SIP({shown_up(total)}): the odds of "
-        f"what is true may change by {odds(total)}"
+        f"a whole stream of {length} values may leak SIP({shown_up(total)}): the probability of "
+        f"what is true may change by {factor_text(total)}"
     )
     print_line(
         f"about any one value all outputs together may tell SIP({shown_up(bound.sip.epsilon)}) "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from sfumato.cli.options import flag, option, required
 
 if TYPE_CHECKING:
     from sfumato.client.client import Client
+    from sfumato.client.pushed_rows import Plan
     from sfumato.client.pushing import Ask, PushSpec
     from sfumato.client.wire import LiveEvent, Reply
 
@@ -69,7 +71,8 @@ def push(given: _PushOptions) -> None:
     What tells an event from all others follows from the table: --event, or the stream and --time,
     or --source and the number of the row. So a push can be run again at any time, after Ctrl-C, a
     crash or a lost connection: what was answered gets the same answer, nothing is drawn twice, and
-    the file is the same.
+    the file is the same. A file appears when it is complete; until then, after Ctrl-C, there is
+    OUTPUT.part. The rules go beside it, as OUTPUT.plan.json, for `sfumato audit` and `recover`.
 
     The access key comes from a file or from SFUMATO_ACCESS_KEY, never from the command line, where
     others could see it.
@@ -78,7 +81,7 @@ def push(given: _PushOptions) -> None:
     Examples:
       sfumato push live.csv --to https://gate.example --time when -o private.csv
       sfumato push live.parquet --to unix:/run/sfumato/http.sock --event id --socket -o private.csv
-      tail -f live.csv | sfumato push - --to http://localhost:8000 --source meter-7 -o - | consumer
+      tail -f live.csv | sfumato push - --to http://localhost:8477 --source meter-7 -o - | consumer
     """
     from sfumato.cli.table_output import named_options
     from sfumato.client.client import Client
@@ -108,7 +111,8 @@ def push(given: _PushOptions) -> None:
             _asking(client, socket=way.socket) as ask,
             progress("pushing", source.count(), given.shown.no_progress) as show,
         ):
-            report = push_table(source, sink, ask, client.finish, spec, show)
+            plan = None if sink.is_standard else _plan(client, spec)
+            report = push_table(source, sink, ask, client.finish, spec, show, plan)
     if given.shown.as_json and not sink.is_standard:
         print_json({"output": given.output, **asdict(report)})
     elif not given.shown.quiet:
@@ -116,12 +120,50 @@ def push(given: _PushOptions) -> None:
             f"{report.rows:,} rows, {report.repeated:,} of them answered before; "
             f"{report.refused:,} refused and left out; {report.streams:,} streams"
         )
+    if report.continued:
+        say(
+            f"{report.continued:,} streams had answers before this push, and none of them was "
+            "asked for again: new rows, or rows that were pushed before under other ids (--event, "
+            "--time, --source) and have been released and charged once more"
+        )
     if report.interrupted:
         held = (
             f", {report.waiting:,} rows were sent and have no answer yet" if report.waiting else ""
         )
-        say(f"sfumato: interrupted; what was answered is complete{held}; push again to go on")
+        kept = "" if report.part is None else f" and in {report.part}"
+        say(
+            f"sfumato: interrupted; what was answered is complete{kept}{held}; push again to go "
+            "on: the whole file is written then"
+        )
         raise typer.Exit(INTERRUPTED)
+
+
+def _plan(client: Client, spec: PushSpec) -> Plan | None:
+    """Makes the rules beside the output, sealed to it; None where they are not known."""
+    from sfumato.client.client_errors import ServiceRefused
+
+    try:
+        told = client.rules()
+    except ServiceRefused:
+        say("the rules are not written beside the output: the access key may not read them")
+        return None
+    if told["job"] != "release":
+        say("no rules are written beside the output: audit the ledger itself (audit --ledger)")
+        return None
+    if not told["only"]:
+        say("no rules are written beside the output: name the release that answers, --release")
+        return None
+    event = {} if spec.events.event is None else {"event": spec.events.event}
+    document = json.dumps(told["rules"] | event).encode()
+
+    def plan(rows: int, streams: int, digest: str) -> bytes:
+        from sfumato.store.attestation import program
+        from sfumato.stream.seal import Seal, sealed
+
+        seal = Seal(rows=rows, streams=streams, sha256=digest, program=program())
+        return sealed(document, seal)
+
+    return plan
 
 
 def _spec(given: _PushOptions) -> PushSpec:

@@ -115,6 +115,7 @@ def serve(given: _ServeOptions) -> None:
     harden_process()  # before anything secret is read
     url = environment_secret(DATABASE)
     place = url if given.home == "-" and url else given.home
+    _check_secret(place, given.secret_file)
     with (
         listening(settings) as own,
         open_home(place, given.secret_file, given.anchor_folder) as home,
@@ -132,6 +133,16 @@ def _check_extra() -> None:
     if lacking:
         rule = 'be complete for a service: pip install "sfumato[service]"'
         raise InvalidParameter("the installation", f"no {', '.join(lacking)}", rule)
+
+
+def _check_secret(place: str, secret_file: str | None) -> None:
+    """A shared home opens no ledger without the secret that all nodes share."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.store.home import is_postgres
+
+    if is_postgres(place) and secret_file is None:
+        rule = "be given for PostgreSQL: the key file that all nodes share (sfumato key new)"
+        raise InvalidParameter("--secret-file", None, rule)
 
 
 def _check_release(given: _ServeOptions) -> None:
@@ -227,6 +238,9 @@ def _announce(given: _ServeOptions, gateway: Gateway, url: str, admin: str | Non
     """Say where the service is, and the first key, which is in nobody's memory after this."""
     releases = gateway.releases
     gateway.log.event("listening", address=url, process=os.getpid(), version=_version())
+    for state in releases.states():
+        if state.detail:
+            say(f"release {state.name} could not be opened: {state.detail}")
     if given.shown.as_json:
         states = {state.name: state.status.value for state in releases.states()}
         document: dict[str, Any] = {

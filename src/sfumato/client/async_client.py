@@ -36,7 +36,7 @@ class AsyncClient:
     """The same as `Client`, for asyncio; used in the loop that it was first used in.
 
     Args:
-        url: https://host, http://localhost:8000, or unix:/run/sfumato.sock.
+        url: https://host, http://localhost:8477, or unix:/run/sfumato.sock.
         key: The access key, `sfk_<id>_<secret>`.
         release: Where events go; the default release, or where their stream began, if None.
         timeout: Seconds that one attempt may take.
@@ -46,8 +46,8 @@ class AsyncClient:
         cleartext: Whether true values may go over a network unencrypted.
 
     Examples:
-        >>> AsyncClient("http://localhost:8000", "sfk_a1_secret")
-        AsyncClient('http://localhost:8000')
+        >>> AsyncClient("http://localhost:8477", "sfk_a1_secret")
+        AsyncClient('http://localhost:8477')
     """
 
     def __init__(
@@ -162,6 +162,13 @@ class AsyncClient:
     async def models(self) -> dict[str, Any]:
         """The models of the service."""
         return await self._read("models")
+
+    async def rules(self) -> dict[str, Any]:
+        """The rules of the release that answers this client, with its name and job.
+
+        `only` is false if streams may belong to other releases, because none was named.
+        """
+        return await self._read("rules")
 
     async def policies(self) -> dict[str, Any]:
         """The compiled policies of the service."""

@@ -42,7 +42,7 @@ class Client:
     where the URL says and nowhere else.
 
     Args:
-        url: https://host, http://localhost:8000, or unix:/run/sfumato.sock.
+        url: https://host, http://localhost:8477, or unix:/run/sfumato.sock.
         key: The access key, `sfk_<id>_<secret>`.
         release: Where events go; the default release, or where their stream began, if None.
         timeout: Seconds that one attempt may take.
@@ -54,9 +54,9 @@ class Client:
             protected one.
 
     Examples:
-        >>> client = Client("http://localhost:8000", "sfk_a1_secret")
+        >>> client = Client("http://localhost:8477", "sfk_a1_secret")
         >>> client
-        Client('http://localhost:8000')
+        Client('http://localhost:8477')
         >>> client.close()
     """
 
@@ -111,7 +111,15 @@ class Client:
     def release_many(self, events: Iterable[LiveEvent]) -> list[Reply]:
         """Have values released, up to a thousand in each request; a reply for each, in order.
 
-        A refusal of one says nothing to the others: it is a reply, and not raised.
+        A refusal of one says nothing to the others: it is a reply, and not raised. So look at the
+        status of each:
+
+            events = [sf.LiveEvent("ann", "home", id="e1"), sf.LiveEvent("bob", "work", id="e2")]
+            for event, reply in zip(events, client.release_many(events)):
+                if reply.problem is not None:
+                    print(event.id, "refused:", reply.problem.detail)
+                elif reply.status == "answered":
+                    print(event.id, reply.released)
 
         Raises:
             ServiceRefused: If a request as a whole was refused.
@@ -192,6 +200,13 @@ class Client:
     def models(self) -> dict[str, Any]:
         """The models of the service."""
         return self._read("models")
+
+    def rules(self) -> dict[str, Any]:
+        """The rules of the release that answers this client, with its name and job.
+
+        `only` is false if streams may belong to other releases, because none was named.
+        """
+        return self._read("rules")
 
     def policies(self) -> dict[str, Any]:
         """The compiled policies of the service."""

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from sfumato.core.errors import InvalidParameter
 
 _KEY = re.compile(r"sfk_[A-Za-z0-9]+_[A-Za-z0-9_-]+")
-_OF_A_RELEASE = ("streams", "events", "socket", "plan", "ledger")
+_OF_A_RELEASE = ("streams", "events", "socket", "plan", "ledger", "rules")
 _KEY_RULE = "be an access key, sfk_<id>_<secret>, as the service printed it"
 MISSING_EXTRA = 'have httpx and websockets to talk to a service: pip install "sfumato[client]"'
 
@@ -53,7 +53,7 @@ class Endpoint:
         *,
         cleartext: bool = False,
     ) -> Endpoint:
-        """A service at a URL: https://host, http://localhost:8000 or unix:/run/sfumato.sock.
+        """A service at a URL: https://host, http://localhost:8477 or unix:/run/sfumato.sock.
 
         Args:
             url: Where it is.

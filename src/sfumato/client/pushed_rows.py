@@ -7,8 +7,9 @@ make the same file, however they came.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +18,8 @@ from sfumato.tables.problems import BadTable
 from sfumato.tables.readers import Table
 from sfumato.tables.writers import Output
 
+Plan = Callable[[int, int, str], bytes]
+"""The rules beside a table: from the numbers of its rows and streams, and its SHA-256."""
 _COSTS = ("sip", "ldp", "charge", "epsilon")
 
 
@@ -85,10 +88,15 @@ class PushedRows:
         output: Where to.
         stream: Name of the column of streams.
         events: Whether ids of events leave beside the answers.
+        plan: Makes the rules that are written beside a file; None if they are not known.
     """
 
-    def __init__(self, output: Table, stream: str, *, events: bool) -> None:
-        self._table, self._stream, self._events = output, stream, events
+    def __init__(
+        self, output: Table, stream: str, *, events: bool, plan: Plan | None = None
+    ) -> None:
+        self._table, self._stream, self._events, self._plan = output, stream, events, plan
+        self._streams: set[str] = set()
+        self._stopped = False
         self._expected: deque[str] = deque()
         self._times: Counter[str] = Counter()
         self._answers: dict[str, GivenAnswer] = {}
@@ -112,6 +120,15 @@ class PushedRows:
         """An event gets no answer."""
         self._expected.remove(event)
         self._times[event] -= 1
+
+    @property
+    def part(self) -> str:
+        """Where an incomplete file goes: nobody takes it for the whole."""
+        return f"{self._table.path}.part"
+
+    def stop(self) -> None:
+        """Nothing more will come, and it is not all."""
+        self._stopped = True
 
     def waiting(self) -> int:
         """How many rows have no answer yet."""
@@ -137,14 +154,22 @@ class PushedRows:
                 rule = "answers must be those of one release: name it with --release"
                 raise BadTable(self._table.path, None, rule)
             self._output.write([self._shape.row(answer) for answer in self._held])
+            self._streams.update(answer.stream for answer in self._held)
             self.rows += len(self._held)
             self._held = []
 
     def _open(self, first: GivenAnswer | None) -> None:
         self._shape = RowShape.of(first, self._stream, events=self._events)
         columns = {name: kind for name, _, kind in self._shape.columns}
-        self._output = Output(self._table, columns)
+        beside = {}
+        if self._plan is not None and not self._table.is_standard:
+            beside[f"{self._table.path}.plan.json"] = self._planned
+        self._output = Output(self._table, columns, beside)
         self._output.__enter__()
+
+    def _planned(self, digest: str) -> bytes:
+        assert self._plan is not None
+        return self._plan(self.rows, len(self._streams), digest)
 
     def __enter__(self) -> Self:
         return self
@@ -159,8 +184,12 @@ class PushedRows:
             # What was answered behind a row that waits leaves too, when nothing more will come.
             self._expected = deque(each for each in self._expected if each in self._answers)
             self._write(self._ready())
-            if self._output is None:
+            if self._output is None and (self._held or not self._stopped):
                 self._open(self._held[0] if self._held else None)
                 self._write([])
         if self._output is not None:
+            if self._stopped:
+                self._output.keep_as_part(self.part)
             self._output.__exit__(kind, failure, traceback)
+        if kind is None and not self._stopped and not self._table.is_standard:
+            Path(self.part).unlink(missing_ok=True)  # the whole file is there

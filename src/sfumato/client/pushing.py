@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.client.pushed_rows import PushedRows
+from sfumato.client.pushed_rows import Plan, PushedRows
 from sfumato.client.wire import LiveEvent, Reply
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.progress import Progress
@@ -77,6 +77,8 @@ class PushReport:
         missing: Values that were missing.
         waiting: Rows that were sent and have no answer yet.
         interrupted: Whether it was asked to stop before the end of the input.
+        continued: Streams that had answers before, none of which was asked for here.
+        part: File of what was answered before an interruption; None if there is none.
     """
 
     rows: int
@@ -86,6 +88,8 @@ class PushReport:
     missing: int
     waiting: int
     interrupted: bool
+    continued: int = 0
+    part: str | None = None
 
 
 def push_table(
@@ -95,17 +99,19 @@ def push_table(
     finish: Finish,
     spec: PushSpec,
     progress: Progress | None = None,
+    plan: Plan | None = None,
 ) -> PushReport:
     """Have every row of a table answered by a service; rows of streams may be interleaved.
 
     Args:
         source: The true values.
-        output: Where the private values go; a file appears when it is complete, or, after Ctrl-C,
-            when all that was answered is in it.
+        output: Where the private values go; a file appears when it is complete. After Ctrl-C what
+            was answered is in `OUTPUT.part`, where a longer one is never replaced by a shorter.
         ask: Gives a reply for each event, in order.
         finish: Releases what waits of a stream.
         spec: How the table is read.
         progress: Called with the number of rows answered so far.
+        plan: Makes the rules that are written beside a complete file; none are, if None.
 
     Raises:
         BadTable: If a row is malformed or refused; what was answered gets the same answers again.
@@ -118,7 +124,7 @@ def push_table(
     shows_ids = spec.events.event is not None
     with (
         Interruptible() as stop,
-        PushedRows(output, spec.stream, events=shows_ids) as rows,
+        PushedRows(output, spec.stream, events=shows_ids, plan=plan) as rows,
         closing(source.chunks(spec.columns)) as chunks,
     ):
         for chunk in groups(until_stopped(chunks, stop), stop):
@@ -126,10 +132,14 @@ def push_table(
                 push.answered(chunk, ask, rows, stop)
             if progress:
                 progress(rows.rows)
-        if not stop.requested:
+        if stop.requested:
+            rows.stop()
+        else:
             push.finished(finish, rows)
         waiting = rows.waiting()
-    return push.report(rows.rows, waiting, interrupted=stop.requested)
+    kept = stop.requested and rows.rows > 0 and not output.is_standard
+    part = rows.part if kept else None
+    return push.report(rows.rows, waiting, interrupted=stop.requested, part=part)
 
 
 class _Push:
@@ -139,6 +149,7 @@ class _Push:
         self._path, self._spec = path, spec
         self._reader = EventReader(path, spec.events, spec.source or "")
         self._streams: set[str] = set()
+        self._began: dict[str, int] = {}
         self._open: dict[str, None] = {}
         self._repeated = self._refused = self._missing = 0
 
@@ -199,6 +210,8 @@ class _Push:
         for place, event, reply in zip(places, events, replies, strict=True):
             self._streams.add(event.stream)
             self._repeated += reply.repeated
+            for answer in reply.answers:
+                self._began.setdefault(answer.stream, answer.sequence)
             if reply.status == "waiting":
                 self._open[event.stream] = None
             elif reply.problem is not None:
@@ -218,7 +231,11 @@ class _Push:
             if reply is not None:
                 rows.take([reply])
 
-    def report(self, rows: int, waiting: int, *, interrupted: bool) -> PushReport:
+    def report(self, rows: int, waiting: int, *, interrupted: bool, part: str | None) -> PushReport:
+        # Who asks again for what was answered has the ids right; who asks for nothing of it may
+        # have given the same rows other ids, and they were released and charged again.
+        fresh = self._repeated == 0
+        continued = sum(first > 0 for first in self._began.values()) if fresh else 0
         return PushReport(
             rows,
             self._repeated,
@@ -227,4 +244,6 @@ class _Push:
             self._missing,
             waiting,
             interrupted,
+            continued,
+            part,
         )

@@ -74,12 +74,25 @@ class Session:
     def send(self, events: Iterable[LiveEvent]) -> list[Future[Reply]]:
         """Send events, as soon as there is room for them; what will come back for each.
 
-        A refusal is a reply, and not raised.
+        A refusal is a reply, and not raised:
+
+            with client.session() as session:
+                [coming] = session.send([sf.LiveEvent("ann", "home", id="e1")])
+                ...  # send others meanwhile
+                reply = coming.result()
+                print(reply.status, reply.released)
         """
         return self._run(self._put(checked_events(events)))
 
     def replies(self, events: Iterable[LiveEvent]) -> Iterator[Reply]:
-        """The replies to events, in order, while later ones are on their way."""
+        """The replies to events, in order, while later ones are on their way.
+
+        Events may come from a generator, which is read as there is room:
+
+            with client.session() as session:
+                for reply in session.replies(sf.LiveEvent("ann", value) for value in values):
+                    print(reply.released)
+        """
         source, ahead = iter(events), deque[Future[Reply]]()
         while part := list(islice(source, _TOGETHER)):
             ahead.extend(self.send(part))

@@ -115,7 +115,9 @@ def assembled(
     """
 
     def failed(name: str, problem: BaseException) -> None:
-        log.event("release failed", level=logging.ERROR, release=name, failure=problem)
+        # What our own errors say quotes no value, by rule; what others say may, and is left out.
+        says = str(problem) if isinstance(problem, SfumatoError) else None
+        log.event("release failed", level=logging.ERROR, release=name, says=says, failure=problem)
 
     releases = Releases(limits, failed, home)
     keys = None if coin_keys is None else ReleaseKeys(coin_keys, home.registry)

@@ -50,9 +50,9 @@ class Unauthenticated(SfumatoError):
 class Forbidden(SfumatoError):
     """A valid key does not allow this (403), whether or not there is what it asks for."""
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action, where: str = "here") -> None:
         self.action = action
-        super().__init__(f"the access key must allow the action {action.value!r} here")
+        super().__init__(f"the access key must allow the action {action.value!r} {where}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,13 @@ class Caller:
     def require_everywhere(self, action: Action) -> None:
         """Refuse an action on all streams at once to whoever may not touch each of them."""
         if not self.key.may_everywhere(action):
-            raise Forbidden(action)
+            raise Forbidden(action, "for all streams (scope '*'): this is about all of them")
 
     def require_power_over(self, streams: Iterable[str], actions: Iterable[Action]) -> None:
         """Refuse to hand out, or to take away, more than the caller has himself."""
         if Action.ADMIN not in self.key.actions or not self.key.covers(streams, actions):
-            raise Forbidden(Action.ADMIN)
+            where = "for all of these streams, and allow itself what it is to give or take"
+            raise Forbidden(Action.ADMIN, where)
 
     def visible(self, streams: Iterable[str]) -> list[str]:
         """The streams that he may see; a listing shows no others."""

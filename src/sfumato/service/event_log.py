@@ -69,6 +69,8 @@ FIELDS = frozenset(
 """What an event may say, beside its name, its stream and an exception."""
 _PLAIN = re.compile(r"[\w .,:;/{}<>()\[\]=@+-]{0,200}", re.ASCII)
 _TAG_LETTERS, _DEEPEST, _MOST_PLACES, _PATH_PARTS = 16, 8, 40, 3
+_LONGEST = 1_000
+"""Letters of a sentence."""
 _CONSTANTS = frozenset(
     (
         "Application shutdown complete.",
@@ -141,6 +143,7 @@ class EventLog:
         level: int = logging.INFO,
         stream: str | None = None,
         failure: BaseException | None = None,
+        says: str | None = None,
         **fields: Field,
     ) -> None:
         """Write an event.
@@ -150,6 +153,7 @@ class EventLog:
             level: How urgent it is, as `logging` has it.
             stream: Whose stream it is about.
             failure: What went wrong: its type and places are written, not what it says.
+            says: A sentence of the program's own, which quotes no value by rule.
             fields: Some of `FIELDS`; those that are None are left out.
 
         Raises:
@@ -168,6 +172,8 @@ class EventLog:
             line["stream"] = self.stream_name(stream)
         if failure is not None:
             line["failures"] = failures(failure)
+        if says is not None:
+            line["says"] = says[:_LONGEST]
         self._put(line)
 
     def stream_name(self, stream: str) -> str:

@@ -55,7 +55,7 @@ class Service:
         """Answer a request, or a socket."""
         if scope["type"] in ("http", "websocket") and (raw := scope.get("raw_path")):
             # A name in the address may hold an escaped slash: it is unescaped when it is apart.
-            scope["path"] = raw.partition(b"?")[0].decode("ascii", "replace")
+            scope["path"] = raw.partition(b"?")[0].decode("ascii", "surrogateescape")
         await self._router(scope, receive, send)
 
 

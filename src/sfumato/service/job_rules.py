@@ -83,6 +83,36 @@ class SeriesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     purpose: str = "release"
 
 
+def rules_schema() -> dict[str, Any]:
+    """What rules may be asked, as a JSON schema: one of three forms, by job.
+
+    Examples:
+        >>> [one["title"] for one in rules_schema()["anyOf"]]
+        ['release', 'realtime', 'temporal']
+    """
+    kinds = {STREAM.name: ReleaseSpec, SERIES.name: SeriesRequest, TEMPORAL.name: TemporalSpec}
+    return {"anyOf": [_schema(name, kind) for name, kind in kinds.items()]}
+
+
+def _schema(job: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    (own,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
+    whole: dict[str, Any] = _inlined(parts.pop(own["$ref"]), parts)
+    fields = {name: told for name, told in whole["properties"].items() if name not in _NOT_ASKED}
+    described = f"Rules of job {job}. {whole.get('description', '')}".strip()
+    return {**whole, "title": job, "description": described, "properties": fields}
+
+
+def _inlined(part: Any, parts: Mapping[str, Any]) -> Any:
+    """A schema with what it refers to in its place: it stands within another document."""
+    if isinstance(part, list):
+        return [_inlined(each, parts) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _inlined(parts[part["$ref"]], parts)
+    return {name: _inlined(each, parts) for name, each in part.items()}
+
+
 def read_model(data: bytes) -> StreamModel:
     """A model from the bytes of its file.
 
@@ -130,11 +160,45 @@ def made_rules(
             raise InvalidParameter("job", job, f"be one of {', '.join(JOBS)}")
 
 
+def check_asked(
+    job: str, asked: Mapping[str, Any], model: StreamModel | None, policy: Policy | None
+) -> None:
+    """Refuse rules that are wrong at first sight: in no time, before anything is compiled.
+
+    Args:
+        job: `release`, `realtime` or `temporal`.
+        asked: Rules by their names.
+        model: Its model; job `release` has one.
+        policy: Its channels, if they were compiled before.
+
+    Raises:
+        InvalidParameter: If a rule is not one of the job, or out of its range.
+    """
+    match job:
+        case STREAM.name:
+            _asked_streams(asked, model)
+        case SERIES.name:
+            _refuse_model(model, policy)
+            _series_rules(_as(SeriesRequest, asked))
+        case TEMPORAL.name:
+            _refuse_model(model, policy)
+            _as(TemporalSpec, asked).check()
+        case _:
+            raise InvalidParameter("job", job, f"be one of {', '.join(JOBS)}")
+
+
 def _as(kind: type[Any], asked: Mapping[str, Any]) -> Any:
+    known = ", ".join(one.encode_name for one in msgspec.structs.fields(kind))
+    unknown = sorted(set(asked) - {one.encode_name for one in msgspec.structs.fields(kind)})
+    if unknown:
+        raise InvalidParameter("rules", "others", f"have no names but those of the job: {known}")
     try:
         return msgspec.convert(dict(asked), kind)
     except msgspec.ValidationError as problem:
         told = of_body(problem)
+    if told.rule is not None and told.field not in (None, "$"):
+        field = f"rules.{told.field.removeprefix('$.')}" if told.field else "rules"
+        raise InvalidParameter(field, "another", f"be of the job: {told.rule}")
     raise InvalidParameter("rules", "others", f"be those of the job: {told.detail}")
 
 
@@ -143,9 +207,10 @@ def _refuse_model(model: StreamModel | None, policy: Policy | None) -> None:
         raise InvalidParameter("model", "one", "not be given: this job has none")
 
 
-def _stream_rules(
-    asked: Mapping[str, Any], model: StreamModel | None, policy: Policy | None
-) -> MadeRules:
+def _asked_streams(
+    asked: Mapping[str, Any], model: StreamModel | None
+) -> tuple[ReleaseSpec, StreamModel]:
+    """The rules of a release of streams as they are asked; what is left out is chosen later."""
     if model is None:
         raise InvalidParameter("model", None, "be given: a release of streams has one")
     for name in _NOT_ASKED:
@@ -156,6 +221,14 @@ def _stream_rules(
     if isinstance(spec.loss, str) and spec.loss not in (*NAMED_LOSSES, "histogram"):
         rule = f"be a matrix, histogram or one of {', '.join(NAMED_LOSSES)}"
         raise InvalidParameter("rules.loss", "another", rule)
+    spec.schedule()
+    return spec, model
+
+
+def _stream_rules(
+    asked: Mapping[str, Any], given: StreamModel | None, policy: Policy | None
+) -> MadeRules:
+    spec, model = _asked_streams(asked, given)
     if asked.get("method") is None:
         spec = with_method(spec, model, policy)
     if spec.every is None and seeks_bursts(spec, model):

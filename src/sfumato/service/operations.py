@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -148,9 +148,10 @@ class Endpoint:
         application = self._application
         headers = header_fields(scope)
         visitor = None
-        path = {name: unquote(text) for name, text in scope.get("path_params", {}).items()}
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
+        path = {name: _name(name, text) for name, text in scope.get("path_params", {}).items()}
+        if operation.action is not None and visitor is not None:
             # A stream is in the address; of those in a body the handler asks for each.
             if operation.instead is None or not visitor.may(operation.instead):
                 visitor.require(operation.action, path.get("stream"))
@@ -175,14 +176,25 @@ class Endpoint:
             flight.land(size)
 
 
+def _name(name: str, text: str) -> str:
+    """A name in the address, unescaped; bytes that are no text must not become one by guessing.
+
+    Put in the place of each, a mark for what cannot be read would make one person of several.
+
+    Raises:
+        HttpProblem: 400.
+    """
+    try:
+        return unquote_to_bytes(text.encode("utf-8", "surrogateescape")).decode()
+    except UnicodeError:
+        rule = "be UTF-8"
+    raise HttpProblem(problem("malformed", f"{name} must {rule}", field=name, rule=rule))
+
+
 def _check_name(name: str, text: str) -> None:
     if not 1 <= len(text) <= 256:
         rule = "have 1 to 256 letters"
         raise HttpProblem(problem("malformed", f"{name} must {rule}", field=name, rule=rule))
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise HttpProblem(problem("malformed", f"{name} must be UTF-8", field=name)) from None
     check_words(name, [text])
 
 
@@ -260,19 +272,26 @@ def parsed_query(text: bytes, kind: type[msgspec.Struct]) -> Any:
             errors="strict",
         )
     except ValueError:
-        raise HttpProblem(problem("query", "the query must be name=value&...")) from None
+        detail = "the query must be name=value&..., in UTF-8"
+        raise HttpProblem(problem("query", detail)) from None
     told = dict(pairs)
     if len(told) < len(pairs):
         raise HttpProblem(problem("query", "a query parameter must not come twice"))
     for value in told.values():
         check_words("query", [value], "query")
+    known = msgspec.structs.fields(kind)
+    if not {one.encode_name for one in known}.issuperset(told):
+        # The name that is not known is the asker's, and may be anything: the others are told.
+        names = ", ".join(one.encode_name for one in known) or "none"
+        rule = f"be one of those known here: {names}"
+        raise HttpProblem(problem("query", f"each query parameter must {rule}", rule=rule))
     try:
         return msgspec.convert(told, kind, strict=False)
     except msgspec.ValidationError as error:
         found = of_body(error)
-    raise HttpProblem(
-        problem("query", found.detail.removeprefix("$."), field=found.field, rule=found.rule)
-    )
+    field = None if found.field is None else found.field.removeprefix("$.")
+    detail = found.detail.removeprefix("$.")
+    raise HttpProblem(problem("query", detail, field=field, rule=found.rule))
 
 
 _NOTHING = NoQuery()

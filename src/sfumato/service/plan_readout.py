@@ -87,7 +87,8 @@ class PlanDesk(Guarded):
         own = per_step(plan.budget)
         asked = list(dict.fromkeys(epsilons or (factor * own for factor in _FACTORS)))
         if len(asked) > MOST_POINTS:
-            raise InvalidParameter("epsilon", f"{len(asked)} of them", f"be at most {MOST_POINTS}")
+            rule = f"be no more than {MOST_POINTS} numbers"
+            raise InvalidParameter("epsilon", f"{len(asked)} of them", rule)
         for epsilon in asked:
             if not 0 < epsilon <= 100:
                 raise InvalidParameter("epsilon", epsilon, "be above 0 and at most 100 nats")

@@ -64,10 +64,10 @@ _TITLES = {
     "accept": (406, "The reply is JSON"),
     "timeout": (408, "The request did not come in time"),
     "conflict": (409, "It contradicts what was done before"),
-    "order": (409, "The event is earlier than the last one of its stream"),
+    "order": (409, "The event does not follow the last one of its stream"),
     "too-large": (413, "The request is too large"),
     "media-type": (415, "The body must be application/json"),
-    "value": (422, "The value is not one of this release"),
+    "value": (422, "The event is not one that this release can answer"),
     "rules": (422, "The rules do not fit together"),
     "busy": (429, "Too much is waiting"),
     "rate": (429, "The access key asks too often"),
@@ -95,7 +95,7 @@ def refusal(refused: Refused, event: str | None = None) -> Problem:
     """Why an event got no answer."""
     match refused.reason:
         case Reason.VALUE:
-            return problem("value", refused.detail, field="value", event=event)
+            return problem("value", refused.detail, field=_part(refused.detail), event=event)
         case Reason.BUDGET:
             return problem("budget", refused.detail, event=event)
         case Reason.ORDER:
@@ -106,9 +106,33 @@ def refusal(refused: Refused, event: str | None = None) -> Problem:
             assert_never(refused.reason)
 
 
+def _part(detail: str) -> str:
+    """The part of an event that a refusal is about: the second word of it, or the value.
+
+    Examples:
+        >>> _part("the time must have a day"), _part("with several nodes a batch must come whole")
+        ('time', 'value')
+    """
+    named = detail.removeprefix("the ").partition(" ")[0]
+    return named if named in ("time", "id", "stream") else "value"
+
+
 def busy(seconds: int, detail: str) -> HttpProblem:
     """Too much waits: come again after so many seconds."""
     return HttpProblem(problem("busy", detail), {"retry-after": str(seconds)})
+
+
+def of_query(error: SfumatoError) -> Problem:
+    """An error of the library that a query led to: what was asked is out of its range.
+
+    Examples:
+        >>> of_query(InvalidParameter("limit", -1, "be at least 1")).status
+        400
+    """
+    if isinstance(error, InvalidParameter):
+        text = f"{error.name} must {error.rule}"
+        return problem("query", text, field=error.name, rule=error.rule)
+    return of_error(error)
 
 
 def of_error(error: SfumatoError) -> Problem:

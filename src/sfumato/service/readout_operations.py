@@ -11,7 +11,7 @@ from sfumato.core.errors import SfumatoError
 from sfumato.service.application import Visitor
 from sfumato.service.fleet_documents import CatalogueDocument
 from sfumato.service.operations import Call, Operation, Result
-from sfumato.service.problems import HttpProblem, of_error, problem
+from sfumato.service.problems import HttpProblem, of_query, problem
 from sfumato.service.readable_release import CatalogueLine, ReadableRelease
 from sfumato.service.readout_routes import READOUT_ROUTES, ReadoutRoute, Scope
 from sfumato.service.readouts import Readouts
@@ -120,7 +120,7 @@ def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
             detail = "there is no such release, or no such stream in it"
             raise HttpProblem(problem("not-found", detail)) from None
         except SfumatoError as wrong:
-            raise HttpProblem(of_error(wrong)) from None
+            raise HttpProblem(of_query(wrong)) from None
         return Result(_within(call.known, found))
 
     return Operation(

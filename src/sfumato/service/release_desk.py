@@ -19,7 +19,7 @@ from sfumato.core.randomness import Randomness, secure
 from sfumato.models.encoding import StreamModel
 from sfumato.series.live_series import open_release as open_series
 from sfumato.series.series_ledger import JOB as SERIES
-from sfumato.service.job_rules import MadeRules, agree, made_rules, read_model
+from sfumato.service.job_rules import MadeRules, agree, check_asked, made_rules, read_model
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.release_keys import ReleaseKeys
 from sfumato.service.release_warming import warm_streams
@@ -227,9 +227,10 @@ class ReleaseDesk:
     def _check(self, asked: ReleaseRequest) -> None:
         if asked.job not in _OPENERS:
             raise InvalidParameter("job", asked.job, f"be one of {', '.join(_OPENERS)}")
-        self.model(asked.model)
-        self.policy(asked.policy)
+        _, model = self.model(asked.model)
+        policy = self.policy(asked.policy)
         self._coins(asked.coins)
+        check_asked(asked.job, asked.rules, model, policy)
 
     def _refuse_other(self, asked: ReleaseRequest) -> None:
         """Refuse rules that the release of this name does not have."""

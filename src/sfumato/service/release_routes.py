@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from sfumato.core.errors import SfumatoError
 from sfumato.service.bodies import Word
-from sfumato.service.job_rules import read_model
+from sfumato.service.job_rules import JOBS, read_model, rules_schema
 from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_error
 from sfumato.service.release_desk import ReleaseDesk, ReleaseRequest
@@ -42,16 +42,17 @@ class ReleaseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: Its name.
-        rules: Rules of the job by their names: `{"epsilon": 0.5}`; what is left out is chosen.
-        job: `release`, `realtime` or `temporal`.
+        rules: Rules of the job by their names, those of the schema with its title:
+            `{"epsilon": 0.5}`; what is left out is chosen.
+        job: `release`, `realtime` or `temporal` (also written `temporal release`).
         model: Name or fingerprint of its model, for job `release`.
         policy: Name or fingerprint of its policy; compiled where one is needed, if not given.
         coins: Id of the key of its coins; those of the operating system if not given.
     """
 
     name: Name
-    rules: dict[str, Any]
-    job: str = "release"
+    rules: Annotated[dict[str, Any], Meta(extra_json_schema=rules_schema())]
+    job: Annotated[str, Meta(extra_json_schema={"enum": [*JOBS, "temporal release"]})] = "release"
     model: Word | None = None
     policy: Word | None = None
     coins: Word | None = None
@@ -90,6 +91,29 @@ class ReleaseLine(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: str | None = None
     created: str | None = None
     detail: str | None = None
+
+
+class RulesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which release; the default if not given."""
+
+    release: Word | None = None
+
+
+class RulesBody(msgspec.Struct, frozen=True):
+    """The rules of a release: with them and its model whoever has the answers can audit them.
+
+    Attributes:
+        release: Its name.
+        job: Who answers its events.
+        rules: Its rules, complete.
+        only: Whether all streams are answered by it; not so if none was named and streams may have
+            begun in others.
+    """
+
+    release: str
+    job: str
+    rules: dict[str, Any]
+    only: bool
 
 
 class DocumentsBody(msgspec.Struct, frozen=True):
@@ -174,8 +198,19 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
         lines = [_release(state, releases, desk.catalogue) for state in releases.states()]
         return Result(ReleasesBody(lines))
 
+    async def rules(call: Call) -> Result:
+        named: str | None = call.query.release
+        found = releases.named(named)
+        content = desk.catalogue.releases[found.name].content
+        told = msgspec.json.decode(content.rules)
+        only = releases.of_all((), named) is not None
+        return Result(RulesBody(found.name, content.job, told, only))
+
     async def create(call: Call) -> Result:
-        asked = ReleaseRequest(**msgspec.structs.asdict(call.body))
+        told = msgspec.structs.asdict(call.body)
+        # The command is `temporal release`; its job has one name in registry and ledgers.
+        told["job"] = told["job"].removesuffix(" release")
+        asked = ReleaseRequest(**told)
         try:
             state, begun = await desk.create(call.known.id, asked)
         except SfumatoError as wrong:
@@ -212,6 +247,17 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
             "post_release", "POST", "/v1/releases", "Make a release", create, state, ReleaseBody
         ),
         _operation("activate_release", "POST", one, "Make a release the default", activate, state),
+        Operation(
+            name="get_rules",
+            method="GET",
+            path="/v1/rules",
+            summary="The rules of a release, for whoever audits its answers",
+            handler=rules,
+            action="release",
+            query=RulesQuery,
+            replies={200: RulesBody},
+            problems=("preparing", "unavailable"),
+        ),
         Operation(
             name="get_admin_log",
             method="GET",

@@ -60,13 +60,14 @@ class Patience:
     """How many seconds a node waits, and how long others wait for it.
 
     Attributes:
-        connect: For a connection.
+        connect: For a connection; less than clients wait for an answer (10 s), so that they hear
+            that there is none.
         lock: For another node that holds the ledger.
         idle: A node that holds the ledger and does nothing is cut off after so long.
         statement: For one statement.
     """
 
-    connect: float = 10.0
+    connect: float = 5.0
     lock: float = 15.0
     idle: float = 30.0
     statement: float = 60.0

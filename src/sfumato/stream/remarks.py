@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from sfumato.stream.release_trials import Difference
 
 ABSURD = 10.0
-"""A total beyond this lets odds change by a factor of 22,000: it promises next to nothing."""
+"""A total beyond this lets probabilities change by a factor of 22,000: next to no promise."""
 _NAMED = 5
 """Symbols that are named before the rest is only counted."""
 _DIGITS = 6.0
 """Digits up to which a factor is written out."""
 
 
-def odds(epsilon: float) -> str:
-    """What a leakage means: by how much the odds of what is true may change.
+def factor_text(epsilon: float) -> str:
+    """What a leakage means: by how much the probability of what is true may change.
 
     Examples:
-        >>> odds(0.5), odds(10.0), odds(6137.0)
+        >>> factor_text(0.5), factor_text(10.0), factor_text(6137.0)
         ('a factor of 1.65', 'a factor of 22,100', 'a factor of 10^2666')
     """
     if math.isinf(epsilon):
@@ -46,8 +46,8 @@ def large_total(sip: float) -> str | None:
     if sip <= ABSURD:
         return None
     return (
-        f"A LARGE TOTAL: a whole stream leaked up to SIP({shown_up(sip, 5)}): the odds of "
-        f"what is true may have changed by {odds(sip)}"
+        f"A LARGE TOTAL: a whole stream leaked up to SIP({shown_up(sip, 5)}): the probability of "
+        f"what is true may have changed by {factor_text(sip)}"
     )
 
 
@@ -69,13 +69,13 @@ def remarks(report: PlanReport, differences: Sequence[Difference]) -> tuple[str,
     if report.total > ABSURD:
         found.append(
             f"A LARGE TOTAL: a stream of {report.length:g} values may leak "
-            f"SIP({shown_up(report.total)}) in all: the odds of what is true may change by "
-            f"{odds(report.total)}; --budget with --horizon keeps a total"
+            f"SIP({shown_up(report.total)}) in all: the probability of what is true may change by "
+            f"{factor_text(report.total)}; --budget with --horizon keeps a total"
         )
     if report.one_value > ABSURD:
         found.append(
             f"about one value all outputs may tell up to SIP({shown_up(report.one_value)}), by "
-            f"{report.one_value_rule}: {odds(report.one_value)}"
+            f"{report.one_value_rule}: {factor_text(report.one_value)}"
         )
     found += _equal(differences, best.method, silence.method, report.streams)
     guessed = [row for row in report.methods[1:-2] if row.remapped_loss is not None]

@@ -38,6 +38,10 @@ _GROUP_ROWS = 1 << 18
 """Rows of a group in a Parquet or an Arrow file: some 20 MB while it is gathered."""
 
 
+_PACKED = (b"PAR1", b"ARRO", b"\x1f\x8b")
+"""How files of Parquet, of Arrow and of gzip begin."""
+
+
 class Output:
     r"""A table being written, as a context: complete on success, gone on failure.
 
@@ -68,6 +72,7 @@ class Output:
         self._columns = columns
         self._beside = dict(beside or {})
         self._under: IO[bytes] | None = None
+        self._part: str | None = None
         target = Path(table.path)
         if not table.is_standard and not target.parent.is_dir():
             raise BadTable(table.path, None, "the folder of the output must exist; it does not")
@@ -123,6 +128,21 @@ class Output:
         if self._table.is_standard:
             sys.stdout.flush()
 
+    def keep_as_part(self, path: str) -> None:
+        """What was written is not all: it goes to another name, and the documents are left out.
+
+        Args:
+            path: Where to; a file there that begins with what was written stays.
+        """
+        self._part = path
+
+    def _put_aside(self, path: str) -> None:
+        """Give the part its name, unless what is there already is a longer one."""
+        if not _begins_with(Path(path), self._aside):
+            self._aside.replace(path)
+        incomplete = InterruptedError("the table is not complete")
+        self._files.__exit__(InterruptedError, incomplete, None)  # nothing takes its final name
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -135,6 +155,9 @@ class Output:
             self._writer.close()
             if self._under is not None:
                 self._under.flush()  # gzip leaves the file under it open, with bytes held back
+            if kind is None and self._part is not None:
+                self._put_aside(self._part)
+                return
             if kind is None:
                 self._write_documents()
         except BaseException as problem:
@@ -146,6 +169,20 @@ class Output:
         for path, content in self._asides:
             made = content if isinstance(content, bytes) else content(file_digest(self._aside))
             path.write_bytes(made)
+
+
+def _begins_with(longer: Path, shorter: Path) -> bool:
+    """Whether a file holds all of another, and more; of a packed one its length alone tells."""
+    if not longer.is_file() or longer.stat().st_size <= shorter.stat().st_size:
+        return False
+    with longer.open("rb") as one, shorter.open("rb") as other:
+        head = other.read(len(_PACKED[0]))
+        if one.read(len(head)) != head or head.startswith(_PACKED):
+            return head.startswith(_PACKED)
+        while block := other.read(1 << 20):
+            if one.read(len(block)) != block:
+                return False
+    return True
 
 
 def file_digest(path: str | Path) -> str:
