@@ -14,7 +14,7 @@ from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_error, problem
 from sfumato.service.readable_release import CatalogueLine, ReadableRelease
 from sfumato.service.readout_routes import READOUT_ROUTES, ReadoutRoute
-from sfumato.service.readouts import Readouts
+from sfumato.service.readouts import NoAnswers, Readouts
 from sfumato.service.release_desk import ReleaseDesk
 from sfumato.service.releases import OpenRelease, Releases
 from sfumato.store.catalogue import Catalogue
@@ -102,6 +102,8 @@ def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
         _require(call, route)
         try:
             found = await asyncio.to_thread(_asked, readouts, route, call)
+        except NoAnswers as nothing:
+            raise HttpProblem(problem("not-found", str(nothing))) from None
         except LookupError:
             detail = "there is no such release, or no such stream in it"
             raise HttpProblem(problem("not-found", detail)) from None

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+import msgspec
+
 from sfumato.core import checks
 from sfumato.core.guard import Guarded, guarded
 from sfumato.service import moment_readouts, stream_readouts
@@ -30,7 +32,6 @@ from sfumato.service.fleet_documents import (
     LedgerRow,
     OverviewDocument,
     PlanDocument,
-    StreamLine,
     StreamsDocument,
 )
 from sfumato.service.fleet_overview import Activity, FleetOverview
@@ -55,10 +56,12 @@ from sfumato.service.stream_documents import (
     LeakageDocument,
     RecoveredDocument,
 )
-from sfumato.store.ledger_search import Entry, LedgerQuery, Order
+from sfumato.store.ledger_search import Entry, LedgerQuery, Order, ReadableLedger
 from sfumato.store.live import Reply
+from sfumato.store.protocol import Position
 
 _NO_BELIEF = "values of this job have no belief: noise is added to numbers, not to symbols"
+_NOTHING_YET = "nothing released yet under this name"
 
 
 class Readouts(Guarded):
@@ -90,28 +93,31 @@ class Readouts(Guarded):
             position = ledger.position(stream)
         rules = release.rules
         if isinstance(rules, StreamRules):
-            return stream_readouts.budget(rules, release.name, stream, position)
-        return moment_readouts.budget(rules, release.name, stream, position)
+            found = stream_readouts.budget(rules, release.name, stream, position)
+        else:
+            found = moment_readouts.budget(rules, release.name, stream, position)
+        return found if found.answers else msgspec.structs.replace(found, remark=_NOTHING_YET)
 
     def certificate(self, stream: str, query: ReleaseQuery) -> CertificateDocument:
         """What a stream leaked, computed again."""
         release = self._releases.readable(query.release, stream)
         rules = release.rules
         with release.ledger() as ledger:
-            head = str(ledger.front.head)
+            position, head = _answered(ledger, stream), str(ledger.front.head)
             if not isinstance(rules, StreamRules):
                 answers = list(ledger.rest(stream, 0))
                 name = release.name
-                return moment_readouts.certificate(rules, name, stream, answers, head)
+                return moment_readouts.certificate(rules, name, stream, answers, position, head)
         followed, count = self._followed(release, rules, stream)
         return stream_readouts.certificate(followed, release.name, count, head)
 
     def leakage(self, stream: str, query: LastQuery) -> LeakageDocument:
         """What left over time, and what it leaked."""
         release = self._releases.readable(query.release, stream)
-        with release.ledger() as ledger:
-            answers = list(ledger.rest(stream, 0))
         last = checks.count("last", query.last, at_most=10_000)
+        with release.ledger() as ledger:
+            _answered(ledger, stream)
+            answers = list(ledger.rest(stream, 0))
         return moment_readouts.leakage(release.rules, release.name, stream, answers, last)
 
     def belief(self, stream: str, query: BeliefQuery) -> BeliefDocument:
@@ -120,6 +126,8 @@ class Readouts(Guarded):
         rules, name = release.rules, release.name
         last = checks.count("last", query.last, at_most=10_000)
         columns = checks.count("columns", query.columns, at_most=1_000)
+        with release.ledger() as ledger:
+            _answered(ledger, stream)
         if not isinstance(rules, StreamRules):
             return BeliefDocument(
                 release=name, stream=stream, answers=0, followed=0, unavailable=_NO_BELIEF
@@ -133,6 +141,8 @@ class Readouts(Guarded):
         rules, name, cover = release.rules, release.name, query.cover
         checks.proper_fraction("cover", cover)
         last = checks.count("last", query.last, at_most=10_000)
+        with release.ledger() as ledger:
+            _answered(ledger, stream)
         if not isinstance(rules, StreamRules):
             return RecoveredDocument(
                 release=name,
@@ -151,12 +161,10 @@ class Readouts(Guarded):
         limit = checks.count("limit", query.limit, at_most=1_000)
         with release.ledger() as ledger:
             found = ledger.standing(query.after, limit + 1)
-        lines = [
-            StreamLine(stream=one.stream, answers=one.sequence, sip=one.leakage, ldp=one.model_free)
-            for one in found[:limit]
-        ]
+        lines = [moment_readouts.line_of(release.rules, one) for one in found[:limit]]
         further = lines[-1].stream if len(found) > limit else None
-        return StreamsDocument(release=release.name, streams=lines, next=further)
+        promise = moment_readouts.promise_of(release.rules)
+        return StreamsDocument(release=release.name, streams=lines, next=further, promise=promise)
 
     def answers(self, stream: str, query: StreamLedgerQuery) -> LedgerDocument:
         """The answers of a stream, in order."""
@@ -257,18 +265,37 @@ class Readouts(Guarded):
         return self._activities.setdefault(release, Activity())
 
 
+class NoAnswers(LookupError):
+    """Nothing left under the name of a stream; whether values came is not told."""
+
+
+def _answered(ledger: ReadableLedger, stream: str) -> Position:
+    """Where a stream stands that has answers.
+
+    Raises:
+        NoAnswers: If it has none.
+    """
+    position = ledger.position(stream)
+    if position is None or not position.sequence:
+        raise NoAnswers("no answers of this stream in this release")
+    return position
+
+
 def _page(release: ReadableRelease, asked: LedgerQuery) -> LedgerDocument:
     with release.ledger() as ledger:
         page, entries = ledger.search(asked), ledger.front.head.entries
+    promise = moment_readouts.promise_of(release.rules)
     return LedgerDocument(
         release=release.name,
         entries=entries,
-        rows=[_row(entry) for entry in page.entries],
+        rows=[_row(entry, promise is None) for entry in page.entries],
         next=page.next,
+        promise=promise,
     )
 
 
-def _row(entry: Entry) -> LedgerRow:
+def _row(entry: Entry, adds: bool) -> LedgerRow:
+    """A row; charges where they are leakage."""
     answer = entry.answer
     return LedgerRow(
         entry=entry.entry,
@@ -277,8 +304,8 @@ def _row(entry: Entry) -> LedgerRow:
         sequence=answer.sequence,
         outcome=answer.outcome,
         released=plain(answer.released),
-        sip=answer.leakage,
-        ldp=answer.model_free,
+        sip=answer.leakage if adds else None,
+        ldp=answer.model_free if adds else None,
         signal=answer.signal,
         batch=answer.batch,
         time=answer.time,
