@@ -13,6 +13,7 @@ from sfumato.service.readout_queries import DriftQuery, ReleaseQuery
 from sfumato.service.readouts import Readouts
 from sfumato.store.live import Answered, Reason, Refused, Waiting
 from sfumato.stream.release_spec import ReleaseSpec
+from sfumato.stream.remarks import ABSURD, large_total
 from tests.service.example_releases import (
     BITS,
     PLACES,
@@ -57,7 +58,23 @@ def test_counting_many_streams_is_done_in_parts(monkeypatch: pytest.MonkeyPatch)
     assert not readouts.overview(ASKED).complete
     monkeypatch.setattr(fleet_overview, "_SECONDS", 10.0)
     found = readouts.overview(ASKED)
-    assert found.complete and found.streams == 7 and found.left[-1] == 7
+    assert found.complete and found.streams == 7 and found.left == []
+
+
+def test_totals_are_told_where_nothing_limits_them() -> None:
+    model = sticky(BITS, 0.9)
+    release = stream_release(ReleaseSpec(epsilon=2.0), model)
+    sums = []
+    for name, length in (("a", 2), ("b", 3), ("c", 12)):
+        answers = answer_stream(release, name, walked(model, length, 1))
+        sums.append(sum(answer.leakage for answer in answers))
+    found = Readouts(FixedReleases([release])).overview(ASKED).totals
+    assert found is not None and found.median == pytest.approx(sums[1])
+    assert found.largest == pytest.approx(sums[2]) and found.largest > ABSURD
+    assert found.warning == large_total(found.largest)
+    total = stream_release(ReleaseSpec(budget=4.0, horizon=8), model)
+    answer_stream(total, "a", ["no"])
+    assert Readouts(FixedReleases([total])).overview(ASKED).totals is None
 
 
 def test_a_window_is_as_full_as_its_last_steps_leave_it() -> None:

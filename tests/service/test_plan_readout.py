@@ -56,6 +56,31 @@ def test_losses_lie_between_the_bound_and_silence(spec: ReleaseSpec) -> None:
     readouts.close()
 
 
+def test_a_far_sighted_release_is_tried_as_it_is_served() -> None:
+    spec = ReleaseSpec(epsilon=0.5, method="far-sighted")
+    readouts = Readouts(FixedReleases([stream_release(spec, sticky(BITS, 0.9))]), PlanDesk(300.0))
+    while (found := finished(readouts, PlanQuery(epsilon="0.5"))).served is None or (
+        found.served.status == "computing"
+    ):
+        time.sleep(0.02)
+    (step,) = found.points
+    assert found.served_method == "far-sighted" and "not on the curve" in found.served_remark
+    assert found.served.loss is not None and step.loss is not None
+    assert found.served.charged is not None and step.charged is not None
+    # It spends where it pays later: more leaks on average, never more than the cap of a step.
+    assert step.charged < found.served.charged <= 0.5 and found.served.loss < step.loss
+    readouts.close()
+
+
+def test_a_release_that_is_on_the_curve_says_so_and_names_silence() -> None:
+    release = stream_release(ReleaseSpec(epsilon=0.0001), sticky(BITS, 0.5))
+    readouts = Readouts(FixedReleases([release]))
+    found = finished(readouts, PlanQuery(epsilon="0.0001"))
+    assert found.served is None and "works so itself" in found.served_remark
+    assert found.remarks[0].startswith("a constant may do as well")
+    readouts.close()
+
+
 def test_what_was_computed_is_kept() -> None:
     readouts = Readouts(
         FixedReleases([stream_release(ReleaseSpec(epsilon=0.4), sticky(BITS, 0.9))])

@@ -23,7 +23,7 @@ from sfumato.service.readout_queries import (
     StreamsQuery,
 )
 from sfumato.service.readout_routes import READOUT_ROUTES
-from sfumato.service.readouts import Readouts
+from sfumato.service.readouts import NoAnswers, Readouts
 from sfumato.store.postgres import PostgresStore
 from sfumato.store.protocol import Answer, Identity, Job
 from sfumato.stream.audit_total import total
@@ -184,7 +184,8 @@ def test_following_goes_on_where_it_stopped() -> None:
     model = sticky(BITS, 0.9)
     release = stream_release(ReleaseSpec(epsilon=0.5), model)
     readouts = Readouts(FixedReleases([release]))
-    assert readouts.certificate("ann", ASKED).answers == 0
+    with pytest.raises(NoAnswers):
+        readouts.certificate("ann", ASKED)
     answer_stream(release, "ann", walked(model, 3, 1))
     assert readouts.certificate("ann", ASKED).checked == 3
     answer_stream(release, "ann", walked(model, 2, 2), seed=2)
@@ -277,11 +278,64 @@ def test_temporal_leakage_is_that_of_its_charges_in_both_directions() -> None:
 def test_a_series_runs_out_of_values() -> None:
     readouts = Readouts(FixedReleases([series_release(length=5, values=5)]))
     found = readouts.budget("meter", ASKED)
-    assert found.exhausted and found.steps_left == 0 and found.unit != "nats"
+    assert found.exhausted and found.steps_left == 0 and found.unit == "nats"
     assert found.one_value is not None and 1.9 < found.one_value <= 2.0
+    assert found.model_free.limit == found.one_value and found.model_free.spent is None
     told = readouts.certificate("meter", ASKED)
     assert told.passed and "differential privacy" in told.guarantees[0]
     assert readouts.belief("meter", BeliefQuery()).unavailable
+
+
+def test_a_series_has_its_promise_and_no_charge_in_another_unit() -> None:
+    release = series_release(length=9, values=4)
+    readouts, promised = Readouts(FixedReleases([release])), release.rules.method.guarantee  # type: ignore[union-attr]
+    documents = [
+        readouts.budget("meter", ASKED),
+        readouts.certificate("meter", ASKED),
+        readouts.leakage("meter", LastQuery()),
+        readouts.streams(StreamsQuery()),
+        readouts.search(SearchQuery()),
+        readouts.overview(ASKED),
+    ]
+    for found in documents:
+        assert found.promise is not None and found.promise.level == "user level"
+        assert (found.promise.epsilon, found.promise.delta) == (promised.epsilon, promised.delta)
+        told = msgspec.json.encode(found)
+        assert b'"sip":0' not in told and b'"ldp":0' not in told and b"noise" not in told
+    assert documents[1].sip is documents[1].ldp is documents[1].worst_step is None  # type: ignore[union-attr]
+
+
+def test_the_sum_of_a_temporal_stream_is_what_holds_whatever_the_matrices() -> None:
+    readouts = Readouts(FixedReleases([temporal_release(5)]))
+    (line,) = readouts.streams(StreamsQuery()).streams
+    assert line.sip is None and line.ldp == pytest.approx(readouts.certificate("tram", ASKED).ldp)
+    assert readouts.streams(StreamsQuery()).promise is None
+
+
+def test_a_series_that_a_constant_may_be_as_near_to_says_so() -> None:
+    # Nine values that rise by one each, within noise of many times that.
+    readouts = Readouts(FixedReleases([series_release(length=9, values=9)]))
+    (remark,) = readouts.certificate("meter", ASKED).remarks
+    assert remark.startswith("a constant may be as near to the series: the expected error is")
+
+
+def test_a_stream_without_answers_has_nothing_to_certify() -> None:
+    for release in (
+        stream_release(ReleaseSpec(epsilon=0.4), sticky(BITS, 0.9)),
+        series_release(9, 2),
+        temporal_release(2),
+    ):
+        readouts = Readouts(FixedReleases([release]))
+        for what, query in (
+            (readouts.certificate, ASKED),
+            (readouts.leakage, LastQuery()),
+            (readouts.belief, BeliefQuery()),
+            (readouts.recovered, RecoveredQuery()),
+        ):
+            with pytest.raises(NoAnswers, match="no answers of this stream in this release"):
+                what("nobody", query)  # type: ignore[operator]
+        found = readouts.budget("nobody", ASKED)
+        assert (found.answers, found.remark) == (0, "nothing released yet under this name")
 
 
 def test_streams_are_listed_by_pages() -> None:

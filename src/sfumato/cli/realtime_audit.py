@@ -53,7 +53,12 @@ def audit_realtime(given: AuditOptions) -> None:
 
 def _show(report: SeriesAudit) -> None:
     kind = ApproxDP(report.epsilon, report.delta) if report.delta else PureDP(report.epsilon)
-    print_line(f"{report.rows:,} values: {kind}, {report.unit}")
+    if report.streams == 1:
+        print_line(f"{report.rows:,} values: {kind}, {report.unit}")
+    else:
+        each = f"each of {report.streams:,} streams: {kind}, {report.unit}"
+        print_line(f"{report.rows:,} values; {each}")
+        print_line("a person in several of the streams has the sum of their epsilons and deltas")
     for what in report.checked:
         print_line(f"checked: {what}")
     for what in report.unchecked:

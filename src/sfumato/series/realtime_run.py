@@ -201,7 +201,7 @@ def series_certificate(
         cost=None if risk is None else risk.error,
         silence=None if risk is None else risk.silence,
         purpose=purpose,
-        remarks=tuple(_remarks(released, risk)),
+        remarks=tuple(series_remarks(released, risk)),
         method=spec.method,
         unit=method.unit.value,
         protects=_protects(method, spec),
@@ -226,7 +226,17 @@ def _protects(method: AnyMethod, spec: SeriesSpec) -> str:
     return f"one value, which may change {by}; who is in several is protected in each alone"
 
 
-def _remarks(released: Values, risk: Risk | None) -> list[str]:
+def series_remarks(released: Values, risk: Risk | None) -> list[str]:
+    """What a careful reader of released values should know.
+
+    Args:
+        released: What left; None where a moment has none.
+        risk: What is expected of the error; None if that cannot be said.
+
+    Examples:
+        >>> series_remarks([None, 1.0, None], None)
+        ['2 moments have no value, and what leaves shows which']
+    """
     found = []
     if empty := sum(value is None for value in released):
         found.append(f"{empty:,} moments have no value, and what leaves shows which")

@@ -40,6 +40,8 @@ class SeriesAudit:
         unit: Whose data are protected together.
         purpose: Whether data left, or coins can be guessed.
         spent: Sum of the charges in the ledger; None without one.
+        streams: Series that the guarantee holds for, each by itself; whoever is in several of them
+            has the sum.
         checked: What was verified.
         unchecked: What cannot be told from public things.
         problems: What is wrong, the first few.
@@ -51,6 +53,7 @@ class SeriesAudit:
     unit: str
     purpose: str
     spent: float | None = None
+    streams: int = 1
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -146,7 +149,8 @@ def _begun(document: Any, where: str) -> tuple[SeriesAudit, AnyMethod, SeriesSpe
         report.note(f"the noise promises {promise}, which is over the budget")
     if document["plan"] != ledger_plan(method, spec, purpose):
         report.note("the rules are not those of the plan that they name")
-    report.checked.append(f"the noise of {spec.method} for {spec.length:,} values keeps {promise}")
+    values = f"{spec.length:,} values of a series"
+    report.checked.append(f"the noise of {spec.method} for {values} keeps {promise}")
     report.unchecked.append("that a person changes a value by no more than the sensitivity")
     report.unchecked.append("that the coins were random, and used once")
     return report, method, spec
@@ -173,6 +177,7 @@ def _check_answers(
     streams: dict[str, list[Answer]] = {}
     for answer in answers:
         streams.setdefault(answer.stream, []).append(answer)
+    report.streams = max(1, len(streams))
     for name, rows in streams.items():
         if len(rows) > spec.length:
             report.note(

@@ -36,7 +36,9 @@ _FOLLOW_SECONDS = 1.0
 """Between two looks at a registry that others write to."""
 _STALE_SECONDS = 30.0
 """Without a look at it for so long, nobody knows who was revoked: nobody is let in."""
-_LEAST_FREE = 64 << 20
+_MEGA = 1 << 20
+_LEAST_FREE = 8 * _MEGA
+"""Room for a checkpoint of the ledger and some minutes of answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,8 @@ def _stores(home: Home) -> list[str]:
         return []
     if not os.access(folder, os.W_OK):
         return ["the folder of the home cannot be written to"]
-    if shutil.disk_usage(folder).free < _LEAST_FREE:
-        return ["the disk of the home is full"]
+    free = shutil.disk_usage(folder).free
+    if free < _LEAST_FREE:
+        room = f"{free / _MEGA:.1f} MB are free, and {_LEAST_FREE // _MEGA} MB must be"
+        return [f"the disk of the home is full: {room}"]
     return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sfumato.service.stream_documents import Cell
+from sfumato.service.stream_documents import Cell, Promise
 
 
 class PlanPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +48,13 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True):
         streams: Streams of the trials, drawn from the model.
         unit: What losses are in.
         silence: What saying nothing loses.
-        points: By rising epsilon.
-        remark: What these figures rest on.
+        points: By rising epsilon, each step at its best: a curve of single steps.
+        remark: What the points rest on.
+        served: What this release itself does, tried with its own method and policy at its own
+            budget; null where the curve at its budget is that, or batches are not forecast.
+        served_method: Its method, such as `far-sighted`.
+        served_remark: What is served beside what the curve shows, in words.
+        remarks: What a careful reader should know: that a constant may do as well.
         unavailable: Why there are none; empty if there are.
     """
 
@@ -62,6 +67,10 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True):
     silence: float | None = None
     points: list[PlanPoint] = []
     remark: str = ""
+    served: PlanPoint | None = None
+    served_method: str = ""
+    served_remark: str = ""
+    remarks: list[str] = []
     unavailable: str = ""
 
 
@@ -74,8 +83,9 @@ class AnswerRow(msgspec.Struct, frozen=True, kw_only=True):
         sequence: Its moment in the stream.
         outcome: What happened.
         released: What left.
-        sip: What it was charged under the guarantee of the job.
-        ldp: What it was charged whatever the model.
+        sip: What it was charged under the guarantee of the job; null for a series, whose charges
+            are in units of its noise.
+        ldp: What it was charged whatever the model; null for a series.
         signal: Which output left, where several release the same.
         batch: Where its batch began.
         time: When it was measured, if that was told.
@@ -86,8 +96,8 @@ class AnswerRow(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     outcome: str
     released: Cell
-    sip: float
-    ldp: float
+    sip: float | None
+    ldp: float | None
     signal: int | None = None
     batch: int | None = None
     time: str | None = None
@@ -123,12 +133,14 @@ class LedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
         entries: Rows of the whole ledger.
         rows: Those found.
         next: Ask for the next page with `beyond` set to this; null at the end.
+        promise: The guarantee of each series; null for other jobs.
     """
 
     release: str
     entries: int
     rows: list[LedgerRow] = []
     next: int | None = None
+    promise: Promise | None = None
 
 
 class HeadDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,12 +160,16 @@ class HeadDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream in a list, and what was charged to it in all."""
+    """A stream in a list, and what it leaked in all: under the model, and whatever the model.
+
+    Null is what the job does not add up: a series has its promise instead, and the matrices of a
+    temporal release bound what is told of any one moment, not the sum.
+    """
 
     stream: str
     answers: int
-    sip: float
-    ldp: float
+    sip: float | None
+    ldp: float | None
 
 
 class StreamsDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +178,7 @@ class StreamsDocument(msgspec.Struct, frozen=True, kw_only=True):
     release: str
     streams: list[StreamLine] = []
     next: str | None = None
+    promise: Promise | None = None
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +188,20 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
     answered: int
     repeated: int
     refused: int
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """What whole streams leaked under the model, where no limit holds for a whole stream.
+
+    Attributes:
+        median: Of all streams, in nats.
+        largest: Of any stream.
+        warning: What `audit` says of the largest; empty if it is not much.
+    """
+
+    median: float
+    largest: float
+    warning: str = ""
 
 
 class OverviewDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +216,10 @@ class OverviewDocument(msgspec.Struct, frozen=True, kw_only=True):
         streams: How many streams there are, as far as they were counted.
         complete: Whether all were, as they stand now; if not, ask again in a moment.
         exhausted: Streams that may release nothing any more.
-        left: How many streams have 0 to 10 %, 10 to 20 %, ... of their budget left.
+        left: How many streams have 0 to 10 %, 10 to 20 %, ... of their budget left; empty for a
+            budget at every step, of which nothing is ever used up.
+        totals: What streams leaked in all, where nothing limits it; null where something does.
+        promise: The guarantee of each series; null for other jobs.
         refused: Events refused since this node started, by reason.
         minutes: The last hour on this node, oldest first.
         per_second: Events answered in the last minute, per second.
@@ -200,6 +234,8 @@ class OverviewDocument(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     exhausted: int
     left: list[int]
+    totals: Totals | None = None
+    promise: Promise | None = None
     refused: dict[str, int] = {}
     minutes: list[Minute] = []
     per_second: float = 0.0

@@ -11,10 +11,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from sfumato.core.budgets import PerStep, Window
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.ledger import Ledger
-from sfumato.service.fleet_documents import Minute, OverviewDocument
-from sfumato.service.moment_readouts import job_of, rule_words
+from sfumato.service.fleet_documents import Minute, OverviewDocument, Totals
+from sfumato.service.moment_readouts import job_of, promise_of, rule_words
 from sfumato.service.readable_release import (
     ReadableRelease,
     Rules,
@@ -27,6 +30,7 @@ from sfumato.store.codec import from_bytes
 from sfumato.store.ledger_search import ReadableLedger
 from sfumato.store.live import Answered, Refused, Reply, Waiting
 from sfumato.store.protocol import Position
+from sfumato.stream.remarks import large_total
 from sfumato.temporal.temporal_plan import TemporalState
 
 BINS = 10
@@ -96,6 +100,11 @@ class FleetOverview(Guarded):
 
     def __init__(self, release: ReadableRelease) -> None:
         self._release, self._rules = release, release.rules
+        rule = self._rules.plan.budget if isinstance(self._rules, StreamRules) else None
+        self._every_step = isinstance(rule, PerStep)
+        # Windows stand side by side for ever: they limit a whole stream no more than steps do.
+        self._unlimited = isinstance(rule, PerStep | Window)
+        self._leaked: dict[str, float] = {}
         self._bins: dict[str, int] = {}
         self._exhausted: set[str] = set()
         self._counts = [0] * BINS
@@ -122,7 +131,9 @@ class FleetOverview(Guarded):
             streams=len(self._bins),
             complete=self._entries == head.entries,
             exhausted=len(self._exhausted),
-            left=list(self._counts),
+            left=[] if self._every_step else list(self._counts),
+            totals=self._totals(),
+            promise=promise_of(self._rules),
             refused=activity.refused(),
             minutes=minutes,
             per_second=recent / elapsed,
@@ -154,6 +165,8 @@ class FleetOverview(Guarded):
             self._reached = page[-1].stream
 
     def _place(self, position: Position) -> None:
+        if self._unlimited:
+            self._leaked[position.stream] = position.leakage
         share, gone = standing(self._rules, position)
         found = min(BINS - 1, max(0, int(share * BINS)))
         before = self._bins.get(position.stream)
@@ -162,6 +175,14 @@ class FleetOverview(Guarded):
         self._bins[position.stream] = found
         self._counts[found] += 1
         (self._exhausted.add if gone else self._exhausted.discard)(position.stream)
+
+    def _totals(self) -> Totals | None:
+        if not self._leaked:
+            return None
+        sums = np.fromiter(self._leaked.values(), np.float64, len(self._leaked))
+        largest = float(sums.max())
+        warning = large_total(largest) or ""
+        return Totals(median=float(np.median(sums)), largest=largest, warning=warning)
 
 
 def standing(rules: Rules, position: Position) -> tuple[float, bool]:

@@ -13,6 +13,9 @@ import numpy as np
 
 from sfumato.core.numerics import add_up, sum_up
 from sfumato.core.printed import shown_up
+from sfumato.core.state import SeriesState
+from sfumato.series.realtime_run import series_remarks
+from sfumato.service.fleet_documents import StreamLine
 from sfumato.service.readable_release import Rules, SeriesRules, StreamRules, TemporalRules, plain
 from sfumato.service.stream_documents import (
     Amount,
@@ -20,6 +23,7 @@ from sfumato.service.stream_documents import (
     CertificateDocument,
     LeakageDocument,
     LeakagePoint,
+    Promise,
 )
 from sfumato.service.stream_readouts import symbols_of, words
 from sfumato.store.codec import from_bytes
@@ -27,13 +31,19 @@ from sfumato.store.protocol import Answer, Position
 from sfumato.temporal.over_time import TemporalLeakage, temporal_leakage
 from sfumato.temporal.temporal_plan import TemporalState
 
-CHARGE = "units of its noise"
-"""What charges of a series are in: a squared ratio of Gaussian noise, or else what adds up."""
+NATS = "nats"
 
 
-def unit_of(rules: Rules) -> str:
-    """What charges are in."""
-    return CHARGE if isinstance(rules, SeriesRules) else "nats"
+def promise_of(rules: Rules) -> Promise | None:
+    """The guarantee of a series; None for jobs whose charges say what leaked.
+
+    What a ledger charges a series is in units of its noise: it adds up to a guarantee of the whole
+    series, and is no leakage of one value. It is not shown.
+    """
+    if not isinstance(rules, SeriesRules):
+        return None
+    found = rules.method.guarantee
+    return Promise(epsilon=found.epsilon, delta=found.delta, level=rules.method.unit.value)
 
 
 def rule_words(rules: Rules) -> str:
@@ -53,21 +63,30 @@ def leakage(
     rules: Rules, release: str, stream: str, answers: Sequence[Answer], last: int
 ) -> LeakageDocument:
     """The last moments of a stream, from all of its answers."""
-    over_time = _over_time(rules, stream, answers)
+    over_time, adds = _over_time(rules, stream, answers), not isinstance(rules, SeriesRules)
     points, sip, ldp = [], 0.0, 0.0
     for place, answer in enumerate(answers):
         sip, ldp = add_up(sip, answer.leakage), add_up(ldp, answer.model_free)
         if place >= len(answers) - last:
-            points.append(_point(answer, sip, ldp, over_time, place))
+            sums = (sip, ldp) if adds else None
+            points.append(_point(answer, sums, over_time, place))
     return LeakageDocument(
         release=release,
         stream=stream,
         job=job_of(rules),
-        unit=unit_of(rules),
+        unit=NATS,
         answers=len(answers),
         symbols=symbols_of(rules) if isinstance(rules, StreamRules) else _symbols(rules),
         points=points,
+        promise=promise_of(rules),
     )
+
+
+def line_of(rules: Rules, standing: Position) -> StreamLine:
+    """A stream in a list; what the job does not add up is left out."""
+    sip = standing.leakage if isinstance(rules, StreamRules) else None
+    ldp = None if isinstance(rules, SeriesRules) else standing.model_free
+    return StreamLine(stream=standing.stream, answers=standing.sequence, sip=sip, ldp=ldp)
 
 
 def job_of(rules: Rules) -> str:
@@ -97,14 +116,14 @@ def budget(
             job="realtime",
             answers=count,
             rule=rule_words(rules),
-            unit=CHARGE,
             steps=length,
             steps_left=max(0, left),
             exhausted=left <= 0,
-            model=Amount(spent=spent),
-            model_free=Amount(spent=spent),
+            model=Amount(),
+            model_free=Amount(limit=total),
             one_value=total,
             one_value_rule="differential privacy of all values, whatever the model",
+            promise=promise_of(rules),
         )
     plan = rules.spec.plan(stream)
     state = plan.begin(stream) if position is None else from_bytes(position.state, TemporalState)
@@ -131,16 +150,20 @@ def certificate(
     release: str,
     stream: str,
     answers: Sequence[Answer],
+    position: Position,
     head: str,
 ) -> CertificateDocument:
     """What a series, or a temporal stream, leaked: computed again from its charges."""
-    charges = [answer.leakage for answer in answers]
-    total, worst = sum_up(charges), max(charges, default=0.0)
+    charges, remarks = [answer.leakage for answer in answers], list[str]()
+    total: float | None = sum_up(charges)
+    worst: float | None = max(charges, default=0.0)
     if isinstance(rules, SeriesRules):
         told = [f"in this release {_promised(rules)}, whatever the model"]
         one, fits = rules.method.guarantee.epsilon, len(answers) <= rules.spec.length
         problem = f"it must have at most {rules.spec.length:,} values"
+        total, worst, remarks = None, None, _remarks(rules, answers, position)
     else:
+        assert total is not None
         over_time = _over_time(rules, stream, answers)
         one = 0.0 if over_time is None else over_time.event.alpha
         told = [
@@ -153,7 +176,7 @@ def certificate(
         release=release,
         stream=stream,
         job=job_of(rules),
-        unit=unit_of(rules),
+        unit=NATS,
         answers=len(answers),
         checked=len(answers),
         passed=fits,
@@ -164,7 +187,23 @@ def certificate(
         one_value=one,
         guarantees=told,
         head=head,
+        promise=promise_of(rules),
+        remarks=remarks,
     )
+
+
+def _remarks(rules: SeriesRules, answers: Sequence[Answer], position: Position) -> list[str]:
+    """What `sfumato realtime` would say of these values: that a constant may be as near.
+
+    The memory of a filter is a function of noisy measurements, which the guarantee is for.
+    """
+    released = [None if one.released is None else float(one.released) for one in answers]
+    risk = None
+    if rules.filtered is not None:
+        memory = rules.filtered.memory()
+        memory.restore(from_bytes(position.state, SeriesState).arrays)
+        risk = rules.filtered.risk(memory, released)
+    return series_remarks(released, risk)
 
 
 def _promised(rules: SeriesRules) -> str:
@@ -184,7 +223,10 @@ def _over_time(rules: Rules, stream: str, answers: Sequence[Answer]) -> Temporal
 
 
 def _point(
-    answer: Answer, sip: float, ldp: float, over_time: TemporalLeakage | None, place: int
+    answer: Answer,
+    sums: tuple[float, float] | None,
+    over_time: TemporalLeakage | None,
+    place: int,
 ) -> LeakagePoint:
     directions: list[float | None] = [None] * 3
     if over_time is not None:
@@ -195,10 +237,10 @@ def _point(
         time=answer.time,
         released=plain(answer.released),
         outcome=answer.outcome,
-        sip=answer.leakage,
-        ldp=answer.model_free,
-        total_sip=sip,
-        total_ldp=ldp,
+        sip=None if sums is None else answer.leakage,
+        ldp=None if sums is None else answer.model_free,
+        total_sip=None if sums is None else sums[0],
+        total_ldp=None if sums is None else sums[1],
         backward=directions[0],
         forward=directions[1],
         total=directions[2],

@@ -21,6 +21,7 @@ from sfumato.core.errors import InvalidParameter, SfumatoError
 from sfumato.core.guarantees import SIP
 from sfumato.core.guard import Guarded, guarded
 from sfumato.core.loss import Loss
+from sfumato.core.progress import Progress
 from sfumato.models.library import PatternLibrary
 from sfumato.service.fleet_documents import PlanDocument, PlanPoint
 from sfumato.service.moment_readouts import job_of
@@ -28,6 +29,7 @@ from sfumato.service.readable_release import Rules, StreamRules
 from sfumato.solver.design_methods import Method
 from sfumato.stream.forecast import PlanReport, forecast
 from sfumato.stream.plan import Plan
+from sfumato.stream.release_trials import Forecast, sighted_way
 from sfumato.stream.silence import Silence
 
 MOST_POINTS, LENGTH, STREAMS = 16, 40, 6
@@ -40,6 +42,9 @@ _SURE = 2.0
 _REMARK = (
     "step by step at its best, on streams drawn from the model; intervals are two standard errors"
 )
+_SAME = "this release works so itself"
+_BATCHES = "this release works in batches, which the curve does not show"
+_OTHER = "this release is {}: its own point is tried as it is served, and is not on the curve"
 _CAPPED = "the cap whatever the model stays what it is, and binds large budgets"
 
 
@@ -52,6 +57,7 @@ class _Asked(NamedTuple):
 
     plan: str
     epsilon: float
+    served: bool = False
 
 
 class PlanDesk(Guarded):
@@ -95,23 +101,40 @@ class PlanDesk(Guarded):
         assert isinstance(plan.loss, Loss)
         silence = Silence(plan.model, plan.loss)
         constant = math.fsum(silence.at(moment)[1] for moment in range(LENGTH)) / LENGTH
+        points = sorted(
+            (self._point(plan, epsilon) for epsilon in asked), key=lambda one: one.epsilon
+        )
+        served, words = self._served(rules.plan, own)
+        known = served or next((one for one in points if one.epsilon == own), None)
         return msgspec.structs.replace(
             document,
+            served=served,
+            served_method=rules.plan.method.value,
+            served_remark=words,
+            remarks=_beside_silence(known, constant),
             epsilon=own,
             length=LENGTH,
             streams=STREAMS,
             unit=rules.unit,
             silence=constant,
-            points=sorted(
-                (self._point(plan, epsilon) for epsilon in asked), key=lambda one: one.epsilon
-            ),
+            points=points,
             remark=_REMARK if plan.budget.ldp is None else f"{_REMARK}; {_CAPPED}",
         )
 
+    def _served(self, plan: Plan, own: float) -> tuple[PlanPoint | None, str]:
+        """The release itself, where the curve does not show it, and how the two differ."""
+        if plan.in_batches or not isinstance(plan.loss, Loss):
+            return None, _BATCHES
+        if plan.method is Method.OPTIMAL and plan.policy is None and plan.memory == 1:
+            return None, _SAME
+        method = plan.method.value if plan.method is not Method.OPTIMAL else "step-wise"
+        how = method if plan.policy is None else f"{method}, by its compiled policy"
+        return self._point(plan, own, served=True), _OTHER.format(how)
+
     @guarded
-    def _point(self, plan: Plan, epsilon: float) -> PlanPoint:
+    def _point(self, plan: Plan, epsilon: float, *, served: bool = False) -> PlanPoint:
         """What is known of one budget; if nothing is, somebody begins."""
-        asked = _Asked(plan.fingerprint, epsilon)
+        asked = _Asked(plan.fingerprint, epsilon, served)
         # Whoever asks again still looks at it: it comes before what others asked for since.
         self._waiting.sort(key=lambda one: one[1] == asked)
         if asked not in self._points and not self._closed.is_set():
@@ -160,11 +183,14 @@ class PlanDesk(Guarded):
                 raise _Overdue
 
         try:
-            scaled = replace(plan, budget=scaled_to(plan.budget, asked.epsilon))
-            found = forecast(
-                scaled, length=LENGTH, streams=STREAMS, rivals=(Method.OPTIMAL,), progress=watch
-            )
-            point = _point_of(asked.epsilon, found)
+            if asked.served:
+                point = _served_point(asked.epsilon, plan, watch)
+            else:
+                scaled = replace(plan, budget=scaled_to(plan.budget, asked.epsilon))
+                found = forecast(
+                    scaled, length=LENGTH, streams=STREAMS, rivals=(Method.OPTIMAL,), progress=watch
+                )
+                point = _point_of(asked.epsilon, found, found.methods[0])
         except _Overdue:
             point = PlanPoint(epsilon=asked.epsilon, status="too slow")
         except SfumatoError:
@@ -184,8 +210,28 @@ class PlanDesk(Guarded):
             worker.join(timeout=self._seconds)
 
 
-def _point_of(epsilon: float, found: PlanReport) -> PlanPoint:
-    best = found.methods[0]
+def _served_point(epsilon: float, plan: Plan, watch: Progress) -> PlanPoint:
+    """A release as it is served: its method, its policy, its own budget."""
+    if plan.sight is not None:  # a far-sighted plan comes first by itself
+        found = forecast(plan, length=LENGTH, streams=STREAMS, rivals=(), progress=watch)
+        return _point_of(epsilon, found, found.methods[0])
+    own = sighted_way(plan, plan.method.value)
+    rivals = (Method.OPTIMAL,)
+    found = forecast(
+        plan, length=LENGTH, streams=STREAMS, rivals=rivals, ways=(own,), progress=watch
+    )
+    return _point_of(epsilon, found, found.ways[0])
+
+
+def _beside_silence(point: PlanPoint | None, silence: float) -> list[str]:
+    """That the best constant may lose no more than the release does."""
+    if point is None or point.loss is None or point.high is None or point.high < silence:
+        return []
+    lost = f"a value of this release loses {point.loss:.4g}, the best constant {silence:.4g}"
+    return [f"a constant may do as well: {lost}, within two standard errors"]
+
+
+def _point_of(epsilon: float, found: PlanReport, best: Forecast) -> PlanPoint:
     error = best.loss_error if math.isfinite(best.loss_error) else 0.0
     floor = found.floor
     return PlanPoint(

@@ -16,8 +16,9 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
-from sfumato.core.errors import CorruptData
+from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.models.encoding import StreamModel
+from sfumato.series.live_series import live_method
 from sfumato.series.series_audit import read_rules
 from sfumato.series.series_ledger import JOB as SERIES
 from sfumato.series.series_methods import AnyMethod
@@ -53,10 +54,17 @@ class StreamRules:
 
 @dataclass(frozen=True, slots=True)
 class SeriesRules:
-    """The rules of job `realtime`."""
+    """The rules of job `realtime`.
+
+    Attributes:
+        spec: What was asked for.
+        method: The noise that it makes.
+        filtered: The same with its filter, where the rules say all of that.
+    """
 
     spec: SeriesSpec
     method: AnyMethod
+    filtered: AnyMethod | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ class ReadableRelease:
                 return StreamRules(spec, self.model, spec.plan(self.model, self.policy))
             case SERIES.name:
                 series, method, _ = read_rules(msgspec.json.decode(text), where)
-                return SeriesRules(series, method)
+                return SeriesRules(series, method, _filtered(text))
             case TEMPORAL.name:
                 return TemporalRules(temporal_rules(text.encode(), where))
             case _:
@@ -182,6 +190,13 @@ class Releases(Protocol):
     def catalogue(self) -> Sequence[CatalogueLine]:
         """Everything that was registered, oldest first."""
         ...
+
+
+def _filtered(text: str) -> AnyMethod | None:
+    try:
+        return live_method(text.encode())[1]
+    except InvalidParameter:
+        return None  # released by a table, with a filter that the rules only name
 
 
 def plain(value: Any) -> str | int | float | None:

@@ -14,7 +14,7 @@ from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_query, problem
 from sfumato.service.readable_release import CatalogueLine, ReadableRelease
 from sfumato.service.readout_routes import READOUT_ROUTES, ReadoutRoute, Scope
-from sfumato.service.readouts import Readouts
+from sfumato.service.readouts import NoAnswers, Readouts
 from sfumato.service.release_desk import ReleaseDesk
 from sfumato.service.releases import OpenRelease, Releases
 from sfumato.service.stream_documents import CertificateDocument
@@ -116,6 +116,8 @@ def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
         room = call.application.reading
         try:
             found = await room.read(call.known.id, lambda: _asked(readouts, route, call))
+        except NoAnswers as nothing:
+            raise HttpProblem(problem("not-found", str(nothing))) from None
         except LookupError:
             detail = "there is no such release, or no such stream in it"
             raise HttpProblem(problem("not-found", detail)) from None

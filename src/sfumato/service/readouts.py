@@ -36,7 +36,6 @@ from sfumato.service.fleet_documents import (
     OverviewDocument,
     PlanDocument,
     StreamLedgerDocument,
-    StreamLine,
     StreamsDocument,
 )
 from sfumato.service.fleet_overview import Activity, FleetOverview
@@ -63,12 +62,13 @@ from sfumato.service.stream_documents import (
 )
 from sfumato.service.stream_listing import standing_within
 from sfumato.service.stream_together import beside
-from sfumato.store.ledger_search import MOST_FOUND, Entry, LedgerQuery
+from sfumato.store.ledger_search import MOST_FOUND, Entry, LedgerQuery, ReadableLedger
 from sfumato.store.live import Reply
 from sfumato.store.live_intake import ledger_id, own_id
-from sfumato.store.protocol import Answer
+from sfumato.store.protocol import Answer, Position
 
 _NO_BELIEF = "values of this job have no belief: noise is added to numbers, not to symbols"
+_NOTHING_YET = "nothing released yet under this name"
 
 
 class Readouts(Guarded):
@@ -107,7 +107,11 @@ class Readouts(Guarded):
             found = moment_readouts.budget(rules, release.name, stream, position)
         told = beside(self._releases, release, stream, *charged)
         return msgspec.structs.replace(
-            found, others=told.others, unread=told.unread, together=told.together
+            found,
+            others=told.others,
+            unread=told.unread,
+            together=told.together,
+            remark="" if found.answers else _NOTHING_YET,
         )
 
     def certificate(self, stream: str, query: ReleaseQuery) -> CertificateDocument:
@@ -126,20 +130,21 @@ class Readouts(Guarded):
     def _own_certificate(self, release: ReadableRelease, stream: str) -> CertificateDocument:
         rules = release.rules
         with release.ledger() as ledger:
-            head = str(ledger.front.head)
+            position, head = _answered(ledger, stream), str(ledger.front.head)
             if not isinstance(rules, StreamRules):
                 answers = list(ledger.rest(stream, 0))
                 name = release.name
-                return moment_readouts.certificate(rules, name, stream, answers, head)
+                return moment_readouts.certificate(rules, name, stream, answers, position, head)
         followed, count = self._followed(release, rules, stream)
         return stream_readouts.certificate(followed, release.name, count, head)
 
     def leakage(self, stream: str, query: LastQuery) -> LeakageDocument:
         """What left over time, and what it leaked."""
         release = self._releases.readable(query.release, stream)
-        with release.ledger() as ledger:
-            answers = list(ledger.rest(stream, 0))
         last = checks.count("last", query.last, at_most=10_000)
+        with release.ledger() as ledger:
+            _answered(ledger, stream)
+            answers = list(ledger.rest(stream, 0))
         return moment_readouts.leakage(release.rules, release.name, stream, answers, last)
 
     def belief(self, stream: str, query: BeliefQuery) -> BeliefDocument:
@@ -148,6 +153,8 @@ class Readouts(Guarded):
         rules, name = release.rules, release.name
         last = checks.count("last", query.last, at_most=10_000)
         columns = checks.count("columns", query.columns, at_most=1_000)
+        with release.ledger() as ledger:
+            _answered(ledger, stream)
         if not isinstance(rules, StreamRules):
             return BeliefDocument(
                 release=name, stream=stream, answers=0, followed=0, unavailable=_NO_BELIEF
@@ -161,6 +168,8 @@ class Readouts(Guarded):
         rules, name, cover = release.rules, release.name, query.cover
         checks.proper_fraction("cover", cover)
         last = checks.count("last", query.last, at_most=10_000)
+        with release.ledger() as ledger:
+            _answered(ledger, stream)
         if not isinstance(rules, StreamRules):
             return RecoveredDocument(
                 release=name,
@@ -179,11 +188,9 @@ class Readouts(Guarded):
         limit = checks.count("limit", query.limit, at_most=1_000)
         with release.ledger() as ledger:
             found, further = standing_within(ledger, patterns, query.after, limit)
-        lines = [
-            StreamLine(stream=one.stream, answers=one.sequence, sip=one.leakage, ldp=one.model_free)
-            for one in found
-        ]
-        return StreamsDocument(release=release.name, streams=lines, next=further)
+        lines = [moment_readouts.line_of(release.rules, one) for one in found]
+        promise = moment_readouts.promise_of(release.rules)
+        return StreamsDocument(release=release.name, streams=lines, next=further, promise=promise)
 
     def answers(self, stream: str, query: StreamLedgerQuery) -> StreamLedgerDocument:
         """The answers of a stream, in order; pages are told apart by its own moments."""
@@ -192,10 +199,11 @@ class Readouts(Guarded):
         first = checks.count("after", query.after, at_least=0, at_most=2**62)
         with release.ledger() as ledger:
             found = list(islice(ledger.rest(stream, first), limit + 1))
+        promise = moment_readouts.promise_of(release.rules)
         return StreamLedgerDocument(
             release=release.name,
             stream=stream,
-            rows=[AnswerRow(**_answer(one)) for one in found[:limit]],
+            rows=[AnswerRow(**_answer(one, promise is None)) for one in found[:limit]],
             next=found[limit].sequence if len(found) > limit else None,
         )
 
@@ -296,30 +304,49 @@ class Readouts(Guarded):
         return self._activities.setdefault(release, Activity())
 
 
+class NoAnswers(LookupError):
+    """Nothing left under the name of a stream; whether values came is not told."""
+
+
+def _answered(ledger: ReadableLedger, stream: str) -> Position:
+    """Where a stream stands that has answers.
+
+    Raises:
+        NoAnswers: If it has none.
+    """
+    position = ledger.position(stream)
+    if position is None or not position.sequence:
+        raise NoAnswers("no answers of this stream in this release")
+    return position
+
+
 def _page(release: ReadableRelease, asked: LedgerQuery) -> LedgerDocument:
     with release.ledger() as ledger:
         page, entries = ledger.search(asked), ledger.front.head.entries
+    promise = moment_readouts.promise_of(release.rules)
     return LedgerDocument(
         release=release.name,
         entries=entries,
-        rows=[_row(entry) for entry in page.entries],
+        rows=[_row(entry, promise is None) for entry in page.entries],
         next=page.next,
+        promise=promise,
     )
 
 
-def _row(entry: Entry) -> LedgerRow:
-    return LedgerRow(entry=entry.entry, **_answer(entry.answer))
+def _row(entry: Entry, adds: bool) -> LedgerRow:
+    """A row; charges where they are leakage."""
+    return LedgerRow(entry=entry.entry, **_answer(entry.answer, adds))
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _answer(answer: Answer, adds: bool) -> dict[str, Any]:
     return {
         "event": own_id(answer.id),
         "stream": answer.stream,
         "sequence": answer.sequence,
         "outcome": answer.outcome,
         "released": plain(answer.released),
-        "sip": answer.leakage,
-        "ldp": answer.model_free,
+        "sip": answer.leakage if adds else None,
+        "ldp": answer.model_free if adds else None,
         "signal": answer.signal,
         "batch": answer.batch,
         "time": answer.time,

@@ -12,17 +12,32 @@ Cell = str | int | float | None
 """What was released: a symbol, a number, several counts as a list in JSON, or nothing."""
 
 
+class Promise(msgspec.Struct, frozen=True, kw_only=True):
+    """Differential privacy of a whole series, whatever the model; from the noise that is drawn.
+
+    Attributes:
+        epsilon: In nats.
+        delta: The chance that is left out; 0 where none is.
+        level: Whose data are protected together: `user level`, `event level`, `w-event level`.
+    """
+
+    epsilon: float
+    delta: float
+    level: str
+
+
 class Amount(msgspec.Struct, frozen=True, kw_only=True):
     """One certificate of a stream.
 
     Attributes:
-        spent: Everything so far; of temporal releases, what any moment leaked.
+        spent: Everything so far; of temporal releases, what any moment leaked; null for a series,
+            whose guarantee is for all of its values together.
         limit: The most that the budget lets out, over the steps of its rule; null without a limit.
         left: What is left of it now: in all, or in the window that the next step belongs to.
         next: What the next step may leak.
     """
 
-    spent: float
+    spent: float | None = None
     limit: float | None = None
     left: float | None = None
     next: float | None = None
@@ -80,19 +95,21 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
         job: The job of the release.
         answers: Moments so far.
         rule: The budget in words.
-        unit: What amounts are in: nats, or, for a series, whatever adds up for its noise.
+        unit: What amounts are in.
         steps: Steps that the limit is for: a horizon, or a window; null for ever.
         steps_left: Steps left of a horizon.
         exhausted: Whether nothing may leave any more.
-        model: The certificate under the model; for a series, the guarantee of differential privacy;
-            for a temporal release, what correlation lets out of any one moment.
-        model_free: What holds whatever the model; the backstop.
+        model: The certificate under the model; a series has none; for a temporal release, what
+            correlation lets out of any one moment.
+        model_free: What holds whatever the model; the backstop. Of a series, its limit.
         in_window: Charges that still count in the next step's window, oldest first.
         one_value: The most that all of this release may tell about one value; null: no bound.
         one_value_rule: What that bound rests on.
         others: Other open releases that answered this stream: their charges come on top.
         unread: Releases that are not open now; whether they answered it is not known.
         together: What all of them leaked; null if it is alone, or no bound is known.
+        promise: The guarantee of a series; null for other jobs.
+        remark: That nothing left yet; else empty.
     """
 
     release: str
@@ -112,6 +129,8 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
     others: list[OtherRelease] = []
     unread: list[str] = []
     together: Together | None = None
+    promise: Promise | None = None
+    remark: str = ""
 
 
 class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,15 +140,15 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
         release: The release.
         stream: The stream.
         job: The job of the release.
-        unit: What sums are in: nats, or, for a series, whatever adds up for its noise.
+        unit: What sums are in.
         answers: Moments that the ledger has.
         checked: Moments that were followed so far; ask again while it is less.
         passed: Whether everything that was followed is what the rules do, at the price they say.
         problems: What is not.
-        sip: Leakage under the model, summed.
-        ldp: Model-free leakage, summed.
+        sip: Leakage under the model, summed; null for a series, which has a promise.
+        ldp: Model-free leakage, summed; null for a series.
         composed: Leakage under the model that is passed with probability at most 1e-6.
-        worst_step: Largest leakage of one step under the model.
+        worst_step: Largest leakage of one step under the model; null for a series.
         worst_window: Largest leakage of any window of the budget's width.
         one_value: What all outputs told about any one value; exact, or the least bound known.
         guarantees: The same as sentences.
@@ -137,6 +156,8 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
         others: Other open releases that answered this stream, as they charged it.
         unread: Releases that are not open now; whether they answered it is not known.
         together: What all of them leaked; null if it is alone, or no bound is known.
+        promise: The guarantee of a series; null for other jobs.
+        remarks: What a careful reader should know, such as that a constant may be as near.
     """
 
     release: str
@@ -147,10 +168,10 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
     checked: int
     passed: bool
     problems: list[str] = []
-    sip: float = 0.0
-    ldp: float = 0.0
+    sip: float | None = 0.0
+    ldp: float | None = 0.0
     composed: float | None = None
-    worst_step: float = 0.0
+    worst_step: float | None = 0.0
     worst_window: float | None = None
     one_value: float | None = None
     guarantees: list[str] = []
@@ -158,6 +179,8 @@ class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):
     others: list[OtherRelease] = []
     unread: list[str] = []
     together: Together | None = None
+    promise: Promise | None = None
+    remarks: list[str] = []
 
 
 class LeakagePoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +191,8 @@ class LeakagePoint(msgspec.Struct, frozen=True, kw_only=True):
         time: When it was measured, if that was told.
         released: What left.
         outcome: How.
-        sip: What it was charged under the guarantee of the job.
+        sip: What it was charged under the guarantee of the job; null for a series, as are the
+            next three: its charges are in units of its noise, not of leakage.
         ldp: What it was charged whatever the model.
         total_sip: The sum up to it, rounded up.
         total_ldp: The same whatever the model.
@@ -181,10 +205,10 @@ class LeakagePoint(msgspec.Struct, frozen=True, kw_only=True):
     time: str | None
     released: Cell
     outcome: str
-    sip: float
-    ldp: float
-    total_sip: float
-    total_ldp: float
+    sip: float | None
+    ldp: float | None
+    total_sip: float | None
+    total_ldp: float | None
     backward: float | None = None
     forward: float | None = None
     total: float | None = None
@@ -197,10 +221,11 @@ class LeakageDocument(msgspec.Struct, frozen=True, kw_only=True):
         release: The release.
         stream: The stream.
         job: The job of the release.
-        unit: What amounts are in: nats, or, for a series, whatever adds up for its noise.
+        unit: What amounts are in.
         answers: Moments so far.
         symbols: The symbols in order, where values are symbols.
         points: The moments shown, in order.
+        promise: The guarantee of a series; null for other jobs.
     """
 
     release: str
@@ -210,6 +235,7 @@ class LeakageDocument(msgspec.Struct, frozen=True, kw_only=True):
     answers: int
     symbols: list[Cell] = []
     points: list[LeakagePoint] = []
+    promise: Promise | None = None
 
 
 class BeliefDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ const at = (id) => document.getElementById(id);
 const main = at("main");
 let page = null;
 let told = null;
+let root = null;
 let timer = null;
 let running = null;
 let paused = false;
@@ -44,12 +45,14 @@ async function refresh() {
   try {
     await page.refresh(mine.signal);
     if (mine.signal.aborted) return;
+    root.hidden = false;
     fill(told);
     const now = new Date().toLocaleTimeString("en-GB");
     at("refreshed").textContent = paused ? `As of ${now}; paused.` : `As of ${now}; refreshed every ${pace() / 1000} seconds while this tab is looked at.`;
   } catch (problem) {
     if (mine.signal.aborted || problem.name === "AbortError") return;
     if (problem.status === 401) { leave("The access key was not accepted, or has ended."); return; }
+    if (problem.status === 403) { root.hidden = Boolean(page.all); fill(told, partial()); return; }
     fill(told, say("bad", h("strong", {}, problem.title || "A fault of this page"), h("p", {}, explain(problem))));
     if (problem.status === undefined) console.error(problem);
   } finally {
@@ -62,6 +65,11 @@ function pace() {
 function plan() {
   clearTimeout(timer);
   if (!paused && !document.hidden) timer = setTimeout(refresh, pace());
+}
+// Whoever is signed in may read: what is refused then is of streams beyond the key.
+function partial() {
+  return say("", h("strong", {}, "This key sees some streams only"),
+    h("p", {}, page && page.all ? ["This page is about all streams of the release. Yours are under ", h("a", { href: "#/stream" }, "Stream"), "."] : "What was asked for is not among them; name a stream that is."));
 }
 function explain(problem) {
   if (problem.status === 403) return `This access key may not read that. ${problem.message}`;
@@ -126,6 +134,9 @@ async function enter() {
     names.filter((name) => !usual || name !== usual.name).map((name) => h("option", { value: name }, name)));
   at("release").value = usual && chosenRelease() === usual.name ? "" : chosenRelease() || "";
   show(true);
+  // A key for some streams begins with those: the overview is about all of them.
+  const whole = await get("overview").then(() => true, (problem) => problem.status !== 403);
+  if (!whole && ["", "#/", "#/overview"].includes(location.hash)) history.replaceState(null, "", "#/stream");
   route();
 }
 at("leave").addEventListener("click", () => leave());
@@ -157,7 +168,7 @@ function route(focus = true) {
   });
   told = h("div");
   at("refreshed").textContent = "";
-  const root = h("div");
+  root = h("div");
   fill(main, told, root);
   page.mount(root, rest.map(decodeURIComponent));
   const title = root.querySelector("h1");

@@ -45,6 +45,15 @@ export function table(caption, columns, rows, empty = "Nothing here yet.") {
     h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
 }
 
+// What was charged, as columns; a series has its promise instead, and a temporal sum holds whatever the matrices.
+export function charges(found, rows, model = "Under the model", free = "Whatever the model") {
+  if (found.promise) return [];
+  return [["sip", model], ["ldp", free]].filter(([name]) => rows.some((row) => row[name] !== null))
+    .map(([name, words]) => ({ name: words, number: true, of: (row) => up(row[name]) }));
+}
+export const promised = (promise) => `${up(promise.epsilon)} nats of differential privacy at ${promise.level}${promise.delta ? `, but for a chance of ${up(promise.delta)}` : ""}, whatever the model`;
+export const listing = (found, words) => (found.promise ? `${words}; each has ${promised(found.promise)}` : `${words}, and what was charged to them in nats`);
+
 export function tile(name, figure, unit, note, share, kind = "") {
   return h("div", { class: "tile" }, h("dt", {}, name),
     h("dd", {}, h("div", { class: "figure" }, figure, unit ? h("small", {}, " ", unit) : null),

@@ -1,6 +1,6 @@
 // Search of the ledger, and its head to be written down elsewhere.
 import { get } from "./api.js";
-import { count, fill, h, plural, say, table, up, value } from "./dom.js";
+import { charges, count, fill, h, plural, promised, say, table, value } from "./dom.js";
 
 const FIELDS = [
   ["stream", "Stream"], ["event", "Event id (of the stream)"], ["since", "Measured from (time)"], ["until", "Measured until (time)"], ["first", "From row", "number"], ["last", "To row", "number"]];
@@ -46,11 +46,10 @@ export function ledgerPage(refresh) {
       head.textContent = top.head;
       const asked = Object.values(query).some((one) => one && one !== "newest" && one !== "oldest");
       fill(found, h("p", { class: "quiet", role: "status" }, asked ? `${plural(page.rows.length, "row")} of ${count(page.entries)} on this page.` : `${plural(page.entries, "row")} in all.`),
-        table("Rows of the ledger", [
+        table(page.promise ? `Rows of the ledger; each series has ${promised(page.promise)}` : "Rows of the ledger", [
           { name: "Row", number: true, of: (row) => count(row.entry) }, { name: "Stream", of: (row) => h("a", { href: `#/stream/${encodeURIComponent(row.stream)}` }, row.stream) },
           { name: "Moment", number: true, of: (row) => row.sequence }, { name: "Event", of: (row) => h("code", {}, row.event) }, { name: "Time", of: (row) => row.time },
-          { name: "Outcome", of: (row) => row.outcome }, { name: "Released", of: (row) => value(row.released) },
-          { name: "Under the model", number: true, of: (row) => up(row.sip) }, { name: "Whatever the model", number: true, of: (row) => up(row.ldp) }],
+          { name: "Outcome", of: (row) => row.outcome }, { name: "Released", of: (row) => value(row.released) }, ...charges(page, page.rows)],
         page.rows, asked ? "No row is like that." : "The ledger has no rows yet."),
         page.next && !page.rows.length ? say("", `Nothing like that down to row ${count(page.next)}; the search can go on.`) : null,
         h("div", { class: "pager" },

@@ -11,16 +11,17 @@ export function modelsPage() {
     mount(root) {
       root.append(h("h1", {}, "Models"), h("p", { class: "lead" }, "What adversaries are assumed to know, and the releases that rest on it. A release never changes: another rule is another release."),
         h("div", { class: "grid" },
-          h("section", { class: "card half", "aria-labelledby": "releases-title" }, h("h2", { id: "releases-title" }, "Releases"), releases),
-          h("section", { class: "card half", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "Models and policies"), models),
+          h("section", { class: "card", "aria-labelledby": "releases-title" }, h("h2", { id: "releases-title" }, "Releases"), releases),
+          h("section", { class: "card", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "Models and policies"), models),
           h("section", { class: "card", "aria-labelledby": "drift-title" }, h("h2", { id: "drift-title" }, "Drift: a hint"), hint)));
     },
     async refresh(signal) {
-      const [catalogue, drift] = await Promise.all([get("catalogue", { release: null }, signal), get("drift", {}, signal)]);
+      const partly = (problem) => { if (problem.status !== 403) throw problem; return { unavailable: "this key sees some streams only, and a hint looks at all of them" }; };
+      const [catalogue, drift] = await Promise.all([get("catalogue", { release: null }, signal), get("drift", {}, signal).catch(partly)]);
       const named = (row) => [row.name, row.default ? h("span", { class: "badge good" }, "default") : ""];
       const standing = (row) => h("span", { class: `badge ${row.status === "ready" ? "" : "warn"}`, title: row.detail || null }, row.detail ? `${row.status}: ${row.detail}` : row.status);
       fill(releases, table("Releases, latest first", [
-        { name: "Name", of: (row) => h("span", {}, named(row)[0], " ", named(row)[1]) }, { name: "Job", of: (row) => row.job }, { name: "Made of", of: (row) => row.uses.join(", ") || "–" },
+        { name: "Name", of: (row) => h("span", {}, named(row)[0], " ", named(row)[1]) }, { name: "Job", of: (row) => row.job }, { name: "Made of", wrap: true, of: (row) => row.uses.join(", ") || "–" },
         { name: "Since", of: (row) => when(row.created) }, { name: "Status", of: standing }], catalogue.rows.filter((row) => row.kind === "release").reverse(), "There is no release yet."));
       fill(models, table("Models and policies, latest first", [
         { name: "Name", of: (row) => row.name }, { name: "Kind", of: (row) => row.kind }, { name: "Version", number: true, of: (row) => row.version },

@@ -10,8 +10,10 @@ export function planningPage(refresh) {
   const words = h("div", { class: "words", "aria-live": "polite" });
   const slider = h("input", { type: "range", id: "budget", min: 0, max: STEPS, value: STEPS / 2, "aria-describedby": "budget-words" });
   const shown = h("output", { for: "budget", id: "budget-words" });
+  const ownWords = h("div", { class: "words" });
+  const itself = h("section", { class: "card", "aria-labelledby": "own-title", hidden: true }, h("h2", { id: "own-title" }, "This release"), ownWords);
   const card = h("section", { class: "card", "aria-labelledby": "slider-title", hidden: true },
-    h("h2", { id: "slider-title" }, "Try a budget"), h("label", { for: "budget" }, "Leakage of a step: ", shown), slider, words);
+    h("h2", { id: "slider-title" }, "Try a budget, step by step"), h("label", { for: "budget" }, "Leakage of a step: ", shown), slider, words);
   const chart = new Chart({ title: "Loss against budget", words: "", width: "", height: 320, options: (c) => shape(c, () => [own, own === null ? null : epsilon()]) });
   let own = null;
   let asked = null;
@@ -33,6 +35,17 @@ export function planningPage(refresh) {
         point.best_guess === null ? "" : `A receiver who uses the model brings it to ${near(point.best_guess)}.`),
       h("p", { class: "quiet" }, `A step leaks ${up(point.charged)} nats on average, ${up(point.model_free)} whatever the model; one value is told at most ${point.one_value === null ? "without bound" : `${up(point.one_value)} nats`} in ${known.length} values.`));
   }
+  // What is served is not always what the curve shows: both say which they are.
+  function describeOwn() {
+    const served = known.served || known.points.find((point) => point.epsilon === known.epsilon);
+    const sure = served && served.status === "ready";
+    const saved = sure && known.silence ? 1 - served.loss / known.silence : 0;
+    fill(ownWords, sure ? h("p", {}, ...lost(served.loss, known.unit), ", ", h("strong", {}, percent(saved)), ` less than with the best constant; a step leaks ${up(served.charged)} nats on average.`)
+      : h("p", { class: "quiet" }, !served ? "What it loses itself is not forecast." : served.status === "computing" ? "Being tried as it is served…" : "Its own trials took too long, or cannot be made."),
+    known.remarks.map((line) => say("warn", `${line[0].toUpperCase()}${line.slice(1)}.`)),
+    h("p", { class: "quiet" }, `${known.served_remark[0].toUpperCase()}${known.served_remark.slice(1)}. The curve below is step by step at its best, for any budget.`));
+    itself.hidden = false;
+  }
   slider.addEventListener("input", () => {
     describe();
     if (chart.plot) chart.plot.redraw(false);
@@ -41,8 +54,8 @@ export function planningPage(refresh) {
   });
   return {
     title: "Planning",
-    every: () => (known && known.points.some((point) => point.status === "computing") ? 700 : 15000),
-    mount(root) { root.append(h("h1", {}, "Planning"), lead, h("div", { class: "grid" }, card, chart.figure)); },
+    every: () => (known && [known.served, ...known.points].some((point) => point && point.status === "computing") ? 700 : 15000),
+    mount(root) { root.append(h("h1", {}, "Planning"), lead, h("div", { class: "grid" }, itself, card, chart.figure)); },
     async refresh(signal) {
       if (own === null) {
         const first = await get("plan", {}, signal);
@@ -51,16 +64,19 @@ export function planningPage(refresh) {
         asked = epsilon();
         card.hidden = false;
       }
-      const wanted = [...new Set([asked, ...grid()])].reverse(); // the last is tried first
+      const wanted = [...new Set([asked, ...grid(), own])].reverse(); // the last is tried first
       known = await get("plan", { epsilon: wanted.join(",") }, signal);
       const busy = known.points.filter((point) => point.status === "computing").length;
       fill(lead, `What the model of release ${known.release} expects: the release itself lets out ${up(known.epsilon)} ${known.epsilon === 1 ? "nat" : "nats"} a step. `, busy ? `${busy} of ${known.points.length} budgets are still being tried.` : "");
       chart.words.textContent = `Smaller is better. ${known.streams} streams of ${known.length} values, ${known.remark}.`;
       const ready = known.points.filter((point) => point.status === "ready");
       describe();
+      describeOwn();
       if (!ready.length) { chart.empty("The first budgets are being tried…"); return; }
+      const served = known.served && known.served.status === "ready" ? known.served : ready.find((point) => point.epsilon === known.epsilon);
       const of = (name) => ready.map((point) => point[name]);
-      chart.show([of("epsilon"), of("low"), of("high"), of("loss"), of("best_guess"), of("floor"), ready.map(() => known.silence)],
+      const mine = ready.map((point) => (served && point.epsilon === served.epsilon ? served.loss : null));
+      chart.show([of("epsilon"), of("low"), of("high"), of("loss"), of("best_guess"), of("floor"), ready.map(() => known.silence), mine],
         `Expected loss falls from ${near(ready[0].loss)} at ${ready[0].epsilon} nats a step to ${near(ready.at(-1).loss)} at ${ready.at(-1).epsilon}; silence loses ${near(known.silence)}.`,
         table(`Loss of a value${known.unit ? `, in ${known.unit}` : ""}, by budget`, [
           { name: "Nats a step", number: true, of: (row) => row.epsilon }, { name: "Loss", number: true, of: (row) => near(row.loss, 4) },
@@ -111,6 +127,7 @@ function shape(c, places) {
     hooks: { draw: [marks(c, places)] },
     bands: [{ series: [2, 1], fill: c.faint("model", 0.18) }],
     series: [{ label: "nats a step", value: (_, v) => near(v) }, { label: "from", ...thin, value: (_, v) => near(v) }, { label: "to", ...thin, value: (_, v) => near(v) },
-      line("released", "model"), line("best guess", "free"), line("bound", "bound", { dash: [2, 3] }), line("silence", "silence", { dash: [8, 4], points: { show: false } })],
+      line("step by step", "model"), line("best guess", "free"), line("bound", "bound", { dash: [2, 3] }), line("silence", "silence", { dash: [8, 4], points: { show: false } }),
+      { label: "this release", stroke: c.colour("bad"), width: 0, paths: () => null, points: { show: true, size: 12, fill: c.colour("bad") }, value: (_, v) => near(v) }],
   };
 }

@@ -1,7 +1,7 @@
 // One stream: what left, what can be inferred, what leaked, what may still leak.
 import { get, streamPath } from "./api.js";
 import { Chart, FLAT, axis, still } from "./charts.js";
-import { count, down, fill, h, nats, near, percent, plural, say, table, tile, up, value } from "./dom.js";
+import { charges, count, down, fill, h, listing, nats, near, percent, plural, say, table, tile, up, value } from "./dom.js";
 import { HeatStrip } from "./heat.js";
 
 const LAST = 400;
@@ -31,7 +31,7 @@ export function streamPage(refresh) {
       if (chosen) await parts.refresh(chosen, signal);
       else {
         const found = await get("streams", { after, limit: 50 }, signal);
-        fill(body, h("section", { class: "card", "aria-label": "Streams" }, listed(found.streams),
+        fill(body, h("section", { class: "card", "aria-label": "Streams" }, listed(found),
           h("div", { class: "pager" },
             after ? h("button", { type: "button", onclick: () => { after = ""; refresh(); } }, "From the beginning") : null,
             found.next ? h("button", { type: "button", onclick: () => { after = found.next; refresh(); } }, "Further streams") : null)));
@@ -41,12 +41,10 @@ export function streamPage(refresh) {
   };
 }
 
-const listed = (streams) => table("Streams by name, and what was charged to them in nats", [
+const listed = (found) => table(listing(found, "Streams by name"), [
   { name: "Stream", of: (row) => h("a", { href: `#/stream/${encodeURIComponent(row.stream)}` }, row.stream) },
-  { name: "Answers", number: true, of: (row) => count(row.answers) },
-  { name: "Under the model", number: true, of: (row) => up(row.sip) },
-  { name: "Whatever the model", number: true, of: (row) => up(row.ldp) },
-], streams, "No stream has released anything yet. Send an event, and it appears here.");
+  { name: "Answers", number: true, of: (row) => count(row.answers) }, ...charges(found, found.streams),
+], found.streams, "No stream has released anything yet. Send an event, and it appears here.");
 
 function panels() {
   const tiles = h("dl", { class: "tiles" });
@@ -57,28 +55,32 @@ function panels() {
   const strip = new HeatStrip("Belief", "What somebody who knows the model and all outputs so far believes the value of each moment to be, right after it was answered.");
   let symbols = null;
   let job = null;
+  const nothing = h("div");
+  const shown = h("div", { class: "grid", hidden: true }, tiles, proof, values.figure, strip.figure, leak.figure, window_.figure);
   return {
-    whole: h("div", { class: "grid" }, tiles, proof, values.figure, strip.figure, leak.figure, window_.figure),
+    whole: h("div", {}, nothing, shown),
     async refresh(stream, signal) {
       const at = (what, query = {}) => get(streamPath(stream, what), query, signal);
-      const [budget, leakage, belief, recovered, certificate] = await Promise.all([
-        at("budget"), at("leakage", { last: LAST }), at("belief", { last: LAST }), at("recovered", { last: LAST }), at("certificate")]);
+      const budget = await at("budget");
+      shown.hidden = budget.answers === 0;
+      fill(nothing, budget.answers ? null : say("", `No answers: ${budget.remark}. The rule of this release: ${budget.rule}.`));
+      if (!budget.answers) return;
+      const [leakage, belief, recovered, certificate] = await Promise.all([
+        at("leakage", { last: LAST }), at("belief", { last: LAST }), at("recovered", { last: LAST }), at("certificate")]);
       fill(tiles, figures(budget));
       strip.figure.hidden = budget.job !== "release";
       window_.figure.hidden = !budget.in_window.length;
       leak.figure.classList.toggle("half", budget.in_window.length > 0);
-      values.title.textContent = budget.job === "release" ? "Released and recovered values" : "Released values";
+      const part = leakage.answers > leakage.points.length ? `: the last ${count(leakage.points.length)} of ${count(leakage.answers)} moments` : "";
+      values.title.textContent = `${budget.job === "release" ? "Released and recovered values" : "Released values"}${part}`;
+      leak.title.textContent = `Leakage over time${part}`;
+      leak.figure.hidden = budget.promise !== null; // of a series all values leak together
       values.words.hidden = budget.job !== "release";
       fill(proof, ...proven(certificate));
       const same = JSON.stringify(leakage.symbols);
       if (symbols !== same || job !== leakage.job) { symbols = same; job = leakage.job; values.shape = valueShape(leakage); leak.shape = leakShape(leakage); }
-      if (!leakage.points.length) {
-        values.empty("Nothing was released yet.");
-        leak.empty("Nothing was released yet.");
-      } else {
-        showValues(values, leakage, recovered);
-        showLeakage(leak, leakage, budget);
-      }
+      showValues(values, leakage, recovered);
+      if (!budget.promise) showLeakage(leak, leakage, budget);
       if (budget.in_window.length) showWindow(window_, budget);
       strip.show(belief);
     },
@@ -86,7 +88,7 @@ function panels() {
   };
 }
 
-const SPENT = { release: "Leaked under the model", realtime: "Charged", temporal: "Told of the last moment" };
+const SPENT = { release: "Leaked under the model", temporal: "Told of the last moment" };
 
 function figures(budget) {
   const unit = () => (budget.unit === "nats" ? nats() : budget.unit);
@@ -94,13 +96,19 @@ function figures(budget) {
   const free = budget.model_free;
   const toCome = budget.steps_left === null ? "" : `, ${plural(budget.steps_left, "step")} to come`;
   const within = budget.steps_left === null ? "of this window's" : "of";
+  const promise = budget.promise;
+  if (promise) {
+    return [tile("Answers", count(budget.answers), "", budget.rule),
+      tile("Differential privacy", up(promise.epsilon), nats(), `of all values together, at ${promise.level}, whatever the model${promise.delta ? `; but for a chance of ${up(promise.delta)}` : ""}`),
+      tile("Values to come", count(budget.steps_left), "", `of ${count(budget.steps)} that the noise is for`, budget.steps_left / budget.steps)];
+  }
   return [
     tile("Answers", count(budget.answers), "", budget.rule),
     tile(SPENT[budget.job], up(model.spent), unit(), budget.job === "temporal" ? "it grows with what is released later" : `in this release so far${toCome}`),
     model.left === null ? null : tile("Left now", down(model.left), unit(), `${within} ${up(model.limit)}`, model.left / model.limit),
     model.next === null ? null : tile("The next step may leak", down(model.next), unit(), budget.exhausted ? "nothing: the budget is used up" : free.next === null ? "under the model" : `and ${down(free.next)} whatever the model`),
     budget.job === "realtime" ? null : tile("Leaked whatever the model", up(free.spent), unit(), free.left === null ? "in this release so far; it has no cap of its own" : `in this release so far; ${down(free.left)} left ${within} ${up(free.limit)}`, free.left === null ? null : free.left / free.limit, "free"),
-    tile("May ever be told of one value", budget.one_value === null ? "no bound" : up(budget.one_value), budget.one_value === null ? "" : nats(), budget.one_value_rule),
+    tile("May ever be told of one value", budget.one_value === null ? "no limit" : up(budget.one_value), budget.one_value === null ? "" : nats(), budget.one_value === null ? "it may grow with every step; the certificate says what was told so far" : budget.one_value_rule),
   ].filter(Boolean);
 }
 
@@ -111,9 +119,9 @@ function proven(told) {
     ["Largest of one step", told.worst_step], ["Largest of any window", told.worst_window],
     ["All steps, but for one chance in a million", told.composed === told.sip ? null : told.composed], ["Told about any one value", told.one_value]].filter(([, amount]) => amount !== null);
   return [h("h2", { id: "proof-title" }, "Certificate ", state),
-    told.answers ? h("ul", {}, told.guarantees.map((line) => h("li", {}, line))) : h("p", { class: "empty" }, "Nothing was released yet: nothing leaked."),
-    told.problems.map((line) => say("bad", line)),
-    told.answers ? h("details", {}, h("summary", {}, "More figures"), table("In nats, rounded up", [
+    h("ul", {}, told.guarantees.map((line) => h("li", {}, line))),
+    told.problems.map((line) => say("bad", line)), told.remarks.map((line) => say("warn", `${line[0].toUpperCase()}${line.slice(1)}.`)),
+    extra.length ? h("details", {}, h("summary", {}, "More figures"), table("In nats, rounded up", [
       { name: "What", of: (row) => row[0] }, { name: "Amount", number: true, of: (row) => up(row[1], 6) }], extra)) : null,
     told.others.length ? besides(told) : null,
     told.unread.length ? say("warn", `Not counted, for they are not open: ${told.unread.join(", ")}.`) : null,
@@ -130,13 +138,15 @@ function besides(told) {
 
 // ---- charts
 
+// One moment alone has no width of its own, and no line.
+const along = { time: false, range: (plot, low, high) => (plot.data && plot.data[0].length === 1 ? [plot.data[0][0] - 1, plot.data[0][0] + 1] : [low, high]) };
 const moments = (c) => axis(c, "moment", { ...FLAT, incrs: WHOLE });
 function valueShape(leakage) {
   const names = leakage.symbols;
   const categories = names.length > 0;
   return (c) => ({
     cursor: still,
-    scales: { x: { time: false }, y: categories ? { range: [-0.5, names.length - 0.5] } : {} },
+    scales: { x: along, y: categories ? { range: [-0.5, names.length - 0.5] } : {} },
     axes: [moments(c), categories ? axis(c, "", { size: 78, splits: () => names.map((_, place) => place).filter((place) => place % Math.ceil(names.length / 12) === 0), values: (_, ticks) => ticks.map((tick) => short(names[tick])) }) : axis(c, "value")],
     series: [{ label: "moment" },
       { label: "released", stroke: c.colour("model"), width: categories ? 0 : 1.5, paths: categories ? () => null : undefined, points: { show: true, size: 6, fill: c.colour("model") }, value: (_, v) => named(names, v) },
@@ -165,17 +175,17 @@ function showValues(chart, leakage, recovered) {
 
 function leakShape(leakage) {
   const temporal = leakage.job === "temporal";
-  const lines = temporal ? [["backward", "silence"], ["forward", "free"], ["in all", "model"]] : leakage.job === "realtime" ? [["charged", "model"]] : [["under the model", "model"], ["whatever the model", "free"]];
+  const lines = temporal ? [["backward", "silence"], ["forward", "free"], ["in all", "model"]] : [["under the model", "model"], ["whatever the model", "free"]];
   return (c) => ({
-    cursor: still, scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1e-6, high * 1.08)] } },
+    cursor: still, scales: { x: along, y: { range: (_, low, high) => [0, Math.max(1e-6, high * 1.08)] } },
     axes: [moments(c), axis(c, leakage.unit)],
-    series: [{ label: "moment" }, ...lines.map(([label, name]) => ({ label, stroke: c.colour(name), width: 2, points: { show: false }, value: (_, v) => up(v) }))],
+    series: [{ label: "moment" }, ...lines.map(([label, name]) => ({ label, stroke: c.colour(name), width: 2, points: { show: (plot) => plot.data[0].length === 1, size: 8, fill: c.colour(name) }, value: (_, v) => up(v) }))],
   });
 }
 
 function showLeakage(chart, leakage, budget) {
   const points = leakage.points;
-  const fields = leakage.job === "temporal" ? ["backward", "forward", "total"] : leakage.job === "realtime" ? ["total_sip"] : ["total_sip", "total_ldp"];
+  const fields = leakage.job === "temporal" ? ["backward", "forward", "total"] : ["total_sip", "total_ldp"];
   const last = points.at(-1);
   const words = leakage.job === "temporal" ? `No moment leaks more than ${up(Math.max(...points.map((point) => point.total)))} of ${up(budget.model.limit)} nats.`
     : `After moment ${last.sequence}: ${up(last.total_sip)} ${leakage.unit} under the guarantee, ${up(last.total_ldp)} whatever the model.`;
