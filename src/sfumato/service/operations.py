@@ -151,10 +151,10 @@ class Endpoint:
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
         path = {name: _name(name, text) for name, text in scope.get("path_params", {}).items()}
-        if operation.action is not None and visitor is not None:
+        enough = visitor is None or (operation.instead and visitor.may(operation.instead))
+        if operation.action is not None and visitor is not None and not enough:
             # A stream is in the address; of those in a body the handler asks for each.
-            if operation.instead is None or not visitor.may(operation.instead):
-                visitor.require(operation.action, path.get("stream"))
+            visitor.require(operation.action, path.get("stream"))
         for name, text in path.items():
             _check_name(name, text)
         check_accept(headers, operation.media)

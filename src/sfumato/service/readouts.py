@@ -118,7 +118,7 @@ class Readouts(Guarded):
         """What a stream leaked in a release, computed again, and in all of them together."""
         release = self._releases.readable(query.release, stream)
         found = self._own_certificate(release, stream)
-        told = beside(self._releases, release, stream, found.sip, found.ldp)
+        told = beside(self._releases, release, stream, found.sip or 0.0, found.ldp or 0.0)
         return msgspec.structs.replace(
             found,
             guarantees=[*found.guarantees, *told.words],

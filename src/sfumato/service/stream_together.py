@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sfumato.core.printed import shown_up
-from sfumato.service.moment_readouts import unit_of
+from sfumato.service.moment_readouts import NATS, promise_of
 from sfumato.service.readable_release import ReadableRelease, Releases, StreamRules
 from sfumato.service.stream_documents import OtherRelease, Together
 from sfumato.store.protocol import Position
@@ -61,13 +61,17 @@ def _standing(release: ReadableRelease, stream: str) -> Position | None:
 
 
 def _line(release: ReadableRelease, position: Position) -> OtherRelease:
+    # Charges of a series are in units of its noise: what it promises is told in their place.
+    promise = promise_of(release.rules)
+    told = (position.leakage, position.model_free)
+    sip, ldp = told if promise is None else (promise.epsilon, promise.epsilon)
     return OtherRelease(
         release=release.name,
         job=release.job,
-        unit=unit_of(release.rules),
+        unit=NATS,
         answers=position.sequence,
-        sip=position.leakage,
-        ldp=position.model_free,
+        sip=sip,
+        ldp=ldp,
     )
 
 
