@@ -127,14 +127,17 @@ def test_draws_of_a_live_ledger_are_repeated_with_the_key_of_that_ledger(
         *(rules, fitted, None, lambda *given: SqliteStore(path, given[0], job=JOB, rules=given[2])),
         *(keyed(secret.read_bytes()), "http key=year"),
     )
-    for number, (person, place) in enumerate(rows):  # one by one: rows in the order sent
-        assert isinstance(run.answer([Asked(str(number), person, place)])[0], Answered)
+    replies = run.answer([Asked(str(n), *row) for n, row in enumerate(rows)])
+    told = [one.answers[0] for one in replies if isinstance(one, Answered)]
     store.close()
     done("key", "derive", secret, "--ledger", path, "-o", own)
     assert own.stat().st_mode & 0o777 == 0o600 and own.read_bytes() != secret.read_bytes()
     refused(call("key", "derive", secret, "--ledger", path, "-o", own), "not exist")
-    left = tmp_path / "left.csv"
-    done("ledger", "export", path, "-o", left, "--quiet")
+    # What left, as `push` writes it, beside the rules that the ledger has.
+    columns = ("person", "sequence", "released", "outcome", "sip", "ldp")
+    cells = [(a.stream, a.sequence, a.released, a.outcome, a.leakage, a.model_free) for a in told]
+    left = write(tmp_path / "left.csv", columns, cells)
+    Path(f"{left}.plan.json").write_bytes(rules)
     asked = ("audit", left, "-m", model, "--ledger", path, "--against", source, "--key-file")
     assert "every draw was repeated" in done(*asked, own).out
     assert "what left is not what the key draws" in call(*asked, secret).out
