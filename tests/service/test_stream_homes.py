@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from pytest import MonkeyPatch
 
 from sfumato.core.errors import CorruptData
 from sfumato.service.assembly import Gateway, assembled, controlled
@@ -136,14 +137,14 @@ def test_events_that_name_a_release_disturb_no_others() -> None:
     asyncio.run(scenario())
 
 
-def test_a_store_that_is_away_settles_nothing_and_says_so() -> None:
+def test_a_store_that_is_away_settles_nothing_and_says_so(monkeypatch: MonkeyPatch) -> None:
     async def scenario() -> None:
         home = MemoryHome()
 
         def away(*_: object) -> dict[str, str]:
             raise StoreUnavailable("the database cannot be used")
 
-        home.settle = away  # type: ignore[method-assign]
+        monkeypatch.setattr(home, "settle", away)
         async with opened(home) as there:
             await begun(there)
             body = {"id": "e1", "value": "home"}
@@ -153,7 +154,9 @@ def test_a_store_that_is_away_settles_nothing_and_says_so() -> None:
     asyncio.run(scenario())
 
 
-def test_a_release_whose_store_was_away_is_tried_again_and_a_broken_one_is_not() -> None:
+def test_a_release_whose_store_was_away_is_tried_again_and_a_broken_one_is_not(
+    monkeypatch: MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         home = MemoryHome()
         async with opened(home) as there:
@@ -166,7 +169,7 @@ def test_a_release_whose_store_was_away_is_tried_again_and_a_broken_one_is_not()
                 raise failures.pop()
             return real(*given)
 
-        home.open_ledger = flaky  # type: ignore[method-assign]
+        monkeypatch.setattr(home, "open_ledger", flaky)
         failures.append(StoreUnavailable("it starts"))
         async with opened(home, key) as there:
             assert [one.detail for one in there.gateway.releases.states()] == ["it starts"]
@@ -197,7 +200,7 @@ def test_two_nodes_around_an_activation_give_one_answer_to_an_id(
                 await begun(one)
                 await another(one, "b", 0.25)
                 control = controlled(there)
-                log = EventLog([].append, b"a secret of the tests")
+                log = EventLog(list[bytes]().append, b"a secret of the tests")
                 late: Gateway = assembled(there, log, control, limits=Limits(), node="late")
                 await late.open()
                 await one.client.post("/v1/releases/b/activate")
