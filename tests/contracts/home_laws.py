@@ -1,6 +1,7 @@
 """The laws of a home: what memory, a folder, PostgreSQL and every other kind must keep."""
 
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,28 @@ class HomeLaws(ABC):
             pytest.raises(InvalidParameter, match="name of a release"),
         ):
             home.open_ledger(name, PLAN, JOB, None)
+
+    def test_where_a_stream_belongs_is_written_once_and_only_where_that_is_asked(
+        self, tmp_path: Path
+    ) -> None:
+        with self.opened(tmp_path) as home:
+            assert home.settled(["ann", "bob"]) == {}
+            assert home.settle(["ann"], "v1") == {"ann": "v1"}
+            assert home.settled(["bob", "ann"]) == {"ann": "v1"}
+            found = home.settle(["bob", "ann", "bob"], "v2")
+            assert found == home.settled(["ann", "bob"]) == {"ann": "v1", "bob": "v2"}
+            assert home.settle([], "v2") == {}
+            with pytest.raises(InvalidParameter, match="name of a release"):
+                home.settle(["cid"], "../v1")
+
+    def test_of_many_who_write_at_once_the_first_wins_for_all(self, tmp_path: Path) -> None:
+        streams = [f"s{number}" for number in range(40)]
+        with self.opened(tmp_path) as home:
+            turned = [streams[start:] + streams[:start] for start in range(0, 40, 5)]
+            with ThreadPoolExecutor(len(turned)) as threads:
+                releases = [f"v{number}" for number in range(len(turned))]
+                found = list(threads.map(home.settle, turned, releases))
+            assert all(each == home.settled(streams) for each in found)
 
     def test_a_home_grows_from_its_anchors_and_from_no_others(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as home:

@@ -1,6 +1,7 @@
 """A home in PostgreSQL: shared by nodes, copied to files, and brought back."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -18,8 +19,10 @@ from sfumato.store.keys import new_key
 from sfumato.store.postgres_copy import restore_postgres
 from sfumato.store.postgres_home import PostgresHome
 from sfumato.store.protocol import Identity, LedgerMismatch, Released
+from sfumato.store.stream_homes import reading_homes
 from tests.contracts.home_laws import HomeLaws, release_some
 from tests.contracts.store_laws import JOB, PLAN, moments
+from tests.servers import PrivatePostgres
 
 
 @pytest.fixture
@@ -51,6 +54,19 @@ class TestPostgresHome(HomeLaws):
             assert one.ledgers() == other.ledgers()
             assert one.heads().registry == other.heads().registry
             assert one.heads().ledgers["city"].startswith("3:")
+
+    def test_two_nodes_that_write_at_once_agree_where_streams_belong(self, tmp_path: Path) -> None:
+        streams = [f"s{number}" for number in range(100)]
+        with (
+            self.opened(tmp_path) as one,
+            self.opened(tmp_path) as other,
+            ThreadPoolExecutor(4) as threads,
+        ):
+            tasks = [(one, streams, "old"), (other, streams[::-1], "new")] * 2
+            running = [threads.submit(home.settle, asked, to) for home, asked, to in tasks]
+            found = [each.result() for each in running]
+        with self.opened(tmp_path) as later:
+            assert all(each == later.settled(streams) for each in found)
 
     def test_a_ledger_needs_the_secret_of_its_home(self, tmp_path: Path) -> None:
         with PostgresHome(self.url) as home:
@@ -208,6 +224,78 @@ def test_an_anchor_that_the_backup_does_not_reach_is_heeded(
     emptied(filled)
     with pytest.raises(SpendLowered, match="older than the anchor"):
         restored(copy, filled, late)
+
+
+def homes(where: str) -> dict[str, str]:
+    with reading(where) as files, reading_homes(files.streams_path) as found:
+        return dict(found)
+
+
+def test_where_streams_belong_is_copied_and_comes_back_and_never_moves(
+    filled: str, secret: Path, tmp_path: Path
+) -> None:
+    with PostgresHome(filled) as home:
+        home.settle(["u1"], "city")
+    copy = backed(filled, tmp_path / "copy")
+    assert homes(str(copy)) == {"u1": "city"}
+    emptied(filled)
+    with PostgresHome(filled) as home:
+        home.settle(["u9"], "town")
+    restored(copy, filled)
+    assert homes(filled) == {"u1": "city", "u9": "town"}
+    emptied(filled)
+    with PostgresHome(filled) as home:
+        home.settle(["u1"], "town")
+    with pytest.raises(SpendLowered, match="belongs to another release"):
+        restored(copy, filled)
+    with PostgresHome(filled) as home:
+        assert home.settled(["u1"]) == {"u1": "town"}
+        assert home.ledgers() == []
+
+
+def test_a_database_that_was_put_back_is_refused_by_a_node_that_saw_more(
+    postgres: PrivatePostgres, filled: str, secret: Path
+) -> None:
+    name = filled.rpartition("/")[2]
+    with psycopg.connect(postgres.url(), autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}_old TEMPLATE {name}".encode())
+    old = filled.replace(name, f"{name}_old")
+    try:
+        grow(filled, secret, "town", "u2", 1)
+        with pytest.raises(CorruptData, match="did not grow from its head 4:"):
+            grow(old, secret, "town", "u2", 1)
+        with open_home(filled, secret) as home:
+            home.registry.append("ann", "do", "it", b"")
+        with pytest.raises(CorruptData, match=r"registry had 2 entries.*was put back"):
+            open_home(old, secret)
+        open_home(old, secret, secret.with_name("elsewhere")).close()  # a node that saw nothing
+        grow(filled, secret, "town", "u2", 1)
+    finally:
+        with psycopg.connect(postgres.url(), autocommit=True) as server:
+            server.execute(f"DROP DATABASE {name}_old WITH (FORCE)".encode())
+
+
+def test_what_other_nodes_appended_is_kept_too(filled: str, secret: Path) -> None:
+    with open_home(filled, secret) as home:
+        with PostgresHome(filled) as other:  # keeps nothing itself
+            other.registry.append("ann", "do", "it", b"")
+        home.registry.entries(1)
+    with psycopg.connect(filled, autocommit=True) as database:
+        database.execute("DELETE FROM sfumato.registry WHERE number = 2")
+    with pytest.raises(CorruptData, match="registry had 2 entries"):
+        open_home(filled, secret)
+
+
+def test_heads_are_kept_for_their_owner_alone(filled: str, secret: Path) -> None:
+    folder = secret.with_name(f"{secret.name}.anchors")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    files = {each.name for each in folder.iterdir()}
+    assert files == {"registry.head", "city.ledger.head", "town.ledger.head"}
+    folder.chmod(0o750)
+    with pytest.raises(LedgerMismatch, match="nobody but its owner"):
+        open_home(filled, secret)
+    with pytest.raises(InvalidParameter, match="--anchor-folder"):
+        open_home(filled, secret, secret / "below a file")
 
 
 def test_a_home_moves_from_a_database_to_a_folder(filled: str, tmp_path: Path) -> None:
