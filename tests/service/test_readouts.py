@@ -133,7 +133,7 @@ def test_certificate_is_the_sum_of_the_ledger_and_the_most_that_one_value_told(
 
 def test_releases_of_one_stream_are_told_together_by_the_rule_of_audits() -> None:
     model, other = sticky(BITS, 0.9), sticky(BITS, 0.8)
-    specs = (("first", 0.7, model), ("second", 0.4, model), ("third", 0.3, other))
+    specs = (("first", 0.3, model), ("second", 0.4, model), ("third", 0.7, other))
     made = [stream_release(ReleaseSpec(epsilon=each), one, name) for name, each, one in specs]
     for place, release in enumerate(made):
         answer_stream(release, "ann", walked(model, 3 + place, 3))

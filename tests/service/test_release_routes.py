@@ -241,8 +241,9 @@ def test_nothing_that_a_key_of_some_streams_reads_counts_answers_of_others() -> 
         await there.settled()
         await there.client.post("/v1/releases/city/activate")
         own = await with_key(there, ["ward-*"], "read")
-        paths = ("/v1/streams", "/v1/streams/ward-1/ledger?limit=2", "/v1/catalogue")
-        paths += tuple(f"/v1/streams/ward-1/{one}" for one in ("budget", "certificate", "leakage"))
+        one = "/v1/streams/ward-1"
+        paths = ["/v1/streams", "/v1/catalogue", f"{one}/ledger?limit=2"]
+        paths += [f"{one}/{what}" for what in ("budget", "certificate", "leakage")]
 
         async def seen() -> list[bytes]:
             replies = [await there.client.get(path, headers=own) for path in paths]
