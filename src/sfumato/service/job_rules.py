@@ -90,7 +90,11 @@ def rules_schema() -> dict[str, Any]:
         >>> [one["title"] for one in rules_schema()["anyOf"]]
         ['release', 'realtime', 'temporal']
     """
-    kinds = {STREAM.name: ReleaseSpec, SERIES.name: SeriesRequest, TEMPORAL.name: TemporalSpec}
+    kinds: dict[str, type[msgspec.Struct]] = {
+        STREAM.name: ReleaseSpec,
+        SERIES.name: SeriesRequest,
+        TEMPORAL.name: TemporalSpec,
+    }
     return {"anyOf": [_schema(name, kind) for name, kind in kinds.items()]}
 
 
