@@ -41,6 +41,22 @@ def test_a_registry_that_cannot_be_read_shows(monkeypatch: pytest.MonkeyPatch) -
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [(SfumatoError("the secret must be given"), True), (ValueError("hivpositive"), False)],
+)
+def test_why_a_release_did_not_open_is_in_the_log_in_our_own_words(
+    problem: Exception, says: bool
+) -> None:
+    async def run() -> None:
+        async with opened() as there:
+            there.gateway.releases.failed("city", problem)
+            line = next(one for one in there.lines if b"release failed" in one)
+            assert (str(problem).encode() in line) is says
+
+    asyncio.run(run())
+
+
 def test_no_value_is_in_the_log_or_the_metrics() -> None:
     async def run() -> None:
         async with opened() as there:

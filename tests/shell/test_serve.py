@@ -56,6 +56,11 @@ def refused(folder: Path, *words: str) -> str:
     return done.stderr
 
 
+def test_a_database_without_the_secret_of_its_nodes_is_refused_at_the_start(tmp_path: Path) -> None:
+    told = refused(tmp_path, "--home", "postgresql://nobody@127.0.0.1:1/none")
+    assert "--secret-file must be given for PostgreSQL" in told
+
+
 def test_a_service_starts_ends_in_order_and_goes_on(tmp_path: Path, model: Path) -> None:
     rules = ("--model", str(model), *STEPWISE)
     asked = {"id": "e1", "value": "0"}

@@ -124,7 +124,8 @@ def push(given: _PushOptions) -> None:
         say(
             f"{report.continued:,} streams had answers before this push, and none of them was "
             "asked for again: new rows, or rows that were pushed before under other ids (--event, "
-            "--time, --source) and have been released and charged once more"
+            "--time, --source) and have been released and charged once more (audit the output with "
+            "--ledger and --coverage part: its streams began before it)"
         )
     if report.interrupted:
         held = (
@@ -148,7 +149,8 @@ def _plan(client: Client, spec: PushSpec) -> Plan | None:
         say("the rules are not written beside the output: the access key may not read them")
         return None
     if told["job"] != "release":
-        say("no rules are written beside the output: audit the ledger itself (audit --ledger)")
+        how = "temporal audit" if told["job"] == "temporal" else "audit"
+        say(f"no rules are written beside the output: `sfumato {how} --ledger` checks the ledger")
         return None
     if not told["only"]:
         say("no rules are written beside the output: name the release that answers, --release")
