@@ -119,7 +119,7 @@ def test_certificate_is_the_sum_of_the_ledger_and_the_most_that_one_value_told(
     found = readouts.certificate("ann", ASKED)
     assert found.passed and found.checked == found.answers == LENGTH
     exact = math.fsum(answer.leakage for answer in answers)
-    assert exact <= found.sip <= exact * (1 + 1e-12)
+    assert found.sip is not None and exact <= found.sip <= exact * (1 + 1e-12)
     assert found.worst_step == max(answer.leakage for answer in answers)
     chain = chain_of(release)
     nothing = path_weights(chain.initial, chain.transition(), [None] * LENGTH)
@@ -219,6 +219,7 @@ def test_sums_of_leakage_are_those_of_the_ledger() -> None:
     for point in found.points:
         so_far = answers[: point.sequence + 1]
         exact = math.fsum(answer.leakage for answer in so_far)
+        assert point.total_sip is not None
         assert exact <= point.total_sip <= exact * (1 + 1e-12)
         assert (point.released, point.time) == (so_far[-1].released, so_far[-1].time)
 
