@@ -104,6 +104,16 @@ def test_two_series_and_two_ledgers_share_no_coins(tmp_path: Path) -> None:
     assert len({*told}) == 4
 
 
+def test_an_audit_of_several_series_says_that_each_has_the_guarantee(tmp_path: Path) -> None:
+    place = Place("sqlite", tmp_path)
+    run, store = open_release(rules_of(SPEC), None, None, place.open, secure(), "x")
+    run.answer([Asked(f"{stream}{n}", stream, 9.0) for stream in "ab" for n in range(3)])
+    store.close()
+    told = call("audit", "--ledger", place.path).out
+    assert "6 values; each of 2 streams: PureDP(" in told and "60 values of a series" in told
+    assert "a person in several of the streams has the sum" in told
+
+
 @pytest.mark.parametrize(
     "spec",
     [

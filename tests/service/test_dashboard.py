@@ -184,6 +184,32 @@ def test_a_stream_of_two_releases_shows_what_they_told_together(inside: Browser)
     assert "Other releases" not in inside.one("#main").text
 
 
+def test_a_stream_without_answers_is_said_plainly_and_has_no_mark(inside: Browser) -> None:
+    go(inside, "stream/nobody")
+    inside.sees("Stream nobody", "No answers: nothing released yet under this name.")
+    assert not [one for one in inside.all(".badge") if one.is_displayed()]
+
+
+def test_a_budget_of_steps_warns_of_the_total_and_long_streams_say_what_is_shown(
+    page: Browser,
+) -> None:
+    model = sticky(PLACES, 0.85)
+    release = stream_release(ReleaseSpec(epsilon=2.0), model)
+    answer_stream(release, "ann", walked(model, 420, 1))
+    readouts = Readouts(FixedReleases([release]))
+    with served(application(readouts)) as address:
+        page.driver.get(f"{address}/")
+        page.one("#key").send_keys(KEY + Keys.ENTER)
+        page.sees("A LARGE TOTAL", "Largest total of a stream", "no total limit: every step")
+        assert "Over half of the budget left" not in page.text
+        go(page, "stream/ann")
+        page.sees("Leakage over time: the last 400 of 420 moments")
+        go(page, "planning")
+        page.sees("This release", "works so itself")
+        page.driver.get("about:blank")
+    readouts.close()
+
+
 def test_names_are_text_whatever_stands_in_them(inside: Browser) -> None:
     go(inside, "stream")
     inside.sees("o/dd & <name>")
@@ -194,7 +220,7 @@ def test_names_are_text_whatever_stands_in_them(inside: Browser) -> None:
 
 def test_series_and_temporal_releases_are_shown_in_their_own_words(inside: Browser) -> None:
     for release, stream, words in (
-        ("energy", "meter", "differential privacy"),
+        ("energy", "meter", "of all values together, at user level"),
         ("counts", "tram", "any one moment leaked"),
     ):
         Select(inside.one("#release")).select_by_value(release)

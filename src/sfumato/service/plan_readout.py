@@ -39,6 +39,8 @@ _KEPT, _WAITING = 512, 64
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _SURE = 2.0
 """Standard errors of an interval."""
+_LITTLE = 1e-3
+"""A loss that is smaller than silence's by no more than this part is no better."""
 _REMARK = (
     "step by step at its best, on streams drawn from the model; intervals are two standard errors"
 )
@@ -225,10 +227,12 @@ def _served_point(epsilon: float, plan: Plan, watch: Progress) -> PlanPoint:
 
 def _beside_silence(point: PlanPoint | None, silence: float) -> list[str]:
     """That the best constant may lose no more than the release does."""
-    if point is None or point.loss is None or point.high is None or point.high < silence:
+    if point is None or point.loss is None or point.high is None:
+        return []
+    if point.high < silence * (1 - _LITTLE):
         return []
     lost = f"a value of this release loses {point.loss:.4g}, the best constant {silence:.4g}"
-    return [f"a constant may do as well: {lost}, within two standard errors"]
+    return [f"a constant may do as well: {lost}"]
 
 
 def _point_of(epsilon: float, found: PlanReport, best: Forecast) -> PlanPoint:

@@ -42,8 +42,8 @@ export function ledgerPage(refresh) {
           h("section", { class: "card", "aria-label": "Search" }, form, found)));
     },
     async refresh(signal) {
-      const [top, page] = await Promise.all([get("ledger/head", {}, signal), get("ledger", { ...query, beyond: pages.at(-1), limit: 50 }, signal)]);
-      head.textContent = top.head;
+      head.textContent = (await get("ledger/head", {}, signal)).head; // which any key may read
+      const page = await get("ledger", { ...query, beyond: pages.at(-1), limit: 50 }, signal);
       const asked = Object.values(query).some((one) => one && one !== "newest" && one !== "oldest");
       fill(found, h("p", { class: "quiet", role: "status" }, asked ? `${plural(page.rows.length, "row")} of ${count(page.entries)} on this page.` : `${plural(page.entries, "row")} in all.`),
         table(page.promise ? `Rows of the ledger; each series has ${promised(page.promise)}` : "Rows of the ledger", [

@@ -14,7 +14,7 @@ export function overviewPage() {
     title: "Events a minute", words: "On this node, for the last hour. Repeated ones were answered before: nothing was drawn for them.", width: "two-thirds",
     options: (c) => ({
       cursor: still, scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(5, high * 1.1)] } },
-      axes: [axis(c, "minutes ago", { ...FLAT, values: (_, ticks) => ticks.map((tick) => String(-tick)) }), axis(c, "events")],
+      axes: [axis(c, "minutes ago", { ...FLAT, incrs: [5, 10, 15], values: (_, ticks) => ticks.map((tick) => String(-tick)) }), axis(c, "events")],
       series: [{ label: "minutes ago", value: (_, v) => (v === null ? "–" : String(-v)) },
         { label: "answered", stroke: c.colour("bound"), fill: c.faint("bound", 0.15), width: 2, points: { show: false } },
         { label: "repeated", stroke: c.colour("silence"), width: 1.5, dash: [4, 3], points: { show: false } },
