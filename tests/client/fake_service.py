@@ -43,6 +43,7 @@ class FakeService:
         self.faults: deque[int | str] = deque()
         self.drawn: Counter[str] = Counter()
         self.answers: dict[str, dict[str, Any]] = {}
+        self.values: dict[str, Any] = {}
         self.lengths: Counter[str] = Counter()
         self.seen: list[str] = []
         self.targets: list[str] = []
@@ -87,6 +88,7 @@ class FakeService:
         }
         if "time" in event:
             self.answers[name]["time"] = event["time"]
+        self.values[name] = event["value"]
         self.lengths[stream] += 1
         return self.answers[name]
 

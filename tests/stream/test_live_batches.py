@@ -80,7 +80,8 @@ def test_a_batch_that_comes_whole_is_answered_in_one_call(place: Place) -> None:
 def test_a_retry_of_what_waits_waits_once(place: Place) -> None:
     run, store = opened(place)
     assert run.answer([*asked("e1", "e1"), *asked("e1")]) == [Waiting(2)] * 3
-    guesses = [Asked("e1", "ann", value) for value in ("a", "b", "c", None, "?", [])]
+    values: list[Any] = ["a", "b", "c", None, "?", []]
+    guesses = [Asked("e1", "ann", value) for value in values]
     assert run.answer(guesses) == [Waiting(2)] * 6 and run.conflicts == 5
     assert run.waiting() == 1
     assert ids_of(run.finish("ann")) == ["e1"] and run.finish("ann") is None
@@ -91,7 +92,7 @@ def test_values_that_wait_for_too_long_make_room(place: Place) -> None:
     plan, now = RULES.plan(MODEL), [0.0]
     store = MemoryStore(plan=plan.fingerprint)
     job = LiveBatches(MODEL, plan, sf.secure())
-    limits = {"most_waiting": 4, "most_seconds": 10.0, "clock": lambda: now[0]}
+    limits: dict[str, Any] = {"most_waiting": 4, "most_seconds": 10.0, "clock": lambda: now[0]}
     run = SteppedRun(store, begun(store, "x"), job, **limits)
     run.answer([*asked("f1", "f2", stream="flood"), *asked("g1", "g2", stream="flood 2")])
     (full,) = run.answer(asked("e1"))
