@@ -20,6 +20,7 @@ from sfumato.service.serve_release import establish
 from sfumato.service.settings import Limits
 from sfumato.store.files import save
 from sfumato.store.home import open_home
+from sfumato.store.live_intake import own_id
 from sfumato.stream.release_spec import ReleaseSpec
 from tests.bridges.bridging import MODEL, PATIENCE, Person, person, until
 from tests.servers import PrivateMosquitto, private_mosquitto
@@ -77,7 +78,7 @@ class Town:
 
     def ids(self) -> list[str]:
         with sqlite3.connect(self.folder / "home" / "ledgers" / "default.ledger") as ledger:
-            found = [row[0] for row in ledger.execute("SELECT id FROM events")]
+            found = [own_id(row[0]) for row in ledger.execute("SELECT id FROM events")]
         ledger.close()
         return found
 

@@ -47,11 +47,13 @@ from sfumato.store.live_run import SteppedRun
 from sfumato.store.memory import MemoryStore
 from sfumato.store.postgres import PostgresStore
 from sfumato.store.postgres_registry import PostgresRegistry
+from sfumato.store.postgres_stream_homes import PostgresStreamHomes
 from sfumato.store.protocol import NO_JOB, Position
 from sfumato.store.protocol import Answer as Stored
 from sfumato.store.registry import MemoryRegistry
 from sfumato.store.sqlite import SqliteStore
 from sfumato.store.sqlite_registry import SqliteRegistry
+from sfumato.store.stream_homes import MemoryStreamHomes, SqliteStreamHomes
 from sfumato.stream.compile import compile_policy
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.fleet_replay import Replay
@@ -154,6 +156,7 @@ HELD = {
     "stream.truth_reader.Truths": "one call's own",
     "stream.value_exposure.ValueExposure": "one call's own",
     "store.sqlite_registry.RegistryReader": "one call's own; a SqliteRegistry is guarded",
+    "store.shared_anchor.SharedAnchor": "held by a PostgresStore or registry, under its lock",
     "store.live_intake.Retries": "held by a live run, under its lock",
     "stream.fleet_copy.FleetCopy": "held by a LiveFleet, under its lock",
     "stream.live_values.LiveValues": "held by a LiveFleet, under its lock",
@@ -358,6 +361,14 @@ def sqlite_registry() -> Case:
     return appending(SqliteRegistry(folder / "registry.db"))
 
 
+def settling(made: MemoryStreamHomes | SqliteStreamHomes) -> Case:
+    def act(number: int) -> None:
+        made.settle([f"s{number}"], "town")
+
+    names = [f"s{number}" for number in range(THREADS * EACH)]
+    return Case(made, act, THREADS * EACH, lambda: len(made.settled(names)))
+
+
 def memory_home() -> Case:
     made = MemoryHome()
     open_ = made.open_ledger
@@ -386,6 +397,8 @@ CASES: dict[type, Callable[[], Case]] = {
     MemoryRegistry: lambda: appending(MemoryRegistry()),
     SqliteRegistry: sqlite_registry,
     MemoryHome: memory_home,
+    MemoryStreamHomes: lambda: settling(MemoryStreamHomes()),
+    SqliteStreamHomes: lambda: settling(SqliteStreamHomes(Path(tempfile.mkdtemp()) / "s.db")),
 }
 IDS = [kind.__name__ for kind in CASES]
 
@@ -394,6 +407,7 @@ def test_every_guarded_class_is_tried() -> None:
     # A fleet, one of one call, a MemoryStore that tells, and those that need a server: tests/store
     # tries them.
     own = {Guarded, FleetStreams, Replay, _WatchedStore, PostgresStore, PostgresRegistry}
+    own.add(PostgresStreamHomes)
     guarded = {kind for kind in kinds().values() if issubclass(kind, Guarded)} - own
     assert {kind for kind in guarded if not isabstract(kind)} == set(CASES)
 

@@ -18,6 +18,7 @@ from sfumato.series.series_methods import series_method
 from sfumato.series.series_spec import SeriesSpec
 from sfumato.service.readable_release import CatalogueLine, ReadableRelease
 from sfumato.store.codec import to_bytes
+from sfumato.store.live_intake import ledger_id
 from sfumato.store.memory import MemoryStore
 from sfumato.store.protocol import Answer, Identity, Position, Store
 from sfumato.store.sqlite import SqliteStore
@@ -80,7 +81,7 @@ def answer_stream(
         events, after = plan.step(state, values[start : start + plan.width], coins)
         answers = [
             Answer(
-                f"{stream}-{event.sequence}",
+                ledger_id(stream, f"{stream}-{event.sequence}"),
                 "test",
                 event.sequence + 1,
                 stream,
