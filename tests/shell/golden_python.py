@@ -764,6 +764,7 @@ def client() -> Sections:
             with pytest.raises(sf.SfumatoError) as refusal:
                 kind(url, "sfk_0a1b2c3d_secret")
             told[f"{kind.__name__} {url}"] = [str(refusal.value)]
+    told["an event"] = [repr(sf.LiveEvent("ann", "home", id="e1"))]
     return told
 
 

@@ -237,9 +237,9 @@ class AccessControl(Guarded):
     def _within_power(self, by: Caller, id_: str) -> AccessKey:
         key = self._ring.keys.get(id_)
         if key is None:
-            by.require_everywhere(
-                Action.ADMIN
-            )  # only who sees all keys learns that it is not there
+            # Only who sees all keys learns that it is not there; others are told what they are
+            # told of keys that are.
+            by.require_power_over(["*"], [])
             raise InvalidParameter("key", id_, "be the id of an access key")
         by.require_power_over(key.streams, key.actions)
         return key
