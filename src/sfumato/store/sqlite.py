@@ -48,6 +48,7 @@ from sfumato.store.protocol import (
     LedgerMismatch,
     Position,
 )
+from sfumato.store.sqlite_transaction import transaction
 
 _ADVANCE = """
 INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO UPDATE
@@ -161,7 +162,7 @@ class SqliteStore(Guarded, LedgerReader):
             )
         self.anchored = None
         id_ = new_id(job.name, rules)
-        with self._transaction():
+        with transaction(self._database):
             for statement in SCHEMA.split(";"):
                 self._database.execute(statement)
             row = (VERSION, id_, job.name, plan, None, rules, 0, first_head(id_, plan), 1)
@@ -172,7 +173,7 @@ class SqliteStore(Guarded, LedgerReader):
         (version,) = self._database.execute("SELECT version FROM ledger").fetchone()
         if version == VERSION:
             return
-        with self._transaction():
+        with transaction(self._database):
             if version == UNSIGNALLED:
                 self._database.execute("DROP VIEW temp.events")
                 self._database.execute("ALTER TABLE events ADD COLUMN signal INTEGER")
@@ -215,7 +216,7 @@ class SqliteStore(Guarded, LedgerReader):
         except LedgerMismatch as problem:
             raise LedgerMismatch(f"{self.path}: {problem}") from None
         if self.front.identity is None:
-            with self._reported(), self._transaction():
+            with self._reported(), transaction(self._database):
                 self._database.execute("UPDATE ledger SET identity = ?", (identity.value,))
             self.front = replace(self.front, identity=identity.value)
         if label is None:
@@ -256,7 +257,7 @@ class SqliteStore(Guarded, LedgerReader):
         if not commit.after:
             return
         with self._reported():
-            with self._transaction():
+            with transaction(self._database):
                 head = self._append(commit)
                 self._database.execute(
                     "UPDATE ledger SET entries = ?, head = ?", (head.entries, head.hash)
@@ -298,22 +299,10 @@ class SqliteStore(Guarded, LedgerReader):
     def _new_label(self, name: str, secret: bytes) -> str:
         query = "SELECT 1 FROM inputs WHERE label = ?"
         label, number = name, 1
-        with self._reported(), self._transaction():
+        with self._reported(), transaction(self._database):
             while self._database.execute(query, (label,)).fetchone():
                 number += 1
                 label = f"{name}#{number}"
             row = (None, label, name, secret_name(secret), 0)
             self._database.execute("INSERT INTO inputs VALUES (?, ?, ?, ?, ?)", row)
         return label
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            # Also a commit may fail, and leave open what must never be read as if it were stored.
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise

@@ -35,6 +35,7 @@ from sfumato.store.registry import (
     refuse_moved,
     utc_now,
 )
+from sfumato.store.sqlite_transaction import transaction
 
 SCHEMA = """CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,
@@ -222,15 +223,8 @@ class SqliteRegistry(Guarded, RegistryReader):
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._database):
             yield
-            # Also a commit may fail, and leave open what must never be read as if it were stored.
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise
         # A copy of the file alone should lack nothing; the log stays, or readers would not lock.
         self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

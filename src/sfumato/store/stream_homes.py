@@ -23,6 +23,7 @@ from sfumato.core.guard import Guarded, guarded
 from sfumato.store.ledger_connection import read_only
 from sfumato.store.ledger_form import has_tables
 from sfumato.store.protocol import LedgerMismatch, StoreUnavailable
+from sfumato.store.sqlite_transaction import transaction
 
 SCHEMA = """CREATE TABLE homes (
     stream TEXT PRIMARY KEY, release TEXT NOT NULL
@@ -105,14 +106,8 @@ class SqliteStreamHomes(Guarded):
         """Write down a release for those that have none yet; on disk when this returns."""
         with self._reported():
             database = self._database or self._open()
-            database.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(database):
                 database.executemany(_NEW, [(stream, release) for stream in streams])
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
         return self.settled(streams)
 
     @guarded
