@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse import csgraph
 
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
@@ -44,6 +43,8 @@ def _closed(transition: Floats) -> list[np.ndarray[tuple[int], np.dtype[np.intp]
     """The classes that nothing leaves."""
     if transition.min() > 0:
         return [np.arange(len(transition))]
+    from scipy.sparse import csgraph  # at first use: it takes long to load
+
     count, labels = csgraph.connected_components(transition > 0, connection="strong")
     members = [np.flatnonzero(labels == label) for label in range(count)]
     return [own for own in members if not (transition[own][:, labels != labels[own[0]]] > 0).any()]

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
@@ -118,6 +117,8 @@ def chernoff_tail(steps: Floats, level: float, side: int = 1) -> float:
     while exponent(2 * top) < exponent(top):
         top *= 2
     least = 0.0 if side > 0 else 1.0
+    from scipy.optimize import minimize_scalar  # at first use: it takes long to load
+
     found = minimize_scalar(exponent, bounds=(least, 2 * top), method="bounded")
     return min(1.0, portable.exp(min(0.0, float(found.fun))) * _SAFETY)
 
