@@ -80,9 +80,7 @@ class _MqttOptions(options.Options):
         f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
         "--home",
     )
-    secret_file: str | None = option(
-        "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
-    )
+    secret_file: str | None = options.SECRET_FILE
     release: str = option("Name of the release that answers.", default="default")
     model: str | None = option("The model that `sfumato fit` wrote.", "--model", "-m")
     allowed: options.Budget
@@ -90,19 +88,11 @@ class _MqttOptions(options.Options):
     loss: str | None = options.LOSS
     way: options.Way
     policy: str | None = option("Channels that `sfumato compile` made for this release.")
-    late: str = option(
-        "An event goes back in time: refuse, or accept (released as it comes).", default="refuse"
-    )
+    late: str = options.LATE_EVENT
     missing: str = options.MISSING
-    when_exhausted: str = option(
-        "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
-    )
-    when_unknown: str = option(
-        "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
-    )
-    key_folder: str | None = option(
-        "Folder of release keys (ID.key): coins that can be repeated for an audit."
-    )
+    when_exhausted: str = options.WHEN_EXHAUSTED
+    when_unknown: str = options.WHEN_UNKNOWN
+    key_folder: str | None = options.KEY_FOLDER
     coins: str | None = option("Id of the release key of this release, in --key-folder.")
     metrics_port: int | None = option("Serve figures for Prometheus on this port of 127.0.0.1.")
     log: str | None = option("File of the log, JSON lines [standard error].")

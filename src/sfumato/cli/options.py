@@ -127,6 +127,21 @@ INDEPENDENT = option(
     "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "
     "knowledge, and what is promised holds within every group of equal values of them."
 )
+SECRET_FILE: Any = option(
+    "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
+)
+LATE_EVENT: Any = option(
+    "An event goes back in time: refuse, or accept (released as it comes).", default="refuse"
+)
+WHEN_EXHAUSTED: Any = option(
+    "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
+)
+WHEN_UNKNOWN: Any = option(
+    "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
+)
+KEY_FOLDER: Any = option(
+    "Folder of release keys (ID.key): coins that can be repeated for an audit."
+)
 MISSING = option(
     "What becomes of a missing value: refuse (nothing is released), drop (its row leaves out), "
     "symbol (a symbol of its own, as private as any), skip (nothing leaves for it but its moment "

@@ -38,9 +38,7 @@ class _ServeOptions(options.Options):
         f"Folder of registry and ledgers, made if new; or postgresql://..., or - for ${DATABASE}.",
         "--home",
     )
-    secret_file: str | None = option(
-        "With PostgreSQL: secret of the digests of values, the same on all nodes (`key new`)."
-    )
+    secret_file: str | None = options.SECRET_FILE
     anchor_folder: str | None = option(
         "With PostgreSQL: heads that this node saw, to refuse an older database [SECRET.anchors]."
     )
@@ -52,19 +50,11 @@ class _ServeOptions(options.Options):
     way: options.Way
     policy: str | None = option("Channels that `sfumato compile` made for this release.")
     batch: int | None = option("Release so many values of a stream together.")
-    late: str = option(
-        "An event goes back in time: refuse, or accept (released as it comes).", default="refuse"
-    )
+    late: str = options.LATE_EVENT
     missing: str = options.MISSING
-    when_exhausted: str = option(
-        "Budget gone: refuse, suppress or repeat the last release.", default="refuse"
-    )
-    when_unknown: str = option(
-        "Unknown value: refuse, suppress, repeat or substitute.", default="refuse"
-    )
-    key_folder: str | None = option(
-        "Folder of release keys (ID.key): coins that can be repeated for an audit."
-    )
+    when_exhausted: str = options.WHEN_EXHAUSTED
+    when_unknown: str = options.WHEN_UNKNOWN
+    key_folder: str | None = options.KEY_FOLDER
     coins: str | None = option("Id of the release key of this release (`key add`).")
     listen: _Listen
     config: str | None = option("Settings in TOML; what is typed wins.")
