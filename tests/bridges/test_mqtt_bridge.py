@@ -280,7 +280,8 @@ def test_what_the_broker_forbids_to_publish_is_not_acknowledged(
     with private_mosquitto(f"acl_file {rights}") as server, person(server) as people:
         with bridged(server, tmp_path) as town:
             say_all(people)
-            until(lambda: any(b"refused" in line for line in town.lines), "a refusal")
+            # Some brokers say why, some end the connection before the reason has come.
+            until(lambda: any(b'"away"' in line for line in town.lines), "an end")
             assert not people.answers()
             rights.write_text("topic readwrite #\n")
             assert server.process is not None

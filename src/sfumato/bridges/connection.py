@@ -199,6 +199,7 @@ class Connection:
         # Without the lock: paho holds one of its own when it calls us with a confirmation.
         sent = self._client.publish(topic, payload, qos=1, retain=retain, properties=told)
         if sent.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
+            self._check()  # what the broker said tells more than that it is gone
             raise ConnectionLost(sent.rc.name)
         with self._changed:
             if sent.mid in self._confirmed:  # before we came to write it down
