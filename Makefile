@@ -6,6 +6,8 @@ PEERS  ?= .venv-peers
 RESULTS := benchmarks/results
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
+# Hundreds of processes begin here: each would compile the sources, and each worker the tests.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all format bench bench-compare soak clean clean-loops
 
