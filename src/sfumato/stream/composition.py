@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -64,19 +65,16 @@ def composed(leakages: Sequence[float], delta: float = 0.0) -> SIP:
     allowed = checks.proper_fraction("delta", delta)
     if total == 0.0:
         return SIP(0.0, allowed)
+    return SIP(_best_level(steps.tobytes(), total, allowed), allowed)
 
-    def fails(level: float) -> float:
-        return chernoff_tail(steps, level) + chernoff_tail(steps, level, side=-1)
 
-    best = _least_level(fails, allowed, total)
+@lru_cache(maxsize=1_000)  # whoever looks at many streams of one plan asks for the same lengths
+def _best_level(content: bytes, total: float, delta: float) -> float:
+    steps = np.frombuffer(content)
+    best = _least_level(lambda level: chernoff_tail(steps, level), steps, delta, total)
     if steps.size <= _MAX_CONVOLVED and total <= _MAX_EXPONENT:
-        upper_tail = _convolved_tail(steps)
-
-        def convolution_fails(level: float) -> float:
-            return upper_tail(level) + chernoff_tail(steps, level, side=-1)
-
-        best = min(best, _least_level(convolution_fails, allowed, total))
-    return SIP(best, allowed)
+        best = min(best, _least_level(_convolved_tail(steps), steps, delta, total))
+    return best
 
 
 def paper_composition(leakages: Sequence[float], delta: float) -> SIP:
@@ -105,17 +103,17 @@ def chernoff_tail(steps: Floats, level: float, side: int = 1) -> float:
     side. On the lower side $\lambda \ge 1$ is needed: below that the power of a likelihood ratio is
     concave, and the two-point law no longer the worst.
     """
-    total = float(steps.sum())
+    total, norms = float(steps.sum()), _log_sum(steps, 0.0)
 
     def exponent(power: float) -> float:
         rise = _log_sum((1 + side * power) * steps, -side * power * steps)
         error = 16 * UNIT * (1 + power) * (total + steps.size + level)
-        return float((rise - _log_sum(steps, 0.0)).sum() - power * level + error)
+        return float((rise - norms).sum() - power * level + error)
 
     # The exponent is convex in the power: double until it rises, then the minimum lies below.
-    top = 1.0
-    while exponent(2 * top) < exponent(top):
-        top *= 2
+    top, here = 1.0, exponent(1.0)
+    while (further := exponent(2 * top)) < here:
+        top, here = 2 * top, further
     least = 0.0 if side > 0 else 1.0
     from scipy.optimize import minimize_scalar  # at first use: it takes long to load
 
@@ -166,10 +164,17 @@ def _shifted(law: Floats, steps: int) -> Floats:
     return moved
 
 
-def _least_level(fails: Callable[[float], float], delta: float, total: float) -> float:
-    """The least level that fails with probability at most `delta`."""
-    near = 1e-10 * total
-    return min(total, up(boundary(lambda level: fails(level) <= delta, total, 0.0, absolute=near)))
+def _least_level(
+    upper_tail: Callable[[float], float], steps: Floats, delta: float, total: float
+) -> float:
+    """The least level that fails with probability at most `delta`, on both sides together."""
+
+    def holds(level: float) -> bool:
+        above = upper_tail(level)
+        # What one side alone forbids needs no search on the other.
+        return above <= delta and above + chernoff_tail(steps, level, side=-1) <= delta
+
+    return min(total, up(boundary(holds, total, 0.0, absolute=1e-10 * total)))
 
 
 def _steps(leakages: Sequence[float]) -> Floats:
