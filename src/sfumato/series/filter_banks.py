@@ -62,6 +62,7 @@ class Bank(Filter):
             self._begin(measured[0], float(variances[0]))
         phases = self.phases.between(self.clock, self.clock + len(measured))
         self.clock += len(measured)
+        measured = np.ascontiguousarray(measured)  # each layout would be compiled for itself
         return bank_filter(measured, variances, phases, self.forgetting, *self._arrays)
 
     def one(self, measured: float, weight: float, variance: float) -> float:

@@ -120,6 +120,7 @@ class _OneLag(Filter):
         _all_measured(measured)
         # A release has the noise of a measurement times its weight.
         released = np.square(weights) * variances
+        measured = np.ascontiguousarray(measured)  # each layout would be compiled for itself
         return one_lag_filter(measured, weights, released, self.favoured, self.sums)
 
 

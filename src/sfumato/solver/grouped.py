@@ -92,6 +92,7 @@ def balanced(mass: Floats, losses: Floats, epsilon: float, tolerance: float) -> 
 
     budget = min(epsilon, _SOLVABLE)
     k = portable.exp(budget)
+    losses = np.ascontiguousarray(losses)  # each layout would be compiled for itself
     scale = float(losses.max()) or 1.0
     unit = scale / (1 - 1 / k)
     cost = losses / unit

@@ -59,7 +59,8 @@ def solving_tables(loss: Loss, outputs: int) -> Tables:
         np.array([[0, SOLVED_ROWS, -1, words, outputs]]),
         np.zeros(0),
         np.zeros((0, size), np.uint16),
-        loss.matrix.T[None],
+        # Laid out as those of a policy that keeps channels: each layout is compiled for itself.
+        np.ascontiguousarray(loss.matrix.T)[None],
         np.zeros((0, _LANES)),
         np.zeros(0, np.int64),
         np.zeros((0, 2)),

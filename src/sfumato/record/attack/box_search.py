@@ -49,7 +49,8 @@ class BoxSearch:
         """Against a noise of some covariance."""
         known = _prior_form(prior, spread)
         nodes = _nodes(half.size, _SEEK, seed=7)
-        lines = _lines(known, half, np.sqrt(np.diag(spread)))
+        # Each layout would be compiled for itself.
+        lines = np.ascontiguousarray(_lines(known, half, np.sqrt(np.diag(spread))))
         return cls(Attack(np.array(half), nodes, known, noise), lines)
 
     def boxes(self, points: Floats) -> tuple[Floats, Floats]:
