@@ -18,6 +18,8 @@ from tests.oracles.exact_leakage import exact_information_leakage, within, withi
 from tests.strategies import LEAST_MASS, Floats, Problem
 
 IN_A_CHUNK = 250
+CHUNKS = [0, 1, *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(2, 8))]
+"""Five hundred problems in every run, and as many again for each two chunks of slow ones."""
 
 
 def random_belief(rng: np.random.Generator, size: int) -> Floats:
@@ -66,7 +68,7 @@ def test_optimal(chunk: int, rng: np.random.Generator) -> None:
         assert design.cost - design.lower_bound <= 1e-7 * problem.loss.max(), problem
 
 
-@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("chunk", CHUNKS)
 def test_calibrated_randomized_response(chunk: int, rng: np.random.Generator) -> None:
     for problem in random_problems(rng, chunk):
         design = calibrated_randomized_response(problem.belief, problem.loss, problem.epsilon)
@@ -75,7 +77,7 @@ def test_calibrated_randomized_response(chunk: int, rng: np.random.Generator) ->
 
 
 @pytest.mark.parametrize("rule", [randomized_response, context_free])
-@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("chunk", CHUNKS)
 def test_rules_without_a_model(
     chunk: int, rule: Callable[..., Design], rng: np.random.Generator
 ) -> None:

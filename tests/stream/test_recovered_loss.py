@@ -50,7 +50,7 @@ def test_an_audit_says_what_best_guesses_given_everything_lose(
 
 def test_a_plan_says_what_recovery_saves() -> None:
     plan = sf.Plan(CHAIN, sf.PerStep(sf.SIP(0.7)), sf.loss.hamming(CHAIN.alphabet))
-    for paths in (None, draw_paths(CHAIN, 60, 40, seed=9)):
+    for paths in (None, draw_paths(CHAIN, 60, 12, seed=9)):
         rows = forecast(plan, length=60, streams=8, paths=paths).methods[:3]
         for row in rows:
             assert row.recovered_loss is not None and row.remapped_loss is not None
