@@ -114,7 +114,14 @@ def test_a_model_is_a_value() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("model", SERIES, ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] * (place % 2))
+        for place, each in enumerate(SERIES)
+    ],
+    ids=str,
+)
 def test_samples_have_the_covariance_from_their_first_value_on(model: Process) -> None:
     coins, draws, length = seeded(5), 6_000, 7
     drawn = np.array([model.sample(length, coins) for _ in range(draws)]) - model.mean

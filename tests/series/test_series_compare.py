@@ -154,7 +154,9 @@ def test_silence_is_the_best_constant_and_what_it_beats_is_called_useless() -> N
     assert calm.useless == ["gaussian"] and calm.outcomes[0].of_silence == math.inf
 
 
-@pytest.mark.parametrize(("epsilon", "expected"), [(1.0, 2**0.5), (0.5, 8**0.5)])
+@pytest.mark.parametrize(
+    ("epsilon", "expected"), [(1.0, 2**0.5), pytest.param(0.5, 8**0.5, marks=pytest.mark.slow)]
+)
 def test_noise_for_one_value_at_a_time_is_that_of_one_value(
     epsilon: float, expected: float
 ) -> None:

@@ -1,6 +1,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -131,15 +132,20 @@ def test_the_noise_is_the_papers_but_for_a_hundredth(epsilon: float, kept: int) 
     assert 1 <= method.variance / (2 * scale**2) < 1.025
 
 
+@cache
+def constant_runs(kept: int) -> tuple[Fourier, NDArray[np.float64]]:
+    """A method, and errors of releases of a series that does not move."""
+    method, series = Fourier.at(1.0, 4.0, 16, kept), np.full(16, 40.0)
+    return method, simulations(method, series, 2500) - series
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 @pytest.mark.parametrize("kept", [1, 3, 9])
 def test_the_error_of_a_constant_series_is_the_stated_one(
     kept: int, factor: float, passes: bool
 ) -> None:
-    method = Fourier.at(1.0, 4.0, 16, kept)
-    series = np.full(16, 40.0)
-    runs = simulations(method, series, 2500) - series
+    method, runs = constant_runs(kept)
     numbers = np.array([orthonormal(run)[: method.numbers] for run in runs]) ** 2
     variance = factor * method.variance
     deviation = variance * math.sqrt(5 / numbers.size)

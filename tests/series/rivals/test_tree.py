@@ -132,7 +132,7 @@ def test_the_error_of_sums_grows_like_the_logarithm_to_one_and_a_half() -> None:
 @pytest.mark.parametrize("told", list(Told))
 @pytest.mark.parametrize("kind", ["tree", "root", "banded"])
 def test_simulated_variance_is_the_formula(told: Told, kind: str) -> None:
-    length, times = 12, 1000
+    length, times = 12, 600
     method: BinaryTree | SquareRootTree = (
         BinaryTree.at(1.0, 1.0, length, told)
         if kind == "tree"
