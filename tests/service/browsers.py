@@ -72,6 +72,26 @@ class Browser:
         """All elements of a kind."""
         return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
+    def texts(self, selector: str) -> list[str]:
+        """The words of all elements of a kind, in one go: a page that is filled anew loses them."""
+        return list(self.until(lambda: [one.text for one in self.all(selector)], selector))
+
+    def click(self, selector: str, place: int = 0) -> None:
+        """Click an element of a kind, whichever stands there when the page holds still."""
+
+        def clicked() -> bool:
+            self.all(selector)[place].click()
+            return True
+
+        self.until(clicked, selector)
+
+    def told(self, selector: str, attribute: str, place: int = 0) -> str:
+        """An attribute of an element of a kind."""
+        found = self.until(
+            lambda: self.all(selector)[place].get_attribute(attribute), f"{attribute} of {selector}"
+        )
+        return str(found)
+
     def run(self, script: str, *given: object) -> Any:
         """What a script says."""
         return self.driver.execute_script(script, *given)

@@ -101,6 +101,10 @@ def focus_is(page: Browser, words: str) -> bool:
     return page.focused() == words
 
 
+def current_is(page: Browser, name: str) -> bool:
+    return page.one("#nav a[aria-current]").text == name
+
+
 def test_a_key_is_asked_for_and_kept_in_the_tab_alone(page: Browser) -> None:
     assert page.focused() == "key" and "sfk_" in page.text
     page.press("sfk_wrong", Keys.ENTER)
@@ -120,13 +124,13 @@ def test_a_key_is_asked_for_and_kept_in_the_tab_alone(page: Browser) -> None:
 
 def test_overview_says_how_all_streams_stand(inside: Browser) -> None:
     inside.sees("12 nats in any 12 successive steps", "73 answers in the ledger")
-    tiles = {one.text.split("\n")[0]: one.text for one in inside.all(".tile")}
+    tiles = {text.split("\n")[0]: text for text in inside.texts(".tile")}
     assert tiles["Streams"].split("\n")[1] == "3" and "none" in tiles["Budget used up"]
     inside.sees("the budget leaves nothing")
     inside.until(lambda: inside.painted(".chart canvas"), "a painted chart")
-    inside.all("summary")[1].click()
+    inside.click("summary", 1)
     inside.sees("90–100 %")  # the table that says the same
-    rows = [row.text for row in inside.all("table tbody tr")]
+    rows = inside.texts("table tbody tr")
     assert any(row.startswith("ann 60") for row in rows)
 
 
@@ -146,8 +150,9 @@ def test_every_page_is_reached_by_keys_alone(inside: Browser) -> None:
         inside.run("document.querySelector('.skip').focus()")
         inside.tab_to(name)
         inside.press(Keys.ENTER)
+        # The link has the words of its page: the page is there when it is the current one.
+        inside.until(partial(current_is, inside, name), f"the page {name}")
         inside.until(partial(focus_is, inside, title), f"focus on {title}")
-        assert inside.one("#nav a[aria-current]").text == name
     outline = inside.run(
         "document.querySelector('#nav a').focus({focusVisible: true});"
         "return getComputedStyle(document.activeElement).outlineStyle"
@@ -158,30 +163,29 @@ def test_every_page_is_reached_by_keys_alone(inside: Browser) -> None:
 def test_a_stream_shows_what_left_what_is_known_and_what_leaked(
     inside: Browser, world: World
 ) -> None:
-    inside.one("a[href='#/stream/ann']").click()
+    inside.click("a[href='#/stream/ann']")
     inside.sees("Stream ann", "✓ recomputed, and as charged", "Leaked under the model")
     for canvas in ("figure.card .chart canvas", ".strip canvas"):
         inside.until(partial(inside.painted, canvas), f"a painted {canvas}")
-    label = str(inside.one(".strip canvas").get_attribute("aria-label"))
+    label = inside.told(".strip canvas", "aria-label")
     assert "Belief after each of 60 columns" in label
-    inside.all("figure details summary")[0].click()
-    first = inside.one("figure details[open] tbody tr").text
+    inside.click("figure details summary")
+    first = inside.texts("figure details[open] tbody tr")[0]
     last = world.answers["ann"][-1]
     assert first.startswith(f"59 {last.time} released {last.released}")
-    names = [one.text for one in inside.all(".strip li")]
-    assert names == list(PLACES)
-    bars = inside.all("figure.half .chart")
-    assert "11 steps still count in the window" in str(bars[-1].get_attribute("aria-label"))
+    assert inside.texts(".strip li") == list(PLACES)
+    bars = inside.told("figure.half .chart", "aria-label", -1)
+    assert "11 steps still count in the window" in bars
 
 
 def test_a_stream_of_two_releases_shows_what_they_told_together(inside: Browser) -> None:
-    inside.one("a[href='#/stream/bob']").click()
+    inside.click("a[href='#/stream/bob']")
     inside.sees("Stream bob", "Other releases answered this stream, too", "All 2 together leaked")
-    rows = [row.text for row in inside.all("table tbody tr")]
+    rows = inside.texts("table tbody tr")
     assert any(row.startswith("again 2 ") for row in rows)
     inside.run("location.hash = '#/stream/ann'")
     inside.sees("Stream ann", "in this release so far")
-    assert "Other releases" not in inside.one("#main").text
+    assert "Other releases" not in inside.texts("#main")[0]
 
 
 def test_a_stream_without_answers_is_said_plainly_and_has_no_mark(inside: Browser) -> None:
@@ -213,8 +217,8 @@ def test_a_budget_of_steps_warns_of_the_total_and_long_streams_say_what_is_shown
 def test_names_are_text_whatever_stands_in_them(inside: Browser) -> None:
     go(inside, "stream")
     inside.sees("o/dd & <name>")
-    link = next(one for one in inside.all("td a") if one.text.startswith("o/dd"))
-    link.click()
+    names = inside.texts("td a")
+    inside.click("td a", next(at for at, name in enumerate(names) if name.startswith("o/dd")))
     inside.sees("Stream o/dd & <name>", "✓ recomputed, and as charged")
 
 
@@ -240,9 +244,7 @@ def test_a_budget_is_tried_by_a_slider(inside: Browser) -> None:
     assert inside.one("#budget-words").text != before
     inside.sees("of values are released wrongly")
     inside.until(lambda: inside.painted(".chart canvas"), "a painted chart")
-    label = inside.until(
-        lambda: inside.one(".chart").get_attribute("aria-label"), "words of the chart"
-    )
+    label = inside.told(".chart", "aria-label")
     assert "silence loses 0.667" in label
 
 
@@ -252,21 +254,21 @@ def test_the_ledger_is_searched_and_its_head_shown(inside: Browser, world: World
     inside.sees(head, "73 rows in all.")
     inside.one("input[name=stream]").send_keys("bob" + Keys.ENTER)
     inside.sees("9 rows of 73 on this page.")
-    assert {row.text.split()[1] for row in inside.all("tbody tr")} == {"bob"}
+    assert {row.split()[1] for row in inside.texts("tbody tr")} == {"bob"}
     Select(inside.one("select[name=order]")).select_by_value("oldest")
     inside.one("input[name=event]").send_keys("bob-3")
-    inside.one("form button.main").click()
+    inside.click("form button.main")
     inside.sees("1 row of 73 on this page.", "bob-3")
     inside.one("input[name=event]").send_keys("000" + Keys.ENTER)
     inside.sees("No row is like that.")
-    inside.one("section.card button").click()
+    inside.click("section.card button")
     inside.until(lambda: "opied" in inside.text or "Selected" in inside.text, "words of the copy")
 
 
 def test_models_say_which_is_the_default_and_hint_at_drift(inside: Browser) -> None:
     go(inside, "models")
     inside.sees("city default", "Drift: a hint", "standard deviations")
-    rows = [row.text for row in inside.all("section:nth-of-type(2) tbody tr")]
+    rows = inside.texts("section:nth-of-type(2) tbody tr")
     assert rows[0].startswith("city model 2") and rows[1].startswith("city model 1")
 
 

@@ -101,7 +101,7 @@ def test_what_was_answered_is_on_the_screen(chromium: Browser, service: Served) 
     page.one("#key").send_keys(service.key + Keys.ENTER)
     page.sees("62 answers in the ledger", "12 nats in any 20 successive steps")
     page.sees("the value is none that the release knows")
-    page.one("a[href='#/stream/ann']").click()
+    page.click("a[href='#/stream/ann']")
     page.sees("Stream ann", "✓ recomputed, and as charged")
     page.until(lambda: page.painted(".strip canvas"), "a painted strip")
     for name, words in (("planning", "Try a budget"), ("ledger", head), ("models", "default")):
