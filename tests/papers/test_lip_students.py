@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sfumato import Alphabet, loss
 from sfumato.column.feature_prior import FeaturePrior
 from sfumato.solver import Design, optimal, randomized_response
+from tests.grids import covered
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -80,8 +81,7 @@ def mean_losses(size: int, epsilon: float) -> tuple[Losses, Losses]:
     )
 
 
-@pytest.mark.parametrize("epsilon", BUDGETS)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "epsilon"), covered(SIZES, BUDGETS))
 def test_local_priors_lose_less_than_a_global_one_and_that_less_than_none(
     size: int, epsilon: float
 ) -> None:
