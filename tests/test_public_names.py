@@ -61,6 +61,7 @@ TOP = [
     "privatize",
     "publish",
     "record",
+    "sample",
     "save",
     "seasonal",
     "secure",

@@ -66,5 +66,6 @@ if TYPE_CHECKING:
     from sfumato.stream.plan import Plan as Plan
     from sfumato.stream.release import BatchedRelease as BatchedRelease
     from sfumato.stream.release import InstantRelease as InstantRelease
+    from sfumato.studies.samples.catalogue import sample as sample
 
 __getattr__, __dir__ = lazily(__name__)

@@ -36,6 +36,7 @@ from sfumato.cli import push_command as push
 from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
+from sfumato.cli import sample_command as sample
 from sfumato.cli import serve_command as serve
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
@@ -165,6 +166,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "verify-report": verify_report.verify_report,
     "serve": serve.serve,
     "demo": demo.demo,
+    "sample": sample.sample,
     "study": study.study,
     "warm": warm.warm,
 }
