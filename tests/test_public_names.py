@@ -55,6 +55,7 @@ TOP = [
     "compare",
     "compile_policy",
     "disclosure",
+    "explain",
     "keyed",
     "load",
     "loss",

@@ -239,7 +239,17 @@ def _told(
 
 COMMANDS = (
     *("fit", "plan", "compile", "release", "audit", "recover", "attack", "design", "implied"),
-    *("privatize", "disclosure", "publish", "compare", "realtime", "demo", "sample", "study"),
+    *(
+        "privatize",
+        "disclosure",
+        "publish",
+        "compare",
+        "realtime",
+        "demo",
+        "sample",
+        "explain",
+        "study",
+    ),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
