@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.shell.running import call, done
 
 import sfumato as sf
 from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.explanations.artefacts import explain
 from sfumato.explanations.belief_words import belief_range
+from tests.shell.running import call, done
 
 LIKELIHOODS = st.lists(st.integers(1, 50), min_size=2, max_size=4)
 

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.shell.running import call, done
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.studies.samples.catalogue import SAMPLES, sample
+from tests.shell.running import call, done
 
 DIGESTS = {
     "cells": "386831ca60ada158",
