@@ -39,6 +39,7 @@ from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
 from sfumato.cli import sample_command as sample
 from sfumato.cli import serve_command as serve
+from sfumato.cli import start_command as start
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -167,6 +168,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "verify-report": verify_report.verify_report,
     "serve": serve.serve,
     "explain": explain.explain,
+    "start": start.start,
     "demo": demo.demo,
     "sample": sample.sample,
     "study": study.study,
