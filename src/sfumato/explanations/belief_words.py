@@ -11,6 +11,8 @@ from sfumato.core.printed import shown_down, shown_up
 BELIEF = 0.1
 """What an observer is taken to believe beforehand, where words need a number."""
 
+_CERTAINTY = 0.99
+
 
 def belief_range(guarantee: SIP | LIP | LDP, before: float = BELIEF) -> tuple[float, float]:
     r"""What somebody may believe after a release who believed something with `before`.
@@ -49,9 +51,13 @@ def belief_sentence(guarantee: SIP | LIP | LDP, about: str, before: float = BELI
     Examples:
         >>> belief_sentence(SIP(0.5), "the true value")
         'who gave the true value a chance of 10 % may give it 6.06 % to 16.5 % afterwards'
+        >>> belief_sentence(SIP(50.0), "the true sequence")
+        'may become all but certain of the true sequence: so much keeps nothing from him'
     """
     low, high = belief_range(guarantee, before)
     parts = shown_down(100 * low, 3), shown_up(100 * high, 3)
+    if high >= _CERTAINTY:
+        return f"may become all but certain of {about}: so much keeps nothing from him"
     return (
         f"who gave {about} a chance of {100 * before:g} % may give it {parts[0]} % to {parts[1]} % "
         "afterwards"
