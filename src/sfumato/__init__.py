@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sfumato.core.randomness import keyed as keyed
     from sfumato.core.randomness import secure as secure
     from sfumato.core.randomness import seeded as seeded
+    from sfumato.explanations.artefacts import explain as explain
     from sfumato.models.library import PatternLibrary as PatternLibrary
     from sfumato.models.markov import MarkovChain as MarkovChain
     from sfumato.models.prior import Prior as Prior
@@ -66,5 +67,6 @@ if TYPE_CHECKING:
     from sfumato.stream.plan import Plan as Plan
     from sfumato.stream.release import BatchedRelease as BatchedRelease
     from sfumato.stream.release import InstantRelease as InstantRelease
+    from sfumato.studies.samples.catalogue import sample as sample
 
 __getattr__, __dir__ = lazily(__name__)

@@ -22,7 +22,8 @@ from tests.shell.tables import csv_bytes, walk
 Step = str
 """A command line without `sfumato`; parts are separated by blanks, quotes keep blanks."""
 
-README = Path(__file__).parents[2] / "README.md"
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+PAGES = ("streams", "service", "temporal", "series", "column", "record")
 SECRET = b"thirty-two bytes for test coins!"
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "40", "NO_COLOR": "1"}
 
@@ -239,7 +240,17 @@ def _told(
 
 COMMANDS = (
     *("fit", "plan", "compile", "release", "audit", "recover", "attack", "design", "implied"),
-    *("privatize", "disclosure", "publish", "compare", "realtime", "demo", "study"),
+    *(
+        "privatize",
+        "disclosure",
+        "publish",
+        "compare",
+        "realtime",
+        "demo",
+        "sample",
+        "explain",
+        "study",
+    ),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
@@ -863,13 +874,13 @@ def _defaults() -> Iterator[Case]:
 
 
 def blocks() -> list[tuple[str, str]]:
-    """The blocks of code of the README: language, text."""
-    text = README.read_text(encoding="utf-8")
+    """The blocks of code of the guides: language, text."""
+    text = "".join((GUIDES / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
     return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
 
 
 def readme_blocks() -> Iterator[tuple[Step, ...]]:
-    """The commands of the README, block by block; those that draw coins get a seed."""
+    """The commands of the guides, block by block; those that draw coins get a seed."""
     for kind, block in blocks():
         if kind:
             continue
@@ -881,7 +892,7 @@ def readme_blocks() -> Iterator[tuple[Step, ...]]:
 
 
 def _runnable(step: Step, place: int) -> Step:
-    """A command of the README for the tables that are here, with a seed if it draws coins."""
+    """A command of a guide for the tables that are here, with a seed if it draws coins."""
     if step.startswith("privatize ") and place:
         step = step.replace("-o private.csv", "-o other.csv")  # the command before wrote the first
     if step.startswith("temporal release "):

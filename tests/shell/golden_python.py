@@ -752,7 +752,7 @@ class _Names(dict[str, Any]):
 
 
 def snippets() -> Iterator[str]:
-    """The Python blocks of the README."""
+    """The Python blocks of the guides."""
     yield from (text for kind, text in blocks() if kind == "python")
 
 

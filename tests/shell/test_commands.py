@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.cli.command_groups import GROUPS
 from sfumato.models.encoding import StreamModel
 from sfumato.store.files import load
 from tests.shell.releasing import STEP
@@ -382,3 +383,22 @@ def test_design_refuses_what_is_no_problem(options: tuple[object, ...]) -> None:
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("sfumato: ")
     assert len(result.err.splitlines()) == 1
+
+
+def test_every_command_is_listed_under_what_it_is_for() -> None:
+    told = call("--help")
+    assert told.code == 0
+    assert "Others:" not in told.out
+    assert all(f"{title}:" in told.out for title in GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"), [("sfumato rel", "release"), ("sfumato release --ho", "--horizon")]
+)
+def test_a_shell_can_complete_commands_and_options(
+    words: str, offered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SFUMATO_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert call().out.split() == [offered]

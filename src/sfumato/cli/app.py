@@ -25,6 +25,7 @@ from sfumato.cli import compare_command as compare
 from sfumato.cli import demo_command as demo
 from sfumato.cli import design_command as design
 from sfumato.cli import disclosure_command as disclosure
+from sfumato.cli import explain_command as explain
 from sfumato.cli import fit_command as fit
 from sfumato.cli import implied_command as implied
 from sfumato.cli import key_command as key
@@ -36,7 +37,9 @@ from sfumato.cli import push_command as push
 from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
+from sfumato.cli import sample_command as sample
 from sfumato.cli import serve_command as serve
+from sfumato.cli import start_command as start
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -44,6 +47,7 @@ from sfumato.cli import temporal_release_command as temporal_release
 from sfumato.cli import verify_command as verify
 from sfumato.cli import verify_report_command as verify_report
 from sfumato.cli import warm_command as warm
+from sfumato.cli.command_groups import GroupedCommands
 from sfumato.cli.console import (
     BAD_INPUT,
     DEFECT,
@@ -60,8 +64,9 @@ from sfumato.core.errors import SfumatoError
 
 app = typer.Typer(
     name="sfumato",
+    cls=GroupedCommands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="""Release live, correlated data with a privacy guarantee that can be checked.
@@ -74,10 +79,8 @@ app = typer.Typer(
       sfumato release live.csv --model city.model --budget 10 --horizon 50 -o private.csv
       sfumato audit private.csv --model city.model
 
-    One column of a table, once: sfumato privatize survey.csv -c answer --epsilon 1 -o private.csv
-    Several columns, tied to each other: sfumato disclosure and sfumato publish
-
-    No data at hand? `sfumato demo` shows all of it on a small made-up town.
+    New here? `sfumato start` asks what you have and prints the commands for it. No data at hand?
+    `sfumato sample` writes some, and `sfumato demo` shows all of it on a small made-up town.
 
     Exit codes: 0 done, 1 an audit found a problem, 2 bad input or a refused release
     (nothing half written), 70 a defect of the program, 130 interrupted, 143 terminated.
@@ -164,7 +167,10 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify.verify,
     "verify-report": verify_report.verify_report,
     "serve": serve.serve,
+    "explain": explain.explain,
+    "start": start.start,
     "demo": demo.demo,
+    "sample": sample.sample,
     "study": study.study,
     "warm": warm.warm,
 }

@@ -1,0 +1,57 @@
+"""`sfumato start`: five questions, and the commands that suit the answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, print_line
+
+if TYPE_CHECKING:
+    from sfumato.explanations.first_steps import Question
+
+
+class _StartOptions(options.Options):
+    shown: options.Shown
+
+
+def start(given: _StartOptions) -> None:
+    """Answer some questions about your data, and get the commands that suit them.
+
+    Nothing is read, run or written. Return takes the answer in brackets.
+
+    \b
+    Examples:
+      sfumato start
+    """
+    from sfumato.explanations.first_steps import KIND, DataKind, commands, questions
+
+    answers = {KIND.name: _answer(KIND)}
+    for question in questions(DataKind(answers[KIND.name])):
+        answers[question.name] = _answer(question)
+    found = commands(answers)
+    if given.shown.as_json:
+        print_json({"answers": answers, "commands": found})
+        return
+    print_line("")
+    for command in found:
+        print_line(command)
+    print_line("")
+    print_line("each has --help; docs/choosing.md says how to choose numbers, losses and units")
+
+
+def _answer(question: Question) -> str:
+    """Ask on the error channel, so that the commands alone go to whoever reads the output."""
+    if question.choices is None:
+        return str(typer.prompt(question.asked, default=question.default, err=True)).strip()
+    choices = [choice.value for choice in question.choices]
+    typer.echo(question.asked, err=True)
+    for number, choice in enumerate(choices, start=1):
+        typer.echo(f"  {number}  {choice}", err=True)
+    usual = choices.index(question.default) + 1
+    number = 0
+    while not 1 <= number <= len(choices):
+        number = typer.prompt("number", default=usual, type=int, err=True)
+    return choices[number - 1]

@@ -1,0 +1,75 @@
+"""Any file of the product, told apart by its first bytes and put in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.explanations.model_words import model_words
+from sfumato.explanations.promise_words import certificate_words, ledger_words, plan_words
+from sfumato.store.attestation import read_certificate
+from sfumato.store.codec import MAGIC
+from sfumato.store.files import load
+from sfumato.store.ledger_check import check_ledger
+from sfumato.stream.release_spec import read_spec
+
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A file in plain words.
+
+    Attributes:
+        kind: What it is: model, prior, policy, plan, ledger or certificate.
+        lines: What is to be known of it, sentence by sentence.
+    """
+
+    kind: str
+    lines: tuple[str, ...]
+
+
+def explain(path: str | Path) -> Explanation:
+    """Say in plain words what a file of the product is, and what it means.
+
+    Nothing is recomputed and no promise is checked: that is for `audit` and `verify`.
+
+    Args:
+        path: A model, policy, ledger, certificate, or the plan beside a release.
+
+    Raises:
+        InvalidParameter: If it is none of them.
+
+    Examples:
+        >>> from sfumato import Prior, save
+        >>> path = getfixture("tmp_path") / "coin.model"
+        >>> save(Prior([0.7, 0.3]), path)
+        >>> explain(path).kind
+        'prior'
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidParameter("file", str(path), "be a file that is there")
+    with file.open("rb") as opened:
+        start = opened.read(64)
+    if start.startswith(MAGIC):
+        kind, lines = model_words(load(file))
+        return Explanation(kind, tuple(lines))
+    if start.startswith(_SQLITE):
+        return Explanation("ledger", tuple(ledger_words(check_ledger(file))))
+    if start.lstrip().startswith(b"{"):
+        return _document(file)
+    rule = (
+        "be a model, policy, ledger, certificate or plan; a table is read by `audit` and `verify`"
+    )
+    raise InvalidParameter("file", str(path), rule)
+
+
+def _document(file: Path) -> Explanation:
+    if file.name.endswith(".plan.json"):
+        return Explanation("plan", tuple(plan_words(read_spec(file))))
+    document, problems = read_certificate(str(file))
+    if problems:
+        raise CorruptData(f"{file}: {problems[0]}")
+    return Explanation("certificate", tuple(certificate_words(document)))

@@ -1,0 +1,124 @@
+"""What a release promised, and what of it has been spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sfumato.core.errors import CorruptData
+from sfumato.core.guarantees import LDP, LIP, SIP
+from sfumato.core.numerics import sum_up
+from sfumato.core.printed import shown_up
+from sfumato.core.purpose import Purpose
+from sfumato.explanations.belief_words import belief_sentence
+from sfumato.store.ledger_check import LedgerReport
+from sfumato.stream.release_spec import ReleaseSpec
+
+_SIMULATED = "A SIMULATION: its coins can be guessed; it protects nobody's values."
+
+
+def plan_words(spec: ReleaseSpec) -> Iterator[str]:
+    """The rules of a release of streams."""
+    if spec.purpose != Purpose.RELEASE.value:
+        yield _SIMULATED
+    one_by_one = "value by value" if spec.batch is None else f"in batches of {spec.batch}"
+    yield f"The rules of a release of streams, {one_by_one}; a wrong value costs: {spec.loss}."
+    if spec.epsilon is not None:
+        yield from _cap_words(spec.epsilon, spec.batch or 1)
+    elif spec.budget is not None:
+        yield from _total_words(spec)
+    if spec.ldp is not None:
+        yield f"Whatever an observer knows, it is also capped at {LDP(spec.ldp)}."
+    if spec.sealed is not None:
+        yield f"It stands beside {spec.sealed.rows:,} rows of {spec.sealed.streams:,} streams."
+    yield "next: sfumato audit TABLE --model MODEL computes all of this again"
+
+
+def _cap_words(epsilon: float, width: int) -> Iterator[str]:
+    together = "a value" if width == 1 else f"a batch of {width} values"
+    at_once = SIP(sum_up([epsilon] * width))
+    yield f"What leaves for {together} may leak {at_once} given all that left before, for ever."
+    truth = "the true value" if width == 1 else "the true values"
+    yield f"So, when it leaves: an observer {belief_sentence(at_once, truth)}."
+    yield (
+        "Later values tell of it too, and what a whole stream leaks grows with its length: a cap "
+        "on each value is no total. For a total, release with --budget and --horizon."
+    )
+
+
+def _total_words(spec: ReleaseSpec) -> Iterator[str]:
+    assert spec.budget is not None
+    total = SIP(spec.budget)
+    over = (
+        f"all {spec.horizon:,} values" if spec.horizon else f"any {spec.window:,} values in a row"
+    )
+    yield f"Together {over} of a stream may leak {total}."
+    yield f"So an observer {belief_sentence(total, 'the true sequence')}."
+
+
+def ledger_words(report: LedgerReport) -> Iterator[str]:
+    """What a ledger holds."""
+    yield (
+        f"The ledger of a {report.job}: {report.rows:,} answers of {report.streams:,} streams, "
+        "with what each leaked. It holds no true value. The same event again gets its old answer."
+    )
+    if report.job == "release":
+        most = SIP(report.largest_leakage)
+        yield (
+            f"No stream has leaked more than {most} in all under the model, or "
+            f"{LDP(report.largest_model_free)} whatever the model."
+        )
+        yield f"So an observer {belief_sentence(most, 'the true sequence')}."
+    else:
+        yield f"The most that is charged is {shown_up(report.largest_leakage)}."
+    whole = "Everything in it fits." if report.passed else "It is NOT whole: see `ledger check`."
+    yield f"{whole} Write its head down elsewhere: {report.head}"
+    yield "next: sfumato audit TABLE --model MODEL --ledger FILE"
+
+
+def certificate_words(document: Mapping[str, Any]) -> Iterator[str]:
+    """The certificate of a table that left."""
+    try:
+        if document["purpose"] != Purpose.RELEASE.value:
+            yield _SIMULATED
+        rows = document.get("rows", document.get("values"))
+        yield f"The certificate of a `sfumato {document['job']}` of {rows:,} rows."
+        for given in document["guarantees"]:
+            yield from _guarantee_words(given)
+        gain = document["gain"]
+        if gain is not None:
+            yield _worth(float(gain))
+        for remark in document["remarks"]:
+            yield f"note: {remark}"
+    except (KeyError, TypeError, ValueError) as problem:
+        raise CorruptData(f"the certificate lacks or mistypes a field ({problem})") from None
+    yield "next: sfumato verify FILE computes every figure again"
+
+
+def _guarantee_words(given: Mapping[str, Any]) -> Iterator[str]:
+    notion, scope, delta = given["notion"], given["scope"], float(given["delta"])
+    if notion == "Disclosure":
+        yield (
+            "The best attacker finds all columns of a person as nearly as was asked with "
+            f"probability at most {shown_up(delta)}, {scope}."
+        )
+        return
+    amount = float(given["epsilon"])
+    failing = f", but with probability {shown_up(delta)}" if delta else ""
+    yield f"{notion}({shown_up(amount)}) {scope}{failing}."
+    if notion in ("LIP", "LDP"):
+        kind = LIP(amount) if notion == "LIP" else LDP(amount)
+        yield f"  So an observer {belief_sentence(kind, 'the true value of a person')}."
+    else:
+        yield f"  So whether somebody takes part changes the odds by at most {_factor(amount)}."
+
+
+def _factor(amount: float) -> str:
+    return f"a factor of {shown_up(math.exp(min(amount, 700.0)), 3)}"
+
+
+def _worth(gain: float) -> str:
+    if gain <= 0:
+        return "WORSE THAN SAYING NOTHING: one fixed value would be as near, and leak 0."
+    return f"It is {100 * gain:.3g} % nearer than saying nothing (one fixed value)."

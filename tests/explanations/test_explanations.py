@@ -1,0 +1,101 @@
+"""Words about artefacts say what the numbers say, and no more than is promised."""
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.core.errors import CorruptData, InvalidParameter
+from sfumato.explanations.artefacts import explain
+from sfumato.explanations.belief_words import belief_range
+from tests.shell.running import call, done
+
+LIKELIHOODS = st.lists(st.integers(1, 50), min_size=2, max_size=4)
+
+
+@given(LIKELIHOODS, st.integers(1, 99))
+def test_no_observer_believes_what_the_words_exclude(rows: list[int], percent: int) -> None:
+    """The belief of someone who saw an output, in fractions, against what is said of any."""
+    before = Fraction(percent, 100)
+    rest = [(1 - before) / (len(rows) - 1)] * (len(rows) - 1)
+    beliefs = [before, *rest]
+    marginal = sum(b * row for b, row in zip(beliefs, rows, strict=True))
+    after = beliefs[0] * rows[0] / marginal
+    sip = max(abs(math.log(row / marginal)) for row in rows) + 1e-9
+    ldp = math.log(max(rows) / min(rows)) + 1e-9
+    for guarantee in (sf.SIP(sip), sf.LIP(sip), sf.LDP(ldp)):
+        low, high = belief_range(guarantee, percent / 100)
+        assert low <= after <= high
+
+
+def test_a_range_is_reached() -> None:
+    """Two values of 10 and 90 %: the output that tells most moves a belief to the very end."""
+    low, high = belief_range(sf.LDP(math.log(4)))
+    assert high == pytest.approx(0.1 * 4 / (0.1 * 4 + 0.9))
+    assert low == pytest.approx(0.1 / (0.1 + 0.9 * 4))
+
+
+def test_nothing_leaked_changes_nothing() -> None:
+    assert belief_range(sf.SIP(0.0), 0.25) == (0.25, 0.25)
+
+
+def test_much_leaked_excludes_nothing() -> None:
+    low, high = belief_range(sf.SIP(1e6))
+    assert low < 1e-300
+    assert high == 1.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    history = "user,place\n" + "".join(
+        f"u{user},{'ab'[(user + step // 3) % 2]}\n" for user in range(20) for step in range(12)
+    )
+    (tmp_path / "history.csv").write_text(history)
+    done("fit", tmp_path / "history.csv", "--stream", "user", "--value", "place",
+         "-o", tmp_path / "town.model")  # fmt: skip
+    done("release", tmp_path / "history.csv", "-m", tmp_path / "town.model", "--budget", 3,
+         "--horizon", 12, "--every", 1, "--ledger", tmp_path / "town.ledger",
+         "-o", tmp_path / "private.csv")  # fmt: skip
+    return tmp_path
+
+
+def test_every_artefact_of_a_release_is_put_in_words(folder: Path) -> None:
+    words = {name: explain(folder / name) for name in
+             ("town.model", "town.ledger", "private.csv.plan.json")}  # fmt: skip
+    assert [found.kind for found in words.values()] == ["model", "ledger", "plan"]
+    model, ledger, plan = (" ".join(found.lines) for found in words.values())
+    assert "a, b" in model
+    assert "240 answers of 20 streams" in ledger
+    assert "all 12 values" in plan
+    assert "SIP(3)" in plan
+    told = done("explain", folder / "town.model")
+    assert told.out.splitlines()[1:] == list(words["town.model"].lines)
+
+
+def test_a_certificate_says_what_it_means(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("way\n" + "bus\ncar\ncar\nfoot\n" * 20)
+    done("privatize", table, "-c", "way", "--epsilon", 1, "--order", "shuffled",
+         "-o", tmp_path / "out.csv")  # fmt: skip
+    found = done("explain", tmp_path / "out.csv.certificate.json", "--json").document
+    assert found["kind"] == "certificate"
+    assert any("LIP(1)" in line for line in found["lines"])
+    assert any("10 % may give it" in line for line in found["lines"])
+
+
+def test_an_edited_certificate_is_not_put_in_words(tmp_path: Path) -> None:
+    certificate = tmp_path / "out.csv.certificate.json"
+    certificate.write_text(json.dumps({"format": "sfumato certificate 1", "job": "privatize"}))
+    with pytest.raises(CorruptData):
+        explain(certificate)
+
+
+def test_a_table_is_not_an_artefact(folder: Path) -> None:
+    with pytest.raises(InvalidParameter, match="a table is read by"):
+        explain(folder / "history.csv")
+    assert call("explain", folder / "nowhere").code == 2
