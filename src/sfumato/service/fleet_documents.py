@@ -298,6 +298,13 @@ class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogueDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was registered, oldest first."""
+    """Everything that was registered, oldest first.
+
+    Attributes:
+        rows: Models, policies and releases.
+        limited: Whether the access key is for some releases: then others are left out, whether or
+            not there are, with the models and policies that only they rest on.
+    """
 
     rows: list[CatalogueRow]
+    limited: bool = False

@@ -12,6 +12,7 @@ from msgspec import Meta
 from sfumato.core.errors import SfumatoError
 from sfumato.service.bodies import Word
 from sfumato.service.job_rules import JOBS, read_model, rules_schema
+from sfumato.service.key_documents import RELEASE_NAME
 from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_error
 from sfumato.service.release_desk import ReleaseDesk, ReleaseRequest
@@ -22,7 +23,7 @@ from sfumato.store.codec import from_bytes
 from sfumato.store.home import Home
 
 Made = TypeVar("Made")
-Name = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=RELEASE_NAME)]
 
 
 class DocumentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -208,7 +208,7 @@ def _with_key(now: Catalogue, entry: Entry, told: KeyContent) -> Catalogue:
     if told.id != entry.name:
         raise InvalidParameter("key", told.id, "be the one that the entry names")
     before = now.keys.get(told.id)
-    if before is None and entry.action != "key.created":
+    if before is None and entry.action not in ("key.created", "key.limited"):
         raise InvalidParameter("key", told.id, "be the id of an access key")
     return replace(
         now, keys=_with(now.keys, told.id, told if before is None else _less(before, told))

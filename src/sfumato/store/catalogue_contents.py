@@ -8,6 +8,7 @@
 | `release.activated` | of the release | nothing: it is the default from now on |
 | `access.begun` | `access` | what the hashes of this installation begin with |
 | `key.created`, `key.rotated`, `key.revoked` | id | the access key from now on, `KeyContent` |
+| `key.limited` | id | a new access key that is for some releases alone, `KeyContent` |
 | `coins.created` | id | the commitment to a key of coins, `CoinsContent`; never the key |
 | `coins.retired` | id | nothing: no new release may use it |
 """
@@ -73,6 +74,7 @@ class KeyContent(msgspec.Struct, frozen=True):
     revoked: Moment | None = None
     replaced_by: str | None = None
     note: str = ""
+    releases: tuple[str, ...] | None = None
 
 
 class CoinsContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,6 +110,7 @@ _KINDS: Mapping[str, type[Content]] = {
     "release.activated": NoContent,
     "access.begun": BegunContent,
     "key.created": KeyContent,
+    "key.limited": KeyContent,
     "key.rotated": KeyContent,
     "key.revoked": KeyContent,
     "coins.created": CoinsContent,
