@@ -37,6 +37,7 @@ from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
 from sfumato.cli import serve_command as serve
+from sfumato.cli import store_close_command as store_close
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -187,6 +188,7 @@ _STORES: dict[str, Callable[..., None]] = {
     "migrate": store.migrate,
     "backup": store.backup,
     "restore": store.restore,
+    "close": store_close.close,
 }
 _KEYS: dict[str, Callable[..., None]] = {
     "new": key.new,

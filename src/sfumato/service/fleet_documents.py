@@ -283,7 +283,10 @@ class DriftDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A model, policy or release of the registry; only administrators see why one failed."""
+    """A model, policy or release of the registry; only administrators see why one failed.
+
+    Of a release that answers nothing new, `closed` says since when.
+    """
 
     kind: str
     name: str
@@ -295,6 +298,7 @@ class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     default: bool
     detail: str = ""
+    closed: str | None = None
 
 
 class CatalogueDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,6 +154,7 @@ class CatalogueLine:
         status: `ready`, `preparing` or `failed`.
         default: Whether it is the default release.
         detail: Why it failed, for administrators.
+        closed: Since when a release answers nothing new; None if it does.
     """
 
     kind: str
@@ -166,6 +167,7 @@ class CatalogueLine:
     status: str = "ready"
     default: bool = False
     detail: str = ""
+    closed: str | None = None
 
 
 class Releases(Protocol):

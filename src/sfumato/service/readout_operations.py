@@ -114,6 +114,7 @@ def _lines(catalogue: Catalogue, releases: Releases) -> list[CatalogueLine]:
                 status=status,
                 default=one.name == catalogue.default,
                 detail="" if state is None else state.detail,
+                closed=one.closed,
             )
         )
     return found

@@ -302,6 +302,7 @@ class Readouts(Guarded):
                 status=line.status,
                 default=line.default,
                 detail=line.detail,
+                closed=line.closed,
             )
             for line in self._releases.catalogue(within)
         ]
