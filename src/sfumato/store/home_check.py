@@ -71,7 +71,7 @@ def check_home(
         held.append(HeldLedger(name, front.job, front.plan, front.head))
         problems += [f"ledger {name!r}: {problem}" for problem in found.problems]
         problems += _other_release(catalogue, held[-1])
-        problems += _grown_after_end(catalogue, held[-1])
+        problems += grown_after_end(catalogue, held[-1])
         if progress is not None:
             progress(done)
     report = HomeReport(anchor_of(head, held), head.entries, ledgers=reports, problems=problems)
@@ -96,7 +96,7 @@ def _other_release(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
     return [f"ledger {ledger.name!r} {told}; it is of `{ledger.job}`"]
 
 
-def _grown_after_end(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
+def grown_after_end(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
     """What shows that something was answered under a release after it was closed."""
     release = catalogue.releases.get(ledger.name)
     if release is None or release.closed is None:
