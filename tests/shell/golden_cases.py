@@ -305,7 +305,7 @@ def _push() -> Iterator[Case]:
     yield Case("push-anew", anew)
     yield Case("push-pipe", (f"{push} --source monday -o -",))
     opened = push.replace(SERVICE, "http://gate.example")
-    yield Case("refused-push-open", (f"{opened} --source monday -o private.csv",))
+    yield Case("refused-push-keyless", (f"{opened} --source monday -o private.csv",))
     yield Case("refused-push-nameless", (f"{push} -o private.csv",))
 
 
