@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
-from weakref import WeakValueDictionary
 
 from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
 from sfumato.store.chain import head_file
@@ -146,7 +145,7 @@ class FolderHome(HomeFolder):
                 f"{path}: ledgers are there, but {REGISTRY} is not: it was lost. Bring it back "
                 "(sfumato store restore); without it nobody knows what was released here"
             )
-        self._open: WeakValueDictionary[str, SqliteStore] = WeakValueDictionary()
+        self._open: dict[str, SqliteStore] = {}
         (self.path / LEDGERS).mkdir(mode=_PRIVATE, exist_ok=True)
         try:
             self.registry = SqliteRegistry(self.registry_path)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
-from weakref import WeakValueDictionary
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guard import Guarded, guarded
@@ -223,7 +222,7 @@ class MemoryHome(Guarded):
         self._homes = MemoryStreamHomes()
         self._ledgers: dict[str, MemoryLedger] = {}
         self._heads: dict[str, dict[int, Head]] = {}
-        self._open: WeakValueDictionary[str, MemoryStore] = WeakValueDictionary()
+        self._open: dict[str, MemoryStore] = {}
 
     def __enter__(self) -> Self:
         return self
