@@ -121,7 +121,7 @@ HELD = {
     "temporal.temporal_run._TemporalRun": "one call's own",
     "store.ledgered_run._HeldByName": "one call's own",
     "store.unkept.UnkeptStore": "one call's own",
-    "store.folder_home.FolderHome": "which ledgers are open: one assignment for each that is opened",
+    "store.folder_home.FolderHome": "which ledgers are open: one assignment each",
     "stream.column_run.ColumnRun": "one call's own",
     "stream.column_run.OneByOne": "one call's own",
     "stream.run_streams.RunStreams": "one call's own",
