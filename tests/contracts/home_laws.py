@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.store.catalogue import Catalogue, record
+from sfumato.store.catalogue_contents import ReleaseContent
 from sfumato.store.home import Home, HomeAnchor, check_anchor
-from sfumato.store.protocol import LedgerMismatch, Store
+from sfumato.store.protocol import LedgerMismatch, ReleaseClosed, Store
+from sfumato.store.registry import CLOSED
+from sfumato.store.release_end import close_release
 from tests.contracts.store_laws import JOB, PLAN, moments
 
 
@@ -18,6 +22,12 @@ def release_some(store: Store, stream: str, count: int) -> None:
     begun = 0 if there is None else there.sequence
     for answer, after in moments(stream, begun + count)[begun:]:
         store.commit([answer], [after])
+
+
+def made_release(home: Home, name: str) -> None:
+    """Register a release."""
+    rule = ReleaseContent("release", "{}")
+    record(home.registry, Catalogue(), "ann", "release.created", name, rule)
 
 
 class HomeLaws(ABC):
@@ -44,6 +54,21 @@ class HomeLaws(ABC):
             ]
             assert [each.head.entries for each in found] == [3, 1]
             assert home.open_ledger("city", "another", JOB, "rules").front.head == found[0].head
+
+    def test_a_ledger_takes_nothing_after_its_release_was_closed(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as home, home.open_ledger("city", PLAN, JOB, None) as store:
+            made_release(home, "city")
+            release_some(store, "u1", 2)
+            assert not store.ended
+            ended = close_release(home, "ann", "city")
+            assert ended.closed is not None and ended.last_head == str(store.front.head)
+            with store.turn():
+                assert store.ended
+            with pytest.raises(ReleaseClosed):
+                release_some(store, "u1", 1)
+            assert store.front.head.entries == 2 and len(list(store.rest("u1", 0))) == 2
+            assert close_release(home, "bob", "city") == ended
+            assert [one.action for one in home.registry.entries()][1:] == [CLOSED]
 
     def test_a_ledger_of_another_plan_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as home:

@@ -135,6 +135,18 @@ class LiveLaws(ABC):
             assert all(isinstance(one, Answered) and one.repeated for one in replies)
         assert set(store.inputs()) == {"x"} and len(ledger(store)) == 20
 
+    def test_a_closed_release_tells_what_was_answered_and_nothing_else(self, place: Place) -> None:
+        run, store = self.open(place)
+        events = self.events(6)
+        first = run.answer(events)
+        store.ended = True
+        new = [*self.events(4, prefix="n"), Asked("n9", "new", self.unreadable[0])]
+        replies = run.answer([*events, *new, new[0]])
+        assert [single(one) for one in replies[:6]] == [single(one) for one in first]
+        assert {reason(one) for one in replies[6:]} == {Reason.CLOSED}
+        assert run.finish("u0") is None and run.waiting() == 0
+        assert len(ledger(store)) == 6
+
     def test_an_id_that_comes_twice_in_one_call_is_answered_once(self, place: Place) -> None:
         run, store = self.open(place)
         event = self.events(1)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -182,7 +182,7 @@ class FixedReleases:
     def unread(self) -> Sequence[str]:
         return []
 
-    def catalogue(self) -> Sequence[CatalogueLine]:
+    def catalogue(self, within: Collection[str] | None = None) -> Sequence[CatalogueLine]:
         models = [
             CatalogueLine("model", "city", 1, "2026-11-01T08:00:00Z", "5f1c9a20"),
             CatalogueLine("model", "city", 2, "2026-11-15T08:00:00Z", "d07e4b11"),

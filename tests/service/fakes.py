@@ -135,6 +135,12 @@ class TestVisitor:
     def streams(self) -> tuple[str, ...]:
         return ("*",)
 
+    releases: tuple[str, ...] | None = None
+
+    def require_unlimited(self, action: str) -> None:
+        if self.releases is not None:
+            raise HttpProblem(problem("forbidden", f"the key must allow {action!r} everywhere"))
+
 
 @dataclass
 class TestGate:

@@ -23,7 +23,7 @@ def test_a_service_is_ready_until_a_worker_dies_or_it_ends() -> None:
             releases = there.gateway.releases
             await releases.open()[0].gatherer.close(5.0)
             found = lacking(there.gateway.home, releases, ending=False)
-            assert found == ["the worker of release a has ended"]
+            assert found == ["the worker of a release has ended"]
 
     asyncio.run(run())
 

@@ -1,12 +1,17 @@
 """The client and `sfumato push` on a real server, through a crash."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sfumato.cli.app import called
+from sfumato.client import AsyncClient, Client, ServiceRefused
 from sfumato.client import client as client_module
+from tests.service.gateways import gateway_served
 from tests.service.nodes import LIMIT, SYMBOLS, ServiceHome, served
+from tests.shell.running import done
 
 
 def test_a_push_through_a_crash_gives_the_same_file_and_pages_give_all_rows(
@@ -34,3 +39,22 @@ def test_a_push_through_a_crash_gives_the_same_file_and_pages_give_all_rows(
     assert listed == list(range(30))
     ledger = home.raw()
     assert ledger.problems(LIMIT) == [] and len(ledger.events) == 90
+
+
+def test_clients_and_the_command_line_close_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    with gateway_served() as (url, key), Client(url, key) as client:
+        first = client.release("ann", "home", id="e1")
+        closed = client.close_release("a")["closed"]
+
+        async def again() -> dict[str, Any]:
+            async with AsyncClient(url, key) as other:
+                return await other.close_release("a")
+
+        assert asyncio.run(again())["closed"] == closed
+        monkeypatch.setenv("SFUMATO_ACCESS_KEY", key)
+        told = done("store", "close", "--url", url, "--release", "a", "--json", "--quiet")
+        assert told.document["closed"] == closed
+        assert client.release("ann", "home", id="e1").answers == first.answers
+        with pytest.raises(ServiceRefused, match="The release is closed") as refused:
+            client.release("ann", "home", id="e2")
+        assert refused.value.problem.status == 410

@@ -180,7 +180,7 @@ def test_a_stream_shows_what_left_what_is_known_and_what_leaked(
 
 def test_a_stream_of_two_releases_shows_what_they_told_together(inside: Browser) -> None:
     inside.click("a[href='#/stream/bob']")
-    inside.sees("Stream bob", "Other releases answered this stream, too", "All 2 together leaked")
+    inside.sees("Stream bob", "Other releases answered this stream, too", "These 2 together leaked")
     rows = inside.texts("table tbody tr")
     assert any(row.startswith("again 2 ") for row in rows)
     inside.run("location.hash = '#/stream/ann'")

@@ -21,6 +21,7 @@ from sfumato.store.codec import to_bytes
 from tests import servers
 from tests.service.browsers import PATIENCE, Browser, browser
 from tests.service.example_releases import PLACES, sticky, walked
+from tests.service.gateways import gateway_served
 
 pytestmark = pytest.mark.slow
 
@@ -111,3 +112,33 @@ def test_what_was_answered_is_on_the_screen(chromium: Browser, service: Served) 
     assert not page.all("[role=alert]") and page.complaints() == []
     last = replies[49]["answers"][0]
     assert last["stream"] == "ann" and last["sequence"] == 49
+
+
+def test_a_key_for_some_releases_sees_those_and_which_of_them_are_closed(
+    chromium: Browser,
+) -> None:
+    with (
+        gateway_served() as (url, key),
+        httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE
+        ) as client,
+    ):
+        for name in ("b", "hidden"):
+            rules = {"epsilon": 0.2, "method": "optimal"}
+            body = {"name": name, "rules": rules, "model": "town"}
+            while client.post("/v1/releases", json=body).status_code != 200:
+                time.sleep(0.1)
+            event = {"id": "e1", "value": "home"}
+            client.post(f"/v1/streams/ann/events?release={name}", json=event)
+        client.post("/v1/releases/b/close")
+        asked = {"streams": ["*"], "actions": ["read"], "releases": ["b", "a"]}
+        limited = client.post("/v1/keys", json=asked).json()["key"]
+        page = chromium
+        page.driver.get(f"{url}/")
+        page.one("#key").send_keys(limited + Keys.ENTER)
+        page.sees("answers in the ledger")
+        assert [one.text for one in page.all("#release option")] == ["a", "b"]
+        page.run("location.hash = arguments[0]", "#/models")
+        page.sees("closed since")
+        assert "hidden" not in page.driver.page_source
+        assert not page.all("[role=alert]") and page.complaints() == []

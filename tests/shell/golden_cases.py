@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -201,10 +202,10 @@ def transcript(case: Case, staged: Path, folder: Path) -> str:
     """Run a case in a copy of a staged folder: what was printed, and every file that is new."""
     shutil.copytree(staged, folder, dirs_exist_ok=True)
     lines: list[str] = []
-    with _inside(folder):
+    with _inside(folder), _service(case) as url:
         for place, step in enumerate(case.steps):
             before = _files(folder)
-            result = call(*split(step))
+            result = call(*split(step.replace(SERVICE, url)))
             if place < case.silent:
                 assert result.code == 0, f"{step}: {result.err}"
                 continue
@@ -219,6 +220,18 @@ def transcript(case: Case, staged: Path, folder: Path) -> str:
                 else:
                     lines += shown(path, folder)
     return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def _service(case: Case) -> Iterator[str]:
+    """The address of a service, where a case asks one; what it answers is always the same."""
+    if not any(SERVICE in step for step in case.steps):
+        yield ""
+        return
+    from tests.service.echoed import KEY, echoed
+
+    with echoed() as url, mock.patch.dict(os.environ, {"SFUMATO_ACCESS_KEY": KEY}):
+        yield url
 
 
 def _files(folder: Path) -> dict[Path, bytes]:
@@ -255,12 +268,15 @@ COMMANDS = (
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
     *("store", "store check", "store export", "store migrate", "store backup", "store restore"),
+    "store close",
     *("verify", "verify-report", "key", "key new", "key commit", "key check", "key derive"),
     *("key add", "warm", "serve", "push", "access", "access new", "access list", "access revoke"),
     *("access rotate", "bridge", "bridge mqtt"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"
+SERVICE = "SERVICE"
+"""Stands for the address of a service; another one in each run."""
 KEY = "--key-file secret.key"
 RELEASE = "release live.csv -m city.model -o private.csv"
 AUDIT = "audit private.csv -m city.model --simulation"
@@ -290,6 +306,18 @@ def _help() -> Iterator[Case]:
     yield Case("help", ("--help", "--version"))
     for command in COMMANDS:
         yield Case(f"help-{command.replace(' ', '-')}", (f"{command} --help",))
+
+
+def _push() -> Iterator[Case]:
+    push = f"push live.csv --to {SERVICE} --stream user --value place"
+    again = f"{push} --source monday -o again.csv --json --quiet"
+    yield Case("push", (f"{push} --source monday -o private.csv --quiet", again))
+    anew = (f"{push} --source monday -o private.csv", f"{push} --source tuesday -o b.csv")
+    yield Case("push-anew", anew)
+    yield Case("push-pipe", (f"{push} --source monday -o -",))
+    opened = push.replace(SERVICE, "http://gate.example")
+    yield Case("refused-push-keyless", (f"{opened} --source monday -o private.csv",))
+    yield Case("refused-push-nameless", (f"{push} -o private.csv",))
 
 
 def _fit() -> Iterator[Case]:
@@ -887,7 +915,7 @@ def readme_blocks() -> Iterator[tuple[Step, ...]]:
         lines = block.replace("\\\n", " ").splitlines()
         steps = [re.sub(r"\s+#.*", "", line.removeprefix("$ ")) for line in lines]
         commands = [" ".join(step.split()[1:]) for step in steps if step.startswith("sfumato ")]
-        if commands and not commands[0].startswith("serve"):  # it never ends: tests/service
+        if commands and not commands[0].startswith("serve"):  # it never ends: test_readme_service
             yield tuple(_runnable(step, place) for place, step in enumerate(commands))
 
 
@@ -928,7 +956,7 @@ CASES: tuple[Case, ...] = tuple(
             _design,
             _privatize,
         ),
-        *(_columns, _series, _temporal, _refusals, _long, _defaults, _readme),
+        *(_columns, _series, _temporal, _refusals, _push, _long, _defaults, _readme),
     )
     for case in (some() if some in (_defaults, _readme) else map(_pinned, some()))
 )

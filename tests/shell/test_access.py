@@ -118,3 +118,15 @@ def test_a_key_that_may_not_is_told_so(
         monkeypatch.setenv("SFUMATO_ACCESS_KEY", key)
         told = said_no("access", "list", "--url", service.url)
         assert f"({status})" in told.err and key not in told.err
+
+
+def test_a_key_is_limited_to_releases_that_are_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    words = ("access", "new", home, "--stream", "*", "--action", "read", "--json", "--quiet")
+    named = ("--release", "city", "--release", "town", "--release", "city")
+    made = json.loads(done(*words, *named).out)
+    assert made["access"]["releases"] == ["city", "town"]
+    assert json.loads(done(*words).out)["access"]["releases"] is None
+    found = json.loads(done("access", "list", home, "--json").out)["keys"]
+    assert [key["releases"] for key in found] == [["city", "town"], None]
+    assert "name of a release" in call(*words, "--release", "../city").err

@@ -125,3 +125,28 @@ def test_a_place_without_a_home_is_refused_and_left_alone(tmp_path: Path) -> Non
     refused(call("store", "backup", nowhere, tmp_path / "copy"), "a home must be a folder")
     refused(call("store", "migrate", "memory:"), "be a folder or postgresql://")
     assert files(tmp_path) == set()
+
+
+def test_a_release_is_closed_once_and_a_check_holds_its_ledger_to_that(
+    model: Path, home: Path
+) -> None:
+    said = done("store", "close", home, "--release", "city")
+    told = done("store", "close", home, "--release", "city", "--json").document
+    assert told["release"] == "city" and f"city is closed since {told['closed']}" in said.err
+    checked = done("store", "check", home)
+    assert f"city: closed since {told['closed']}" in checked.out
+    release(model, home, "two")  # a table that is released beside the service asks no registry
+    found = call("store", "check", home, "--json")
+    assert found.code == 1 and "with which its release was closed" in found.out
+    for words in (
+        (home, "--release", "town"),
+        ("--release", "city"),
+        (home / "no", "--release", "x"),
+    ):
+        refused(call("store", "close", *words))
+
+
+def test_a_home_that_is_served_is_closed_by_its_service(home: Path) -> None:
+    with FolderHome(home):
+        told = call("store", "close", home, "--release", "city")
+    assert told.code == 2 and "ask the service: --url" in told.err

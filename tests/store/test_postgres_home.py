@@ -18,9 +18,10 @@ from sfumato.store.home_source import migrate_home, reading
 from sfumato.store.keys import new_key
 from sfumato.store.postgres_copy import restore_postgres
 from sfumato.store.postgres_home import PostgresHome
-from sfumato.store.protocol import Identity, LedgerMismatch, Released
+from sfumato.store.protocol import Identity, LedgerMismatch, ReleaseClosed, Released
+from sfumato.store.release_end import close_release
 from sfumato.store.stream_homes import reading_homes
-from tests.contracts.home_laws import HomeLaws, release_some
+from tests.contracts.home_laws import HomeLaws, made_release, release_some
 from tests.contracts.store_laws import JOB, PLAN, moments
 from tests.servers import PrivatePostgres
 
@@ -54,6 +55,30 @@ class TestPostgresHome(HomeLaws):
             assert one.ledgers() == other.ledgers()
             assert one.heads().registry == other.heads().registry
             assert one.heads().ledgers["city"].startswith("3:")
+
+    def test_another_node_answers_nothing_once_a_release_is_closed(self, tmp_path: Path) -> None:
+        with (
+            self.opened(tmp_path) as one,
+            self.opened(tmp_path) as other,
+            other.open_ledger("city", PLAN, JOB, None) as there,
+            ThreadPoolExecutor(1) as threads,
+        ):
+            made_release(one, "city")
+            with there.turn():  # it has looked, and nobody has closed anything
+                assert not there.ended
+                closing = threads.submit(close_release, one, "ann", "city")
+                with pytest.raises(TimeoutError):
+                    closing.result(0.3)
+                release_some(there, "u1", 1)
+            # Who closes waits for what was begun, and his entry knows of it.
+            assert closing.result(60.0).last_head == str(there.front.head)
+            with pytest.raises(ReleaseClosed):
+                release_some(there, "u1", 1)
+            assert there.ended and there.front.head.entries == 1
+            with self.opened(tmp_path) as later:
+                late = later.open_ledger("city", PLAN, JOB, None)
+                with late, pytest.raises(ReleaseClosed):
+                    release_some(late, "u1", 1)
 
     def test_two_nodes_that_write_at_once_agree_where_streams_belong(self, tmp_path: Path) -> None:
         streams = [f"s{number}" for number in range(100)]

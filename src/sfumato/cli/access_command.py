@@ -23,7 +23,8 @@ HELP = """Access keys of a service: who may ask it, and for what.
 
     A key opens only what it names: actions (release: send events; read: answers and budgets; admin:
     releases and keys; metrics: counts) on streams (a name, `prefix*`, or `*` for all). No action
-    implies another. The home keeps a hash: a key that was lost is replaced, never shown again.
+    implies another. With --release it opens those releases alone, and is told of others what is
+    told of none. The home keeps a hash: a key that was lost is replaced, never shown again.
 
     While the service runs it holds its home: ask it, with the key of an administrator.
 
@@ -54,6 +55,9 @@ class _NewOptions(options.Options):
         "release, read, admin or metrics; may be given several times."
     )
     expires: str | None = option("When it ends: 90d, 12h, or 2027-01-31. Never if not given.")
+    release: list[str] | None = option(
+        "A release that it is limited to; may be given several times. All if not given."
+    )
     note: str = option("Whose key it is, for people.", default="")
     requests: int | None = option("Requests a second that it may ask for; twice that at once.")
     events: int | None = option("Events a second that it may ask for; twice that at once.")
@@ -66,6 +70,7 @@ def new(given: _NewOptions) -> None:
     Examples:
       sfumato access new home --stream '*' --action release --action read --expires 90d
       sfumato access new --url https://gateway.example --stream ann --action read
+      sfumato access new home --stream '*' --action release --release city-v2
     """
     from sfumato.cli.access_places import key_place
 
@@ -91,6 +96,7 @@ def _wanted(given: _NewOptions) -> Any:
         None if given.expires is None else moment(given.expires, datetime.now(UTC)),
         given.note,
         _rate(given),
+        None if not given.release else list(dict.fromkeys(given.release)),
     )
     wanted.grant()  # what is wrong with it is said before a home is opened
     return wanted
@@ -130,7 +136,7 @@ def show(given: _ListOptions) -> None:
     if place.shown.as_json:
         print_json({"keys": [_plain(key) for key in found]})
         return
-    columns = ["id", "state", "actions", "streams", "expires", "note"]
+    columns = ["id", "state", "actions", "streams", "releases", "expires", "note"]
     table(f"{len(found):,} access keys", columns, [_row(key) for key in found])
 
 
@@ -246,4 +252,5 @@ def _plain(key: KeyBody) -> dict[str, Any]:
 def _row(key: KeyBody) -> list[str]:
     state = "valid" if key.valid else "revoked" if key.revoked is not None else "expired"
     ends = "never" if key.expires is None else key.expires.isoformat(timespec="seconds")
-    return [key.id, state, ",".join(key.actions), " ".join(key.streams), ends, key.note]
+    where = "all" if key.releases is None else " ".join(key.releases)
+    return [key.id, state, ",".join(key.actions), " ".join(key.streams), where, ends, key.note]

@@ -95,15 +95,27 @@ class _ServicePlace:
         return self._asked(NewKeyBody, "POST", f"/v1/keys/{quote(id_, safe='')}/rotate", wanted)
 
     def _asked(self, kind: type[Kind], method: str, path: str, body: Any = None) -> Kind:
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {} if body is None else {"content-type": "application/json"}
-        reply = self._ask(method, path, content=content, headers=headers)
-        if reply.status_code >= 300:
-            raise RefusedByService(f"the service refused ({reply.status_code}): {_told(reply)}")
-        try:
-            return msgspec.json.decode(reply.content, type=kind)
-        except msgspec.DecodeError:
-            raise CorruptData("the reply must be that of a Sfumato service; it is not") from None
+        return asked(self._ask, kind, method, path, body)
+
+
+def asked(
+    ask: Callable[..., Any], kind: type[Kind], method: str, path: str, body: Any = None
+) -> Kind:
+    """What a service replies, as a document of a kind.
+
+    Raises:
+        RefusedByService: If it says no.
+        CorruptData: If the reply is none of a service.
+    """
+    content = None if body is None else msgspec.json.encode(body)
+    headers = {} if body is None else {"content-type": "application/json"}
+    reply = ask(method, path, content=content, headers=headers)
+    if reply.status_code >= 300:
+        raise RefusedByService(f"the service refused ({reply.status_code}): {_told(reply)}")
+    try:
+        return msgspec.json.decode(reply.content, type=kind)
+    except msgspec.DecodeError:
+        raise CorruptData("the reply must be that of a Sfumato service; it is not") from None
 
 
 def _told(reply: Any) -> str:
@@ -154,6 +166,18 @@ def _opened(home: str, make: bool) -> Iterator[AccessControl]:
 
 @contextmanager
 def _connected(url: str, ca: str | None) -> Iterator[KeyPlace]:
+    with asking(url, ca) as ask:
+        yield _ServicePlace(ask)
+
+
+@contextmanager
+def asking(url: str, ca: str | None) -> Iterator[Callable[..., Any]]:
+    """Asks a service with the access key of the environment.
+
+    Args:
+        url: Of the service.
+        ca: File of the authority that signed its certificate.
+    """
     from sfumato.service.hardening import environment_secret
 
     try:
@@ -173,7 +197,7 @@ def _connected(url: str, ca: str | None) -> Iterator[KeyPlace]:
         verify=trusted,
     ) as client:
         try:
-            yield _ServicePlace(client.request)
+            yield client.request
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
             kind = type(problem).__name__
             raise RefusedByService(f"{url}: the service must answer; it did not ({kind})") from None

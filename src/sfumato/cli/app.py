@@ -40,6 +40,7 @@ from sfumato.cli import release_command as release
 from sfumato.cli import sample_command as sample
 from sfumato.cli import serve_command as serve
 from sfumato.cli import start_command as start
+from sfumato.cli import store_close_command as store_close
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -193,6 +194,7 @@ _STORES: dict[str, Callable[..., None]] = {
     "migrate": store.migrate,
     "backup": store.backup,
     "restore": store.restore,
+    "close": store_close.close,
 }
 _KEYS: dict[str, Callable[..., None]] = {
     "new": key.new,

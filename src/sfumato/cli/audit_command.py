@@ -43,6 +43,11 @@ class AuditOptions(options.Options):
         "anything of: a day, or several), part (whatever it is) or whole.",
         default="inputs",
     )
+    home: str | None = option(
+        "The home of a service, with --release: its ledger is audited alone, by what its registry "
+        "holds. A folder or a backup of one, or postgresql://user@host/name; it is only read."
+    )
+    release: str | None = option("With --home: the release that is audited.")
     against: list[str] | None = option(
         "The true values: adds realised error and gain, locally. Once for each file."
     )
@@ -67,7 +72,7 @@ class AuditOptions(options.Options):
     window: int | None = option("Also the worst window of this many steps.")
     key_file: str | None = option(
         "With --against: the key of the release's coins. Every draw that has a true value is "
-        "repeated, and the rest counted."
+        "repeated, and the rest counted. With --home: every draw must be one of this key."
     )
     shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
     commitment: str | None = option(
@@ -120,6 +125,7 @@ def audit(given: AuditOptions) -> None:
       sfumato audit private.csv --model city.model --require-budget 10/50 --require-ldp 20/50
       sfumato audit monday.csv tuesday.csv --model city.model
       sfumato audit --ledger city.ledger --model city.model
+      sfumato audit --home /var/lib/sfumato/home --release city    # what `serve` answered
       sfumato audit private.csv --model city.model --report audit.json --report audit.html
       sfumato audit private.csv --model city.model --against live.csv --key-file year.key \\
           --commitment 5d41...
@@ -136,6 +142,11 @@ def audit(given: AuditOptions) -> None:
     from sfumato.stream.audit_total import told_together
     from sfumato.stream.release_spec import unit_of
 
+    if given.home is not None or given.release is not None:
+        from sfumato.cli.audit_home import audit_at_home
+
+        audit_at_home(given, required_of(given))
+        return
     files, ledger = given.released or [], given.ledger
     for path in given.report or []:
         check_report_path(path)
@@ -218,7 +229,7 @@ def audited(given: AuditOptions, at_hand: Iterable[str] = ()) -> Audited:
         raise InvalidParameter(
             "--ledger", ledger, "be that of one release; these files are of more"
         )
-    required = _required(given)
+    required = required_of(given)
     done = Audited(model, releases, [], [])
     for places, specs in releases:
         policy, where = policy_of(common_rules(specs), given.policy, model, given.model, at_hand)
@@ -228,7 +239,7 @@ def audited(given: AuditOptions, at_hand: Iterable[str] = ()) -> Audited:
     return done
 
 
-def _required(given: AuditOptions) -> Required:
+def required_of(given: AuditOptions) -> Required:
     """What the rules must say."""
     from pathlib import Path
 

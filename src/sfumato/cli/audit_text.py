@@ -61,6 +61,9 @@ def print_report(report: AuditReport, unit: str, files: list[str]) -> None:
         print_line(f"head of the ledger: {report.ledger_head}")
     if report.replayed is not None:
         print_line(f"{report.replayed} with the key")
+    if report.possible is not None:
+        told = "draws are what the key draws for some value; for which, the true values would tell"
+        print_line(f"{report.possible:,} {told}")
     for line in report.unchecked:
         print_line(f"not checked: {line}")
     where = f"{files[0]}, " if len(files) == 1 else ""

@@ -46,12 +46,13 @@ def audit_realtime(given: AuditOptions) -> None:
     if given.shown.as_json:
         print_json({"passed": report.passed, **asdict(report)})
     else:
-        _show(report)
+        show_series(report)
     if not report.passed:
         raise typer.Exit(FAILED_AUDIT)
 
 
-def _show(report: SeriesAudit) -> None:
+def show_series(report: SeriesAudit) -> None:
+    """Print what was found of a series."""
     kind = ApproxDP(report.epsilon, report.delta) if report.delta else PureDP(report.epsilon)
     if report.streams == 1:
         print_line(f"{report.rows:,} values: {kind}, {report.unit}")

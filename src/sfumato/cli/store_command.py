@@ -82,6 +82,7 @@ def _checked(report: HomeReport) -> dict[str, object]:
         "passed": report.passed,
         "anchor": _heads(report.anchor),
         "releases": report.releases,
+        "closed": report.closed,
         "unused": report.unused,
         "ledgers": ledgers,
         "problems": report.problems,
@@ -98,6 +99,8 @@ def _print_report(report: HomeReport) -> None:
     for name, found in report.ledgers.items():
         print_line(f"{name}: {found.rows:,} rows, {found.streams:,} streams, by {found.job}")
         print_line(f"  head: {found.head}")
+    for name, time in report.closed.items():
+        print_line(f"{name}: closed since {time}")
     for name in report.unused:
         print_line(f"{name}: no ledger: nothing was released under it, or it was lost")
     for problem in report.problems:

@@ -12,6 +12,7 @@ from sfumato.cli.options import argument, flag, option, required
 from sfumato.core.printed import shown_up
 
 if TYPE_CHECKING:
+    from sfumato.temporal.temporal_audit import TemporalAudit
     from sfumato.temporal.temporal_spec import TemporalSpec
 
 
@@ -171,7 +172,6 @@ def audit(given: _TemporalAuditOptions) -> None:
       sfumato temporal audit --ledger town.ledger --json
     """
     from sfumato.cli.console import FAILED_AUDIT
-    from sfumato.core.certificate import certificate_document, certificate_lines
     from sfumato.tables.readers import Table
     from sfumato.temporal.temporal_audit import audit_streams
 
@@ -183,37 +183,49 @@ def audit(given: _TemporalAuditOptions) -> None:
             tables, spec, ledger=ledger, simulation=given.simulation, progress=show
         )
     if given.shown.as_json:
-        print_json(
-            {
-                "passed": found.passed,
-                "rows": found.rows,
-                "covered": found.covered,
-                "leakages": found.leakages,
-                "certificate": certificate_document(found.certificate),
-                "ledger_head": found.ledger_head,
-                "problems": found.problems,
-            }
-        )
+        print_json(temporal_document(found))
     else:
-        worst = sorted(found.leakages.items(), key=lambda one: -one[1])[:10]
-        table(
-            f"{found.rows:,} rows, {len(found.leakages):,} streams; those that leaked most",
-            ["stream", "any moment (TPL)"],
-            [[name, shown_up(most)] for name, most in worst],
-        )
-        for line in (*certificate_lines(found.certificate), *found.certificate.remarks):
-            print_line(line)
-        if found.ledger_head is not None:
-            print_line(f"head of the ledger: {found.ledger_head}")
-        if found.covered is not None:
-            print_line(f"the files hold {found.covered:,} of the ledger's {found.rows:,} rows")
-        for limit in _unchecked(ledger):
-            print_line(f"cannot be checked: {limit}")
-        for problem in found.problems:
-            print_line(f"PROBLEM {problem}")
-        print_line("the audit found nothing wrong" if found.passed else "the audit FAILED")
+        show_temporal(found, ledger)
     if not found.passed:
         raise typer.Exit(FAILED_AUDIT)
+
+
+def temporal_document(found: TemporalAudit) -> dict[str, object]:
+    """What was found of a temporal release, as a document."""
+    from sfumato.core.certificate import certificate_document
+
+    return {
+        "passed": found.passed,
+        "rows": found.rows,
+        "covered": found.covered,
+        "leakages": found.leakages,
+        "certificate": certificate_document(found.certificate),
+        "ledger_head": found.ledger_head,
+        "problems": found.problems,
+    }
+
+
+def show_temporal(found: TemporalAudit, ledger: str | None) -> None:
+    """Print what was found of a temporal release."""
+    from sfumato.core.certificate import certificate_lines
+
+    worst = sorted(found.leakages.items(), key=lambda one: -one[1])[:10]
+    table(
+        f"{found.rows:,} rows, {len(found.leakages):,} streams; those that leaked most",
+        ["stream", "any moment (TPL)"],
+        [[name, shown_up(most)] for name, most in worst],
+    )
+    for line in (*certificate_lines(found.certificate), *found.certificate.remarks):
+        print_line(line)
+    if found.ledger_head is not None:
+        print_line(f"head of the ledger: {found.ledger_head}")
+    if found.covered is not None:
+        print_line(f"the files hold {found.covered:,} of the ledger's {found.rows:,} rows")
+    for limit in _unchecked(ledger):
+        print_line(f"cannot be checked: {limit}")
+    for problem in found.problems:
+        print_line(f"PROBLEM {problem}")
+    print_line("the audit found nothing wrong" if found.passed else "the audit FAILED")
 
 
 def _unchecked(ledger: str | None) -> list[str]:

@@ -163,6 +163,15 @@ class AsyncClient:
         """The models of the service."""
         return await self._read("models")
 
+    async def close_release(self, name: str) -> dict[str, Any]:
+        """Let a release answer no more events, on all nodes; needs a key for administration.
+
+        Its answers are told as ever, also to events that come again. There is no way back; to ask
+        twice changes nothing.
+        """
+        target = self._endpoint.target("releases", name, "close")
+        return document(await self._asked(Call("POST", target)))
+
     async def rules(self) -> dict[str, Any]:
         """The rules of the release that answers this client, with its name and job.
 

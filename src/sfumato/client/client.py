@@ -201,6 +201,15 @@ class Client:
         """The models of the service."""
         return self._read("models")
 
+    def close_release(self, name: str) -> dict[str, Any]:
+        """Let a release answer no more events, on all nodes; needs a key for administration.
+
+        Its answers are told as ever, also to events that come again. There is no way back; to ask
+        twice changes nothing.
+        """
+        target = self._endpoint.target("releases", name, "close")
+        return document(self._asked(Call("POST", target)))
+
     def rules(self) -> dict[str, Any]:
         """The rules of the release that answers this client, with its name and job.
 

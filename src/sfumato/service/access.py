@@ -16,18 +16,19 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guard import Guarded, guarded
 from sfumato.service import access_keys
 from sfumato.service.access_entries import (
-    CREATED,
     REVOKED,
     ROTATED,
     EntryLog,
     begun,
     content_of,
+    creation,
     followed,
 )
 from sfumato.service.access_keys import EVERYTHING, AccessKey, Action, Grant
@@ -140,7 +141,7 @@ class AccessControl(Guarded):
     def keys(self, by: Caller) -> list[AccessKey]:
         """The keys over which a caller has power, in the order in which they were made."""
         by.require(Action.ADMIN)
-        found = [key for key in self._ring.keys.values() if by.key.covers(key.streams, key.actions)]
+        found = [key for key in self._ring.keys.values() if by.key.covers(key)]
         return sorted(found, key=lambda key: (key.created, key.id))
 
     @guarded
@@ -148,7 +149,7 @@ class AccessControl(Guarded):
         """The text of a key that may do everything, if there was never any key; shown once."""
         while not self._ring.keys:
             text, key = access_keys.mint(EVERYTHING, self._pepper, self._clock())
-            if self._appended(operator("service"), CREATED, key):
+            if self._appended(operator("service"), creation(key), key):
                 return text
         return None
 
@@ -162,10 +163,10 @@ class AccessControl(Guarded):
             Unauthenticated: If that key was revoked or has expired meanwhile, here or elsewhere.
         """
         for now in self._attempts(by):
-            now.require_power_over(grant.streams, grant.actions)
+            now.require_power_over(grant)
             within = access_keys.within_maker(grant, now.key)
             text, key = access_keys.mint(within, self._pepper, self._clock())
-            if self._appended(by, CREATED, key):
+            if self._appended(by, creation(key), key):
                 return text, key
         raise AssertionError  # the attempts end with what was made, or an error
 
@@ -202,7 +203,7 @@ class AccessControl(Guarded):
                 rule = "end no later than the key that rotates it"
                 raise InvalidParameter("key", id_, rule)
             text, new, ended = access_keys.rotated(old, self._pepper, self._clock(), overlap)
-            if self._appended(by, CREATED, new):
+            if self._appended(by, creation(new), new):
                 break
         # It only takes away, from a key whose successor is there: no entry in between matters.
         self._log.append(by.id, ROTATED, id_, content_of(ended))
@@ -239,9 +240,9 @@ class AccessControl(Guarded):
         if key is None:
             # Only who sees all keys learns that it is not there; others are told what they are
             # told of keys that are.
-            by.require_power_over(["*"], [])
+            by.require_power_over(replace(EVERYTHING, actions=by.key.actions))
             raise InvalidParameter("key", id_, "be the id of an access key")
-        by.require_power_over(key.streams, key.actions)
+        by.require_power_over(key)
         return key
 
     @property

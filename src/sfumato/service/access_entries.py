@@ -4,6 +4,7 @@
 |---|---|
 | `access.begun` | the pepper of the installation, once: the first such entry counts |
 | `key.created` | a new key, as JSON of `AccessKey`: a hash, never a secret |
+| `key.limited` | the same, of a key for some releases: unknown to programs without such limits |
 | `key.rotated` | the key that was replaced, with its end and the id of the new one |
 | `key.revoked` | the key, with the time |
 """
@@ -24,6 +25,7 @@ from sfumato.service.access_keys import AccessKey, narrowed
 from sfumato.store.protocol import LedgerMismatch
 
 BEGUN, CREATED, REVOKED, ROTATED = "access.begun", "key.created", "key.revoked", "key.rotated"
+LIMITED = "key.limited"
 _PEPPER_BYTES = 32
 _HASH = re.compile("[0-9a-f]{64}")
 
@@ -92,12 +94,12 @@ def followed(ring: KeyRing, entries: Iterable[LogEntry]) -> KeyRing:
         last = entry.number
         if entry.action == BEGUN:
             pepper = pepper or _pepper_in(entry)
-        elif entry.action in (CREATED, REVOKED, ROTATED):
+        elif entry.action in (CREATED, LIMITED, REVOKED, ROTATED):
             told = key_in(entry)
             before = keys.get(told.id)
             if before is not None:
                 keys[told.id] = narrowed(before, told)
-            elif entry.action == CREATED:
+            elif entry.action in (CREATED, LIMITED):
                 keys[told.id] = told
     return KeyRing(last, pepper, MappingProxyType(keys))
 
@@ -122,6 +124,15 @@ def begun(log: EntryLog, actor: str) -> KeyRing:
     return ring
 
 
+def creation(key: AccessKey) -> str:
+    """The action that makes a key.
+
+    A node of an older program would take a key for some releases as one for all. Under a name that
+    it does not know it makes none of it.
+    """
+    return CREATED if key.releases is None else LIMITED
+
+
 def content_of(key: AccessKey) -> bytes:
     """A key as the content of an entry; the same key gives the same bytes."""
     return msgspec.json.encode(key, order="deterministic")
@@ -137,6 +148,8 @@ def key_in(entry: LogEntry) -> AccessKey:
         key = msgspec.json.decode(entry.content, type=AccessKey)
     except msgspec.DecodeError:
         raise CorruptData(f"entry {entry.number} of the registry must hold an access key") from None
+    if entry.action == LIMITED and key.releases is None:
+        raise CorruptData(f"entry {entry.number} of the registry must limit its key to releases")
     if key.id != entry.name or _HASH.fullmatch(key.hash) is None:
         raise CorruptData(f"entry {entry.number} of the registry must hold the key that it names")
     return key

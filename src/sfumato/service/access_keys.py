@@ -14,22 +14,24 @@ import base64
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.service.rate_limits import USUAL_RATE, WIDEST_RATE, Rate
+from sfumato.store.home import checked_name
 
 PREFIX = "sfk"
 """Begins every access key, so that one that was committed to a repository is found by scanners."""
 _ID_BYTES, _SECRET_BYTES = 8, 32
 _TEXT = re.compile(r"sfk_(?P<id>[0-9a-f]{16})_(?P<secret>[A-Za-z0-9_-]{43})")
 _MOST_PATTERNS, _LONGEST_PATTERN, _LONGEST_NOTE = 1_000, 1_024, 200
+_MOST_RELEASES = 100
 _NOBODY = bytes(32)
 """Stands for the hash of a key that is not there; no text has it, by the odds of SHA-256."""
 
@@ -54,6 +56,25 @@ class Action(StrEnum):
     METRICS = "metrics"
 
 
+class Scoped(Protocol):
+    """What may be done, with which streams, in which releases."""
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Patterns of streams."""
+        ...
+
+    @property
+    def actions(self) -> frozenset[Action]:
+        """What may be done with them."""
+        ...
+
+    @property
+    def releases(self) -> tuple[str, ...] | None:
+        """Names of releases; None for all."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """What a new key may do.
@@ -64,6 +85,7 @@ class Grant:
         expires: From when on it is of no use; None if never.
         note: For people: whose key it is.
         rate: How much it may ask for; None for the usual, or that of its maker where that is less.
+        releases: Names of the releases that it may know of; None for all that are, or will be.
 
     Examples:
         >>> Grant(streams=("ann", "ward-3-*"), actions=frozenset({Action.READ})).note
@@ -78,6 +100,7 @@ class Grant:
     expires: datetime | None = None
     note: str = ""
     rate: Rate | None = None
+    releases: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.actions or not all(isinstance(each, Action) for each in self.actions):
@@ -92,6 +115,16 @@ class Grant:
         if len(self.note) > _LONGEST_NOTE or not self.note.isprintable():
             rule = f"be one printable line of at most {_LONGEST_NOTE} letters"
             raise InvalidParameter("note", "another", rule)
+        if self.releases is not None:
+            _check_releases(self.releases)
+
+
+def _check_releases(names: tuple[str, ...]) -> None:
+    if not 1 <= len(names) <= _MOST_RELEASES or len({*names}) < len(names):
+        rule = f"be 1 to {_MOST_RELEASES} names, none of them twice; left out for all releases"
+        raise InvalidParameter("releases", len(names), rule)
+    for name in names:
+        checked_name(name)
 
 
 def _check_pattern(pattern: str) -> None:
@@ -120,6 +153,7 @@ class AccessKey:
         replaced_by: The id of the key that a rotation put in its place.
         note: For people.
         rate: How much it may ask for.
+        releases: Names of the releases in its scope; None for all, as keys of old have it.
     """
 
     id: str
@@ -132,6 +166,7 @@ class AccessKey:
     replaced_by: str | None = None
     note: str = ""
     rate: Rate = USUAL_RATE
+    releases: tuple[str, ...] | None = None
 
     def valid(self, now: datetime) -> bool:
         """Whether it opens anything at a time."""
@@ -147,10 +182,19 @@ class AccessKey:
         """Whether an action on all streams that are, or will be, is in its scope."""
         return action in self.actions and "*" in self.streams
 
-    def covers(self, streams: Iterable[str], actions: Iterable[Action]) -> bool:
-        """Whether all that some patterns and actions allow is in its scope."""
-        within = all(any(_covers(mine, other) for mine in self.streams) for other in streams)
-        return within and self.actions.issuperset(actions)
+    def covers(self, other: Scoped) -> bool:
+        """Whether all that another scope allows is in its own."""
+        within = all(any(_covers(mine, each) for mine in self.streams) for each in other.streams)
+        return (
+            within
+            and self.actions.issuperset(other.actions)
+            and _covers_releases(self.releases, other.releases)
+        )
+
+
+def _covers_releases(mine: tuple[str, ...] | None, others: tuple[str, ...] | None) -> bool:
+    """Whether all releases of others are mine; those of one without a limit are all."""
+    return mine is None or (others is not None and {*mine}.issuperset(others))
 
 
 def _matches(pattern: str, stream: str) -> bool:
@@ -212,6 +256,7 @@ def mint(
         grant.expires,
         note=grant.note,
         rate=grant.rate or USUAL_RATE,
+        releases=grant.releases,
     )
     return f"{PREFIX}_{id_}_{secret}", key
 
@@ -261,7 +306,7 @@ def revoked(key: AccessKey, now: datetime) -> AccessKey:
 
 def grant_of(key: AccessKey) -> Grant:
     """What a key may do, as another could be given it."""
-    return Grant(key.streams, key.actions, key.expires, key.note, key.rate)
+    return Grant(key.streams, key.actions, key.expires, key.note, key.rate, key.releases)
 
 
 def rotated(

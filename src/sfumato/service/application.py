@@ -51,6 +51,19 @@ class Visitor(Protocol):
         """The patterns of the streams in its scope; a listing shows no others."""
         ...
 
+    @property
+    def releases(self) -> Sequence[str] | None:
+        """Names of the releases that the key may know of; None for all."""
+        ...
+
+    def require_unlimited(self, action: str) -> None:
+        """Refuse what is about all releases to whoever may know of some.
+
+        Raises:
+            HttpProblem: 403, whichever releases there are.
+        """
+        ...
+
 
 class Gate(Protocol):
     """Lets in who has an access key, at the rate that the key allows."""

@@ -159,7 +159,8 @@ def lacking(home: Home, releases: Releases, *, ending: bool) -> list[str]:
     found += _stores(home)
     for state in releases.states():
         if state.open is not None and not state.open.gatherer.alive:
-            found.append(f"the worker of release {state.name} has ended")
+            # Everybody may ask whether the service is ready: names of releases are not for all.
+            found.append("the worker of a release has ended")
         elif state.name == releases.default and state.status is not Status.READY:
             found.append(f"the default release is {state.status.value}")
     return found

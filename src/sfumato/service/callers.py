@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from sfumato.core.errors import SfumatoError
-from sfumato.service.access_keys import EVERYTHING, AccessKey, Action
+from sfumato.service.access_keys import EVERYTHING, AccessKey, Action, Scoped
 from sfumato.service.rate_limits import WIDEST_RATE
 
 
@@ -88,10 +88,17 @@ class Caller:
         if not self.key.may_everywhere(action):
             raise Forbidden(action, "for all streams (scope '*'): this is about all of them")
 
-    def require_power_over(self, streams: Iterable[str], actions: Iterable[Action]) -> None:
+    def require_unlimited(self, action: Action) -> None:
+        """Refuse an action on all releases at once to whoever may know of some."""
+        if self.key.releases is not None or action not in self.key.actions:
+            raise Forbidden(action, "for all releases: this is about all of them")
+
+    def require_power_over(self, scope: Scoped) -> None:
         """Refuse to hand out, or to take away, more than the caller has himself."""
-        if Action.ADMIN not in self.key.actions or not self.key.covers(streams, actions):
-            where = "for all of these streams, and allow itself what it is to give or take"
+        if Action.ADMIN not in self.key.actions or not self.key.covers(scope):
+            where = (
+                "for all of these streams and releases, and allow itself what it is to give or take"
+            )
             raise Forbidden(Action.ADMIN, where)
 
     def visible(self, streams: Iterable[str]) -> list[str]:

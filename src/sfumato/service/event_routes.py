@@ -228,7 +228,7 @@ async def _event(call: Call) -> Result:
     return Result(reply_body(Answered((own_answer(found),), repeated=True), release.worded))
 
 
-_ASKING = ("value", "budget", "order", "unstored", "busy", "rate", "unavailable")
+_ASKING = ("value", "budget", "order", "closed", "unstored", "busy", "rate", "unavailable")
 EVENT_OPERATIONS = (
     Operation(
         name="post_stream_events",

@@ -283,7 +283,10 @@ class DriftDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A model, policy or release of the registry; only administrators see why one failed."""
+    """A model, policy or release of the registry; only administrators see why one failed.
+
+    Of a release that answers nothing new, `closed` says since when.
+    """
 
     kind: str
     name: str
@@ -295,9 +298,17 @@ class CatalogueRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     default: bool
     detail: str = ""
+    closed: str | None = None
 
 
 class CatalogueDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was registered, oldest first."""
+    """Everything that was registered, oldest first.
+
+    Attributes:
+        rows: Models, policies and releases.
+        limited: Whether the access key is for some releases: then others are left out, whether or
+            not there are, with the models and policies that only they rest on.
+    """
 
     rows: list[CatalogueRow]
+    limited: bool = False

@@ -61,6 +61,18 @@ class Admitted:
         """The patterns of the streams in its scope; a listing shows no others."""
         return self.caller.key.streams
 
+    @property
+    def releases(self) -> tuple[str, ...] | None:
+        """Names of the releases that the key may know of; None for all."""
+        return self.caller.key.releases
+
+    def require_unlimited(self, action: str) -> None:
+        """Refuse what is about all releases to whoever may know of some."""
+        try:
+            self.caller.require_unlimited(Action(action))
+        except Forbidden as refused:
+            raise forbidden(refused) from None
+
 
 def forbidden(refused: Forbidden) -> HttpProblem:
     """A refusal as a reply; the same whatever was asked for."""

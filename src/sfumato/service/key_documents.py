@@ -13,6 +13,8 @@ from sfumato.service.rate_limits import Limit, Rate
 
 _Count = Annotated[int, Meta(ge=1, le=10**9)]
 _MONTH = 31 * 86_400
+RELEASE_NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""What names of releases look like (`store.home.checked_name`), for the document."""
 
 
 class LimitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +41,7 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             not given.
         note: For people: whose key it is.
         rate: How much it may ask for, no more than the key that makes it; the usual if not given.
+        releases: Names of the releases that it may know of, there or to come; all if not given.
     """
 
     streams: Annotated[
@@ -49,6 +52,13 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: Moment | None = None
     note: Annotated[str, Meta(max_length=200)] = ""
     rate: RateBody | None = None
+    releases: (
+        Annotated[
+            list[Annotated[str, Meta(min_length=1, max_length=64, pattern=RELEASE_NAME)]],
+            Meta(min_length=1, max_length=100),
+        ]
+        | None
+    ) = None
 
     def grant(self) -> Grant:
         """The same, checked."""
@@ -58,7 +68,9 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             rate = Rate(
                 Limit(asked.per_second, asked.burst), Limit(events.per_second, events.burst)
             )
-        return Grant(tuple(self.streams), frozenset(self.actions), self.expires, self.note, rate)
+        limit = None if self.releases is None else tuple(self.releases)
+        streams, actions = tuple(self.streams), frozenset(self.actions)
+        return Grant(streams, actions, self.expires, self.note, rate, limit)
 
 
 class RotationRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +84,7 @@ class KeyBody(msgspec.Struct, frozen=True):
 
     Attributes:
         valid: Whether it opens anything now.
+        releases: Names of the releases that it may know of; null for all.
     """
 
     id: str
@@ -84,6 +97,7 @@ class KeyBody(msgspec.Struct, frozen=True):
     replaced_by: str | None
     note: str
     rate: RateBody
+    releases: list[str] | None = None
 
 
 class NewKeyBody(msgspec.Struct, frozen=True):
@@ -113,4 +127,5 @@ def key_body(key: AccessKey, now: datetime) -> KeyBody:
         key.replaced_by,
         key.note,
         RateBody(*(LimitBody(limit.per_second, limit.burst) for limit in limits)),
+        None if key.releases is None else list(key.releases),
     )

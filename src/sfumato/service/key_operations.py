@@ -79,6 +79,7 @@ def _operation(
         body=body,
         replies=replies,
         problems=("not-found", "rules"),
+        own=True,
     )
 
 

@@ -22,6 +22,7 @@ from sfumato.service.application import Application, Visitor
 from sfumato.service.bodies import check_words, decode
 from sfumato.service.http_bodies import read_body
 from sfumato.service.problems import PROBLEM_MEDIA, HttpProblem, Problem, defect, of_body, problem
+from sfumato.service.release_scope import Reach, query_in_scope
 
 JSON_MEDIA = b"application/json"
 _encode = msgspec.json.Encoder().encode
@@ -91,6 +92,7 @@ class Operation:
         size: Which limit its body has.
         media: Of its replies.
         decoder: Reads the body.
+        own: Whether its handler keeps to the releases of a key by itself.
     """
 
     name: str
@@ -108,6 +110,13 @@ class Operation:
     size: str = "body_bytes"
     media: str = "application/json"
     decoder: Callable[[bytes], Any] | None = None
+    own: bool = False
+
+    @property
+    def reach(self) -> Reach:
+        """Of which releases it tells; what names none is about all of them."""
+        named = "release" in self.query.__struct_fields__
+        return Reach.OWN if self.own else Reach.NAMED if named else Reach.ALL
 
     def decoded(self, content: bytes) -> Any:
         """The body, checked."""
@@ -159,6 +168,8 @@ class Endpoint:
             _check_name(name, text)
         check_accept(headers, operation.media)
         query = parsed_query(scope["query_string"], operation.query)
+        if visitor is not None and operation.action is not None:
+            query = query_in_scope(visitor, query, operation.reach, operation.action)
         call = Call(application, visitor, path, query)
         if operation.precheck is not None:
             operation.precheck(call)

@@ -65,6 +65,7 @@ _TITLES = {
     "timeout": (408, "The request did not come in time"),
     "conflict": (409, "It contradicts what was done before"),
     "order": (409, "The event does not follow the last one of its stream"),
+    "closed": (410, "The release is closed"),
     "too-large": (413, "The request is too large"),
     "media-type": (415, "The body must be application/json"),
     "value": (422, "The event is not one that this release can answer"),
@@ -100,6 +101,8 @@ def refusal(refused: Refused, event: str | None = None) -> Problem:
             return problem("budget", refused.detail, event=event)
         case Reason.ORDER:
             return problem("order", refused.detail, field="time", event=event)
+        case Reason.CLOSED:
+            return problem("closed", refused.detail, event=event)
         case Reason.UNSTORED:
             return problem("unstored", refused.detail, event=event)
         case _:

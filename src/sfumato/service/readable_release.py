@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast
@@ -154,6 +154,7 @@ class CatalogueLine:
         status: `ready`, `preparing` or `failed`.
         default: Whether it is the default release.
         detail: Why it failed, for administrators.
+        closed: Since when a release answers nothing new; None if it does.
     """
 
     kind: str
@@ -166,6 +167,7 @@ class CatalogueLine:
     status: str = "ready"
     default: bool = False
     detail: str = ""
+    closed: str | None = None
 
 
 class Releases(Protocol):
@@ -187,8 +189,8 @@ class Releases(Protocol):
         """Names of the releases that are not open."""
         ...
 
-    def catalogue(self) -> Sequence[CatalogueLine]:
-        """Everything that was registered, oldest first."""
+    def catalogue(self, within: Collection[str] | None = None) -> Sequence[CatalogueLine]:
+        """Everything that was registered, oldest first; of some releases, what they rest on."""
         ...
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -67,11 +68,24 @@ class ReadableReleases:
         """Names of the releases that are not open."""
         return [state.name for state in self._releases.states() if state.open is None]
 
-    def catalogue(self) -> Sequence[CatalogueLine]:
-        """Everything that was registered, oldest first."""
-        return sorted(
-            _lines(self._desk.catalogue, self._releases), key=lambda one: one.created or ""
-        )
+    def catalogue(self, within: Collection[str] | None = None) -> Sequence[CatalogueLine]:
+        """Everything that was registered, oldest first; of some releases, what they rest on."""
+        known = self._desk.catalogue
+        if within is not None:
+            known = _of_releases(known, within)
+        return sorted(_lines(known, self._releases), key=lambda one: one.created or "")
+
+
+def _of_releases(catalogue: Catalogue, names: Collection[str]) -> Catalogue:
+    """What is known of some releases, and of the models and policies that they rest on."""
+    found = {name: one for name, one in catalogue.releases.items() if name in names}
+    used = {each for one in found.values() for each in (one.content.model, one.content.policy)}
+    return replace(
+        catalogue,
+        releases=found,
+        models={each: one for each, one in catalogue.models.items() if each in used},
+        policies={each: one for each, one in catalogue.policies.items() if each in used},
+    )
 
 
 def _lines(catalogue: Catalogue, releases: Releases) -> list[CatalogueLine]:
@@ -100,6 +114,7 @@ def _lines(catalogue: Catalogue, releases: Releases) -> list[CatalogueLine]:
                 status=status,
                 default=one.name == catalogue.default,
                 detail="" if state is None else state.detail,
+                closed=one.closed,
             )
         )
     return found
@@ -136,6 +151,7 @@ def _operation(route: ReadoutRoute, readouts: Readouts) -> Operation:
         query=route.query,
         replies={200: route.reply},
         problems=("not-found", "rules", "busy", "unavailable"),
+        own=route.scope is Scope.NONE and route.beside,
     )
 
 
@@ -153,6 +169,9 @@ def _require(call: Call, route: ReadoutRoute) -> None:
 def _asked(readouts: Readouts, route: ReadoutRoute, call: Call) -> Any:
     if route.scope is Scope.OWN:
         return readouts.streams(call.query, call.known.streams)
+    if route.beside:
+        tell = getattr(readouts, route.method)
+        return tell(*call.path.values(), call.query, within=call.known.releases)
     return getattr(readouts, route.method)(*call.path.values(), call.query)
 
 
@@ -165,5 +184,5 @@ def _within(visitor: Visitor, found: Any) -> Any:
         return msgspec.structs.replace(found, head="")
     if isinstance(found, CatalogueDocument) and not visitor.may("admin"):
         rows = [msgspec.structs.replace(row, detail="") for row in found.rows]
-        return CatalogueDocument(rows=rows)
+        return msgspec.structs.replace(found, rows=rows)
     return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.ledger_search import Order
@@ -15,7 +16,7 @@ Query = TypeVar("Query", bound=msgspec.Struct)
 class ReleaseQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which release; that of the stream, or the default, if not given."""
 
-    release: str | None = None
+    release: Annotated[str, Meta(min_length=1)] | None = None
 
 
 class LastQuery(ReleaseQuery, frozen=True, forbid_unknown_fields=True):

@@ -44,6 +44,7 @@ class ReadoutRoute:
         summary: One line for a description.
         action: What an access key must allow.
         scope: Of which streams.
+        beside: Whether it tells of other releases than the one that is named, too.
     """
 
     path: str
@@ -53,6 +54,7 @@ class ReadoutRoute:
     summary: str
     action: str = "read"
     scope: Scope = Scope.ALL
+    beside: bool = False
 
     def answer(
         self, readouts: Readouts, path: Mapping[str, str], query: Mapping[str, str]
@@ -82,6 +84,7 @@ READOUT_ROUTES = (
         stream_documents.BudgetDocument,
         "What a stream has spent and may still spend",
         scope=Scope.STREAM,
+        beside=True,
     ),
     ReadoutRoute(
         f"{_STREAM}/ledger",
@@ -98,6 +101,7 @@ READOUT_ROUTES = (
         stream_documents.CertificateDocument,
         "What a stream leaked in a release, and in all together, computed again",
         scope=Scope.STREAM,
+        beside=True,
     ),
     ReadoutRoute(
         f"{_STREAM}/leakage",
@@ -167,6 +171,7 @@ READOUT_ROUTES = (
         fleet_documents.CatalogueDocument,
         "Models, policies and releases, oldest first",
         scope=Scope.NONE,
+        beside=True,
     ),
 )
 """All of them; those with a stream in their path are within the streams of an access key."""

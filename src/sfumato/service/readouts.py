@@ -14,7 +14,7 @@ The seam to whatever serves them:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -61,7 +61,7 @@ from sfumato.service.stream_documents import (
     RecoveredDocument,
 )
 from sfumato.service.stream_listing import standing_within
-from sfumato.service.stream_together import beside
+from sfumato.service.stream_together import PARTIAL, beside
 from sfumato.store.ledger_search import MOST_FOUND, Entry, LedgerQuery, ReadableLedger
 from sfumato.store.live import Reply
 from sfumato.store.live_intake import ledger_id, own_id
@@ -93,8 +93,16 @@ class Readouts(Guarded):
         """Stop what is computed aside."""
         self._plans.close()
 
-    def budget(self, stream: str, query: ReleaseQuery) -> BudgetDocument:
-        """What a stream has spent and may still spend in a release, and beside it."""
+    def budget(
+        self, stream: str, query: ReleaseQuery, within: Collection[str] | None = None
+    ) -> BudgetDocument:
+        """What a stream has spent and may still spend in a release, and beside it.
+
+        Args:
+            stream: The stream.
+            query: Which release.
+            within: Names of the releases that whoever asks may know of; None for all.
+        """
         release = self._releases.readable(query.release, stream)
         with release.ledger() as ledger:
             position = ledger.position(stream)
@@ -105,20 +113,29 @@ class Readouts(Guarded):
             found = stream_readouts.budget(rules, release.name, stream, position)
         else:
             found = moment_readouts.budget(rules, release.name, stream, position)
-        told = beside(self._releases, release, stream, *charged)
+        told = beside(self._releases, release, stream, *charged, within)
         return msgspec.structs.replace(
             found,
             others=told.others,
             unread=told.unread,
             together=told.together,
             remark="" if found.answers else _NOTHING_YET,
+            partial="" if within is None else PARTIAL,
         )
 
-    def certificate(self, stream: str, query: ReleaseQuery) -> CertificateDocument:
-        """What a stream leaked in a release, computed again, and in all of them together."""
+    def certificate(
+        self, stream: str, query: ReleaseQuery, within: Collection[str] | None = None
+    ) -> CertificateDocument:
+        """What a stream leaked in a release, computed again, and in all of them together.
+
+        Args:
+            stream: The stream.
+            query: Which release.
+            within: Names of the releases that whoever asks may know of; None for all.
+        """
         release = self._releases.readable(query.release, stream)
         found = self._own_certificate(release, stream)
-        told = beside(self._releases, release, stream, found.sip or 0.0, found.ldp or 0.0)
+        told = beside(self._releases, release, stream, found.sip or 0.0, found.ldp or 0.0, within)
         return msgspec.structs.replace(
             found,
             guarantees=[*found.guarantees, *told.words],
@@ -264,8 +281,15 @@ class Readouts(Guarded):
         looked_at = [self._followers.of(release, rules, name).recent_outputs() for name in names]
         return drift(release.name, looked_at, rules.plan.model.alphabet.labels)
 
-    def catalogue(self, query: ReleaseQuery) -> CatalogueDocument:
-        """Models, policies and releases of the registry."""
+    def catalogue(
+        self, query: ReleaseQuery, within: Collection[str] | None = None
+    ) -> CatalogueDocument:
+        """Models, policies and releases of the registry; of some releases, what they rest on.
+
+        Args:
+            query: Nothing more is asked.
+            within: Names of the releases that whoever asks may know of; None for all.
+        """
         rows = [
             CatalogueRow(
                 kind=line.kind,
@@ -278,10 +302,11 @@ class Readouts(Guarded):
                 status=line.status,
                 default=line.default,
                 detail=line.detail,
+                closed=line.closed,
             )
-            for line in self._releases.catalogue()
+            for line in self._releases.catalogue(within)
         ]
-        return CatalogueDocument(rows=rows)
+        return CatalogueDocument(rows=rows, limited=within is not None)
 
     def _followed(
         self, release: ReadableRelease, rules: StreamRules, stream: str

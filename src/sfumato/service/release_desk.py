@@ -38,6 +38,7 @@ from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.store.home import Home, checked_name
 from sfumato.store.live import LiveRun
 from sfumato.store.protocol import Store
+from sfumato.store.release_end import close_release
 from sfumato.stream.live_release import open_release as open_streams
 from sfumato.stream.release_spec import JOB as STREAM
 from sfumato.temporal.live_streams import open_release as open_temporal
@@ -118,6 +119,9 @@ class ReleaseDesk:
                 self._releases.prepare(name, lambda name=name: self.open(name))  # type: ignore[misc]
         for name in activated:
             self._releases.activate(name)
+        for name, found in self._catalogue.releases.items():
+            if found.closed is not None:
+                self._releases.end(name)
 
     def _is_due(self, state: ReleaseState) -> bool:
         """Whether a release that failed is to be tried again now; then the next try is later."""
@@ -276,9 +280,28 @@ class ReleaseDesk:
         async with self._turn:
             await self.follow()
             self._releases.named(name)
+            if self._catalogue.releases[name].closed is not None:
+                detail = "a release that is closed must not be the default: new streams begin there"
+                raise HttpProblem(problem("closed", detail, field="release"))
             if self._catalogue.default != name:
                 await asyncio.to_thread(self._record, actor, "release.activated", name)
             await self.follow()
+
+    async def close_release(self, actor: str, name: str) -> None:
+        """Let a release answer no more events, on all nodes; once more changes nothing.
+
+        Raises:
+            HttpProblem: If there is none of this name.
+        """
+        async with self._turn:
+            await self.follow()
+            if name not in self._catalogue.releases:
+                raise HttpProblem(problem("not-found", "there is no such release", field="release"))
+            await asyncio.to_thread(close_release, self._home, actor, name)
+            await self.follow()
+            for one in self._releases.open():
+                if one.name == name:
+                    await asyncio.to_thread(one.opened.run.close)  # values that wait here
 
     def open(self, name: str) -> Opened:
         """The ledger of a release, and what answers its events; in a thread."""
@@ -296,6 +319,9 @@ class ReleaseDesk:
             coins,
             source,
         )
+
+        # Whoever closed it meanwhile found the ledger open, or is seen here.
+        store.ended = store.ended or self._catalogue.releases[name].closed is not None
 
         def close() -> None:
             run.close()

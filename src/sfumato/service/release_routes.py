@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec import Meta
 from sfumato.core.errors import SfumatoError
 from sfumato.service.bodies import Word
 from sfumato.service.job_rules import JOBS, read_model, rules_schema
+from sfumato.service.key_documents import RELEASE_NAME
 from sfumato.service.operations import Call, Operation, Result
 from sfumato.service.problems import HttpProblem, of_error
 from sfumato.service.release_desk import ReleaseDesk, ReleaseRequest
@@ -22,7 +23,7 @@ from sfumato.store.codec import from_bytes
 from sfumato.store.home import Home
 
 Made = TypeVar("Made")
-Name = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=RELEASE_NAME)]
 
 
 class DocumentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +81,7 @@ class ReleaseLine(msgspec.Struct, frozen=True, omit_defaults=True):
         policy: Fingerprint of its policy.
         created: When.
         detail: Why it failed.
+        closed: Since when it answers nothing new; left out if it does.
     """
 
     name: str
@@ -91,6 +93,7 @@ class ReleaseLine(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: str | None = None
     created: str | None = None
     detail: str | None = None
+    closed: str | None = None
 
 
 class RulesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -166,6 +169,14 @@ async def in_thread(act: Callable[[], Made]) -> Made:
         raise HttpProblem(of_error(wrong)) from None
 
 
+async def _done(act: Awaitable[None]) -> None:
+    """Wait for an act of the desk; what it refuses is told."""
+    try:
+        await act
+    except SfumatoError as wrong:
+        raise HttpProblem(of_error(wrong)) from None
+
+
 def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tuple[Operation, ...]:
     """The operations of administrators on models, policies and releases."""
 
@@ -220,7 +231,13 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
 
     async def activate(call: Call) -> Result:
         name = call.path["release"]
-        await desk.activate(call.known.id, name)
+        await _done(desk.activate(call.known.id, name))
+        [state] = [state for state in releases.states() if state.name == name]
+        return Result(_release(state, releases, desk.catalogue))
+
+    async def close(call: Call) -> Result:
+        name = call.path["release"]
+        await _done(desk.close_release(call.known.id, name))
         [state] = [state for state in releases.states() if state.name == name]
         return Result(_release(state, releases, desk.catalogue))
 
@@ -230,7 +247,7 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
 
     listed, line = {200: DocumentsBody}, {200: DocumentLine, 201: DocumentLine}
     state = {200: ReleaseLine, 202: ReleaseLine}
-    one = "/v1/releases/{release}/activate"
+    one = "/v1/releases/{release}"
     return (
         _operation("get_models", "GET", "/v1/models", "All models", models, listed),
         _operation(
@@ -246,7 +263,22 @@ def release_operations(desk: ReleaseDesk, releases: Releases, home: Home) -> tup
         _operation(
             "post_release", "POST", "/v1/releases", "Make a release", create, state, ReleaseBody
         ),
-        _operation("activate_release", "POST", one, "Make a release the default", activate, state),
+        _operation(
+            "activate_release",
+            "POST",
+            f"{one}/activate",
+            "Make a release the default",
+            activate,
+            state,
+        ),
+        _operation(
+            "close_release",
+            "POST",
+            f"{one}/close",
+            "Answer no more events under a release; what was answered is told as ever",
+            close,
+            state,
+        ),
         Operation(
             name="get_rules",
             method="GET",
@@ -289,7 +321,7 @@ def _operation(
         action="admin",
         body=body,
         replies=replies,
-        problems=("conflict", "rules", "preparing"),
+        problems=("conflict", "closed", "rules", "preparing"),
         size="document_bytes",
     )
 
@@ -326,6 +358,7 @@ def _release(state: ReleaseState, releases: Releases, catalogue: Catalogue) -> R
         policy=content.policy,
         created=stored.created,
         detail=state.detail or None,
+        closed=stored.closed,
     )
 
 

@@ -122,6 +122,7 @@ class Releases:
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
         self._default: str | None = None
+        self._ended: set[str] = set()
         self._homes: OrderedDict[str, str] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -227,6 +228,10 @@ class Releases:
             self._activated.append(name)
         self._default = name
 
+    def end(self, name: str) -> None:
+        """A release was closed: it tells what was answered, and no new stream begins there."""
+        self._ended.add(name)
+
     # Where a stream belongs -------------------------------------------------------------------
 
     def of_all(self, streams: Sequence[str], name: str | None) -> OpenRelease | None:
@@ -302,6 +307,10 @@ class Releases:
             return found
         default = self.named(None).name  # before anything is written down
         begun = self._begun(new) if len(self._activated) > 1 else {}
+        if default in self._ended and len(begun) < len(new):
+            # What is written down stays: a stream that began here would never be answered.
+            detail = "the default release is closed; name another, or activate one"
+            raise HttpProblem(problem("closed", detail, field="release"))
         shares: dict[str, list[str]] = {}
         for stream in new:
             shares.setdefault(begun.get(stream, default), []).append(stream)

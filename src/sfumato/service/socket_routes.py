@@ -23,6 +23,7 @@ from sfumato.service.bodies import NumberedBody, RefusedBody, ReplyBody, Time, V
 from sfumato.service.event_routes import ReleaseQuery, check_asked, placed
 from sfumato.service.operations import header_fields, parsed_query, peer_of, text_of
 from sfumato.service.problems import HttpProblem, Problem
+from sfumato.service.release_scope import release_in_scope
 from sfumato.service.wording import reply_body
 from sfumato.store.live import Asked
 
@@ -267,7 +268,8 @@ class _Socket:
         check_asked(asked)
         while True:
             try:
-                return _Part(events, refused, await placed(self._application, asked, self._release))
+                release = release_in_scope(self._known, self._release)
+                return _Part(events, refused, await placed(self._application, asked, release))
             except HttpProblem as full:
                 if full.problem.status != 429:
                     return _Part(events, {one.n: full.problem for one in events}, None)

@@ -110,6 +110,7 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
         together: What all of them leaked; null if it is alone, or no bound is known.
         promise: The guarantee of a series; null for other jobs.
         remark: That nothing left yet; else empty.
+        partial: That releases may be left out, for keys that are limited to some; else empty.
     """
 
     release: str
@@ -131,6 +132,7 @@ class BudgetDocument(msgspec.Struct, frozen=True, kw_only=True):
     together: Together | None = None
     promise: Promise | None = None
     remark: str = ""
+    partial: str = ""
 
 
 class CertificateDocument(msgspec.Struct, frozen=True, kw_only=True):

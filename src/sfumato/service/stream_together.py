@@ -8,7 +8,7 @@ under one model: of a release under another model, its model-free charge is all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -18,6 +18,9 @@ from sfumato.service.readable_release import ReadableRelease, Releases, StreamRu
 from sfumato.service.stream_documents import OtherRelease, Together
 from sfumato.store.protocol import Position
 from sfumato.stream.audit_total import total
+
+PARTIAL = "releases that this access key is not for are not counted here, whether or not there are"
+"""Said to every key that is limited, so that it tells nothing; a sum of some is no bound of all."""
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -37,21 +40,37 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 def beside(
-    releases: Releases, release: ReadableRelease, stream: str, sip: float, ldp: float
+    releases: Releases,
+    release: ReadableRelease,
+    stream: str,
+    sip: float,
+    ldp: float,
+    within: Collection[str] | None = None,
 ) -> Beside:
-    """What other releases told of a stream, and all of them together with this one's charges."""
+    """What other releases told of a stream, and all of them together with this one's charges.
+
+    Args:
+        releases: Where the others are found.
+        release: The one that was asked.
+        stream: The stream.
+        sip: What it was charged there under the model.
+        ldp: And whatever the model.
+        within: Names of the releases that whoever asks may know of; None for all.
+    """
     found = [
         (other, position)
         for other in releases.others(release.name)
+        if within is None or other.name in within
         if (position := _standing(other, stream)) is not None and position.sequence
     ]
-    unread = list(releases.unread())
+    unread = [name for name in releases.unread() if within is None or name in within]
     others = [_line(other, position) for other, position in found]
     together, asked = None, [release, *(other for other, _ in found)]
     if found and all(isinstance(each.rules, StreamRules) for each in asked):
         parts = [(sip, ldp), *(_part(release, other, position) for other, position in found)]
         together = Together(len(parts), *total(parts))
-    return Beside(others, unread, together, _words(others, unread, together))
+    words = _words(others, unread, together, "all" if within is None else "the")
+    return Beside(others, unread, together, words if within is None else [*words, PARTIAL])
 
 
 def _standing(release: ReadableRelease, stream: str) -> Position | None:
@@ -84,12 +103,12 @@ def _part(
 
 
 def _words(
-    others: Sequence[OtherRelease], unread: Sequence[str], together: Together | None
+    others: Sequence[OtherRelease], unread: Sequence[str], together: Together | None, which: str
 ) -> list[str]:
     said = []
     if together is not None:
         said = [
-            f"all {together.releases} releases of this stream together leaked at most "
+            f"{which} {together.releases} releases of this stream together leaked at most "
             f"{shown_up(together.sip)} nats, if values move as the model says",
             f"and at most {shown_up(together.ldp)} nats however they move",
         ]

@@ -18,6 +18,7 @@ from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.store.catalogue_contents import (
     NOTHING,
     BegunContent,
+    ClosedContent,
     CoinsContent,
     Content,
     KeyContent,
@@ -56,11 +57,21 @@ class StoredPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StoredRelease:
-    """A release: a name, and a rule that never changes."""
+    """A release: a name, and a rule that never changes.
+
+    Attributes:
+        name: Its name.
+        content: Its rule.
+        created: When it was made.
+        closed: Since when no more events are answered under it; None if they are.
+        last_head: Of its ledger when it was closed; None if it is open, or had none.
+    """
 
     name: str
     content: ReleaseContent
     created: str
+    closed: str | None = None
+    last_head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +187,8 @@ def _followed(now: Catalogue, entry: Entry) -> Catalogue:
             return replace(now, policies=_with(now.policies, content.fingerprint, policy))
         case ReleaseContent():
             return _with_release(now, entry, content)
+        case ClosedContent():
+            return _with_end(now, entry, content)
         case KeyContent():
             return _with_key(now, entry, content)
         case CoinsContent():
@@ -204,11 +217,20 @@ def _with_release(now: Catalogue, entry: Entry, content: ReleaseContent) -> Cata
     return replace(now, releases=_with(now.releases, entry.name, made))
 
 
+def _with_end(now: Catalogue, entry: Entry, content: ClosedContent) -> Catalogue:
+    _need(now.releases, entry.name, "release")
+    before = now.releases[entry.name]
+    if before.closed is not None:
+        return now  # once more changes nothing: the first time counts
+    ended = replace(before, closed=entry.time, last_head=content.head)
+    return replace(now, releases=_with(now.releases, entry.name, ended))
+
+
 def _with_key(now: Catalogue, entry: Entry, told: KeyContent) -> Catalogue:
     if told.id != entry.name:
         raise InvalidParameter("key", told.id, "be the one that the entry names")
     before = now.keys.get(told.id)
-    if before is None and entry.action != "key.created":
+    if before is None and entry.action not in ("key.created", "key.limited"):
         raise InvalidParameter("key", told.id, "be the id of an access key")
     return replace(
         now, keys=_with(now.keys, told.id, told if before is None else _less(before, told))
@@ -236,6 +258,8 @@ def _with_coins(now: Catalogue, entry: Entry, content: CoinsContent) -> Catalogu
 def _with_mark(now: Catalogue, entry: Entry) -> Catalogue:
     if entry.action == "release.activated":
         _need(now.releases, entry.name, "release")
+        if now.releases[entry.name].closed is not None:
+            raise InvalidParameter("release", entry.name, "not be closed")
         return replace(now, default=entry.name)
     _need(now.coins, entry.name, "coins")
     retired = now.coins[entry.name].retired or entry.time

@@ -6,8 +6,10 @@
 | `policy.created` | of the policy | fingerprint and bytes, `PolicyContent` |
 | `release.created` | of the release | job, rules, fingerprints, `ReleaseContent` |
 | `release.activated` | of the release | nothing: it is the default from now on |
+| `release.closed` | of the release | the head of its ledger, which grows no more, `ClosedContent` |
 | `access.begun` | `access` | what the hashes of this installation begin with |
 | `key.created`, `key.rotated`, `key.revoked` | id | the access key from now on, `KeyContent` |
+| `key.limited` | id | a new access key that is for some releases alone, `KeyContent` |
 | `coins.created` | id | the commitment to a key of coins, `CoinsContent`; never the key |
 | `coins.retired` | id | nothing: no new release may use it |
 """
@@ -21,7 +23,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from sfumato.core.errors import CorruptData
-from sfumato.store.registry import Entry
+from sfumato.store.registry import CLOSED, Entry
 
 Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 _HASH = r"^[0-9a-f]{64}$"
@@ -61,6 +63,16 @@ class ReleaseContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     coins: str | None = None
 
 
+class ClosedContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """That a release takes no more events.
+
+    Attributes:
+        head: Of its ledger when it was closed, as `ROWS:HASH`; None if it had none.
+    """
+
+    head: str | None = None
+
+
 class KeyContent(msgspec.Struct, frozen=True):
     """An access key, as far as a catalogue shows it; a hash, never its secret."""
 
@@ -73,6 +85,7 @@ class KeyContent(msgspec.Struct, frozen=True):
     revoked: Moment | None = None
     replaced_by: str | None = None
     note: str = ""
+    releases: tuple[str, ...] | None = None
 
 
 class CoinsContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,6 +109,7 @@ Content: TypeAlias = (
     ModelContent
     | PolicyContent
     | ReleaseContent
+    | ClosedContent
     | KeyContent
     | CoinsContent
     | NoContent
@@ -106,8 +120,10 @@ _KINDS: Mapping[str, type[Content]] = {
     "policy.created": PolicyContent,
     "release.created": ReleaseContent,
     "release.activated": NoContent,
+    CLOSED: ClosedContent,
     "access.begun": BegunContent,
     "key.created": KeyContent,
+    "key.limited": KeyContent,
     "key.rotated": KeyContent,
     "key.revoked": KeyContent,
     "coins.created": CoinsContent,

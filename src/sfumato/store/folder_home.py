@@ -7,13 +7,14 @@ a check, a copy or an export may run beside a service.
 from __future__ import annotations
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from sfumato.core.errors import CorruptData, FileInUse, InvalidParameter
 from sfumato.store.chain import head_file
-from sfumato.store.home import HeldLedger, anchor_of, checked_name
+from sfumato.store.home import HeldLedger, anchor_of, checked_name, ending_turn
 from sfumato.store.home_anchor import HomeAnchor
 from sfumato.store.ledger_reader import LedgerReader
 from sfumato.store.protocol import Head, Job, LedgerMismatch, Store
@@ -144,6 +145,7 @@ class FolderHome(HomeFolder):
                 f"{path}: ledgers are there, but {REGISTRY} is not: it was lost. Bring it back "
                 "(sfumato store restore); without it nobody knows what was released here"
             )
+        self._open: dict[str, SqliteStore] = {}
         (self.path / LEDGERS).mkdir(mode=_PRIVATE, exist_ok=True)
         try:
             self.registry = SqliteRegistry(self.registry_path)
@@ -163,7 +165,19 @@ class FolderHome(HomeFolder):
 
     def open_ledger(self, name: str, plan: str, job: Job, rules: str | None) -> Store:
         """The ledger of a release; made where there is none."""
-        return SqliteStore(self.ledger_path(name), plan, job=job, rules=rules)
+        store = SqliteStore(self.ledger_path(name), plan, job=job, rules=rules)
+        self._open[name] = store
+        return store
+
+    @contextmanager
+    def ending(self, name: str) -> Iterator[Head | None]:
+        """Hold a ledger while its release is closed; its head."""
+        store = self._open.get(name)
+        with ending_turn(store) as head:
+            if store is None and self.ledger_path(name).exists():
+                with self.ledger(name) as found:  # nobody else writes: this process has the folder
+                    head = found.front.head
+            yield head
 
     def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
         """Write down where streams belong of which that is not written yet; where each belongs."""

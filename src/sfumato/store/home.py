@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -68,6 +69,14 @@ class Home(Protocol):
             plan: Fingerprint of its plan; a ledger of another plan is refused.
             job: Who writes it; a ledger of another job is refused.
             rules: The document of its plan, kept in a new ledger for an audit.
+        """
+        ...
+
+    def ending(self, name: str) -> AbstractContextManager[Head | None]:
+        """Hold a ledger while it is written down that its release is closed.
+
+        What was begun before is over, and nothing is committed to it afterwards, here or on other
+        nodes. Gives its head; None if there is no such ledger.
         """
         ...
 
@@ -166,6 +175,17 @@ def anchor_of(registry: Head, ledgers: list[HeldLedger]) -> HomeAnchor:
     return HomeAnchor(str(registry), {each.name: str(each.head) for each in ledgers}, time)
 
 
+@contextmanager
+def ending_turn(store: Store | None) -> Iterator[Head | None]:
+    """A turn of an open ledger after which it takes nothing; its head."""
+    if store is None:
+        yield None
+        return
+    with store.turn():
+        yield store.front.head
+        store.ended = True
+
+
 class _WatchedStore(MemoryStore):
     """A store in memory that tells each head that it had."""
 
@@ -202,6 +222,7 @@ class MemoryHome(Guarded):
         self._homes = MemoryStreamHomes()
         self._ledgers: dict[str, MemoryLedger] = {}
         self._heads: dict[str, dict[int, Head]] = {}
+        self._open: dict[str, MemoryStore] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -220,7 +241,14 @@ class MemoryHome(Guarded):
 
         store = _WatchedStore(ledger, told, plan, job, rules)
         self._ledgers[name] = ledger
+        self._open[name] = store
         return store
+
+    @contextmanager
+    def ending(self, name: str) -> Iterator[Head | None]:
+        """Hold a ledger while its release is closed; its head."""
+        with ending_turn(self._open.get(name)) as head:
+            yield head
 
     def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
         """Write down where streams belong of which that is not written yet; where each belongs."""

@@ -11,6 +11,7 @@ from sfumato.store.folder_home import ANCHOR, HomeFiles
 from sfumato.store.home import HeldLedger, anchor_of
 from sfumato.store.home_anchor import HomeAnchor, anchor_problems
 from sfumato.store.ledger_check import LedgerReport, checked
+from sfumato.store.protocol import Head
 from sfumato.store.stream_homes import reading_homes
 
 
@@ -23,6 +24,7 @@ class HomeReport:
         entries: How many entries the registry has.
         releases: The releases that the registry knows, and how many rows each has.
         ledgers: What was found in each ledger.
+        closed: Since when releases take no more events, of those that do not.
         unused: Releases without a ledger: nothing was released under them, or it was lost.
         problems: What is wrong.
     """
@@ -31,6 +33,7 @@ class HomeReport:
     entries: int
     releases: dict[str, int] = field(default_factory=dict)
     ledgers: dict[str, LedgerReport] = field(default_factory=dict)
+    closed: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -68,11 +71,14 @@ def check_home(
         held.append(HeldLedger(name, front.job, front.plan, front.head))
         problems += [f"ledger {name!r}: {problem}" for problem in found.problems]
         problems += _other_release(catalogue, held[-1])
+        problems += grown_after_end(catalogue, held[-1])
         if progress is not None:
             progress(done)
     report = HomeReport(anchor_of(head, held), head.entries, ledgers=reports, problems=problems)
     rows = {name: found.rows for name, found in reports.items()}
     report.releases = {name: rows.get(name, 0) for name in catalogue.releases}
+    ended = {name: found.closed for name, found in catalogue.releases.items()}
+    report.closed = {name: time for name, time in ended.items() if time is not None}
     report.unused = [name for name in catalogue.releases if name not in rows]
     problems += _lost_homes(home, {*catalogue.releases, *home.names()})
     for due in (anchor, _own_anchor(home)):
@@ -88,6 +94,18 @@ def _other_release(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
         return []
     told = f"must be of `{release.content.job}`, as its release is"
     return [f"ledger {ledger.name!r} {told}; it is of `{ledger.job}`"]
+
+
+def grown_after_end(catalogue: Catalogue, ledger: HeldLedger) -> list[str]:
+    """What shows that something was answered under a release after it was closed."""
+    release = catalogue.releases.get(ledger.name)
+    if release is None or release.closed is None:
+        return []
+    rows = 0 if release.last_head is None else Head.read(release.last_head).entries
+    if ledger.head.entries == rows and (not rows or str(ledger.head) == release.last_head):
+        return []
+    told = f"must have the {rows:,} rows with which its release was closed"
+    return [f"ledger {ledger.name!r} {told}; it has {ledger.head.entries:,}, or others"]
 
 
 def _lost_homes(home: HomeFiles, known: set[str]) -> list[str]:

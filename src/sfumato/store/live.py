@@ -22,12 +22,14 @@ class Reason(StrEnum):
         VALUE: The value is not one of the alphabet, or not of the form that the release reads.
         BUDGET: The budget of the stream leaves nothing, and the rule is to refuse.
         ORDER: The event is earlier than the last one of its stream.
+        CLOSED: The release was closed: whatever is new is answered by no node any more.
         UNSTORED: The store did not take the answer; asking again with the same id is safe.
     """
 
     VALUE = "value"
     BUDGET = "budget"
     ORDER = "order"
+    CLOSED = "closed"
     UNSTORED = "unstored"
 
 

@@ -27,6 +27,9 @@ NO_BUDGET = Refused(
 NO_CHANNEL = Refused(
     Reason.UNSTORED, "no certified channel was found for this event; nothing was released"
 )
+CLOSED = Refused(
+    Reason.CLOSED, "the release is closed: what was answered is told again, and nothing is new"
+)
 EARLIER = Refused(Reason.ORDER, "the time must not lie before that of the last event of the stream")
 
 Moment = TypeVar("Moment")

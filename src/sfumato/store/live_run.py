@@ -28,6 +28,7 @@ from sfumato.store.live import (
 )
 from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.live_intake import (
+    CLOSED,
     EARLIER,
     NO_BUDGET,
     NO_CHANNEL,
@@ -221,11 +222,14 @@ class SteppedRun(Guarded, Generic[State]):
         before = {name: [*self._batches.get(name, ())] for name in touched}
         try:
             with self._store.turn():
-                self._load(list(before))
-                self._sort(call, events)
-                if finish is not None:
-                    call.finished = self._complete(call, finish)
-                self._commit(call)
+                if self._store.ended:
+                    self._end(call, events)
+                else:
+                    self._load(list(before))
+                    self._sort(call, events)
+                    if finish is not None:
+                        call.finished = self._complete(call, finish)
+                    self._commit(call)
         except BaseException as problem:
             self._undo(call, before)
             if not isinstance(problem, Exception):
@@ -270,6 +274,15 @@ class SteppedRun(Guarded, Generic[State]):
             else:
                 reply = event.bad or self._new(call, event)
             call.replies[event.row] = reply
+
+    def _end(self, call: _Call[State], events: list[_Event]) -> None:
+        """Tell again what was answered, and let go of what waits: it will leave no more."""
+        earlier = self._store.answers([event.id for event in events])
+        for event in events:
+            old = earlier.get(event.id)
+            call.replies[event.row] = CLOSED if old is None else self._old(old, event)
+        call.finished = CLOSED
+        self._batches, self._held = {}, {}
 
     def _again(self, call: _Call[State], before: _Event, event: _Event) -> Reply:
         """The reply to an event that waits, or was drawn in this call: whatever its value is."""

@@ -33,6 +33,7 @@ from sfumato.store.protocol import (
     Job,
     LedgerMismatch,
     Position,
+    ReleaseClosed,
 )
 
 
@@ -65,7 +66,7 @@ class MemoryStore(Guarded):
         {}
     """
 
-    lasting = shared = False
+    lasting = shared = ended = False
 
     def __init__(
         self,
@@ -214,6 +215,8 @@ class MemoryStore(Guarded):
             raise LedgerMismatch("the ledger must be open; it was closed")
         if not commit.after:
             return
+        if self.ended:
+            raise ReleaseClosed
         given = [Answer(*row) for row in zip(*commit.columns, strict=True)]
         after = [Position(*row) for row in commit.after]
         ids = {answer.id for answer in given}

@@ -44,8 +44,10 @@ from sfumato.store.protocol import (
     Job,
     LedgerMismatch,
     Position,
+    ReleaseClosed,
     StoreUnavailable,
 )
+from sfumato.store.registry import CLOSED
 from sfumato.store.shared_anchor import SharedAnchor
 
 _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secret, entries, head)
@@ -53,6 +55,8 @@ _NEW = """INSERT INTO sfumato.ledgers (name, version, id, job, plan, rules, secr
 _SETTINGS = ", ".join(f"current_setting('{name}')" for name in DURABLE)
 _LOCK = f"""SELECT id, identity, entries, head, {_SETTINGS}
     FROM sfumato.ledgers WHERE number = %s FOR UPDATE"""
+_REGISTRY = "SELECT to_regclass('sfumato.registry')"
+_ENTRIES = "SELECT number, action, name FROM sfumato.registry WHERE number > %s ORDER BY number"
 _INPUT = "INSERT INTO sfumato.inputs (ledger, label, name, answered) VALUES (%s, %s, %s, 0)"
 
 
@@ -78,6 +82,7 @@ class PostgresStore(Guarded, PostgresRows):
     """
 
     lasting = shared = True
+    ended = False
 
     def __init__(
         self,
@@ -99,6 +104,7 @@ class PostgresStore(Guarded, PostgresRows):
         self.place = f"{self._database.place} {name!r}"
         self._intact_streams, self.walked = set(), None
         self._anchor, self._anchored_at, self.anchored = None, anchor, None
+        self._read_entries: int | None = None
         with contextlib.ExitStack() as stack:
             stack.callback(self._database.close)
             if anchor is not None:
@@ -144,6 +150,8 @@ class PostgresStore(Guarded, PostgresRows):
             check_durable(self.place, told or ())
             if connection.execute(FRONT, (self._name,)).fetchone() is None:
                 self._create(connection, plan, job, rules)
+            if connection.execute(_REGISTRY).fetchone() != (None,):
+                self._read_entries = 0  # a ledger of a home: who closes its release says so there
         with self._using() as connection:  # one look: other nodes may be at work
             row = connection.execute(FRONT, (self._name,)).fetchone()
             if row is None:
@@ -202,10 +210,13 @@ class PostgresStore(Guarded, PostgresRows):
         ending = False
         try:
             with self._database.pooled() as connection:
-                connection.isolation_level, connection.read_only = None, False
+                # Each statement sees what others committed while the one before waited for them.
+                connection.isolation_level = IsolationLevel.READ_COMMITTED
+                connection.read_only = False
                 with self._held.using(connection):
                     with connection.transaction():
                         self._lock_front(connection)
+                        self._look_for_end(connection)
                         yield
                         self._refuse_undone(connection)
                         ending = True
@@ -247,6 +258,14 @@ class PostgresStore(Guarded, PostgresRows):
         if entries <= seen.entries or (seen.entries and there != (seen.hash,)):
             self.compare(seen)
             raise self.broken("its last row is not the one it ended with")
+
+    def _look_for_end(self, connection: Connection) -> None:
+        """See whether the release was closed; whoever closes it holds the ledger meanwhile."""
+        if self._read_entries is None or self.ended:
+            return
+        for number, action, name in connection.execute(_ENTRIES, (self._read_entries,)):
+            self._read_entries = number
+            self.ended = self.ended or (action == CLOSED and name == self._name)
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[Connection]:
@@ -323,6 +342,8 @@ class PostgresStore(Guarded, PostgresRows):
             return
         # Within a turn this one is a savepoint: what is refused leaves the rest as it was.
         with self.turn(), self._reported(), self._using() as connection:
+            if self.ended:
+                raise ReleaseClosed
             head = append(connection, self._number, self.front, commit)
             self.front = replace(self.front, head=head)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -10,12 +11,16 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.store.home import HeldLedger, anchor_of, checked_name
 from sfumato.store.home_anchor import HomeAnchor
 from sfumato.store.postgres import open_postgres
+from sfumato.store.postgres_connection import Database, Patience
 from sfumato.store.postgres_registry import PostgresRegistry
 from sfumato.store.postgres_rows import postgres_ledgers, read_postgres
 from sfumato.store.postgres_stream_homes import PostgresStreamHomes
 from sfumato.store.protocol import Head, Job, Store
 from sfumato.store.registry import Registry
 from sfumato.store.shared_anchor import anchor_folder
+
+_MADE = "SELECT to_regclass('sfumato.ledgers')"
+_HOLD = "SELECT entries, head FROM sfumato.ledgers WHERE name = %s FOR UPDATE"
 
 
 class PostgresHome:
@@ -64,6 +69,18 @@ class PostgresHome:
         return open_postgres(
             self._url, name, plan, job=job, rules=rules, secret=self._secret, anchor=anchor
         )
+
+    @contextmanager
+    def ending(self, name: str) -> Iterator[Head | None]:
+        """Hold a ledger while its release is closed; its head.
+
+        Turns of all nodes wait for the same row, and look into the registry when they have it.
+        """
+        with Database(self._url, Patience()).alone() as connection, connection.transaction():
+            found = None
+            if connection.execute(_MADE).fetchone() != (None,):
+                found = connection.execute(_HOLD, (checked_name(name),)).fetchone()
+            yield None if found is None else Head(*found)
 
     def _anchor(self, log: str) -> Path | None:
         return None if self._anchors is None else self._anchors / log

@@ -45,6 +45,13 @@ class LedgerMismatch(SfumatoError):
     """A ledger belongs to another plan, an event id to another event, or a history to another."""
 
 
+class ReleaseClosed(LedgerMismatch):
+    """A release was closed: its ledger takes no more answers, and tells those that it has."""
+
+    def __init__(self) -> None:
+        super().__init__("the release was closed: nothing is answered under it any more")
+
+
 class StoreUnavailable(SfumatoError):
     """A store cannot be reached, or did not say whether it stored what it was given.
 
@@ -209,11 +216,14 @@ class Store(Protocol):
         front: Identity of the ledger: job, plan, rules, and the head of the chain of all rows.
         lasting: Whether it is there after its process has ended.
         shared: Whether others may commit between two turns: what was read in one is read again.
+        ended: Whether its release was closed, on whatever node, before the turn that is held: then
+            answers are told, and none is committed (`ReleaseClosed`).
     """
 
     front: Front
     lasting: bool
     shared: bool
+    ended: bool
 
     def turn(self) -> AbstractContextManager[None]:
         """Nobody else commits while it is held, in this process or another.

@@ -28,6 +28,8 @@ from sfumato.store.protocol import Head, LedgerMismatch
 VERSION = 1
 MOST_BYTES = 256 << 20
 """A policy of many channels takes megabytes; more than this is a mistake, not a document."""
+CLOSED = "release.closed"
+"""The action that ledgers look for, too: nothing is committed to one after it."""
 _MOST_LETTERS = 200
 _ID_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode

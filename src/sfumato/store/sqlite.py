@@ -47,6 +47,7 @@ from sfumato.store.protocol import (
     Job,
     LedgerMismatch,
     Position,
+    ReleaseClosed,
 )
 from sfumato.store.sqlite_transaction import transaction
 
@@ -78,7 +79,7 @@ class SqliteStore(Guarded, LedgerReader):
         {}
     """
 
-    shared = False
+    shared = ended = False
 
     def __init__(
         self,
@@ -256,6 +257,8 @@ class SqliteStore(Guarded, LedgerReader):
     def _commit(self, commit: Commit) -> None:
         if not commit.after:
             return
+        if self.ended:
+            raise ReleaseClosed
         with self._reported():
             with transaction(self._database):
                 head = self._append(commit)

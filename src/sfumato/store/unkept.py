@@ -37,7 +37,7 @@ class UnkeptStore:
         {}
     """
 
-    lasting = shared = False
+    lasting = shared = ended = False
 
     def __init__(self, plan: str, job: Job) -> None:
         self.front = Front(b"", job.name, plan, None, None, Head(0, b""), closed=True)

@@ -139,6 +139,8 @@ class AuditReport:
         unchecked: What nobody looked at: bytes of packed files, columns that were allowed.
         coins: Whether outputs are fair draws; None without true values.
         replayed: How many draws were repeated; None without a key, and then in no document.
+        possible: How many draws are what a key draws for some true value; None without a key that
+            was held against the ledger alone, and then in no document.
         left_out: Rows and events of streams that nobody asked for; they are in `unchecked`.
         file: What messages call the current file, where there are several.
     """
@@ -162,6 +164,7 @@ class AuditReport:
     unchecked: list[str] = field(default_factory=list)
     coins: CoinReport | None = None
     replayed: ReplayReport | None = None
+    possible: int | None = None
     left_out: int = field(default=0, repr=False)
     file: str = field(default="", repr=False)
 
@@ -174,8 +177,9 @@ class AuditReport:
         """What was found, as a document."""
         found = asdict(self)
         del found["file"], found["left_out"]
-        if self.replayed is None:
-            del found["replayed"]
+        for name in ("replayed", "possible"):
+            if found[name] is None:
+                del found[name]
         return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:

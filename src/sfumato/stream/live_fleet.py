@@ -25,6 +25,7 @@ from sfumato.store.chain import value_tags
 from sfumato.store.live import Answered, Asked, Reason, Refused, Reply, StreamAccount
 from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.live_intake import (
+    CLOSED,
     EARLIER,
     NO_BUDGET,
     NO_CHANNEL,
@@ -150,6 +151,8 @@ class LiveFleet(Guarded):
     def _in_turn(self, group: _Group) -> AnswerColumns | None:
         """Look up, draw and commit; what gets no new answer is in `group.others` then."""
         self._repeated(group)
+        if self._store.ended:
+            group.refuse(group.open(), CLOSED)
         group.settled = dict(group.others)
         _set_doubles_aside(group)
         for row, before in group.doubles.items():

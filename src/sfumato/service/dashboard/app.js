@@ -124,12 +124,13 @@ function signIn(why) {
   input.focus();
 }
 async function enter() {
-  const { rows } = await get("catalogue", { release: null });
+  const { rows, limited } = await get("catalogue", { release: null });
   const releases = rows.filter((row) => row.kind === "release");
   const names = releases.map((row) => row.name);
-  if (!names.includes(chosenRelease())) chooseRelease(null);
-  const usual = releases.find((row) => row.default);
-  fill(at("release"),
+  // A key for some releases names the one it asks.
+  if (!names.includes(chosenRelease())) chooseRelease(limited ? names[0] : null);
+  const usual = limited ? null : releases.find((row) => row.default);
+  fill(at("release"), limited ? null :
     h("option", { value: "" }, usual ? `${usual.name} (default)` : "default"),
     names.filter((name) => !usual || name !== usual.name).map((name) => h("option", { value: name }, name)));
   at("release").value = usual && chosenRelease() === usual.name ? "" : chosenRelease() || "";

@@ -19,7 +19,7 @@ export function modelsPage() {
       const partly = (problem) => { if (problem.status !== 403) throw problem; return { unavailable: "this key sees some streams only, and a hint looks at all of them" }; };
       const [catalogue, drift] = await Promise.all([get("catalogue", { release: null }, signal), get("drift", {}, signal).catch(partly)]);
       const named = (row) => [row.name, row.default ? h("span", { class: "badge good" }, "default") : ""];
-      const standing = (row) => h("span", { class: `badge ${row.status === "ready" ? "" : "warn"}`, title: row.detail || null }, row.detail ? `${row.status}: ${row.detail}` : row.status);
+      const standing = (row) => h("span", { class: `badge ${row.status === "ready" ? "" : "warn"}`, title: row.detail || null }, row.detail ? `${row.status}: ${row.detail}` : row.closed ? `closed since ${when(row.closed)}` : row.status);
       fill(releases, table("Releases, latest first", [
         { name: "Name", of: (row) => h("span", {}, named(row)[0], " ", named(row)[1]) }, { name: "Job", of: (row) => row.job }, { name: "Made of", wrap: true, of: (row) => row.uses.join(", ") || "–" },
         { name: "Since", of: (row) => when(row.created) }, { name: "Status", of: standing }], catalogue.rows.filter((row) => row.kind === "release").reverse(), "There is no release yet."));

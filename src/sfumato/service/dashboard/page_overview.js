@@ -77,5 +77,5 @@ export function overviewPage() {
 
 const REASONS = {
   value: "the value is none that the release knows", budget: "the budget leaves nothing",
-  order: "earlier than the last event of its stream", unstored: "the ledger did not take the answer; asking again is safe",
+  order: "earlier than the last event of its stream", closed: "the release is closed", unstored: "the ledger did not take the answer; asking again is safe",
 };

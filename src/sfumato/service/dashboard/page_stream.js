@@ -133,7 +133,7 @@ function besides(told) {
     table("Other releases of this stream, as they charged it, rounded up", [
       { name: "Release", of: (row) => row.release }, { name: "Answers", number: true, of: (row) => count(row.answers) },
       { name: "Under the guarantee", number: true, of: (row) => up(row.sip) }, { name: "Whatever the model", number: true, of: (row) => up(row.ldp) }, { name: "Unit", of: (row) => row.unit }], told.others),
-    say("warn", told.together ? `All ${count(told.together.releases)} together leaked at most ${up(told.together.sip)} nats under the model, and at most ${up(told.together.ldp)} whatever the model.` : "No bound on what they leaked together is known.")];
+    say("warn", told.together ? `These ${count(told.together.releases)} together leaked at most ${up(told.together.sip)} nats under the model, and at most ${up(told.together.ldp)} whatever the model.` : "No bound on what they leaked together is known.")];
 }
 
 // ---- charts
