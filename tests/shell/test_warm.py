@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -143,7 +144,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of loops, and jobs that find one loop each in no time."""
     monkeypatch.setenv(loop_folders.CHOSEN, str(tmp_path / "loops"))
 
-    def run(name: str) -> dict[str, Any]:
+    def run(name: str, settings: Mapping[str, str]) -> dict[str, Any]:
         index = tmp_path / "loops" / f"{name}.nbi"
         index.parent.mkdir(exist_ok=True)
         index.touch()
@@ -208,6 +209,6 @@ def test_after_warm_a_release_compiles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(loop_folders.CHOSEN, str(tmp_path))
-    first, second = (warm_command._run("release") for _ in range(2))
+    first, second = (warm_command._run("release", {}) for _ in range(2))
     assert first["compiled"] > 20
     assert second["compiled"] == 0
