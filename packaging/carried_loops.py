@@ -42,23 +42,39 @@ class CarriedLoops(BuildHookInterface):  # type: ignore[type-arg]
 
 def compiled(folder: Path) -> dict[str, str]:
     """Fill a folder with the loops of all jobs; what they were made for."""
-    from sfumato.cli.warm_command import warmed
-    from sfumato.cli.warm_jobs import JOBS
     from sfumato.core import carried_loops
-    from sfumato.core.loop_folders import CHOSEN
 
     baseline = carried_loops.BASELINES.get(platform.machine())
     if baseline is None or not carried_loops.has(baseline):
         raise SystemExit(f"loops are carried for {', '.join(carried_loops.BASELINES)} alone")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, mode=0o755)
-    # The jobs are processes of their own: they import this tree, whatever else is installed.
-    os.environ |= baseline.settings | {CHOSEN: str(folder), "PYTHONPATH": sys.path[0]}
-    jobs = {each["job"]: [Path(file).name for file in each["files"]] for each in warmed(list(JOBS))}
-    for other in folder.iterdir():
-        if other.suffix not in (".nbi", ".nbc"):
-            other.unlink()
     made_for = carried_loops.conditions(baseline)
+    written = folder / carried_loops.RECORD
+    # Loops of an earlier build are as good as new ones, if the same tools made them: what has
+    # other sources since then has another name.
+    if not written.exists() or json.loads(written.read_text())["conditions"] != made_for:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o755, exist_ok=True)
+    jobs = run_jobs(folder, baseline.settings)
+    remove_unused(folder, {name for names in jobs.values() for name in names})
     record = {"conditions": made_for, "sources": carried_loops.source_digest(), "jobs": jobs}
-    (folder / carried_loops.RECORD).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    written.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     return made_for
+
+
+def run_jobs(folder: Path, settings: dict[str, str]) -> dict[str, list[str]]:
+    """Let jobs compile into a folder; the lists of compiled forms that each of them uses."""
+    from sfumato.cli.warm_command import warmed
+    from sfumato.cli.warm_jobs import JOBS
+    from sfumato.core.loop_folders import CHOSEN
+
+    # The jobs are processes of their own: they import this tree, whatever else is installed.
+    os.environ |= settings | {CHOSEN: str(folder), "PYTHONPATH": sys.path[0]}
+    return {each["job"]: [Path(file).name for file in each["files"]] for each in warmed([*JOBS])}
+
+
+def remove_unused(folder: Path, lists: set[str]) -> None:
+    """Leave the lists that are used, and the forms that they name: x.nbi, and x.1.nbc and on."""
+    for file in folder.iterdir():
+        form = file.suffix == ".nbc" and f"{file.stem.rpartition('.')[0]}.nbi" in lists
+        if not form and file.name not in lists:
+            file.unlink()
