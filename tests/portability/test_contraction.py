@@ -57,5 +57,6 @@ def test_no_loop_holds_a_fused_step_unless_it_is_allowed_to() -> None:
     assert _sum_of_products(values, values) == _in_any_order(values, values) == 9.0
     assert "fmadd" not in assembly(_sum_of_products)
     # Were the name wrong, the line above would say nothing.
-    fused = "+fma" in str(_in_any_order.targetctx.codegen().magic_tuple())
+    loop: Any = _in_any_order
+    fused = "+fma" in str(loop.targetctx.codegen().magic_tuple())
     assert ("fmadd" in assembly(_in_any_order)) == fused
