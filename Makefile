@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Hundreds of processes begin here: each would compile the sources, and each worker the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all format bench bench-compare soak clean clean-loops
+.PHONY: demo test test-all wheel format bench bench-compare soak clean clean-loops
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,10 @@ test-all: $(VENV)/.ready
 	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/python tests/mutants.py --jobs 2
+
+# A wheel that brings its loops along, for this version of python and this kind of processor.
+wheel: $(VENV)/.ready
+	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build --target wheel --directory dist
 
 # The peers ask for other versions than we do: they live in an environment of their own.
 $(PEERS)/.ready: benchmarks/peers-constraints.txt constraints.txt
@@ -78,4 +82,4 @@ clean-loops:
 	find src -name "*.nb[ic]" -delete
 
 clean: clean-loops
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -99,6 +99,8 @@ def uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{owner}.{name}"
             elif name == "dot" and owner != "portable":
                 yield node.lineno, ".dot"
+        elif isinstance(node, ast.keyword) and node.arg == "fastmath":
+            yield node.lineno, "fastmath"
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(MODULES):
             yield node.lineno, str(node.module)
 

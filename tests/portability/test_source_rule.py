@@ -60,6 +60,10 @@ ALLOWED: dict[str, tuple[frozenset[str], str]] = {
         frozenset({"optimize.minimize"}),
         "a start for budgets, taken in steps of 2**-20; what leaves is computed from that",
     ),
+    "temporal/temporal_loops.py": (
+        frozenset({"fastmath"}),
+        "sums that sift, with a margin; what passes is summed again in one order",
+    ),
 }
 """What may stay, and why; an entry that is no longer needed is refused, too."""
 
@@ -87,8 +91,9 @@ a @= c
 d = np.dot(b, c) + b.dot(c) + np.linalg.solve(b, c) + np.einsum("i,i", b, c)
 e = math.exp(1.0) + np.log(b) + special.ndtr(b) + b**3 + 1.5**c
 from sklearn.mixture import GaussianMixture
+quick = njit(cache=True, fastmath=True)
 good = portable.dot(b, c) + portable.exp(1.0) + b**2 + 2.0**-53 + np.sqrt(b) + stats.rankdata(b)
 """
     seen = [name for _, name in sorted(uses(ast.parse(text)))]
     expected = [".dot", "@", "@", "math.exp", "np.dot", "np.einsum", "np.linalg", "np.log"]
-    assert sorted(seen) == sorted([*expected, "special.ndtr", "**", "sklearn.mixture"])
+    assert sorted(seen) == sorted([*expected, "special.ndtr", "**", "sklearn.mixture", "fastmath"])

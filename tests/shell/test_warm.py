@@ -6,15 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from numba.core.registry import cpu_target
 
 from sfumato.cli import first_use, warm_command, warm_jobs
 from sfumato.cli.console import say, say_in_passing
-from sfumato.core import loop_folders
+from sfumato.core import carried_loops, loop_folders
 from sfumato.core.compile_events import compiling
 from sfumato.core.compiled import njit
 from tests.shell.running import call
@@ -143,7 +145,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of loops, and jobs that find one loop each in no time."""
     monkeypatch.setenv(loop_folders.CHOSEN, str(tmp_path / "loops"))
 
-    def run(name: str) -> dict[str, Any]:
+    def run(name: str, settings: Mapping[str, str]) -> dict[str, Any]:
         index = tmp_path / "loops" / f"{name}.nbi"
         index.parent.mkdir(exist_ok=True)
         index.touch()
@@ -170,6 +172,40 @@ def test_what_was_warmed_for_another_version_is_missing(
     record = json.loads((kept / "warm.json").read_text())
     (kept / "warm.json").write_text(json.dumps({**record, "stamp": "another"}))
     assert call("warm", "--check", "temporal").out == "temporal: not warmed\n"
+
+
+def test_jobs_that_the_package_brings_loops_for_are_ready_unless_they_are_wanted_for_here(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept / "brought").mkdir(parents=True)
+    (kept / "brought" / "one.nbi").touch()
+    for sources, files, code in (
+        (carried_loops.source_digest(), ["one.nbi"], 0),
+        (carried_loops.source_digest(), ["one.nbi", "two.nbi"], 1),
+        ("of another version", ["one.nbi"], 1),
+    ):
+        folder, jobs = str(kept / "brought"), {"release": files}
+        brought = carried_loops.Carried(folder, ("plain", ""), sources, jobs)
+        monkeypatch.setattr(carried_loops, "carried", lambda told=brought: told)
+        assert call("warm", "--check", "release").code == code
+        assert call("warm", "--check", "--native", "release").code == 1
+
+
+def test_native_names_this_processor_so_that_no_loop_for_many_is_used(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Mapping[str, str]] = []
+    run = warm_command._run
+
+    def noted(name: str, settings: Mapping[str, str]) -> dict[str, Any]:
+        asked.append(settings)
+        return run(name, settings)
+
+    monkeypatch.setattr(warm_command, "_run", noted)
+    call("warm", "temporal")
+    call("warm", "temporal", "--native")
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    assert asked == [{}, {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}]
 
 
 def test_warm_tells_what_it_did(kept: Path) -> None:
@@ -208,6 +244,6 @@ def test_after_warm_a_release_compiles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(loop_folders.CHOSEN, str(tmp_path))
-    first, second = (warm_command._run("release") for _ in range(2))
+    first, second = (warm_command._run("release", {}) for _ in range(2))
     assert first["compiled"] > 20
     assert second["compiled"] == 0

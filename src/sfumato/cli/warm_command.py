@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ _RECORD = "warm.json"
 class _WarmOptions(options.Options):
     jobs: list[str] | None = argument("Only these jobs.", "JOB", default=None)
     check: bool = flag("--check", "Compile nothing; say what is missing (exit code 1).")
+    native: bool = flag("--native", "For this very processor, even if the package brings loops.")
     processes: int | None = option("At the same time; as many as there are processors.")
     shown: options.Shown
 
@@ -37,13 +39,15 @@ def warm(given: _WarmOptions) -> None:
     one that nobody else can change, for what is found there is run. Loops are compiled for this
     processor, and anew when the program changes.
 
-    In an image of a container: RUN pip install sfumato && sfumato warm
+    A package that was built with its loops (make wheel) has them for all processors of a kind:
+    nothing is compiled then, unless --native asks for it. Answers are the same, to the last bit.
 
     \b
     Examples:
       sfumato warm
       sfumato warm release privatize
       sfumato warm --check --json
+      sfumato warm --native
     """
     from sfumato.cli.warm_jobs import JOBS
     from sfumato.core.errors import InvalidParameter
@@ -55,20 +59,24 @@ def warm(given: _WarmOptions) -> None:
     if given.processes is not None and given.processes < 1:
         raise InvalidParameter("--processes", given.processes, "be at least 1")
     if given.check:
-        _check(wanted, given.shown)
+        _check(wanted, given.native, given.shown)
         return
+    settings = _this_processor() if given.native else {}
     with progress("compiling loops, once", len(wanted), given.shown.no_progress) as show:
-        found = warmed(wanted, given.processes, show)
+        found = warmed(wanted, given.processes, show, settings)
     _tell(found, given.shown)
 
 
 def warmed(
-    jobs: list[str], processes: int | None = None, show: Progress = lambda done: None
+    jobs: list[str],
+    processes: int | None = None,
+    show: Progress = lambda done: None,
+    settings: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run jobs, several at a time; what each found and did."""
+    """Run jobs, several at a time, under some settings of numba; what each found and did."""
     found: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(processes or len(os.sched_getaffinity(0))) as pool:
-        for done in as_completed([pool.submit(_run, name) for name in jobs]):
+        for done in as_completed([pool.submit(_run, name, settings or {}) for name in jobs]):
             one = done.result()
             found[one["job"]] = one
             show(len(found))
@@ -76,10 +84,11 @@ def warmed(
     return [found[name] for name in jobs]
 
 
-def _run(name: str) -> dict[str, Any]:
+def _run(name: str, settings: Mapping[str, str]) -> dict[str, Any]:
     """Run a job in a process of its own."""
     words = [sys.executable, "-P", "-m", "sfumato.cli.warm_jobs", name]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    nothing, around = subprocess.DEVNULL, os.environ | settings
+    done = subprocess.run(words, stdin=nothing, capture_output=True, check=False, env=around)
     if done.returncode:
         raise RuntimeError(f"job {name}: {done.stderr.decode(errors='replace')}")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -93,12 +102,30 @@ def _remember(found: dict[str, dict[str, Any]]) -> None:
 
     folder = places(_HERE).writes
     if folder is not None:
-        known = _known() | {name: one["files"] for name, one in found.items()}
+        known = _warmed_before() | {name: one["files"] for name, one in found.items()}
         with whole(Path(folder) / _RECORD) as path:
             path.write_text(json.dumps({"stamp": _stamp(), "jobs": known}))
 
 
-def _known() -> dict[str, list[str]]:
+def _this_processor() -> dict[str, str]:
+    """Numba's settings as they are, said aloud: whoever names a processor gets its own loops."""
+    from numba.core.registry import cpu_target
+
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+
+
+def _brought() -> dict[str, list[str]]:
+    """What the package brings along, if it is from this version of the program."""
+    from sfumato.core.carried_loops import carried, source_digest
+
+    own = carried()
+    if own is None or own.sources != source_digest():
+        return {}
+    return {name: [str(Path(own.folder) / file) for file in own.jobs[name]] for name in own.jobs}
+
+
+def _warmed_before() -> dict[str, list[str]]:
     """What was warmed for this version of the program, of numba and of the processor."""
     from sfumato.core.loop_folders import places
 
@@ -120,15 +147,15 @@ def _stamp() -> str:
     import numba
     from numba.core.registry import cpu_target
 
+    from sfumato.core.carried_loops import source_digest
+
     machine = cpu_target.target_context.codegen().magic_tuple()
-    digest = hashlib.sha256(repr((numba.__version__, sys.version_info[:2], machine)).encode())
-    for source in sorted(Path(_HERE).parents[1].rglob("*.py")):
-        digest.update(hashlib.sha256(source.read_bytes()).digest())
-    return digest.hexdigest()
+    parts = (numba.__version__, sys.version_info[:2], machine, source_digest())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _check(wanted: list[str], shown: options.Shown) -> None:
-    known = _known()
+def _check(wanted: list[str], native: bool, shown: options.Shown) -> None:
+    known = _warmed_before() | ({} if native else _brought())
     missing = {
         name: sum(not Path(file).exists() for file in known[name]) if name in known else None
         for name in wanted

@@ -4,6 +4,7 @@ Numba asks whether the file of a loop has changed. A loop holds the code of all 
 calls, and the constants that it names, wherever they stand: here these are asked for, too. Two
 processes that need the same loop at the same time compile it once: the second one waits. What
 cannot be read is compiled, what cannot be written is not kept: no loop fails because of its files.
+Loops for this processor come first, then those that the package brings along (`carried_loops`).
 """
 
 # mypy: allow-untyped-calls
@@ -27,6 +28,7 @@ import numpy as np
 from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import CompileResult
 
+from sfumato.core.carried_loops import carried
 from sfumato.core.compile_events import compiling
 from sfumato.core.loop_folders import Places, places
 
@@ -111,9 +113,10 @@ def _claims(folder: str, process: int) -> _Claims | None:
 
 
 class _Found(NamedTuple):
-    """One loop in its folders."""
+    """One loop in its folders: new forms go to the last of `files`, none to what was brought."""
 
     files: tuple[IndexDataCacheFile, ...]
+    brought: tuple[IndexDataCacheFile, tuple[str, str]] | None
     name: str
     place: int
 
@@ -143,24 +146,25 @@ class LoopCache:
         name = f"{loop.__module__}.{loop.__qualname__}-{stamp.hexdigest()[:16]}.{python}"
         folders = dict.fromkeys((*self._places.reads, *filter(None, [self._places.writes])))
         files = tuple(IndexDataCacheFile(each, name, stamp.digest()) for each in folders)
-        return _Found(files, name, int.from_bytes(stamp.digest()[:5], "big"))
+        brought = None
+        if (own := carried()) is not None:
+            brought = IndexDataCacheFile(own.folder, name, stamp.digest()), own.processor
+        return _Found(files, brought, name, int.from_bytes(stamp.digest()[:5], "big"))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled form for arguments of some types; if there is none, compiling is claimed."""
         target_context.refresh()
-        key = (sig, target_context.codegen().magic_tuple())
-        made = self._read(key, target_context)
+        made = self._read(sig, target_context)
         if made is None:
             compiling(self._loop.__qualname__)
             if (claims := self._locks()) is not None:
                 claims.take(self._found.place)
-                made = self._read(key, target_context)
+                made = self._read(sig, target_context)
         return made
 
     def has(self, sig: Any, target_context: Any) -> bool:
         """Whether a compiled form for arguments of some types is on disk."""
-        key = (sig, target_context.codegen().magic_tuple())
-        for file in self._found.files:
+        for file, key in self._forms(sig, target_context):
             with contextlib.suppress(Exception):  # a damaged file is as good as none
                 if key in file._load_index():
                     return True
@@ -178,15 +182,26 @@ class LoopCache:
 
     def indexes(self) -> list[str]:
         """Files on disk that list compiled forms of this loop."""
-        return [each._index_path for each in self._found.files if Path(each._index_path).exists()]
+        brought = self._found.brought
+        files = (*self._found.files, *(brought[:1] if brought else ()))
+        return [each._index_path for each in files if Path(each._index_path).exists()]
 
     def released(self) -> None:
         """Let others compile this loop."""
         if (claims := self._locks()) is not None:
             claims.drop(self._found.place)
 
-    def _read(self, key: Any, target_context: Any) -> Any:
+    def _forms(self, sig: Any, target_context: Any) -> Iterator[tuple[IndexDataCacheFile, Any]]:
+        """Where a compiled form may be, and its key there: for this processor, then for many."""
+        machine = target_context.codegen().magic_tuple()
         for file in self._found.files:
+            yield file, (sig, machine)
+        if self._found.brought is not None:
+            file, processor = self._found.brought
+            yield file, (sig, (machine[0], *processor))
+
+    def _read(self, sig: Any, target_context: Any) -> Any:
+        for file, key in self._forms(sig, target_context):
             # Bytes of a damaged file may raise anything: it is as good as none, and written anew.
             with contextlib.suppress(Exception):
                 if data := file.load(key):

@@ -7,7 +7,8 @@ written to, what is there already (an image that was warmed when it was built) i
 the rest goes to the cache of the user.
 
 The folder beside the sources may belong to whoever installed them, and to his group: they can
-change the sources. It is not used if everybody can write to it or move it.
+change the sources. It is not used if everybody can write to it or move it. The same holds for the
+folder of loops that a wheel brings along (`carried_loops`).
 """
 
 from __future__ import annotations
@@ -83,6 +84,22 @@ def only_ours(folder: str) -> bool:
         (False, False)
     """
     return _closed(folder, stat.S_IWGRP | stat.S_IWOTH, {0, _user()})
+
+
+def as_safe_as(source: str, folder: str) -> bool:
+    """Whether a folder belongs to the owner of a source file, and not everybody can change it.
+
+    Who can change the sources may change what was compiled from them, too.
+
+    Examples:
+        >>> as_safe_as(__file__, "/no/such/folder"), as_safe_as(__file__, "/tmp")
+        (False, False)
+    """
+    try:
+        same = os.lstat(source).st_uid == os.lstat(folder).st_uid
+    except OSError:
+        return False
+    return same and _closed(folder, stat.S_IWOTH)
 
 
 def _closed(folder: str, others: int, trusted: Collection[int] | None = None) -> bool:

@@ -14,6 +14,7 @@ from sfumato.store.protocol import Identity
 from sfumato.stream.column_times import TimeKeys, time_keys, time_texts
 from sfumato.stream.column_values import Irregular, encoded_values
 from sfumato.stream.input_rows import Reading, as_text
+from sfumato.tables.arrow_arrays import number_array
 from sfumato.tables.batches import Batch, Column
 from sfumato.tables.cells import Missing
 
@@ -158,4 +159,4 @@ def _beside(column: Column, rows: Ints) -> Coded[str]:
 def _arrow(rows: Ints) -> object:
     import pyarrow as pa
 
-    return pa.array(rows)
+    return number_array(rows, pa.int64())

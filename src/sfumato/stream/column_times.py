@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.core.arrays import Bools, Ints
 from sfumato.models.encoding import Unreadable
 from sfumato.stream.column_values import Irregular
+from sfumato.tables.arrow_arrays import numbers_of
 from sfumato.tables.batches import Column
 from sfumato.tables.cells import Time
 
@@ -136,7 +137,7 @@ def _by_array(column: Column) -> TimeKeys | None:
         clock = Clock.LOCAL if array.type.tz is None else Clock.ZONED
         return _moments(clock, array.cast(pa.timestamp("us", tz=array.type.tz), safe=False))
     if kinds.is_integer(array.type) and not kinds.is_uint64(array.type):
-        return TimeKeys(Clock.WHOLE, array.to_numpy(zero_copy_only=False).astype(np.int64))
+        return TimeKeys(Clock.WHOLE, numbers_of(array).astype(np.int64))
     return None
 
 
@@ -147,7 +148,7 @@ def _read_text(array: Any) -> TimeKeys | None:
     try:
         # Sixteen as 0x10 is a number to this reader alone.
         if not pa.compute.any(pa.compute.match_substring(array, "x", ignore_case=True)).as_py():
-            keys = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            keys = numbers_of(array.cast(pa.int64()))
             return TimeKeys(Clock.WHOLE, keys.astype(np.int64))
     except pa.ArrowInvalid:
         pass
@@ -160,7 +161,7 @@ def _read_text(array: Any) -> TimeKeys | None:
 def _moments(clock: Clock, array: Any) -> TimeKeys | None:
     import pyarrow as pa
 
-    keys = array.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
+    keys = numbers_of(array.cast(pa.int64())).astype(np.int64)
     # Years that Python does not know are named row by row.
     within = keys.min() >= _EARLIEST and keys.max() <= _LATEST
     return TimeKeys(clock, keys) if within else None

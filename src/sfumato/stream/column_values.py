@@ -24,6 +24,7 @@ from sfumato.models.encoding import (
     is_missing,
     number,
 )
+from sfumato.tables.arrow_arrays import numbers_of
 from sfumato.tables.batches import Column
 from sfumato.tables.cells import Missing
 
@@ -137,7 +138,7 @@ def _by_array(column: Column) -> Floats | None:
             array = array.cast(pa.float64())
         except pa.ArrowInvalid:
             return None
-    values: Floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
+    values: Floats = numbers_of(array).astype(np.float64)
     return values
 
 

@@ -16,6 +16,7 @@ from sfumato.core.errors import UnknownSymbol
 from sfumato.core.events import OUTCOMES, Outcome
 from sfumato.models.encoding import StreamModel, Unreadable
 from sfumato.stream.audit_rows import read_signal, released_symbol, same_cell
+from sfumato.tables.arrow_arrays import cell_array, number_array, numbers_of, text_array
 from sfumato.tables.batches import Batch, Column
 from sfumato.tables.columnar import is_text
 from sfumato.tables.readers import Chunk
@@ -72,7 +73,7 @@ def _column(cells: Sequence[Any]) -> Column | None:
         return None
     kind = types[found.pop()] if found else pa.string()
     try:
-        return Column(pa.array(cells, kind))
+        return Column(cell_array(cells, kind))
     except (pa.ArrowException, OverflowError, UnicodeError):
         return None  # a number beyond 64 bits, or half of a letter
 
@@ -159,7 +160,7 @@ class _Cells:
         fits = _is_whole(array) if whole else str(array.type) == "double"
         if not fits or array.null_count:
             return None
-        found = array.to_numpy(zero_copy_only=False)
+        found = numbers_of(array)
         if whole and found.dtype == np.uint64 and found.max() >= 2**63:
             return None
         return np.asarray(found)
@@ -194,15 +195,15 @@ class _Cells:
             array = self._batch.columns[name].array
             if self._text:
                 words = [*map(str, places[:, axis].tolist()), ""]
-                due = pa.array(words).take(pa.array(released % len(words)))
+                due = text_array(words).take(number_array(released % len(words), pa.int64()))
                 if not _unpacked(array).equals(due):
                     return False
                 continue
             if str(array.type) != "double":
                 return False
             empty, centres = released < 0, places[released, axis]
-            bits = array.fill_null(0.0).to_numpy(zero_copy_only=False).view(np.int64)
-            missing = array.is_null().to_numpy(zero_copy_only=False)
+            bits = numbers_of(array.fill_null(0.0)).view(np.int64)
+            missing = numbers_of(array.is_null().cast(pa.uint8())) == 1
             if (missing != empty).any() or (bits != centres.view(np.int64))[~empty].any():
                 return False
         return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.core.arrays import Ints
+from sfumato.tables.arrow_arrays import cell_array, numbers_of
 from sfumato.tables.chunks import CHUNK_ROWS, Chunk
 from sfumato.tables.columnar import (
     checked_cells,
@@ -66,7 +67,7 @@ class Column:
             codes, words = used.indices, used.dictionary
         else:
             return _distinct(np.arange(len(array)), self.cells())
-        numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers = numbers_of(codes).astype(np.int64)
         return _distinct(numbers, python_cells(words))
 
 
@@ -124,7 +125,7 @@ def _array(cells: list[Any]) -> pa.Array | None:
         return None
     types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     try:
-        return pa.array(cells, types[kinds.pop() if kinds else str])
+        return cell_array(cells, types[kinds.pop() if kinds else str])
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return None  # a number of too many digits, half a character, too much text
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.core.arrays import Ints
 from sfumato.store.answer_columns import Coded as Coded
+from sfumato.tables.arrow_arrays import cell_array, number_array, numbers_of, scalar, text_array
 from sfumato.tables.batches import Column
 
 if TYPE_CHECKING:
@@ -52,15 +53,17 @@ def column_array(cells: Cells, kind: type) -> pa.Array:
     if isinstance(cells, Column):
         cells = cells.array
     if isinstance(cells, Coded):
-        words = pa.array([*cells.words, None], type=arrow_type(kind))
-        return words.take(pa.array(_all_words(cells)))
+        words = cell_array([*cells.words, None], arrow_type(kind))
+        return words.take(number_array(_all_words(cells), pa.int64()))
     if isinstance(cells, np.ma.MaskedArray):
-        return pa.array(cells.data, mask=np.ma.getmaskarray(cells), type=arrow_type(kind))
+        return number_array(cells.data, arrow_type(kind), np.ma.getmaskarray(cells))
     if isinstance(cells, pa.DictionaryArray):
         cells = cells.dictionary_decode()
     if isinstance(cells, pa.Array):
         return cells.cast(arrow_type(kind))
-    return pa.array(cells, type=arrow_type(kind))
+    if isinstance(cells, np.ndarray):
+        return number_array(cells, arrow_type(kind))
+    return cell_array(cells, arrow_type(kind))
 
 
 def column_length(cells: Cells) -> int:
@@ -138,15 +141,16 @@ class Spelling:
         import pyarrow as pa
 
         if isinstance(cells, Coded):
-            words = self._words(pa.array(cells.words, type=arrow_type(kind)))
-            return words.take(pa.array(_all_words(cells)))
+            words = self._words(cell_array(cells.words, arrow_type(kind)))
+            return words.take(number_array(_all_words(cells), pa.int64()))
         array = column_array(cells, kind)
         if kind is int and not array.null_count:
             return array.cast(pa.large_string())
         # The bits of a float tell it from all others, which it need not be equal to: -0.0, NaN.
         coded = (array.view(pa.int64()) if kind is float else array).dictionary_encode()
         words = coded.dictionary.view(pa.float64()) if kind is float else coded.dictionary
-        codes = coded.indices.fill_null(len(words))
+        missing = scalar(len(words), pa.int64()).cast(coded.indices.type)
+        codes = coded.indices.fill_null(missing)
         return self._words(words).take(codes)
 
     def _words(self, words: pa.Array) -> pa.Array:
@@ -161,13 +165,13 @@ class Spelling:
                 quote = _text(self.quotes)
                 text = pc.binary_join_element_wise(quote, text, quote, _text(""))
         elif pa.types.is_floating(words.type):
-            numbers = words.to_numpy(zero_copy_only=False)
-            size = np.abs(numbers)
+            size = np.abs(numbers_of(words.fill_null(scalar(np.nan, words.type))))
             plain = (size >= _PLAIN_LEAST) & (size < _PLAIN_MOST) & (size != np.floor(size))
-            odd, text = pa.array(~plain), words.cast(pa.large_string())
+            odd, text = number_array(~plain, pa.bool_()), words.cast(pa.large_string())
         else:
-            odd, text = pa.array([True] * len(words), pa.bool_()), pa.nulls(len(words))
-        odd = odd.fill_null(True)
+            everywhere = np.ones(len(words), dtype=np.bool_)
+            odd, text = number_array(everywhere, pa.bool_()), pa.nulls(len(words))
+        odd = odd.fill_null(scalar(True, pa.bool_()))
         spelled = [self.word(word) for word in words.filter(odd).to_pylist()]
         texts = pc.replace_with_mask(text.cast(pa.large_string()), odd, _text_array(spelled))
         return pa.concat_arrays([texts, _text_array([self.word(None)])])
@@ -176,13 +180,13 @@ class Spelling:
 def _text(text: str) -> pa.Scalar:
     import pyarrow as pa
 
-    return pa.scalar(text, pa.large_string())
+    return scalar(text, pa.large_string())
 
 
 def _text_array(texts: Sequence[str]) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array(texts, pa.large_string())
+    return text_array(texts, pa.large_string())
 
 
 def _csv_word(mark: str, word: Word) -> str:
