@@ -143,6 +143,12 @@ class AccessKey:
             return False
         return stream is None or any(_matches(pattern, stream) for pattern in self.streams)
 
+    def outside(self, action: Action, streams: Iterable[str]) -> set[str]:
+        """Those of some streams on which an action is not in its scope."""
+        if self.may_everywhere(action):
+            return set()
+        return {stream for stream in {*streams} if not self.may(action, stream)}
+
     def may_everywhere(self, action: Action) -> bool:
         """Whether an action on all streams that are, or will be, is in its scope."""
         return action in self.actions and "*" in self.streams

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from sfumato.core.errors import SfumatoError
 from sfumato.models.encoding import StreamModel
@@ -20,9 +21,9 @@ from sfumato.service.gatherer import Gatherer
 from sfumato.service.metrics import Metrics, ReleaseFigures
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.settings import Limits
-from sfumato.service.wording import Wording
+from sfumato.service.wording import Wording, worded_replies
 from sfumato.solver.policy import Policy
-from sfumato.store.live import LiveRun, Reply
+from sfumato.store.live_columns import ColumnarRun, ReplyColumns
 from sfumato.store.protocol import Store, StoreUnavailable
 from sfumato.store.stream_homes import MemoryStreamHomes, StreamHomes
 
@@ -53,7 +54,7 @@ class Opened:
     """
 
     job: str
-    run: LiveRun
+    run: ColumnarRun
     store: Store
     worded: Wording
     close: Callable[[], None]
@@ -118,7 +119,7 @@ class Releases:
     ) -> None:
         self._limits, self.failed = limits, failed
         self._written = homes or MemoryStreamHomes()
-        self.saw: Callable[[str, Sequence[Reply]], None] = lambda name, replies: None
+        self.saw: Callable[[str, ReplyColumns], None] = lambda name, replies: None
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
         self._default: str | None = None
@@ -209,6 +210,7 @@ class Releases:
         gatherer = Gatherer(
             opened.run,
             watch,
+            partial(worded_replies, opened.worded),
             queued=self._limits.queued_events,
             group=self._limits.group_events,
         )
@@ -233,7 +235,7 @@ class Releases:
         """The release of all of some streams, where that is known without looking for them."""
         if name is not None:
             return self.named(name)
-        homes = {self._homes.get(stream) for stream in streams}
+        homes = set(map(self._homes.get, streams))
         home = homes.pop() if len(homes) == 1 else None
         return None if home is None else self._home(home)
 
@@ -359,7 +361,7 @@ class _Watch:
     name: str
     releases: Releases
 
-    def answered(self, replies: Sequence[Reply], seconds: float) -> None:
+    def answered(self, replies: ReplyColumns, seconds: float) -> None:
         self.releases.metrics.group(self.name, replies, seconds)
         self.releases.saw(self.name, replies)
 
