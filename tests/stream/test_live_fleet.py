@@ -193,6 +193,18 @@ def test_late_events_are_taken_where_the_rules_say_so() -> None:
     assert [single(one).sequence for one in replies] == [0, 1, 2]
 
 
+def test_an_event_that_is_judged_again_gets_no_answer_of_another() -> None:
+    """The second is refused, so the third is not late; it is drawn after the fourth."""
+    plan = plan_with("words", budget=sf.Horizon(sf.SIP(2.0), 1))
+    run, _ = fleet(model_of("words"), plan, missing=Missing.SKIP)
+    asked = [("ann", "a", "1"), ("ann", "a", "9"), ("ann", None, "5"), ("bob", "b", "1")]
+    events = [Asked(f"e{n}", *given) for n, given in enumerate(asked)]
+    first, second, third, fourth = run.answer(events)
+    assert reason(second) is Reason.BUDGET
+    told = [(one.id, one.stream) for one in map(single, (first, third, fourth))]
+    assert told == [("e0", "ann"), ("e2", "ann"), ("e3", "bob")]
+
+
 @pytest.mark.parametrize("name", ["bins", "clipped bins", "grid", "clipped grid", "numbers"])
 def test_values_are_read_as_their_encoding_reads_them(name: str) -> None:
     """Numbers by array, and one by one where they are spelled otherwise."""

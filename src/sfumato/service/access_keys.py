@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.keyed_digest import KeyedDigest
 from sfumato.service.rate_limits import USUAL_RATE, WIDEST_RATE, Rate
 
 PREFIX = "sfk"
@@ -178,7 +180,12 @@ def key_hash(pepper: bytes, id_: str, secret: str) -> bytes:
     installation, and the id make it a hash for this place: an entry that was copied from another
     registry, or to another id, opens nothing.
     """
-    return hmac.digest(pepper, f"sfumato access key v1 {id_} {secret}".encode(), "sha256")
+    return _peppered(pepper)(f"{id_} {secret}".encode())
+
+
+@lru_cache(maxsize=8)
+def _peppered(pepper: bytes) -> KeyedDigest:
+    return KeyedDigest(pepper, b"sfumato access key v1 ")
 
 
 def mint(

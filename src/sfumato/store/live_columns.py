@@ -81,7 +81,8 @@ class ReplyColumns:
 
     Attributes:
         count: How many events asked.
-        fresh: The new answers, in the order asked; None if there are none.
+        fresh: The new answers, in the order in which they were drawn: that of the events, but for
+            those whose time was judged again; None if there are none.
         rows: The place of each new answer among the events.
         others: Replies to all other events, by their places.
     """
