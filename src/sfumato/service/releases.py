@@ -18,6 +18,7 @@ from functools import partial
 from sfumato.core.errors import SfumatoError
 from sfumato.models.encoding import StreamModel
 from sfumato.service.gatherer import Gatherer
+from sfumato.service.home_settling import HomeSettling
 from sfumato.service.metrics import Metrics, ReleaseFigures
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.settings import Limits
@@ -119,6 +120,7 @@ class Releases:
     ) -> None:
         self._limits, self.failed = limits, failed
         self._written = homes or MemoryStreamHomes()
+        self._settling = HomeSettling(self._settle)
         self.saw: Callable[[str, ReplyColumns], None] = lambda name, replies: None
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
@@ -256,7 +258,7 @@ class Releases:
         homes = {one: self._homes[one] for one in streams if one in self._homes}
         if unknown := sorted(set(streams) - homes.keys()):
             with self._told():
-                found = await asyncio.to_thread(self._settle, unknown)
+                found = await self._settling.homes(unknown)
             self._remember(found)
             homes |= found
         named = {home: self._home(home) for home in set(homes.values())}

@@ -149,7 +149,7 @@ class LiveFleet(Guarded):
         return ReplyColumns(len(ids), fresh, rows, group.others)
 
     def _in_turn(self, group: _Group) -> tuple[AnswerColumns | None, Ints]:
-        """Look up, draw and commit; new answers, and the event of each: they may have changed turns.
+        """Look up, draw and commit; new answers, and the event of each, in the order drawn.
 
         What gets no new answer is in `group.others` then.
         """
