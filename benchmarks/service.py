@@ -146,9 +146,8 @@ def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: f
         "batches of 100, 8 connections": {"kind": "batch", "events": 100, "connections": 8},
         "socket, pipelined": {"kind": "socket", "connections": 1, "window": 4_096},
     }
-    print(
-        "| way in | events/s | p50, ms | p99, ms | of raw | of floor | CPU, us/event | in floors |"
-    )
+    columns = "events/s | p50, ms | p99, ms | of raw | of floor | CPU, us/event | in floors"
+    print(f"| way in | {columns} |")
     print("|---|---|---|---|---|---|---|---|")
     sustained = 0.0
     loaded(

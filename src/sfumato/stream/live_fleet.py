@@ -290,6 +290,7 @@ class LiveFleet(Guarded):
             signals=run.signals,
         )
         self._store.commit_columns(answers, self._copy.fleet.positions(first))
+        self._copy.committed()
         if times is not None:
             self._copy.set_times(which, times)
         return answers
