@@ -159,8 +159,12 @@ def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: f
         used = (cpu(process) - before) / max(found["accepted"], 1) * 1e6
         rate = found["rate"]
         cells = (f"{rate:,.0f}", f"{found['p50']:.1f}", f"{found['p99']:.1f}")
-        shares = (f"{rate / raw:.0%}", f"{rate / floor.rate:.0%}", f"{used:.0f}")
-        shares = (*shares, f"{used / floor.cost:.1f}")
+        shares = (
+            f"{rate / raw:.0%}",
+            f"{rate / floor.rate:.0%}",
+            f"{used:.0f}",
+            f"{used / floor.cost:.1f}",
+        )
         print(f"| {told} | {' | '.join((*cells, *shares))} |", flush=True)
         sustained = rate / 100 if way["kind"] == "batch" else sustained
     overloaded(node, key, sustained, seconds)
