@@ -215,9 +215,7 @@ def _opened(data: bytes) -> _Envelope:
 
 
 def _checksum(kind: str, version: int, layout: bytes, body: bytes) -> bytes:
-    checksum = _begun_checksum(kind, version, layout)
-    checksum.update(body)
-    return checksum.digest()
+    return hashlib.sha256(f"{kind} {version} ".encode() + layout + body).digest()
 
 
 def _begun_checksum(kind: str, version: int, layout: bytes) -> Any:
