@@ -4,7 +4,9 @@ Run as `python -m benchmarks.service [--seconds S]`. One run, loopback only: a r
 with a folder (SQLite) and with PostgreSQL (a private instance, if Debian's is installed), and
 load from another process: single requests on 64 connections, batches of 100, one pipelined
 socket. Beside it, in the same run: the raw store, committing groups of 1,000 answers that are
-ready (half of that is the goal), and an empty endpoint of Starlette on the same server. Then
+ready (half of that is the goal), and the floor: an empty endpoint of Starlette on uvicorn as the
+service sets it up, asked by the same client: no request costs less than that, so what a request
+costs is told in floors, too. Then
 twice the batches that it sustained, from 400 connections with one request each on its way, which
 is more than the queue holds: what is refused, how long the accepted ones take, and whether memory
 stays. At the end a restart with about 100,000 streams. The machine must have nothing else to do.
@@ -21,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,10 @@ async def empty(request):
 listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
 print(listener.getsockname()[1], flush=True)
 app = Starlette(routes=[Route("/empty", empty, methods=["POST"])])
-config = uvicorn.Config(app, log_level="critical", loop="uvloop", http="httptools")
+config = uvicorn.Config(
+    app, loop="uvloop", http="httptools", lifespan="off", log_config=None, access_log=False,
+    proxy_headers=False, server_header=False,
+)
 uvicorn.Server(config).run([listener])
 """
 
@@ -90,14 +95,30 @@ def loaded(**given: Any) -> dict[str, Any]:
     return found
 
 
-@contextlib.contextmanager
-def empty_endpoint() -> Iterator[str]:
-    """The address of an endpoint that does nothing."""
+@dataclass(frozen=True)
+class Floor:
+    """What an endpoint that does nothing reaches.
+
+    Attributes:
+        rate: Requests per second.
+        cost: Microseconds of processor of a request.
+    """
+
+    rate: float
+    cost: float
+
+
+def empty_floor(seconds: float) -> Floor:
+    """The floor, asked as the service is."""
     command = [sys.executable, "-c", EMPTY]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            loaded(kind="empty", url=url, seconds=1.0)
+            before = cpu(server.pid)
+            found = loaded(kind="empty", url=url, seconds=seconds)
+            return Floor(found["rate"], (cpu(server.pid) - before) / found["accepted"] * 1e6)
         finally:
             server.kill()
 
@@ -114,7 +135,7 @@ def memory(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(home: ServiceHome, model: Path, raw: float, empty: float, seconds: float) -> None:
+def measure(home: ServiceHome, model: Path, raw: float, floor: Floor, seconds: float) -> None:
     """One home: a table of the ways in, then twice of what it can take."""
     node = Node(home)
     key = node.start("--model", str(model), *RULES)
@@ -125,8 +146,9 @@ def measure(home: ServiceHome, model: Path, raw: float, empty: float, seconds: f
         "batches of 100, 8 connections": {"kind": "batch", "events": 100, "connections": 8},
         "socket, pipelined": {"kind": "socket", "connections": 1, "window": 4_096},
     }
-    print("| way in | events/s | p50, ms | p99, ms | of raw | of empty | CPU, us/event |")
-    print("|---|---|---|---|---|---|---|")
+    columns = "events/s | p50, ms | p99, ms | of raw | of floor | CPU, us/event | in floors"
+    print(f"| way in | {columns} |")
+    print("|---|---|---|---|---|---|---|---|")
     sustained = 0.0
     loaded(
         kind="batch", events=100, connections=2, url=node.url, key=key, seconds=2.0, label="warm"
@@ -137,7 +159,12 @@ def measure(home: ServiceHome, model: Path, raw: float, empty: float, seconds: f
         used = (cpu(process) - before) / max(found["accepted"], 1) * 1e6
         rate = found["rate"]
         cells = (f"{rate:,.0f}", f"{found['p50']:.1f}", f"{found['p99']:.1f}")
-        shares = (f"{rate / raw:.0%}", f"{rate / empty:.0%}", f"{used:.0f}")
+        shares = (
+            f"{rate / raw:.0%}",
+            f"{rate / floor.rate:.0%}",
+            f"{used:.0f}",
+            f"{used / floor.cost:.1f}",
+        )
         print(f"| {told} | {' | '.join((*cells, *shares))} |", flush=True)
         sustained = rate / 100 if way["kind"] == "batch" else sustained
     overloaded(node, key, sustained, seconds)
@@ -212,14 +239,14 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         model = town_model(folder)
-        with empty_endpoint() as url:
-            empty = loaded(kind="empty", url=url, seconds=seconds)["rate"]
-        print(f"Empty endpoint of Starlette, 64 connections: {empty:,.0f} requests/s\n", flush=True)
+        floor = empty_floor(seconds)
+        told = f"{floor.rate:,.0f} requests/s, {floor.cost:.0f} us of processor each"
+        print(f"Floor, an empty endpoint of Starlette, 64 connections: {told}\n", flush=True)
         with SqliteStore(folder / "raw.ledger", "plan") as store:
             raw = raw_rate(store, seconds)
         print(f"## SQLite: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n", flush=True)
         (folder / "one").mkdir()
-        measure(ServiceHome.made(folder / "one"), model, raw, empty, seconds)
+        measure(ServiceHome.made(folder / "one"), model, raw, floor, seconds)
         if missing("postgres"):
             print("PostgreSQL is not installed: not measured")
             return
@@ -234,7 +261,7 @@ def main() -> None:
                 f"## PostgreSQL: raw store {raw:,.0f} answers/s in groups of {GROUP:,}\n",
                 flush=True,
             )
-            measure(ServiceHome.made(folder / "two", database), model, raw, empty, seconds)
+            measure(ServiceHome.made(folder / "two", database), model, raw, floor, seconds)
 
 
 if __name__ == "__main__":

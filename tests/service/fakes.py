@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -20,6 +20,7 @@ from sfumato.service.releases import Opened, Releases
 from sfumato.service.settings import Limits
 from sfumato.service.wording import stream_wording
 from sfumato.store.live import Answered, Asked, Reason, Refused, Reply, Waiting
+from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.live_intake import ledger_id, own_answer
 from sfumato.store.memory import MemoryStore
 from sfumato.store.protocol import Answer, Identity, Position
@@ -56,6 +57,17 @@ class EchoRun:
         if self.break_with is not None:
             raise self.break_with
         return [self._reply(event) for event in events]
+
+    def answer_columns(
+        self,
+        ids: Sequence[str],
+        streams: Sequence[str],
+        values: Sequence[Any],
+        times: Sequence[str | None] | None = None,
+    ) -> ReplyColumns:
+        rows = zip(ids, streams, values, times or [None] * len(ids), strict=True)
+        replies = self.answer([Asked(*row) for row in rows])
+        return ReplyColumns(len(replies), others=dict(enumerate(replies)))
 
     def _reply(self, event: Asked) -> Reply:
         name = ledger_id(event.stream, event.id)
@@ -121,6 +133,10 @@ class TestVisitor:
     def require(self, action: str, stream: str | None = None) -> None:
         if action not in self.actions or (stream or "").startswith("foreign"):
             raise HttpProblem(problem("forbidden", f"the key must allow {action!r} here"))
+
+    def outside(self, action: str, streams: Iterable[str]) -> set[str]:
+        every = action not in self.actions
+        return {stream for stream in streams if every or stream.startswith("foreign")}
 
     def require_everywhere(self, action: str) -> None:
         self.require(action)

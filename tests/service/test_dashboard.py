@@ -14,7 +14,8 @@ from selenium.webdriver.support.ui import Select
 from sfumato.service.fleet_documents import OverviewDocument
 from sfumato.service.readout_queries import ReleaseQuery
 from sfumato.service.readouts import Readouts
-from sfumato.store.live import Answered, Reason, Refused
+from sfumato.store.live import Answered, Reason, Refused, Reply
+from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.protocol import Answer
 from sfumato.stream.release_spec import ReleaseSpec
 from tests import servers
@@ -65,7 +66,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     answer_stream(again, "bob", ["home", "work"])
     releases = FixedReleases([city, series_release(30, 12), temporal_release(12), again])
     readouts = Readouts(releases)
-    readouts.saw("city", [*[Answered(())] * 30, Refused(Reason.BUDGET, "")])
+    told: list[Reply] = [*[Answered(())] * 30, Refused(Reason.BUDGET, "")]
+    readouts.saw("city", ReplyColumns(len(told), others=dict(enumerate(told))))
     with served(application(readouts)) as address:
         yield World(address, readouts, answers)
     readouts.close()

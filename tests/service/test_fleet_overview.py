@@ -11,7 +11,8 @@ from sfumato.service.drift_hint import LEAST
 from sfumato.service.fleet_overview import Activity
 from sfumato.service.readout_queries import DriftQuery, ReleaseQuery
 from sfumato.service.readouts import Readouts
-from sfumato.store.live import Answered, Reason, Refused, Waiting
+from sfumato.store.live import Answered, Reason, Refused, Reply, Waiting
+from sfumato.store.live_columns import ReplyColumns
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.stream.remarks import ABSURD, large_total
 from tests.service.example_releases import (
@@ -95,8 +96,10 @@ def test_series_and_temporal_streams_are_counted_too() -> None:
 
 def test_minutes_pass_and_are_forgotten() -> None:
     seen = Activity()
-    seen.saw([Answered(()), Answered((), repeated=True), Waiting(2)], now=0.0)
-    seen.saw([Refused(Reason.VALUE, ""), Refused(Reason.BUDGET, "")], now=60.0)
+    first: list[Reply] = [Answered(()), Answered((), repeated=True), Waiting(2)]
+    second: list[Reply] = [Refused(Reason.VALUE, ""), Refused(Reason.BUDGET, "")]
+    seen.saw(ReplyColumns(len(first), others=dict(enumerate(first))), now=0.0)
+    seen.saw(ReplyColumns(len(second), others=dict(enumerate(second))), now=60.0)
     told = seen.minutes(now=61.0)
     assert len(told) == 60
     assert (told[-2].answered, told[-2].repeated, told[-1].refused) == (1, 1, 2)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato.service.gatherer import Gatherer, QueueFull, Stopped
 from sfumato.store.live import Asked, Reason, Refused, Reply, Waiting
+from sfumato.store.live_columns import EventColumns, ReplyColumns
 
 
 class CountingRun:
@@ -23,14 +24,21 @@ class CountingRun:
         self.breaks: list[BaseException | None] = []
         self.finished: list[str] = []
 
-    def answer(self, events: Sequence[Asked]) -> list[Reply]:
+    def answer_columns(
+        self,
+        ids: Sequence[str],
+        streams: Sequence[str],
+        values: Sequence[Any],
+        times: Sequence[str | None] | None = None,
+    ) -> ReplyColumns:
         if self.gate is not None:
             assert self.gate.wait(10.0)
         if self.breaks and (problem := self.breaks.pop(0)) is not None:
             raise problem
-        self.groups.append(len(events))
-        self.asked += [event.id for event in events]
-        return [Waiting(int(event.id)) for event in events]
+        self.groups.append(len(ids))
+        self.asked += ids
+        others: dict[int, Reply] = {place: Waiting(int(id_)) for place, id_ in enumerate(ids)}
+        return ReplyColumns(len(ids), others=others)
 
     def finish(self, stream: str) -> Reply | None:
         self.finished.append(stream)
@@ -48,15 +56,15 @@ class Watch:
     def __init__(self) -> None:
         self.answered_events, self.failures = 0, list[str]()
 
-    def answered(self, replies: Sequence[Reply], seconds: float) -> None:
+    def answered(self, replies: ReplyColumns, seconds: float) -> None:
         self.answered_events += len(replies)
 
     def failed(self, problem: BaseException) -> None:
         self.failures.append(type(problem).__name__)
 
 
-def asked(numbers: Sequence[int]) -> list[Asked]:
-    return [Asked(str(number), "u", "secret") for number in numbers]
+def asked(numbers: Sequence[int]) -> EventColumns:
+    return EventColumns.of([Asked(str(number), "u", "secret") for number in numbers])
 
 
 @settings(max_examples=40, deadline=None)
@@ -108,7 +116,7 @@ def test_every_event_has_one_reply_in_order(
 
 def test_a_counter_that_fails_is_told_of_and_ends_no_worker() -> None:
     class Broken(Watch):
-        def answered(self, replies: Sequence[Reply], seconds: float) -> None:
+        def answered(self, replies: ReplyColumns, seconds: float) -> None:
             if not self.failures:
                 raise ValueError("a secret")
             super().answered(replies, seconds)
@@ -202,8 +210,8 @@ def test_a_dead_worker_answers_nobody_and_says_so() -> None:
 
 def test_a_run_that_loses_a_reply_is_not_believed() -> None:
     class Short(CountingRun):
-        def answer(self, events: Sequence[Asked]) -> list[Reply]:
-            return super().answer(events)[1:]
+        def answer_columns(self, ids: Sequence[str], *others: Any) -> ReplyColumns:
+            return super().answer_columns(ids[1:], *others)
 
     async def run() -> list[Reply]:
         gatherer = Gatherer(Short(), Watch())

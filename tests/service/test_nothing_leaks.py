@@ -33,7 +33,7 @@ from sfumato.service.event_log import EventLog, line_writer, routed
 from sfumato.service.releases import Opened
 from sfumato.service.settings import Limits
 from sfumato.store.ledger_reader import LedgerReader
-from sfumato.store.live import Asked, LiveRun, Reply
+from sfumato.store.live_columns import ColumnarRun, ReplyColumns
 from tests.service import secured as running
 from tests.service.secured import SYMBOLS, Secured, secured
 from tests.service.sentinels import NUMBER, OUTSIDE, TEXTS, files, leaks
@@ -45,14 +45,15 @@ BREAKING = {"break": OUTSIDE}
 class Breaking:
     """A live run with a defect: it breaks on some values, and says all that it holds."""
 
-    def __init__(self, run: LiveRun) -> None:
+    def __init__(self, run: ColumnarRun) -> None:
         self._run = run
 
-    def answer(self, events: Sequence[Asked]) -> list[Reply]:
-        if any(event.value == BREAKING for event in events):
-            values = [event.value for event in events]
-            raise RuntimeError(f"cannot use {values} of {events!r}")
-        return self._run.answer(events)
+    def answer_columns(
+        self, ids: Sequence[str], streams: Sequence[str], values: Sequence[Any], *times: Any
+    ) -> ReplyColumns:
+        if BREAKING in values:
+            raise RuntimeError(f"cannot use {values} of {ids} and {streams}")
+        return self._run.answer_columns(ids, streams, values, *times)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._run, name)

@@ -193,6 +193,35 @@ def test_late_events_are_taken_where_the_rules_say_so() -> None:
     assert [single(one).sequence for one in replies] == [0, 1, 2]
 
 
+def test_streams_are_read_again_only_if_another_node_has_committed(tmp_path: Path) -> None:
+    """Also those that this node did not use when it noticed that another had."""
+    place, plan = Place("shared", tmp_path), plan_with("words")
+    stores = [place.open(plan.fingerprint, JOB, "") for _ in range(2)]
+    one, other = (
+        LiveFleet(store, begun(store, f"node {n}"), model_of("words"), plan, keyed(SECRET))
+        for n, store in enumerate(stores)
+    )
+    reads: list[list[str]] = []
+    real = stores[0].ends
+    stores[0].ends = lambda names: reads.append([*names]) or real(names)  # type: ignore
+    asked = [(one, "ann"), (one, "ann"), (other, "ann"), (one, "bob"), (one, "ann"), (one, "ann")]
+    told = [run.answer([Asked(f"e{n}", who, "a")]) for n, (run, who) in enumerate(asked)]
+    assert [single(reply).sequence for (reply,) in told] == [0, 1, 2, 0, 3, 4]
+    assert reads == [["ann"], ["bob"], ["ann"]]
+
+
+def test_an_event_that_is_judged_again_gets_no_answer_of_another() -> None:
+    """The second is refused, so the third is not late; it is drawn after the fourth."""
+    plan = plan_with("words", budget=sf.Horizon(sf.SIP(2.0), 1))
+    run, _ = fleet(model_of("words"), plan, missing=Missing.SKIP)
+    asked = [("ann", "a", "1"), ("ann", "a", "9"), ("ann", None, "5"), ("bob", "b", "1")]
+    events = [Asked(f"e{n}", *given) for n, given in enumerate(asked)]
+    first, second, third, fourth = run.answer(events)
+    assert reason(second) is Reason.BUDGET
+    told = [(one.id, one.stream) for one in map(single, (first, third, fourth))]
+    assert told == [("e0", "ann"), ("e2", "ann"), ("e3", "bob")]
+
+
 @pytest.mark.parametrize("name", ["bins", "clipped bins", "grid", "clipped grid", "numbers"])
 def test_values_are_read_as_their_encoding_reads_them(name: str) -> None:
     """Numbers by array, and one by one where they are spelled otherwise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import socket
@@ -210,6 +211,9 @@ async def _main(
     try:
         await gateway.open()
         with metrics_listener(settings.metrics_port, gateway.releases.metrics):
+            # Modules and models stay for good: to go through them again and again, in the midst of
+            # requests, is no use.
+            gc.freeze()
             await serve(
                 gateway.service,
                 own,

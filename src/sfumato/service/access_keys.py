@@ -14,15 +14,17 @@ import base64
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Protocol
 
 import msgspec
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.keyed_digest import KeyedDigest
 from sfumato.service.rate_limits import USUAL_RATE, WIDEST_RATE, Rate
 from sfumato.store.home import checked_name
 
@@ -178,6 +180,12 @@ class AccessKey:
             return False
         return stream is None or any(_matches(pattern, stream) for pattern in self.streams)
 
+    def outside(self, action: Action, streams: Iterable[str]) -> set[str]:
+        """Those of some streams on which an action is not in its scope."""
+        if self.may_everywhere(action):
+            return set()
+        return {stream for stream in {*streams} if not self.may(action, stream)}
+
     def may_everywhere(self, action: Action) -> bool:
         """Whether an action on all streams that are, or will be, is in its scope."""
         return action in self.actions and "*" in self.streams
@@ -216,7 +224,12 @@ def key_hash(pepper: bytes, id_: str, secret: str) -> bytes:
     installation, and the id make it a hash for this place: an entry that was copied from another
     registry, or to another id, opens nothing.
     """
-    return hmac.digest(pepper, f"sfumato access key v1 {id_} {secret}".encode(), "sha256")
+    return _peppered(pepper)(f"{id_} {secret}".encode())
+
+
+@lru_cache(maxsize=8)
+def _peppered(pepper: bytes) -> KeyedDigest:
+    return KeyedDigest(pepper, b"sfumato access key v1 ")
 
 
 def mint(

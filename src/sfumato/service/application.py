@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +28,10 @@ class Visitor(Protocol):
         Raises:
             HttpProblem: 403, whether or not there is such a stream.
         """
+        ...
+
+    def outside(self, action: str, streams: Iterable[str]) -> set[str]:
+        """Those of some streams on which the key does not allow an action; others would be many."""
         ...
 
     def require_everywhere(self, action: str) -> None:

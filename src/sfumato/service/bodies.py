@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sfumato.service.problems import HttpProblem, Problem, of_body, problem
+from sfumato.store.live_columns import EventColumns
 
 Kind = TypeVar("Kind")
 _PLAIN = {"pattern": "^[^\\u0000-\\u001f\\u007f]+$"}
@@ -32,10 +33,11 @@ Value = (
     | None
 )
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
+_encode, _tree = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
 
-class _Read(Struct, frozen=True, forbid_unknown_fields=True):
-    """A body that is read."""
+class _Read(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A body that is read: trees without cycles, which no collector need look for."""
 
 
 class EventBody(_Read, frozen=True):
@@ -73,6 +75,19 @@ class StreamEventsBody(_Read, frozen=True):
     events: Annotated[list[StreamEventBody], Meta(min_length=1)]
 
 
+def event_columns(
+    events: Sequence[EventBody | StreamEventBody | NumberedBody], streams: list[str]
+) -> EventColumns:
+    """Events by columns, with the stream of each."""
+    times = [event.time for event in events]
+    return EventColumns(
+        [event.id for event in events],
+        streams,
+        [event.value for event in events],
+        times if any(times) else None,
+    )
+
+
 class NumberedBody(_Read, frozen=True):
     """One event of a socket; n rises by one."""
 
@@ -83,7 +98,7 @@ class NumberedBody(_Read, frozen=True):
     time: Time | None = None
 
 
-class AnswerBody(Struct, frozen=True, kw_only=True):
+class AnswerBody(Struct, frozen=True, gc=False):
     """What left for one event, and what it cost at most; fields that a job lacks are left out.
 
     Attributes:
@@ -119,7 +134,7 @@ class AnswerBody(Struct, frozen=True, kw_only=True):
     time: str | UnsetType = UNSET
 
 
-class AnsweredBody(Struct, frozen=True, tag_field="status", tag="answered"):
+class AnsweredBody(Struct, frozen=True, gc=False, tag_field="status", tag="answered"):
     """The answer of an event, or those of the batch that it completed."""
 
     answers: list[AnswerBody]
@@ -127,14 +142,14 @@ class AnsweredBody(Struct, frozen=True, tag_field="status", tag="answered"):
     n: int | UnsetType = UNSET
 
 
-class WaitingBody(Struct, frozen=True, tag_field="status", tag="waiting"):
+class WaitingBody(Struct, frozen=True, gc=False, tag_field="status", tag="waiting"):
     """The event waits for others of its batch: keep it until it has an answer."""
 
     missing: int
     n: int | UnsetType = UNSET
 
 
-class RefusedBody(Struct, frozen=True, tag_field="status", tag="refused"):
+class RefusedBody(Struct, frozen=True, gc=False, tag_field="status", tag="refused"):
     """No answer: nothing was drawn, nothing was charged."""
 
     problem: Problem
@@ -144,7 +159,7 @@ class RefusedBody(Struct, frozen=True, tag_field="status", tag="refused"):
 ReplyBody = AnsweredBody | WaitingBody | RefusedBody
 
 
-class RepliesBody(Struct, frozen=True):
+class RepliesBody(Struct, frozen=True, gc=False):
     """One reply for each event, in order."""
 
     replies: list[ReplyBody]
@@ -164,13 +179,23 @@ def decode(decoder: msgspec.json.Decoder[Kind], body: bytes) -> Kind:
     try:
         found = decoder.decode(body)
         # Of a key that comes twice decoders take the last, proxies and logs perhaps the first.
-        _ONCE.decode(body.decode())
+        if not _surely_once(body):
+            _ONCE.decode(body.decode())
         return found
     except _Twice:
         refused = problem("malformed", "an object says a key twice", rule="say each key once")
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         refused = of_body(error)
     raise HttpProblem(refused)  # outside of the handler: nothing of the body hangs on to it
+
+
+def _surely_once(body: bytes) -> bool:
+    """Whether no key stands twice, seen by counting: a tenth of the time of looking at each.
+
+    Outside of texts there is one `:` for each key. What is read and written again has as many,
+    unless a key was read twice, of which one is left, or something in a text is escaped.
+    """
+    return b"\\" not in body and body.count(b":") == _encode(_tree(body)).count(b":")
 
 
 class _Twice(ValueError):

@@ -12,7 +12,6 @@ through: what it says may quote what it failed on.
 
 from __future__ import annotations
 
-import hmac
 import logging
 import os
 import re
@@ -29,6 +28,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from sfumato.core.errors import InvalidParameter
+from sfumato.core.keyed_digest import KeyedDigest
 
 Field: TypeAlias = str | int | float | bool | None
 FIELDS = frozenset(
@@ -69,6 +69,8 @@ FIELDS = frozenset(
 """What an event may say, beside its name, its stream and an exception."""
 _PLAIN = re.compile(r"[\w .,:;/{}<>()\[\]=@+-]{0,200}", re.ASCII)
 _TAG_LETTERS, _DEEPEST, _MOST_PLACES, _PATH_PARTS = 16, 8, 40, 3
+_LEVELS = {level: name.lower() for name, level in logging.getLevelNamesMapping().items()}
+_encode = msgspec.json.Encoder().encode
 _LONGEST = 1_000
 """Letters of a sentence."""
 _CONSTANTS = frozenset(
@@ -133,7 +135,8 @@ class EventLog:
             names: How streams are named.
             clock: Says what time it is.
         """
-        self._write, self._secret, self._names, self._clock = write, secret, names, clock
+        self._write, self._names, self._clock = write, names, clock
+        self._digest = KeyedDigest(secret)
         self.lost = 0
 
     def event(
@@ -164,7 +167,7 @@ class EventLog:
             raise InvalidParameter("field of an event", "another", rule)
         line: dict[str, Any] = {
             "time": self._clock(),
-            "level": logging.getLevelName(level).lower(),
+            "level": _LEVELS[level],
             "event": name,
         }
         line |= {field: _plain(told) for field, told in fields.items() if told is not None}
@@ -183,7 +186,7 @@ class EventLog:
                 return stream
             case StreamNames.DIGEST:
                 name = stream.encode(errors="surrogatepass")
-                return hmac.new(self._secret, name, "sha256").hexdigest()[:_TAG_LETTERS]
+                return self._digest(name).hex()[:_TAG_LETTERS]
 
     def record(self, record: logging.LogRecord) -> None:
         """Write what a library logs: who, how urgently, from where; not what it says."""
@@ -204,7 +207,7 @@ class EventLog:
 
     def _put(self, line: dict[str, Any]) -> None:
         try:
-            self._write(msgspec.json.encode(line) + b"\n")
+            self._write(_encode(line) + b"\n")
         except (OSError, ValueError):  # a full disk, a reader that went away, a closed file
             self.lost += 1
 

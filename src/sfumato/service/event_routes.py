@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from sfumato.service.application import Application, Visitor
+from sfumato.service.application import Application
 from sfumato.service.bodies import (
     AnsweredBody,
     EventBody,
@@ -25,13 +25,15 @@ from sfumato.service.bodies import (
     Word,
     check_words,
     decode,
+    event_columns,
 )
 from sfumato.service.gatherer import QueueFull, Stopped
 from sfumato.service.operations import Call, Operation, Result, in_time, refused_with
 from sfumato.service.problems import HttpProblem, busy, problem
 from sfumato.service.releases import OpenRelease
-from sfumato.service.wording import reply_body
-from sfumato.store.live import Answered, Asked, Reply
+from sfumato.service.wording import Worded, reply_body, whole_reply
+from sfumato.store.live import Answered
+from sfumato.store.live_columns import EventColumns
 from sfumato.store.live_intake import ledger_id, own_answer
 from sfumato.store.protocol import Answer
 
@@ -88,14 +90,11 @@ def _stopped() -> HttpProblem:
 
 
 async def _stream_events(call: Call) -> Result:
-    stream = call.path["stream"]
-    if isinstance(call.body, EventBody):
-        body = call.body
-        asked = [Asked(body.id, stream, body.value, body.time)]
-        [(reply, release)] = await answered(call, asked)
-        return _alone(reply_body(reply, release.worded, body.id))
-    asked = [Asked(one.id, stream, one.value, one.time) for one in call.body.events]
-    return await _replies(call, asked)
+    stream, body = call.path["stream"], call.body
+    if isinstance(body, EventBody):
+        [told] = await answered(call, event_columns([body], [stream]))
+        return _alone(whole_reply(told))
+    return await _replies(call, event_columns(body.events, [stream] * len(body.events)))
 
 
 def _alone(made: ReplyBody) -> Result:
@@ -107,65 +106,54 @@ def _alone(made: ReplyBody) -> Result:
 
 async def _events(call: Call) -> Result:
     events: list[StreamEventBody] = call.body.events
-    return await _replies(call, [Asked(one.id, one.stream, one.value, one.time) for one in events])
+    return await _replies(call, event_columns(events, [event.stream for event in events]))
 
 
-async def _replies(call: Call, asked: list[Asked]) -> Result:
-    found = await answered(call, asked)
-    bodies: list[ReplyBody] = [
-        reply_body(reply, release.worded, event.id)
-        for event, (reply, release) in zip(asked, found, strict=True)
-    ]
-    return Result(RepliesBody(bodies))
+async def _replies(call: Call, asked: EventColumns) -> Result:
+    return Result(RepliesBody([whole_reply(told) for told in await answered(call, asked)]))
 
 
-async def answered(call: Call, asked: list[Asked]) -> list[tuple[Reply, OpenRelease]]:
-    """A reply for each event, with the release that gave it."""
+async def answered(call: Call, asked: EventColumns) -> list[Worded]:
+    """What is told of each event."""
     application, limits = call.application, call.application.limits
     if len(asked) > limits.request_events:
         rule = f"have at most {limits.request_events:,} events"
         detail = f"a request must {rule}; none of them was taken"
         raise HttpProblem(problem("too-large", detail, field="events", rule=rule))
     check_asked(asked)
-    require_streams(call.known, asked)
+    for stream in call.known.outside("release", asked.streams):
+        call.known.require("release", stream)  # refuses all of them, for one
     application.gate.charge(call.known, len(asked))
     waiting = await placed(application, asked, call.query.release)
     return await in_time(waiting, limits.reply_seconds)  # type: ignore[no-any-return]
 
 
-def check_asked(asked: Sequence[Asked]) -> None:
+def check_asked(asked: EventColumns) -> None:
     """Refuse events whose names no ledger and no log could take."""
-    check_words("id", (event.id for event in asked))
-    check_words("stream", (event.stream for event in asked))
-    check_words("time", (event.time for event in asked if event.time is not None))
-
-
-def require_streams(visitor: Visitor, asked: Sequence[Asked]) -> None:
-    """Refuse events of streams that the key does not cover; all of them, if one is."""
-    for stream in {event.stream for event in asked}:
-        visitor.require("release", stream)
+    check_words("id", asked.ids)
+    check_words("stream", asked.streams)
+    if asked.times is not None:
+        check_words("time", (time for time in asked.times if time is not None))
 
 
 async def placed(
-    application: Application, asked: list[Asked], name: str | None
-) -> asyncio.Future[list[tuple[Reply, OpenRelease]]]:
+    application: Application, asked: EventColumns, name: str | None
+) -> asyncio.Future[list[Worded]]:
     """Put events into the queues of their releases; the future brings all their replies, in order.
 
     Raises:
         HttpProblem: If a release is not there, or has no room; then none of them was taken, unless
             they belong to several releases: those that were taken get their answers by their ids.
     """
-    streams = [event.stream for event in asked]
     try:
-        if (common := application.releases.of_all(streams, name)) is not None:
-            return _paired(common, common.gatherer.ask(asked))
-        parts = _shares(await application.releases.of_streams(streams, name))
+        if (common := application.releases.of_all(asked.streams, name)) is not None:
+            return common.gatherer.ask(asked)
+        parts = _shares(await application.releases.of_streams(asked.streams, name))
+        if len(parts) == 1:
+            return parts[0][0].gatherer.ask(asked)
         for release, places in parts:
             release.gatherer.check_room(len(places))
-        taken = [
-            (places, release, release.gatherer.ask([asked[place] for place in places]))
-            for release, places in parts
-        ]
+        taken = [(places, release.gatherer.ask(asked.taken(places))) for release, places in parts]
     except QueueFull as full:
         raise busy(full.seconds, str(full)) from None
     except Stopped:
@@ -181,21 +169,13 @@ def _shares(releases: Sequence[OpenRelease]) -> list[tuple[OpenRelease, list[int
     return list(shares.values())
 
 
-def _paired(
-    release: OpenRelease, replies: asyncio.Future[list[Reply]]
-) -> asyncio.Future[list[tuple[Reply, OpenRelease]]]:
-    async def paired() -> list[tuple[Reply, OpenRelease]]:
-        return [(reply, release) for reply in await replies]
-
-    return asyncio.ensure_future(paired())
-
-
-async def _together(count: int, parts: Sequence[Any]) -> list[tuple[Reply, OpenRelease]]:
-    found: list[Any] = [None] * count
-    for places, release, replies in parts:
-        for place, reply in zip(places, await replies, strict=True):
-            found[place] = (reply, release)
-    return found
+async def _together(
+    count: int, parts: Sequence[tuple[list[int], asyncio.Future[list[Worded]]]]
+) -> list[Worded]:
+    found: dict[int, Worded] = {}
+    for places, replies in parts:
+        found.update(zip(places, await replies, strict=True))
+    return [found[place] for place in range(count)]
 
 
 async def _finish(call: Call) -> Result:

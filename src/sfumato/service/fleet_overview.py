@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from sfumato.service.readable_release import (
 from sfumato.service.stream_readouts import left_of, state_of
 from sfumato.store.codec import from_bytes
 from sfumato.store.ledger_search import ReadableLedger
-from sfumato.store.live import Answered, Refused, Reply, Waiting
+from sfumato.store.live import Answered, Refused, Waiting
+from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.protocol import Position
 from sfumato.stream.remarks import large_total
 from sfumato.temporal.temporal_plan import TemporalState
@@ -47,7 +48,8 @@ class Activity(Guarded):
     Examples:
         >>> from sfumato.store.live import Reason
         >>> seen = Activity()
-        >>> seen.saw([Answered(()), Refused(Reason.BUDGET, "nothing is left")], now=60.0)
+        >>> others = {0: Answered(()), 1: Refused(Reason.BUDGET, "nothing is left")}
+        >>> seen.saw(ReplyColumns(2, others=others), now=60.0)
         >>> seen.refused(), [minute.refused for minute in seen.minutes(now=61.0)][-1]
         ({'budget': 1}, 1)
     """
@@ -57,10 +59,10 @@ class Activity(Guarded):
         self._minutes: deque[tuple[int, Counter[str]]] = deque(maxlen=_MINUTES + 1)
 
     @guarded
-    def saw(self, replies: Iterable[Reply], now: float | None = None) -> None:
+    def saw(self, replies: ReplyColumns, now: float | None = None) -> None:
         """Count the replies of a group; cheap, for it is called for every one."""
-        told: Counter[str] = Counter()
-        for reply in replies:
+        told = Counter(answered=len(replies) - len(replies.others))
+        for reply in replies.others.values():
             match reply:
                 case Answered():
                     told["repeated" if reply.repeated else "answered"] += max(1, len(reply.answers))

@@ -7,7 +7,7 @@ wait if his address fails too often. What he is told never says why: the log doe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sfumato.service.access import AccessControl
@@ -40,6 +40,10 @@ class Admitted:
             self.caller.require(Action(action), stream)
         except Forbidden as refused:
             raise forbidden(refused) from None
+
+    def outside(self, action: str, streams: Iterable[str]) -> set[str]:
+        """Those of some streams on which the key does not allow an action."""
+        return self.caller.key.outside(Action(action), streams)
 
     def require_everywhere(self, action: str) -> None:
         """Refuse what is about all streams to whoever may not touch each of them."""

@@ -12,18 +12,21 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from sfumato.core.errors import SfumatoError
-from sfumato.store.live import Asked, Reason, Refused, Reply
+from sfumato.store.live import Reason, Refused, Reply
+from sfumato.store.live_columns import EventColumns, ReplyColumns
 
 _LONGEST_WAIT = 30
 """Seconds to which a full queue sends askers away at most."""
 _MEMORY = 0.2
 """Weight of the last group in the measured rate: some groups later a change of load shows."""
-UNANSWERED = "the event was not answered; asking again with the same id is safe"
+UNANSWERED = Refused(
+    Reason.UNSTORED, "the event was not answered; asking again with the same id is safe"
+)
 
 
 class QueueFull(SfumatoError):
@@ -46,9 +49,15 @@ class Stopped(SfumatoError):
 
 
 class AnswersGroups(Protocol):
-    """What a gatherer asks of a live run; see `LiveRun`."""
+    """What a gatherer asks of a live run; see `ColumnarRun`."""
 
-    def answer(self, events: Sequence[Asked]) -> list[Reply]:
+    def answer_columns(
+        self,
+        ids: Sequence[str],
+        streams: Sequence[str],
+        values: Sequence[Any],
+        times: Sequence[str | None] | None = None,
+    ) -> ReplyColumns:
         """A reply for each event, in order; all answers are durable when this returns."""
         ...
 
@@ -64,7 +73,7 @@ class AnswersGroups(Protocol):
 class GroupWatch(Protocol):
     """Who is told of groups; called by the thread of the release."""
 
-    def answered(self, replies: Sequence[Reply], seconds: float) -> None:
+    def answered(self, replies: ReplyColumns, seconds: float) -> None:
         """A group was answered and committed, in so many seconds."""
         ...
 
@@ -77,12 +86,19 @@ class GroupWatch(Protocol):
 class _Order:
     """What one asker asks at once; `events` is None where waiting values are to be released."""
 
-    events: Sequence[Asked] | None
+    events: EventColumns | None
     stream: str
     future: asyncio.Future[Any]
 
 
 _Done: TypeAlias = list[tuple[_Order, Any]]
+Told: TypeAlias = Callable[[EventColumns, ReplyColumns], list[Any]]
+"""Replies to events, one by one, in the form in which their askers want them."""
+
+
+def as_replies(events: EventColumns, replies: ReplyColumns) -> list[Any]:
+    """Replies as a live run gives them."""
+    return replies.replies()
 
 
 class Gatherer:
@@ -91,6 +107,7 @@ class Gatherer:
     Args:
         run: Answers groups.
         watch: Told of each group.
+        told: Makes what askers get of the replies of a group; in the thread of the release.
         queued: Events that may wait.
         group: Events that are answered together; an order is never split.
 
@@ -98,15 +115,21 @@ class Gatherer:
         >>> async def one(run, watch):
         ...     gatherer = Gatherer(run, watch)
         ...     gatherer.start()
-        ...     replies = await gatherer.ask([Asked("e1", "u1", "home")])
+        ...     replies = await gatherer.ask(EventColumns(["e1"], ["u1"], ["home"]))
         ...     await gatherer.close(1.0)
         ...     return replies
     """
 
     def __init__(
-        self, run: AnswersGroups, watch: GroupWatch, *, queued: int = 16_384, group: int = 4_096
+        self,
+        run: AnswersGroups,
+        watch: GroupWatch,
+        told: Told = as_replies,
+        *,
+        queued: int = 16_384,
+        group: int = 4_096,
     ) -> None:
-        self._run, self._watch = run, watch
+        self._run, self._watch, self._told = run, watch, told
         self._queued, self._group = queued, group
         self._orders: deque[_Order] = deque()
         self._depth = 0
@@ -148,8 +171,8 @@ class Gatherer:
         if self._depth + events > self._queued:
             raise QueueFull(self._seconds())
 
-    def ask(self, events: Sequence[Asked]) -> asyncio.Future[list[Reply]]:
-        """Replies to events, in order, when they are durable.
+    def ask(self, events: EventColumns) -> asyncio.Future[list[Any]]:
+        """Replies to events as `told` makes them, in order, when they are durable.
 
         Whoever stops waiting for them changes nothing: the events are answered, and their ids get
         these answers later.
@@ -191,9 +214,7 @@ class Gatherer:
         await asyncio.to_thread(self._thread.join, seconds)
         return in_time and not self._thread.is_alive()
 
-    def _place(
-        self, events: Sequence[Asked] | None, stream: str, count: int
-    ) -> asyncio.Future[Any]:
+    def _place(self, events: EventColumns | None, stream: str, count: int) -> asyncio.Future[Any]:
         assert self._loop is not None  # started
         self.check_room(count)
         order = _Order(events, stream, self._loop.create_future())
@@ -261,19 +282,21 @@ class Gatherer:
         except Exception as problem:
             self._watch.failed(problem)  # whoever counts may fail; the release goes on
 
-    def _asked(self, orders: list[_Order]) -> tuple[_Done, list[Reply]]:
+    def _asked(self, orders: list[_Order]) -> tuple[_Done, ReplyColumns]:
         if orders[0].events is None:
             found = self._run.finish(orders[0].stream)
-            return [(orders[0], (found,))], [] if found is None else [found]
-        events = [event for order in orders for event in order.events or ()]
-        replies = self._run.answer(events)
-        if len(replies) != len(events):
+            others: dict[int, Reply] = {} if found is None else {0: found}
+            return [(orders[0], (found,))], ReplyColumns(len(others), others=others)
+        parts = [order.events for order in orders if order.events is not None]
+        events = EventColumns.joined(parts)
+        replies = self._run.answer_columns(events.ids, events.streams, events.values, events.times)
+        told = self._told(events, replies)
+        if not len(replies) == len(told) == len(events):
             raise RuntimeError("a live run must give each event one reply")
         done, first = list[tuple[_Order, Any]](), 0
-        for order in orders:
-            last = first + len(order.events or ())
-            done.append((order, replies[first:last]))
-            first = last
+        for order, part in zip(orders, parts, strict=True):
+            done.append((order, told[first : first + len(part)]))
+            first += len(part)
         return done, replies
 
     def _leave_rest(self) -> None:
@@ -289,21 +312,23 @@ class Gatherer:
         assert self._loop is not None
         if self._loop.is_closed():
             return  # at the very end nobody waits any more
-        self._loop.call_soon_threadsafe(_deliver, done)
+        self._loop.call_soon_threadsafe(self._deliver, done)
 
-
-def _deliver(done: _Done) -> None:
-    """Hand replies to whoever still waits for them; in the event loop."""
-    for order, replies in done:
-        if order.future.done():
-            continue  # the asker went away
-        if order.events is None:
-            if replies is None:
-                order.future.set_exception(Stopped())
+    def _deliver(self, done: _Done) -> None:
+        """Hand replies to whoever still waits for them; in the event loop."""
+        for order, replies in done:
+            if order.future.done():
+                continue  # the asker went away
+            if order.events is None:
+                if replies is None:
+                    order.future.set_exception(Stopped())
+                else:
+                    order.future.set_result(replies[0])
+            elif replies is None:
+                order.future.set_result(self._told(order.events, _unanswered(order.events)))
             else:
-                order.future.set_result(replies[0])
-        elif replies is None:
-            unanswered: list[Reply] = [Refused(Reason.UNSTORED, UNANSWERED) for _ in order.events]
-            order.future.set_result(unanswered)
-        else:
-            order.future.set_result(replies)
+                order.future.set_result(replies)
+
+
+def _unanswered(events: EventColumns) -> ReplyColumns:
+    return ReplyColumns(len(events), others=dict.fromkeys(range(len(events)), UNANSWERED))

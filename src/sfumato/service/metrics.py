@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from sfumato.store.live import Answered, Refused, Reply, Waiting
+from sfumato.store.live_columns import ReplyColumns
 
 METRICS_MEDIA = b"text/plain; version=0.0.4; charset=utf-8"
 _GROUPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
@@ -84,6 +85,7 @@ class Metrics:
 
     def __init__(self, figures: Callable[[], Iterable[ReleaseFigures]]) -> None:
         self.registry = own = CollectorRegistry()
+        self._told: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         by_release = ["release"]
         self._requests = Counter(
             "sfumato_requests", "Requests.", ["operation", "status"], registry=own
@@ -124,14 +126,21 @@ class Metrics:
 
     def request(self, operation: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        self._requests.labels(operation, str(status)).inc()
-        self._seconds.labels(operation).observe(seconds)
+        told = self._told.get((operation, status))
+        if told is None:
+            # Found by its names once: that takes longer than counting.
+            told = self._requests.labels(operation, str(status)), self._seconds.labels(operation)
+            self._told[operation, status] = told
+        told[0].inc()
+        told[1].observe(seconds)
 
-    def group(self, release: str, replies: Sequence[Reply], seconds: float) -> None:
+    def group(self, release: str, replies: ReplyColumns, seconds: float) -> None:
         """A group of events was answered."""
         self._groups.labels(release).observe(len(replies))
         self._commits.labels(release).observe(seconds)
-        for outcome, count in Tally(map(outcome_of, replies)).items():
+        outcomes = Tally(map(outcome_of, replies.others.values()))
+        outcomes["answered"] += len(replies) - len(replies.others)
+        for outcome, count in outcomes.items():
             self._events.labels(release, outcome).inc(count)
 
     def failed_group(self, release: str) -> None:

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -69,7 +70,7 @@ class Result:
     content: Any = None
     status: int = 200
     media: bytes = JSON_MEDIA
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Endpoint:
         visitor = None
         if operation.action is not None:
             visitor = application.gate.admit(text_of(headers, b"authorization"), peer_of(scope))
-        path = {name: _name(name, text) for name, text in scope.get("path_params", {}).items()}
+        path = {name: _name(name, text) for name, text in scope["path_params"].items()}
         enough = visitor is None or (operation.instead and visitor.may(operation.instead))
         if operation.action is not None and visitor is not None and not enough:
             # A stream is in the address; of those in a body the handler asks for each.
@@ -195,6 +196,8 @@ def _name(name: str, text: str) -> str:
     Raises:
         HttpProblem: 400.
     """
+    if text.isascii() and "%" not in text:
+        return text
     try:
         return unquote_to_bytes(text.encode("utf-8", "surrogateescape")).decode()
     except UnicodeError:
@@ -272,8 +275,8 @@ def parsed_query(text: bytes, kind: type[msgspec.Struct]) -> Any:
     Raises:
         HttpProblem: 400.
     """
-    if not text and kind is NoQuery:
-        return _NOTHING
+    if not text and (usual := _without_query(kind)) is not None:
+        return usual
     try:
         pairs = parse_qsl(
             text.decode("ascii"),
@@ -290,10 +293,10 @@ def parsed_query(text: bytes, kind: type[msgspec.Struct]) -> Any:
         raise HttpProblem(problem("query", "a query parameter must not come twice"))
     for value in told.values():
         check_words("query", [value], "query")
-    known = msgspec.structs.fields(kind)
-    if not {one.encode_name for one in known}.issuperset(told):
+    known = _parameters(kind)
+    if not set(known).issuperset(told):
         # The name that is not known is the asker's, and may be anything: the others are told.
-        names = ", ".join(one.encode_name for one in known) or "none"
+        names = ", ".join(known) or "none"
         rule = f"be one of those known here: {names}"
         raise HttpProblem(problem("query", f"each query parameter must {rule}", rule=rule))
     try:
@@ -305,7 +308,20 @@ def parsed_query(text: bytes, kind: type[msgspec.Struct]) -> Any:
     raise HttpProblem(problem("query", detail, field=field, rule=found.rule))
 
 
-_NOTHING = NoQuery()
+@lru_cache
+def _parameters(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The names of query parameters; types are not looked through again at each request."""
+    return tuple(one.encode_name for one in msgspec.structs.fields(kind))
+
+
+@lru_cache
+def _without_query(kind: type[msgspec.Struct]) -> msgspec.Struct | None:
+    """The parameters of who gives none; None if some must be given."""
+    try:
+        return msgspec.convert({}, kind)
+    except msgspec.ValidationError:
+        return None
+
 
 # Replies ------------------------------------------------------------------------------------------
 
@@ -331,7 +347,9 @@ async def respond(send: Send, result: Result) -> None:
     headers = [(b"content-length", b"%d" % len(body)), *_SAFE]
     if result.status != 204:
         headers.append((b"content-type", result.media))
-    headers += [(name.encode(), value.encode("latin-1")) for name, value in result.headers.items()]
+    if result.headers:
+        told = result.headers.items()
+        headers += [(name.encode(), value.encode("latin-1")) for name, value in told]
     await send({"type": "http.response.start", "status": result.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

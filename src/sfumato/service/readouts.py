@@ -14,7 +14,7 @@ The seam to whatever serves them:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any
 
@@ -63,7 +63,7 @@ from sfumato.service.stream_documents import (
 from sfumato.service.stream_listing import standing_within
 from sfumato.service.stream_together import PARTIAL, beside
 from sfumato.store.ledger_search import MOST_FOUND, Entry, LedgerQuery, ReadableLedger
-from sfumato.store.live import Reply
+from sfumato.store.live_columns import ReplyColumns
 from sfumato.store.live_intake import ledger_id, own_id
 from sfumato.store.protocol import Answer, Position
 
@@ -85,7 +85,7 @@ class Readouts(Guarded):
         self._overviews: dict[tuple[str, bytes], FleetOverview] = {}
         self._activities: dict[str, Activity] = {}
 
-    def saw(self, release: str, replies: Iterable[Reply]) -> None:
+    def saw(self, release: str, replies: ReplyColumns) -> None:
         """Count replies that leave, and refusals."""
         self._activity(release).saw(replies)
 

@@ -24,7 +24,7 @@ from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.release_keys import ReleaseKeys
 from sfumato.service.release_warming import warm_streams
 from sfumato.service.releases import Opened, Releases, ReleaseState, Status
-from sfumato.service.wording import series_wording, stream_wording, temporal_wording
+from sfumato.service.wording import Wording, series_wording, stream_wording, temporal_wording
 from sfumato.solver.policy import Policy
 from sfumato.store.catalogue import Catalogue, record
 from sfumato.store.catalogue_contents import (
@@ -36,7 +36,7 @@ from sfumato.store.catalogue_contents import (
 )
 from sfumato.store.codec import from_bytes, to_bytes
 from sfumato.store.home import Home, checked_name
-from sfumato.store.live import LiveRun
+from sfumato.store.live_columns import ColumnarRun
 from sfumato.store.protocol import Store
 from sfumato.store.release_end import close_release
 from sfumato.stream.live_release import open_release as open_streams
@@ -46,7 +46,7 @@ from sfumato.temporal.temporal_spec import JOB as TEMPORAL
 
 _RETRY_SECONDS = 60.0
 """At most so long between two tries to open a release whose store was away."""
-_OPENERS: Mapping[str, Callable[..., tuple[LiveRun, Store]]] = {
+_OPENERS: Mapping[str, Callable[..., tuple[ColumnarRun, Store]]] = {
     STREAM.name: open_streams,
     SERIES.name: open_series,
     TEMPORAL.name: open_temporal,
@@ -327,7 +327,10 @@ class ReleaseDesk:
             run.close()
             store.close()
 
-        wordings = {SERIES.name: series_wording, TEMPORAL.name: temporal_wording}
+        wordings: dict[str, Wording] = {
+            SERIES.name: series_wording,
+            TEMPORAL.name: temporal_wording,
+        }
         worded = wordings.get(content.job) or stream_wording(model)
         return Opened(content.job, run, store, worded, close, model, policy)
 
@@ -339,6 +342,14 @@ class ReleaseDesk:
         key = self._keys.current(id_)
         rest = self._source.removeprefix("http").strip()
         return key.coins(), f"{key.label} {rest}".strip()
+
+
+def _wording(job: str, model: StreamModel | None) -> Wording:
+    wordings: dict[str, Wording] = {
+        SERIES.name: series_wording,
+        TEMPORAL.name: temporal_wording,
+    }
+    return wordings.get(job) or stream_wording(model)
 
 
 def _other_rules() -> HttpProblem:

@@ -13,16 +13,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from sfumato.core.errors import SfumatoError
 from sfumato.models.encoding import StreamModel
 from sfumato.service.gatherer import Gatherer
+from sfumato.service.home_settling import HomeSettling
 from sfumato.service.metrics import Metrics, ReleaseFigures
 from sfumato.service.problems import HttpProblem, problem
 from sfumato.service.settings import Limits
-from sfumato.service.wording import Wording
+from sfumato.service.wording import Wording, worded_replies
 from sfumato.solver.policy import Policy
-from sfumato.store.live import LiveRun, Reply
+from sfumato.store.live_columns import ColumnarRun, ReplyColumns
 from sfumato.store.protocol import Store, StoreUnavailable
 from sfumato.store.stream_homes import MemoryStreamHomes, StreamHomes
 
@@ -53,7 +55,7 @@ class Opened:
     """
 
     job: str
-    run: LiveRun
+    run: ColumnarRun
     store: Store
     worded: Wording
     close: Callable[[], None]
@@ -118,7 +120,8 @@ class Releases:
     ) -> None:
         self._limits, self.failed = limits, failed
         self._written = homes or MemoryStreamHomes()
-        self.saw: Callable[[str, Sequence[Reply]], None] = lambda name, replies: None
+        self._settling = HomeSettling(self._settle)
+        self.saw: Callable[[str, ReplyColumns], None] = lambda name, replies: None
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
         self._default: str | None = None
@@ -210,6 +213,7 @@ class Releases:
         gatherer = Gatherer(
             opened.run,
             watch,
+            partial(worded_replies, opened.worded),
             queued=self._limits.queued_events,
             group=self._limits.group_events,
         )
@@ -238,7 +242,7 @@ class Releases:
         """The release of all of some streams, where that is known without looking for them."""
         if name is not None:
             return self.named(name)
-        homes = {self._homes.get(stream) for stream in streams}
+        homes = set(map(self._homes.get, streams))
         home = homes.pop() if len(homes) == 1 else None
         return None if home is None else self._home(home)
 
@@ -259,7 +263,7 @@ class Releases:
         homes = {one: self._homes[one] for one in streams if one in self._homes}
         if unknown := sorted(set(streams) - homes.keys()):
             with self._told():
-                found = await asyncio.to_thread(self._settle, unknown)
+                found = await self._settling.homes(unknown)
             self._remember(found)
             homes |= found
         named = {home: self._home(home) for home in set(homes.values())}
@@ -368,7 +372,7 @@ class _Watch:
     name: str
     releases: Releases
 
-    def answered(self, replies: Sequence[Reply], seconds: float) -> None:
+    def answered(self, replies: ReplyColumns, seconds: float) -> None:
         self.releases.metrics.group(self.name, replies, seconds)
         self.releases.saw(self.name, replies)
 

@@ -15,7 +15,7 @@ CONTENT_POLICY = "; ".join(
     )
 )
 """Scripts, styles, pictures and connections from the service itself alone, and none inline."""
-_ALWAYS = (
+_OURS = (
     (b"content-security-policy", CONTENT_POLICY.encode()),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -23,6 +23,7 @@ _ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 )
+_ALWAYS = {name: (name, value) for name, value in _OURS}
 # What a reply says stays between the two: no cache of a browser or a proxy keeps it.
 _UNLESS_SAID = (b"cache-control", b"no-store")
 _OVER_TLS = (b"strict-transport-security", b"max-age=31536000")
@@ -59,11 +60,11 @@ def careful(
         >>> dict(careful([(b"cache-control", b"max-age=60")], secure=False))[b"cache-control"]
         b'max-age=60'
     """
-    ours = {name for name, _ in _ALWAYS}
-    kept = [(name, value) for name, value in headers if name.lower() not in ours]
-    if not any(name.lower() == _UNLESS_SAID[0] for name, _ in kept):
+    named = [(name.lower(), header) for header in headers for name in header[:1]]
+    kept = [header for name, header in named if name not in _ALWAYS]
+    if not any(name == _UNLESS_SAID[0] for name, _ in named):
         kept.append(_UNLESS_SAID)
-    return [*kept, *_ALWAYS, *((_OVER_TLS,) if secure else ())]
+    return [*kept, *_OURS, *((_OVER_TLS,) if secure else ())]
 
 
 def guarded_app(app: App, origins: tuple[str, ...] = ()) -> App:

@@ -19,13 +19,21 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.types import Receive, Scope, Send
 
 from sfumato.service.application import Application, Visitor
-from sfumato.service.bodies import NumberedBody, RefusedBody, ReplyBody, Time, Value, Word, decode
+from sfumato.service.bodies import (
+    NumberedBody,
+    RefusedBody,
+    ReplyBody,
+    Time,
+    Value,
+    Word,
+    decode,
+    event_columns,
+)
 from sfumato.service.event_routes import ReleaseQuery, check_asked, placed
 from sfumato.service.operations import header_fields, parsed_query, peer_of, text_of
 from sfumato.service.problems import HttpProblem, Problem
 from sfumato.service.release_scope import release_in_scope
-from sfumato.service.wording import reply_body
-from sfumato.store.live import Asked
+from sfumato.service.wording import Worded, whole_reply
 
 SOCKET_PATH = "/v1/socket"
 ENDED, NO_TEXT, BAD_FORM, POLICY, TOO_LARGE = 1000, 1003, 1007, 1008, 1009
@@ -65,18 +73,17 @@ class _Part:
 
     events: Sequence[NumberedBody]
     refused: dict[int, Problem]
-    replies: asyncio.Future[Any] | None
+    replies: asyncio.Future[list[Worded]] | None
 
     async def bodies(self) -> list[ReplyBody]:
         found = iter([] if self.replies is None else await self.replies)
-        made: list[ReplyBody] = []
-        for event in self.events:
-            if (problem := self.refused.get(event.n)) is not None:
-                made.append(RefusedBody(problem, event.n))
-            else:
-                reply, release = next(found)
-                made.append(reply_body(reply, release.worded, event.id, event.n))
-        return made
+        refused = self.refused
+        return [
+            RefusedBody(refused[event.n], event.n)
+            if event.n in refused
+            else whole_reply(next(found), event.n)
+            for event in self.events
+        ]
 
     @property
     def ready(self) -> bool:
@@ -253,17 +260,16 @@ class _Socket:
         return self._visitor
 
     def _check_numbers(self, events: Sequence[NumberedBody]) -> None:
-        for event in events:
-            if self._last is not None and event.n != self._last + 1:
-                raise Closed(POLICY, "n must rise by one")
-            self._last = event.n
+        first = events[0].n if self._last is None else self._last + 1
+        if [event.n for event in events] != [*range(first, first + len(events))]:
+            raise Closed(POLICY, "n must rise by one")
+        self._last = events[-1].n
 
     async def _placed(self, events: Sequence[NumberedBody]) -> _Part:
         refused = self._forbidden(events)
-        asked = [
-            Asked(one.id, one.stream, one.value, one.time) for one in events if one.n not in refused
-        ]
-        if not asked:
+        allowed = [one for one in events if one.n not in refused]
+        asked = event_columns(allowed, [one.stream for one in allowed])
+        if not allowed:
             return _Part(events, refused, None)
         check_asked(asked)
         while True:
@@ -278,11 +284,13 @@ class _Socket:
 
     def _forbidden(self, events: Sequence[NumberedBody]) -> dict[int, Problem]:
         problems: dict[str, Problem] = {}
-        for stream in {event.stream for event in events}:
+        for stream in self._known.outside("release", [event.stream for event in events]):
             try:
                 self._known.require("release", stream)
             except HttpProblem as refused:
                 problems[stream] = refused.problem
+        if not problems:
+            return {}
         return {one.n: problems[one.stream] for one in events if one.stream in problems}
 
     # Writing --------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ _INDEX_TYPES: _Types = {"<i4": np.dtype("<i4"), "<i8": np.dtype("<i8")}
 _LAYOUT_BYTES = 8
 
 
-class _Envelope(msgspec.Struct, frozen=True):
+class _Envelope(msgspec.Struct, frozen=True, gc=False):
     kind: str
     version: int
     body: bytes
@@ -121,7 +121,8 @@ def to_bytes(thing: object) -> bytes:
     later = _later(kind)
     unused = all(getattr(thing, name) is None for name in later)
     codec = _codec(kind, later if unused else ())
-    return _sealed(codec, codec.write(thing))
+    begun = _begun_checksum(codec.name, VERSION, codec.layout)
+    return _sealed(codec, codec.write(thing), begun)
 
 
 def forms_to_bytes(kind: type, forms: Iterable[Any]) -> list[bytes]:
@@ -135,13 +136,15 @@ def forms_to_bytes(kind: type, forms: Iterable[Any]) -> list[bytes]:
         forms: The fields of each value, as plain trees; those that came later are left out.
     """
     codec = _codec(kind, _later(kind))
-    return [_sealed(codec, form) for form in forms]
+    begun = _begun_checksum(codec.name, VERSION, codec.layout)
+    return [_sealed(codec, form, begun) for form in forms]
 
 
-def _sealed(codec: _Codec, form: Any) -> bytes:
-    body = _encode(form)
-    checksum = _checksum(codec.name, VERSION, codec.layout, body)
-    return MAGIC + _encode(_Envelope(codec.name, VERSION, body, checksum, codec.layout))
+def _sealed(codec: _Codec, form: Any, begun: Any) -> bytes:
+    body, checksum = _encode(form), begun.copy()
+    checksum.update(body)
+    sealed = _Envelope(codec.name, VERSION, body, checksum.digest(), codec.layout)
+    return MAGIC + _encode(sealed)
 
 
 @lru_cache
@@ -213,6 +216,10 @@ def _opened(data: bytes) -> _Envelope:
 
 def _checksum(kind: str, version: int, layout: bytes, body: bytes) -> bytes:
     return hashlib.sha256(f"{kind} {version} ".encode() + layout + body).digest()
+
+
+def _begun_checksum(kind: str, version: int, layout: bytes) -> Any:
+    return hashlib.sha256(f"{kind} {version} ".encode() + layout)
 
 
 @lru_cache

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import add
 from typing import TypeVar
 
 from sfumato.core.errors import SfumatoError
@@ -58,6 +59,11 @@ def ledger_id(stream: str, id_: str) -> str:
         ('ann/day/1', 'ann%2Fday/1')
     """
     return f"{_prefix(stream)}{id_}"
+
+
+def ledger_ids(streams: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """The same for many events."""
+    return list(map(add, map(_prefix, streams), ids))
 
 
 @lru_cache(maxsize=1 << 16)

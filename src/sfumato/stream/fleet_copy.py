@@ -14,7 +14,7 @@ from sfumato.core.errors import CorruptData
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
 from sfumato.store.live_intake import last_time
-from sfumato.store.protocol import Answer, Position, Store
+from sfumato.store.protocol import Answer, Head, Position, Store
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.plan import Plan
 from sfumato.stream.row_run import state_kind
@@ -37,6 +37,10 @@ class FleetCopy:
         self._fleet: Fleet | None = None
         self._times: dict[int, Time] = {}
         self._unlooked: dict[int, int] = {}
+        # The head of a shared store as it was left; how often it was another, for others commit,
+        # too; and of each stream, how often it had been when the stream was read.
+        self._left: Head | None = None
+        self._moves, self._read = 0, np.empty(0, dtype=np.int64)
 
     @property
     def fleet(self) -> Fleet:
@@ -49,7 +53,7 @@ class FleetCopy:
 
     def forget(self) -> None:
         """Throw it away: the store knows."""
-        self._fleet = None
+        self._fleet, self._left = None, None
         self._times, self._unlooked = {}, {}
 
     def places(self, names: Sequence[str]) -> Ints:
@@ -63,11 +67,30 @@ class FleetCopy:
         if len(self) + strange.size > self._most:
             self.forget()
             strange, found = np.arange(len(names)), np.full(len(names), -1)
-        if self._store.shared:
+        if self._store.shared and self._outdated(found):
             self._renew(names, found)
         if strange.size:
             found[strange] = self._load([names[place] for place in strange.tolist()])
+        self._note_read(found)
         return found
+
+    def _outdated(self, found: Ints) -> bool:
+        """Whether others may have moved one of these streams since it was read."""
+        head = self._store.front.head
+        if head != self._left:
+            self._moves, self._left = self._moves + 1, head
+        return bool((self._read[found[found >= 0]] != self._moves).any())
+
+    def _note_read(self, places: Ints) -> None:
+        """These are now as the store has them."""
+        if len(self) > len(self._read):
+            more = np.zeros(2 * len(self) - len(self._read), dtype=np.int64)
+            self._read = np.concatenate([self._read, more])
+        self._read[places] = self._moves
+
+    def committed(self) -> None:
+        """What these streams did is in the store, in a turn that is not over yet."""
+        self._left = self._store.front.head
 
     def _held(self, names: Sequence[str]) -> Ints:
         return np.full(len(names), -1) if self._fleet is None else self._fleet.places(names)

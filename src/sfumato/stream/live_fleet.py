@@ -34,8 +34,8 @@ from sfumato.store.live_intake import (
     bad_time,
     event_time,
     ledger_id,
+    ledger_ids,
     own_answer,
-    own_id,
     refused_names,
     report_failure,
 )
@@ -49,6 +49,7 @@ from sfumato.stream.plan import Plan
 from sfumato.stream.row_run import state_kind
 from sfumato.tables.cells import Late, Missing, Time
 
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 STREAMS_HELD = 1_000_000
 """Streams held in memory; with 16 symbols they take some 600 MB."""
 _REFUSALS = (BudgetExceeded, SolverFailed, UnknownSymbol)
@@ -130,26 +131,29 @@ class LiveFleet(Guarded):
         cells = self._values.cells(values, bad)
         group = _Group(named, streams, cells, _moments(times, bad), others, bad)
         fresh: AnswerColumns | None = None
+        rows = _NO_ROWS
         try:
             with self._store.turn():
-                fresh = self._in_turn(group)
+                fresh, rows = self._in_turn(group)
         except BaseException as problem:
             self._copy.forget()
             if not isinstance(problem, Exception):
                 raise
             report_failure(problem)
             # Nobody knows whether it is stored: places are counted anew, too.
-            fresh = self._answered = None
+            fresh, rows, self._answered = None, _NO_ROWS, None
             group.undo()
         if fresh is not None and self._answered is not None:
             self._answered += len(fresh)
-            fresh = replace(fresh, ids=[own_id(name) for name in fresh.ids])
-        rows = group.open()
+            fresh = replace(fresh, ids=group.taken(ids, rows))
         _repeat(group, fresh, rows)
         return ReplyColumns(len(ids), fresh, rows, group.others)
 
-    def _in_turn(self, group: _Group) -> AnswerColumns | None:
-        """Look up, draw and commit; what gets no new answer is in `group.others` then."""
+    def _in_turn(self, group: _Group) -> tuple[AnswerColumns | None, Ints]:
+        """Look up, draw and commit; new answers, and the event of each, in the order drawn.
+
+        What gets no new answer is in `group.others` then.
+        """
         self._repeated(group)
         if self._store.ended:
             group.refuse(group.open(), CLOSED)
@@ -160,16 +164,17 @@ class LiveFleet(Guarded):
                 self._retries.count()
         rows = group.open()
         if not rows.size:
-            return None
+            return None, rows
         names, codes = _coded(group.taken(group.streams, rows))
         places = self._copy.places(names)
         which = places[codes]
         drawn = self._drawn_in_order(group, rows, which)
         if not drawn:
-            return None
+            return None, _NO_ROWS
         rows = np.concatenate([rows for rows, _, _ in drawn])
         which = np.concatenate([which for _, which, _ in drawn])
-        return self._committed(group, rows, which, _joined([run for _, _, run in drawn]))
+        run = _joined([run for _, _, run in drawn])
+        return self._committed(group, rows, which, run), rows
 
     def _repeated(self, group: _Group) -> None:
         """Give events that were answered before their old answers, whatever their values are."""
@@ -288,6 +293,7 @@ class LiveFleet(Guarded):
             signals=run.signals,
         )
         self._store.commit_columns(answers, self._copy.fleet.positions(first))
+        self._copy.committed()
         if times is not None:
             self._copy.set_times(which, times)
         return answers
@@ -389,7 +395,7 @@ def _moments(
 def _named(ids: Sequence[str], streams: Sequence[str], refused: dict[int, Reply]) -> Sequence[str]:
     """What the ledger calls events; those without a good name are never looked at."""
     if not refused:
-        return list(map(ledger_id, streams, ids))
+        return ledger_ids(streams, ids)
     pairs = enumerate(zip(streams, ids, strict=True))
     return ["" if row in refused else ledger_id(*pair) for row, pair in pairs]
 
