@@ -33,11 +33,13 @@ from sfumato.models.markov import MarkovChain
 
 CELLS = 4_000_000
 """Probabilities of a chain, told in contexts as long as an output: 32 MB."""
-SMOOTHING = 0.5
+SMOOTHING = 0.1
 FLOOR = 1e-6
 _SETTLED = 1e-4
 """Nats that three passes together may still gain when learning ends."""
 _TINY = 1e-300
+_STAYING = (0.0, 0.4, 0.8)
+"""How much values may stay in the chains that learning may begin with."""
 
 
 class Guess(NamedTuple):
@@ -123,7 +125,7 @@ def learn_chain(
     checks.positive("floor", floor)
     pseudo = checks.finite("smoothing", smoothing)
     search = _Search(emissions, order, pseudo, progress)
-    guess, settled = search.run(even(emissions.symbols, max(order, 1)), checks.count("most", most))
+    guess, settled = search.run(_start(emissions, order), checks.count("most", most))
     chain = as_chain(guess, alphabet, emissions, floor)
     score = float(log_likelihoods(emissions, chain).sum())
     return LearntChain(chain, order, guess, score, tuple(search.told), settled)
@@ -133,6 +135,20 @@ def even(symbols: int, order: int) -> Guess:
     """A chain about which nothing is known."""
     contexts = symbols**order
     return Guess(np.full(contexts, 1 / contexts), np.full((contexts, symbols), 1 / symbols))
+
+
+def _start(emissions: Emissions, order: int) -> Guess:
+    """Where to begin: with even rows, or with values that stay, whatever outputs speak for most.
+
+    Even rows alone are a place from which weak outputs lead nowhere for long.
+    """
+    plain = even(emissions.symbols, max(order, 1))
+    if order == 0:
+        return plain
+    contexts, symbols = plain.moves.shape
+    same = np.tile(np.eye(symbols), (contexts // symbols, 1))
+    starts = [plain._replace(moves=(1 - stay) * plain.moves + stay * same) for stay in _STAYING]
+    return max(starts, key=lambda start: float(_scores(start, emissions).sum()))
 
 
 def as_chain(guess: Guess, alphabet: Alphabet, emissions: Emissions, floor: float) -> MarkovChain:
@@ -146,9 +162,13 @@ def as_chain(guess: Guess, alphabet: Alphabet, emissions: Emissions, floor: floa
 
 def log_likelihoods(emissions: Emissions, chain: MarkovChain) -> Floats:
     """Log probability of the outputs of each stream, up to factors that are those of no chain."""
+    return _scores(Guess(chain.initial.ravel(), np.array(chain.transition())), emissions)
+
+
+def _scores(guess: Guess, emissions: Emissions) -> Floats:
     from sfumato.models import learning_loops
 
-    wide = _lifted(Guess(chain.initial.ravel(), np.array(chain.transition())), emissions)
+    wide = _lifted(guess, emissions)
     scores = np.empty(emissions.streams)
     told = emissions.begins, emissions.reaches, emissions.told
     span = _order_of(wide, emissions.symbols)
