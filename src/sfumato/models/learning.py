@@ -116,8 +116,8 @@ def learn_chain(
         >>> near, far = np.array([0.9, 0.1]), np.array([0.1, 0.9])
         >>> stays = Emissions.of_rows([np.array([near] * 20 + [far] * 20)])
         >>> learn_chain(stays, Alphabet.of_size(2)).chain.transition().round(2)
-        array([[0.93, 0.07],
-               [0.03, 0.97]])
+        array([[0.95, 0.05],
+               [0.01, 0.99]])
     """
     if len(alphabet) != emissions.symbols:
         raise InvalidParameter("alphabet", len(alphabet), f"have {emissions.symbols} symbols")

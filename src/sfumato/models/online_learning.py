@@ -59,7 +59,7 @@ class LearnerState:
         >>> for _ in range(20):
         ...     block = Emissions.of_rows([np.array([near] * 5 + [far] * 5)])
         ...     state = state.learnt(block, ["ann"])
-        >>> state.values, state.chain.transition()[0, 0] > 0.7
+        >>> state.values, bool(state.chain.transition()[0, 0] > 0.7)
         (200, True)
     """
 
