@@ -3,7 +3,8 @@ r"""Learn while streams go on: each block of new outputs moves the chain a littl
 $$S_k = (1 - \gamma_k) S_{k-1} + \gamma_k \bar N_k, \qquad \gamma_k = k^{-0.7}$$
 
 where $\bar N_k$ is what is expected of the hidden values of block $k$, a value, under the chain
-before it, and the chain is the best one for $S_k$ (stepwise EM). What is remembered are these sums
+before it, and the chain is the best one for $S_k$ (stepwise EM); this is done a few times for each
+block, each time from the same $S_{k-1}$. What is remembered are these sums
 and where each stream stands: functions of what left alone, of a size that does not grow with time.
 
 References: [Cappe2009]
@@ -24,7 +25,6 @@ from sfumato.models.emissions import Emissions
 from sfumato.models.learning import (
     FLOOR,
     SMOOTHING,
-    Expected,
     Guess,
     even,
     expected,
@@ -34,6 +34,8 @@ from sfumato.models.markov import MarkovChain
 
 _SLOWING = -0.7
 """Power by which later blocks count less: between 1/2, where noise would stay, and 1."""
+_PASSES = 4
+"""Passes over a block: with one, weak outputs would need hundreds of blocks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,23 +114,19 @@ class LearnerState:
         if not len(block):
             return self
         known = {name: place for place, name in enumerate(self.names)}
-        guess = Guess(self.initial, self.moves)
         seen = np.array([float(name in known) for name in names])
         before = np.array(
             [self.beliefs[known[name]] if name in known else self.initial for name in names]
         )
-        counts = expected(guess, block, seen, before)
-        return self._moved(counts, len(block), names, known)
-
-    def _moved(
-        self, counts: Expected, values: int, names: list[str], known: dict[str, int]
-    ) -> LearnerState:
-        blocks, total = self.blocks + 1, self.values + values
+        blocks, total = self.blocks + 1, self.values + len(block)
         weight = portable.power(float(blocks), _SLOWING)
-        starts = (1 - weight) * self.starts + weight * counts.starts / values
-        followed = (1 - weight) * self.followed + weight * counts.moves / values
-        whole = Expected(starts * total, followed * total, counts.scores, counts.after)
-        initial, moves = maximised(whole, self.smoothing, 1)
+        guess = Guess(self.initial, self.moves)
+        for _ in range(_PASSES):
+            counts = expected(guess, block, seen, before)
+            starts = (1 - weight) * self.starts + weight * counts.starts / len(block)
+            followed = (1 - weight) * self.followed + weight * counts.moves / len(block)
+            whole = counts._replace(starts=starts * total, moves=followed * total)
+            guess = maximised(whole, self.smoothing, 1)
         everyone = known | {
             name: len(known) + place
             for place, name in enumerate(name for name in names if name not in known)
@@ -138,8 +136,7 @@ class LearnerState:
         beliefs[[everyone[name] for name in names]] = counts.after
         return LearnerState(
             self.alphabet,
-            initial,
-            moves,
+            *guess,
             starts,
             followed,
             blocks,

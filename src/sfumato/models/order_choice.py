@@ -36,11 +36,11 @@ class HeldOut:
 
     @property
     def order(self) -> int:
-        """The largest order that gains more than its standard error over the one before it."""
+        """The largest order that gains more than two standard errors over a smaller one."""
         chosen, *others = sorted(self.scores)
         for order in others:
             gain, error = self.gain(self.scores[order], self.scores[chosen])
-            if gain > error:
+            if gain > 2 * error:
                 chosen = order
         return chosen
 
