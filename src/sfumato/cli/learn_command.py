@@ -160,9 +160,9 @@ def _show(found: Learning, output: str) -> None:
     )
     if found.plausible is not None:
         print_line(
-            f"with confidence {found.plausible.confidence:g} every probability of a move lies in an "
-            f"interval of at most {found.plausible.widest:.3f}, if all streams follow one chain of "
-            "order 1"
+            f"with confidence {found.plausible.confidence:g} every probability of a move lies in "
+            f"an interval of at most {found.plausible.widest:.3f}, if all streams follow one chain "
+            "of order 1"
         )
     else:
         print_line(f"no bounds are proven: {found.remark}")

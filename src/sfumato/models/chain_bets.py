@@ -16,7 +16,7 @@ of failure.
 Stakes follow a chain that guides the bets, the better the narrower the box. It must come from other
 streams, or from nowhere: a stake that has seen its own outcome proves nothing.
 
-References: [Ville1939], [WaudbySmith2024]
+References: [Ville1939], [Waudby2024]
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ SYMBOLS = 64
 _LEVELS, _RATES = 8, 12
 _EXACT = 1e-9
 """What a mean may be off before outputs count as telling too little."""
+_ALIKE = 1e-12
+"""What the channels of two steps may be off each other: allowances are rounded step by step."""
 _STARTS = 0.2
 """Share of the failure probability that is for how streams begin."""
 
@@ -198,5 +200,4 @@ def _ends(
 def _residual(channel: Floats, weights: Floats) -> float:
     """How far the means of weights may be from what they stand for."""
     off = np.abs(portable.dot(channel, weights) - np.eye(len(channel))).max()
-    largest = float(np.abs(weights).max())
-    return float(off) + 4 * len(weights) * UNIT * largest
+    return float(off) + len(weights) * _ALIKE * float(np.abs(weights).max())

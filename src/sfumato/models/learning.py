@@ -12,7 +12,7 @@ $$\log P(y \mid \text{chain}) + s \sum_{c,x} \log P(x \mid c) + s \sum_c \log P(
 
 which is what is maximised. Everything here is a function of what left: learning costs no privacy.
 
-References: [BaumPetrie70], [SQUAREM08]
+References: [Baum1970], [Varadhan2008]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Learn while streams go on: each block of new outputs moves the chain a little, and is forgotten.
 
-$$S_k = (1 - \gamma_k) S_{k-1} + \gamma_k \bar N_k, \qquad \gamma_k = k^{-0.7}$$
+$$S_k = (1 - \gamma_k) S_{k-1} + \gamma_k \bar N_k, \qquad \gamma_k = k^{-0.6}$$
 
 where $\bar N_k$ is what is expected of the hidden values of block $k$, a value, under the chain
 before it, and the chain is the best one for $S_k$ (stepwise EM); this is done a few times for each
@@ -32,10 +32,10 @@ from sfumato.models.learning import (
 )
 from sfumato.models.markov import MarkovChain
 
-_SLOWING = -0.7
+_SLOWING = -0.6
 """Power by which later blocks count less: between 1/2, where noise would stay, and 1."""
-_PASSES = 4
-"""Passes over a block: with one, weak outputs would need hundreds of blocks."""
+_PASSES, _FIRST_PASSES = 4, 100
+"""Passes over a block, and over the first one, whose sums are all that later ones begin with."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +121,7 @@ class LearnerState:
         blocks, total = self.blocks + 1, self.values + len(block)
         weight = portable.power(float(blocks), _SLOWING)
         guess = Guess(self.initial, self.moves)
-        for _ in range(_PASSES):
+        for _ in range(_PASSES if self.blocks else _FIRST_PASSES):
             counts = expected(guess, block, seen, before)
             starts = (1 - weight) * self.starts + weight * counts.starts / len(block)
             followed = (1 - weight) * self.followed + weight * counts.moves / len(block)
