@@ -80,6 +80,12 @@ def test_streams_come_and_stay_away() -> None:
     np.testing.assert_array_equal(more.beliefs[1], alone.beliefs[1])
 
 
+def test_beliefs_are_those_after_the_last_output() -> None:
+    sure = np.array([[1.0, 0.0], [0.0, 1.0], [1e-9, 1.0]])
+    state = LearnerState.begin(TRUE.alphabet).learnt(Emissions.of_rows([sure]), ["a"])
+    assert state.beliefs[0, 1] > 0.99
+
+
 def test_what_does_not_fit_is_refused() -> None:
     state, (block,) = LearnerState.begin(Alphabet.of_size(2)), blocks(6, 2, 4, 4)
     for names in (["a"], ["a", "a"]):

@@ -150,15 +150,20 @@ def _show(found: Learning, output: str) -> None:
     ahead = found.log_likelihood - found.model_log_likelihood
     alone = found.log_likelihood - found.independent_log_likelihood
     print_line(
-        f"what left is {ahead:+,.1f} nats more probable than under the model of the release, "
-        f"{alone:+,.1f} than if values were independent"
+        f"log probability of what left: {ahead:+,.1f} nats against the model of the release, "
+        f"{alone:+,.1f} against independent values"
     )
-    verdict = "better than" if found.beats_model else "not surely better than"
+    verdict = "it beats" if found.beats_model else "it does not surely beat"
     print_line(
-        f"streams held out are foretold {verdict} by the model of the release: "
-        f"{found.gain:+.4f} nats a value (standard error {found.gain_error:.4f})"
+        f"{verdict} the model of the release on streams held out: {found.gain:+.4f} nats a value "
+        f"(standard error {found.gain_error:.4f})"
     )
-    if found.plausible is not None:
+    if found.plausible is not None and found.plausible.widest >= 1:
+        print_line(
+            f"at confidence {found.plausible.confidence:g} the probability of some move is not "
+            "bounded at all yet"
+        )
+    elif found.plausible is not None:
         print_line(
             f"with confidence {found.plausible.confidence:g} every probability of a move lies in "
             f"an interval of at most {found.plausible.widest:.3f}, if all streams follow one chain "
