@@ -50,12 +50,12 @@ def response(size: int, epsilon: float) -> Floats:
     """Randomised response."""
     kept = np.exp(epsilon)
     whole = np.ones((size, size)) + (kept - 1) * np.eye(size)
-    return whole / (kept + size - 1)
+    return np.asarray(whole / (kept + size - 1))
 
 
 def alternated(runs: list[Callable[[], object]], times: int = 5) -> list[float]:
     """Least seconds of each, in alternation; the first round may compile."""
-    found = [[] for _ in runs]
+    found: list[list[float]] = [[] for _ in runs]
     for _ in range(times + 1):
         for place, run in enumerate(runs):
             began = time.process_time()

@@ -12,6 +12,7 @@ from sfumato.models.chain_bet_loops import count_pairs
 from sfumato.models.chain_bets import FixedOutputs, inverse_weights, plausible_chains
 from sfumato.models.markov import MarkovChain
 from sfumato.models.plausible import PlausibleChains, tightened
+from sfumato.store.codec import from_bytes, to_bytes
 from tests.oracles import hidden_sequences
 
 STICKY = MarkovChain.from_matrix([[0.9, 0.1], [0.3, 0.7]], [0.6, 0.4])
@@ -161,6 +162,12 @@ def test_a_box_without_chains_is_refused(low: list[list[float]], high: list[list
         replace(near, low=np.array(low), high=np.array(high))
     with pytest.raises(InvalidParameter, match="confidence"):
         replace(near, confidence=0.0)
+
+
+def test_a_stored_box_is_the_same() -> None:
+    near = PlausibleChains.from_radius(STICKY, 0.1, 0.9)
+    again = from_bytes(to_bytes(near), PlausibleChains)
+    assert to_bytes(again) == to_bytes(near)
 
 
 def test_what_rows_say_besides_never_loses_a_chain() -> None:

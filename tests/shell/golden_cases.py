@@ -533,6 +533,9 @@ def _learn() -> Iterator[Case]:
         (
             response,
             f"{again} --order 3",
+            f"{again} --plausible learnt.model",
+            f"{RELEASE} --epsilon 1 --method step-wise {SEED}",
+            f"{again} --plausible chains.set",
             "learn private.csv -m city.model -o city.model",
             "learn live.csv -m city.model -o learnt.model",
             "learn private.csv -m order2.model -o learnt.model",

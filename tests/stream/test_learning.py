@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.events import Event
 from sfumato.models.emissions import Emissions
-from sfumato.models.encoding import StreamModel
+from sfumato.models.encoding import Bins, StreamModel
 from sfumato.models.online_learning import LearnerState
 from sfumato.store.codec import to_bytes
 from sfumato.stream.evidence import evidence
@@ -153,6 +153,7 @@ def test_a_model_without_a_history_knows_its_values_only() -> None:
     assert np.ptp(start.single_values.transition()) == 0
     bins = uniform_model(Cut(bins=4, ranges=((0.0, 8.0),), unit="W"))
     assert bins.alphabet.labels == ("1", "3", "5", "7")
+    assert isinstance(bins.encoding, Bins)
     assert bins.encoding.encode("99") == "7"
     grid = Cut(columns=2, rows=3, ranges=((0.0, 1.0), (0.0, 1.0)))
     assert isinstance(uniform_model(grid, values=("x", "y")), StreamModel)

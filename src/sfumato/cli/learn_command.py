@@ -31,6 +31,10 @@ class LearnOptions(options.Options):
     smoothing: float = option("Pseudo-counts of every value after every context.", default=0.1)
     floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
     confidence: float = option("That of the set of plausible chains.", default=0.95)
+    plausible: str | None = option(
+        "File for the set of plausible chains: bounds of every probability. Refused where nothing "
+        "can be proven."
+    )
     separator: str | None = options.SEPARATOR
     shown: options.Shown
 
@@ -61,15 +65,17 @@ def learn(given: LearnOptions) -> None:
     from sfumato.cli.rule_choice import policy_of
     from sfumato.core.errors import InvalidParameter
     from sfumato.models.encoding import StreamModel
-    from sfumato.store.files import save
+    from sfumato.store.files import save, save_plausible
     from sfumato.stream.learning import learn as learnt
     from sfumato.stream.released_tracks import read_tracks
     from sfumato.tables.readers import Table, same_file
 
     order = _order(given.order)
-    for file in (*given.released, given.model):
-        if same_file(file, given.output):
-            raise InvalidParameter("--output", given.output, "not be an input")
+    taken = [*given.released, given.model]
+    for name, path in (("--output", given.output), ("--plausible", given.plausible)):
+        if path is not None and any(same_file(path, other) for other in taken):
+            raise InvalidParameter(name, path, "be a file of its own, not an input")
+        taken.append(path or given.model)
     hold(given.output)
     read = options.load_model(given.model)
     read = replace(read, stream=given.stream or read.stream)
@@ -89,6 +95,11 @@ def learn(given: LearnOptions) -> None:
             confidence=given.confidence,
             progress=show,
         )
+    if given.plausible is not None:
+        if found.plausible is None:
+            rule = f"not be given: no bounds are proven; {found.remark}"
+            raise InvalidParameter("--plausible", given.plausible, rule)
+        save_plausible(found.plausible, given.plausible)
     moves = found.values - found.streams
     model = StreamModel(found.chain, read.encoding, read.stream, read.values, moves, read.unit)
     save(model, given.output)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -131,14 +132,22 @@ def learn(
     if not emissions.telling:
         raise InvalidParameter("released", "constants", "tell something about the values")
     done = _Counted(progress)
-    smooth = {"smoothing": smoothing, "floor": floor}
+    fit = partial(learn_chain, smoothing=smoothing, floor=floor)
     alphabet, orders = plan.model.alphabet, ORDERS if order is None else (order,)
-    apart = held_out(emissions, alphabet, plan.model, orders=orders, **smooth, progress=done.part())
+    apart = held_out(
+        emissions,
+        alphabet,
+        plan.model,
+        orders=orders,
+        smoothing=smoothing,
+        floor=floor,
+        progress=done.part(),
+    )
     best = apart.order
-    found = learn_chain(emissions, alphabet, order=best, **smooth, progress=done.part())
+    found = fit(emissions, alphabet, order=best, progress=done.part())
     alone = found
     if best:
-        alone = learn_chain(emissions, alphabet, order=0, **smooth, progress=done.part())
+        alone = fit(emissions, alphabet, order=0, progress=done.part())
     box, remark = _plausible(tracks, plan, emissions, found.chain, confidence)
     return _told(plan.model, emissions, apart, (found, alone), (box, remark), smoothing)
 
@@ -181,8 +190,9 @@ def _fixed(tracks: ReleasedTracks, plan: Plan) -> FixedOutputs | None:
     if step is None:
         return None
     channel = step.design.channel
-    outputs = [step.output(np.array([place])) for place in range(len(plan.model.alphabet))]
-    if None in outputs or len(channel.outputs) != len(outputs):
+    found = [step.output(np.array([place])) for place in range(len(plan.model.alphabet))]
+    outputs = [output for output in found if output is not None]
+    if len(outputs) != len(found) or len(outputs) != len(channel.outputs):
         return None
     rows = np.stack([channel.likelihood(output) for output in outputs], axis=1)
     return FixedOutputs(rows, tracks.starts, tracks.places)
