@@ -531,10 +531,9 @@ def _learn() -> Iterator[Case]:
     yield Case(
         "refused-learn",
         (
-            response,
+            f"{RELEASE} --epsilon 1 --method step-wise {SEED}",
             f"{again} --order 3",
             f"{again} --plausible learnt.model",
-            f"{RELEASE} --epsilon 1 --method step-wise {SEED}",
             f"{again} --plausible chains.set",
             "learn private.csv -m city.model -o city.model",
             "learn live.csv -m city.model -o learnt.model",
