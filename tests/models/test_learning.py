@@ -181,6 +181,10 @@ def test_the_share_of_information_falls_with_noise() -> None:
 
 
 def test_what_no_chain_could_make_is_refused() -> None:
+    many = Emissions.of_rows([np.ones((2, 200)), np.ones((2, 200))])
+    rival = MarkovChain.from_matrix(np.full((200, 200), 1 / 200))
+    with pytest.raises(InvalidParameter, match="order must leave at most 4,000,000"):
+        held_out(many, rival.alphabet, rival, orders=(2,))
     with pytest.raises(InvalidParameter, match="possible under some chain"):
         learn_chain(Emissions.of_rows([np.zeros((3, 2))]), Alphabet.of_size(2))
     with pytest.raises(InvalidParameter, match="have 2 symbols"):

@@ -98,5 +98,8 @@ def held_out(
         )
         done += count[0]
         scores[order] = log_likelihoods(other, found.chain)
+    if not scores:
+        rule = f"leave at most {CELLS:,} probabilities to {emissions.symbols:,} symbols"
+        raise InvalidParameter("order", orders[0], rule)
     lengths = np.diff(other.starts).astype(np.float64)
     return HeldOut(scores, lengths, log_likelihoods(other, rival))
