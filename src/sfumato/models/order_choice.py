@@ -36,11 +36,16 @@ class HeldOut:
 
     @property
     def order(self) -> int:
-        """The largest order that gains more than two standard errors over a smaller one."""
+        """The order to release with.
+
+        That the past matters is believed as soon as it gains anything: taking values for
+        independent that are not would understate the adversary. More than one past value must
+        gain two standard errors.
+        """
         chosen, *others = sorted(self.scores)
         for order in others:
             gain, error = self.gain(self.scores[order], self.scores[chosen])
-            if gain > 2 * error:
+            if gain > (2 * error if chosen else 0.0):
                 chosen = order
         return chosen
 
