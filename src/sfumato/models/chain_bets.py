@@ -106,7 +106,8 @@ def plausible_chains(
         estimate: A chain to put in the middle of the report; no bound rests on it.
         guide: A chain that says which bets are worth while. It must not come from these outputs.
         confidence: Probability that the true chain lies in the box, at least, if all streams
-            follow one chain of order 1 and do not depend on each other.
+            follow one chain of order 1, do not depend on each other, and end without regard to
+            what would have come next.
 
     Raises:
         InvalidParameter: If the channel has no inverse, or no chain of order 1 is left.
