@@ -13,11 +13,19 @@ from sfumato.models.plausible import PlausibleChains
 from sfumato.models.prior import Prior
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import MAGIC, from_bytes, to_bytes
-from sfumato.store.outputs import write_whole
+from sfumato.store.outputs import locked, together, whole, write_whole
 
 __all__ = [
-    *("AnyModel", "load", "load_plausible", "load_state", "locked", "save", "save_plausible"),
-    *("together", "whole", "write_whole"),
+    "AnyModel",
+    "load",
+    "load_plausible",
+    "load_state",
+    "locked",
+    "save",
+    "save_plausible",
+    "together",
+    "whole",
+    "write_whole",
 ]
 
 AnyModel = Prior | MarkovChain | StreamModel | Policy
