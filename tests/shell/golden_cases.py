@@ -252,18 +252,9 @@ def _told(
 # Cases -------------------------------------------------------------------------------------------
 
 COMMANDS = (
-    *("fit", "plan", "compile", "release", "audit", "recover", "attack", "design", "implied"),
-    *(
-        "privatize",
-        "disclosure",
-        "publish",
-        "compare",
-        "realtime",
-        "demo",
-        "sample",
-        "explain",
-        "study",
-    ),
+    *("fit", "plan", "compile", "release", "audit", "recover", "learn", "attack", "design"),
+    *("implied", "privatize", "disclosure", "publish", "compare", "realtime", "demo", "study"),
+    *("sample", "explain", "start"),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),
@@ -555,6 +546,32 @@ def _recover() -> Iterator[Case]:
             "recover live.csv -m city.model --plan private.csv.plan.json",
             "recover private.csv -m order2.model",
             f"{again} --policy city.policy",
+        ),
+        silent=1,
+    )
+
+
+def _learn() -> Iterator[Case]:
+    again = "learn private.csv -m city.model -o learnt.model"
+    response = f"{RELEASE} --epsilon 2 --method randomized-response {SEED}"
+    yield Case("learn", (response, again, f"{again} --order 1 --json"), silent=1)
+    bins = "fit --uniform --value watts --bins 4 --range 0:8 --units W -o bins.model --json"
+    yield Case("fit-uniform", ("fit --uniform --symbols a,b,c -o start.model", bins))
+    yield Case(
+        "refused-learn",
+        (
+            f"{RELEASE} --epsilon 1 --method step-wise {SEED}",
+            f"{again} --order 3",
+            f"{again} --plausible learnt.model",
+            f"{again} --plausible chains.set",
+            "learn private.csv -m city.model -o city.model",
+            "learn live.csv -m city.model -o learnt.model",
+            "learn private.csv -m order2.model -o learnt.model",
+            "fit -o start.model",
+            "fit --uniform -o start.model",
+            "fit --uniform --bins 4 -o start.model",
+            "fit history.csv --uniform --symbols a,b -o start.model",
+            "fit history.csv --symbols a,b -o start.model",
         ),
         silent=1,
     )
@@ -951,6 +968,7 @@ CASES: tuple[Case, ...] = tuple(
             _release_otherwise,
             _audit,
             _recover,
+            _learn,
             _attack,
             _plan,
             _design,

@@ -29,6 +29,7 @@ from sfumato.cli import explain_command as explain
 from sfumato.cli import fit_command as fit
 from sfumato.cli import implied_command as implied
 from sfumato.cli import key_command as key
+from sfumato.cli import learn_command as learn
 from sfumato.cli import ledger_command as ledger
 from sfumato.cli import plan_command as plan
 from sfumato.cli import policy_command as policy
@@ -157,6 +158,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "push": push.push,
     "audit": audit.audit,
     "recover": recover.recover,
+    "learn": learn.learn,
     "attack": attack.attack,
     "design": design.design,
     "implied": implied.implied,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.cli import options
 from sfumato.cli.console import hold, print_json, print_line, progress, say
-from sfumato.cli.options import argument, option, required
+from sfumato.cli.options import argument, flag, option, required
 
 if TYPE_CHECKING:
     from sfumato.stream.fit_model import Cut
@@ -17,7 +17,9 @@ _PATTERNS = 1000
 
 
 class _FitOptions(options.Options):
-    history: str = argument("CSV, JSON lines, Parquet or Arrow; - for stdin.")
+    history: str | None = argument(
+        "CSV, JSON lines, Parquet or Arrow; - for stdin; none with --uniform.", default=None
+    )
     output: str = required("Where the model goes.", "--output", "-o")
     stream: str = options.STREAM
     value: str = option("Column of the value.", default="value")
@@ -42,6 +44,12 @@ class _FitOptions(options.Options):
         default="",
     )
     missing: str = options.MISSING
+    uniform: bool = flag(
+        "--uniform",
+        "Without a history: all values are as likely as each other, whatever came before. Needs "
+        "--symbols, or --bins or --grid with --range.",
+    )
+    symbols: str | None = option("With --uniform: the values, as home,work,elsewhere.")
     shown: options.Shown
 
 
@@ -55,6 +63,10 @@ def fit(given: _FitOptions) -> None:
     follows which. That suits click streams, whose alphabet is too large for a chain of batches;
     `sfumato release` then releases W values at a time.
 
+    There is no history yet? --uniform makes a model that knows nothing. What is released with it by
+    `--method randomized-response --epsilon E` leaks at most E a value to whoever knows whatever,
+    and `sfumato learn` makes a model of what left.
+
     \b
     Examples:
       sfumato fit history.csv --stream user --value place -o city.model
@@ -63,8 +75,8 @@ def fit(given: _FitOptions) -> None:
           --missing skip -o meter.model
       sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat --units degrees -o town.model
       sfumato fit clicks.csv --stream session --value page --batch 3 -o clicks.model
+      sfumato fit --uniform --symbols home,work,elsewhere --stream user -o start.model
     """
-    from sfumato.cli.table_output import read_interval
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
@@ -72,14 +84,18 @@ def fit(given: _FitOptions) -> None:
     from sfumato.tables.cells import Missing
     from sfumato.tables.readers import Table, same_file
 
+    if given.uniform:
+        _fit_nothing(given)
+        return
+    if given.history is None:
+        raise InvalidParameter("HISTORY", None, "be given, or --uniform")
+    if given.symbols is not None:
+        raise InvalidParameter("--symbols", given.symbols, "come with --uniform")
     table = Table.at(given.history, separator=given.separator)
     if same_file(given.history, given.output):
         raise InvalidParameter("--output", given.output, "not be the history")
     hold(given.output)
     values, cut = _values(given)
-    spans = given.range_.split(",") if given.range_ else []
-    ranges = tuple(read_interval(span) for span in spans)
-    cut = replace(cut, ranges=ranges, unit=given.units.strip())
     if given.patterns is not None and given.batch is None:
         raise InvalidParameter("--patterns", given.patterns, "come with --batch")
     with progress("fitting", table.count(), given.shown.no_progress) as show:
@@ -124,7 +140,40 @@ def fit(given: _FitOptions) -> None:
         say(f"warning: {warning}")
 
 
+def _fit_nothing(given: _FitOptions) -> None:
+    """A model that knows the values, and nothing of how they follow each other."""
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.store.files import save
+    from sfumato.stream.fit_model import uniform_model
+
+    for name, ignored in (("HISTORY", given.history), ("--batch", given.batch)):
+        if ignored is not None:
+            raise InvalidParameter(name, ignored, "not come with --uniform")
+    if given.order != 1:
+        raise InvalidParameter("--order", given.order, "not come with --uniform")
+    hold(given.output)
+    values, cut = _values(given)
+    named = None if given.symbols is None else [word.strip() for word in given.symbols.split(",")]
+    model = uniform_model(cut, named, stream=given.stream, values=values)
+    save(model, given.output)
+    size = len(model.alphabet)
+    if given.shown.as_json:
+        print_json({"model": given.output, "symbols": size, "uniform": True})
+    elif not given.shown.quiet:
+        print_line(f"{given.output}: {size:,} symbols, and nothing known of what follows what")
+
+
 def _values(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
+    """The columns of values, and how they become symbols."""
+    from sfumato.cli.table_output import read_interval
+
+    values, cut = _cells(given)
+    spans = given.range_.split(",") if given.range_ else []
+    ranges = tuple(read_interval(span) for span in spans)
+    return values, replace(cut, ranges=ranges, unit=given.units.strip())
+
+
+def _cells(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.fit_model import Cut
 

@@ -9,12 +9,24 @@ from sfumato.core.errors import CorruptData
 from sfumato.core.state import SeriesState
 from sfumato.models.encoding import StreamModel
 from sfumato.models.markov import MarkovChain
+from sfumato.models.plausible import PlausibleChains
 from sfumato.models.prior import Prior
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import MAGIC, from_bytes, to_bytes
 from sfumato.store.outputs import locked, together, whole, write_whole
 
-__all__ = ["AnyModel", "load", "load_state", "locked", "save", "together", "whole", "write_whole"]
+__all__ = [
+    "AnyModel",
+    "load",
+    "load_plausible",
+    "load_state",
+    "locked",
+    "save",
+    "save_plausible",
+    "together",
+    "whole",
+    "write_whole",
+]
 
 AnyModel = Prior | MarkovChain | StreamModel | Policy
 
@@ -49,6 +61,28 @@ def load_state(path: str | Path) -> SeriesState:
     """
     state: SeriesState = _checked(path, SeriesState)
     return state
+
+
+def save_plausible(chains: PlausibleChains, path: str | Path) -> None:
+    """Write a set of plausible chains to a file."""
+    write_whole(path, to_bytes(chains))
+
+
+def load_plausible(path: str | Path) -> PlausibleChains:
+    """Read what `save_plausible` wrote.
+
+    Raises:
+        CorruptData: If the file is none, is damaged or comes from another version.
+
+    Examples:
+        >>> folder = getfixture("tmp_path")
+        >>> sticky = MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> save_plausible(PlausibleChains.from_radius(sticky, 0.05), folder / "near.set")
+        >>> load_plausible(folder / "near.set").contains(sticky)
+        True
+    """
+    chains: PlausibleChains = _checked(path, PlausibleChains)
+    return chains
 
 
 def _checked(path: str | Path, kind: Any) -> Any:

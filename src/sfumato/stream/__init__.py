@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from sfumato.core.randomness import Domain as Domain
     from sfumato.core.state import StreamState as StreamState
     from sfumato.models.encoding import StreamModel as StreamModel
+    from sfumato.models.online_learning import LearnerState as LearnerState
     from sfumato.models.pair_chain import PairChain as PairChain
+    from sfumato.models.plausible import PlausibleChains as PlausibleChains
     from sfumato.stream.audit import audit_table as audit_table
     from sfumato.stream.batch_widths import forecast_widths as forecast_widths
     from sfumato.stream.burst_search import best_bursts as best_bursts
     from sfumato.stream.composition import composed as composed
     from sfumato.stream.fit_model import fit_table as fit_table
     from sfumato.stream.fleet_answers import Step as Step
+    from sfumato.stream.learning import Learning as Learning
+    from sfumato.stream.learning import learn as learn
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
     from sfumato.stream.partition import batch_loss as batch_loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -125,6 +126,42 @@ def fit_table(
         rounding=rounding,
         unit="km" if cut.unit == DEGREES else cut.unit,
     )
+
+
+def uniform_model(
+    cut: Cut,
+    symbols: Sequence[str] | None = None,
+    *,
+    stream: str = "stream",
+    values: tuple[str, ...] = ("value",),
+) -> StreamModel:
+    """A model without a history: every value as likely as any other, whatever came before.
+
+    Args:
+        cut: How numbers become symbols, with the ranges that they are cut from; or
+        symbols: the symbols themselves.
+        stream: Column that tells streams apart.
+        values: Column of the value; two columns for a grid.
+
+    Examples:
+        >>> start = uniform_model(AS_IT_IS, ["home", "work"])
+        >>> start.single_values.transition()
+        array([[0.5, 0.5],
+               [0.5, 0.5]])
+    """
+    cells = cut.bins is not None or cut.columns is not None
+    if (symbols is not None) == cells:
+        raise InvalidParameter("--uniform", None, "come with --symbols, or with --bins or --grid")
+    if cells and not cut.ranges:
+        raise InvalidParameter("--range", None, "be given with --uniform: there is no history")
+    # Cells are cut from ranges alone; no raw value is needed.
+    raws: list[list[Raw]] = [list(symbols)] if symbols is not None else [[] for _ in values]
+    encoding = _encoding(raws, cut, "--symbols")
+    size = len(encoding.alphabet)
+    chain = MarkovChain.from_matrix(
+        np.full((size, size), 1 / size), np.full(size, 1 / size), encoding.alphabet
+    )
+    return StreamModel(chain, encoding, stream, values, 0, cut.unit)
 
 
 def _fit_chain(

@@ -277,9 +277,14 @@ class Population:
 
 def check_unselected(name: str, value: object, plan: Plan) -> None:
     """Refuse model-free sums over moments of a stream unless all have the same channel."""
-    same = plan.method is Method.RANDOMIZED_RESPONSE and isinstance(plan.budget, PerStep)
-    if plan.in_batches or plan.policy is not None or not same:
+    if not has_one_channel(plan):
         raise InvalidParameter(name, value, _SELECTED)
+
+
+def has_one_channel(plan: Plan) -> bool:
+    """Whether every value of every stream leaves through the same channel, whatever left before."""
+    same = plan.method is Method.RANDOMIZED_RESPONSE and isinstance(plan.budget, PerStep)
+    return same and not plan.in_batches and plan.policy is None
 
 
 def _variance(codes: Ints, kinds: int) -> Floats:

@@ -1,0 +1,118 @@
+"""What learning from outputs costs, and what it brings: `python benchmarks/learning.py`.
+
+Costs: processor time of one pass of EM over a value of a stream, and its ratio to a forward pass of
+`recover` over the same outputs, in alternation in the same run. Brings: nothing is known, streams
+leave by randomised response, a chain is learnt from what left, and other streams are released
+far-sighted with it; their loss against that of a release that knew the chain.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from chains import Case, binary, ring
+
+import sfumato as sf
+from sfumato.core.arrays import Floats, Ints
+from sfumato.models.emissions import Emissions
+from sfumato.models.learning import even, expected, learn_chain
+from sfumato.stream.hidden_chain import HiddenChain
+from sfumato.stream.recovery_loops import log_probabilities
+
+START, EPSILON = 2.0, 0.5
+LIVE_STREAMS, LIVE_LENGTH = 1_000, 200
+
+
+def drawn(chain: sf.MarkovChain, streams: int, length: int, seed: int) -> Ints:
+    """Values of streams, a row each."""
+    rng, moves = np.random.default_rng(seed), chain.transition().cumsum(axis=1)
+    values = rng.choice(chain.size, size=streams, p=chain.initial)
+    found = np.empty((streams, length), dtype=np.int64)
+    for moment in range(length):
+        found[:, moment] = values
+        values = (rng.random(streams)[:, None] > moves[values]).sum(axis=1)
+        values = np.minimum(values, chain.size - 1)
+    return found
+
+
+def answered(truth: Ints, channel: Floats, seed: int) -> Emissions:
+    """What outputs of one channel told."""
+    rng, sums = np.random.default_rng(seed), channel.cumsum(axis=1)
+    outputs = (rng.random(truth.shape)[..., None] > sums[truth]).sum(axis=2)
+    outputs = np.minimum(outputs, len(channel.T) - 1)
+    return Emissions.of_rows([channel[:, row].T for row in outputs])
+
+
+def response(size: int, epsilon: float) -> Floats:
+    """Randomised response."""
+    kept = np.exp(epsilon)
+    whole = np.ones((size, size)) + (kept - 1) * np.eye(size)
+    return np.asarray(whole / (kept + size - 1))
+
+
+def alternated(runs: list[Callable[[], object]], times: int = 5) -> list[float]:
+    """Least seconds of each, in alternation; the first round may compile."""
+    found: list[list[float]] = [[] for _ in runs]
+    for _ in range(times + 1):
+        for place, run in enumerate(runs):
+            began = time.process_time()
+            run()
+            found[place].append(time.process_time() - began)
+    return [min(seconds[1:]) for seconds in found]
+
+
+def costs(case: Case, streams: int = 1_000, length: int = 100) -> str:
+    """A row of the table of costs."""
+    chain = case.chain
+    emissions = answered(drawn(chain, streams, length, 1), response(chain.size, START), 2)
+    hidden, scores = HiddenChain.of(chain), np.empty(streams)
+    told = emissions.begins, emissions.reaches, np.zeros(len(emissions), np.int64), emissions.told
+    forward = partial(log_probabilities, hidden.arrays, told, emissions.starts, 1, scores)
+    em, plain = alternated([partial(expected, even(chain.size, 1), emissions), forward])
+    each = 1e9 * em / (streams * length)
+    return f"| {case.name} | {each:.0f} | {em / plain:.1f} |"
+
+
+def loss(chain: sf.MarkovChain, case: Case, truth: Ints) -> float:
+    """Share of wrong values of a far-sighted release with a chain."""
+    priced = sf.loss.hamming(chain.alphabet)
+    policy = sf.compile_policy(chain, priced, EPSILON, method="far-sighted", steps=500)
+    plan = sf.Plan(
+        chain, sf.PerStep(sf.SIP(EPSILON)), priced, method=sf.Method.FAR_SIGHTED, policy=policy
+    )
+    fleet = sf.Fleet(plan, [f"s{place}" for place in range(len(truth))])
+    left = [fleet.step(truth[:, moment]).released for moment in range(truth.shape[1])]
+    return float((np.stack(left, axis=1) != truth).mean())
+
+
+def curve(case: Case, sizes: tuple[tuple[int, int], ...]) -> None:
+    """Print the rows of a case."""
+    truth = drawn(case.chain, LIVE_STREAMS, LIVE_LENGTH, 3)
+    known, size = loss(case.chain, case, truth), case.chain.size
+    for streams, length in sizes:
+        outputs = answered(drawn(case.chain, streams, length, 4), response(size, START), 5)
+        found = learn_chain(outputs, case.chain.alphabet).chain
+        off = np.abs(found.transition() - case.chain.transition()).sum(axis=1).mean()
+        learnt = loss(found, case, truth)
+        cells = f"{off:.3f} | {learnt:.4f} | {known:.4f} | {learnt / known - 1:+.1%}"
+        print(f"| {case.name} | {streams:,} | {length} | {cells} |", flush=True)
+
+
+def main() -> None:
+    """Print two tables."""
+    print("| chain | EM pass, ns a value | EM pass / forward pass of `recover` |\n|---|---|---|")
+    for case in (binary(), ring(4), ring()):
+        print(costs(case), flush=True)
+    print(
+        "\n| chain | streams | values each | rows off (L1) | wrong, learnt | wrong, known | more |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    curve(binary(), ((10, 20), (30, 20), (100, 20), (300, 20), (100, 100), (1_000, 100)))
+    curve(ring(4, 0.8), ((30, 20), (100, 20), (300, 20), (100, 100), (1_000, 100)))
+
+
+if __name__ == "__main__":
+    main()

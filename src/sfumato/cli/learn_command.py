@@ -1,0 +1,186 @@
+"""`sfumato learn`: a model of what left, from what left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli import options
+from sfumato.cli.console import hold, print_json, print_line, progress, say
+from sfumato.cli.options import option, required
+
+if TYPE_CHECKING:
+    from sfumato.stream.learning import Learning
+
+
+class LearnOptions(options.Options):
+    """What `learn` is asked for."""
+
+    released: list[str] = options.RELEASED
+    model: str = required("The model of the release.", "--model", "-m")
+    output: str = required("Where the model that was learnt goes.", "--output", "-o")
+    rules: str | None = options.RULES
+    ledger: str | None = option("Ledger of the release: its rules, if they lie nowhere else.")
+    policy: str | None = options.RELEASE_POLICY
+    stream: str | None = options.STREAM_AS_FITTED
+    order: str = option(
+        "How many past values the next depends on: 0, 1, 2, or auto, what foretells streams that "
+        "were held out.",
+        default="auto",
+    )
+    smoothing: float = option("Pseudo-counts of every value after every context.", default=0.1)
+    floor: float = option("Least probability of any transition; rare things happen.", default=1e-6)
+    confidence: float = option("That of the set of plausible chains.", default=0.95)
+    plausible: str | None = option(
+        "File for the set of plausible chains: bounds of every probability. Refused where nothing "
+        "can be proven."
+    )
+    separator: str | None = options.SEPARATOR
+    shown: options.Shown
+
+
+def learn(given: LearnOptions) -> None:
+    """Learn how values follow each other from released values alone.
+
+    Only what left is read, and the rules and the model that were public before: learning costs no
+    privacy, and everybody can do it. The model that is written can be released with like one of
+    `sfumato fit`; it is made as probable as possible that what left would leave (EM).
+
+    The report says what that is worth: whether the new model foretells outputs of streams that were
+    held out better than the old one, and, where all values left through one channel (`release
+    --method randomized-response --epsilon E`), between which bounds every probability lies, with
+    proof and not in the limit.
+
+    Without any history: `fit --uniform`, release by randomized response, learn, release with what
+    was learnt.
+
+    \b
+    Examples:
+      sfumato fit --uniform --symbols home,work,elsewhere --stream user -o start.model
+      sfumato release live.csv -m start.model --epsilon 2 --method randomized-response -o first.csv
+      sfumato learn first.csv -m start.model -o learnt.model
+      sfumato release later.csv -m learnt.model --epsilon 0.5 -o private.csv
+    """
+    from sfumato.cli.audit_rules import release_rules
+    from sfumato.cli.rule_choice import policy_of
+    from sfumato.core.errors import InvalidParameter
+    from sfumato.models.encoding import StreamModel
+    from sfumato.store.files import save, save_plausible
+    from sfumato.stream.learning import learn as learnt
+    from sfumato.stream.released_tracks import read_tracks
+    from sfumato.tables.readers import Table, same_file
+
+    order = _order(given.order)
+    taken = [*given.released, given.model]
+    for name, path in (("--output", given.output), ("--plausible", given.plausible)):
+        if path is not None and any(same_file(path, other) for other in taken):
+            raise InvalidParameter(name, path, "be a file of its own, not an input")
+        taken.append(path or given.model)
+    hold(given.output)
+    read = options.load_model(given.model)
+    read = replace(read, stream=given.stream or read.stream)
+    files = [] if given.ledger is not None and given.rules is None else given.released
+    spec = release_rules(files, given.rules, given.ledger)
+    policy, _ = policy_of(spec, given.policy, read, given.model)
+    plan = spec.plan(read, policy)
+    sources = [Table.at(file, separator=given.separator) for file in given.released]
+    tracks = read_tracks(sources, read)
+    with progress("learning, passes", None, given.shown.no_progress) as show:
+        found = learnt(
+            tracks,
+            plan,
+            order=order,
+            smoothing=given.smoothing,
+            floor=given.floor,
+            confidence=given.confidence,
+            progress=show,
+        )
+    if given.plausible is not None:
+        if found.plausible is None:
+            rule = f"not be given: no bounds are proven; {found.remark}"
+            raise InvalidParameter("--plausible", given.plausible, rule)
+        save_plausible(found.plausible, given.plausible)
+    moves = found.values - found.streams
+    model = StreamModel(found.chain, read.encoding, read.stream, read.values, moves, read.unit)
+    save(model, given.output)
+    if given.shown.as_json:
+        print_json({"model": given.output, **_document(found)})
+    elif not given.shown.quiet:
+        _show(found, given.output)
+
+
+def _order(word: str) -> int | None:
+    from sfumato.core.errors import InvalidParameter
+
+    if word == "auto":
+        return None
+    if word not in ("0", "1", "2"):
+        raise InvalidParameter("--order", word, "be 0, 1, 2 or auto")
+    return int(word)
+
+
+def _document(found: Learning) -> dict[str, Any]:
+    """The report for a program."""
+    box = found.plausible
+    return {
+        "streams": found.streams,
+        "values": found.values,
+        "telling": found.telling,
+        "effective": found.effective,
+        "order": found.order,
+        "log_likelihood": found.log_likelihood,
+        "model_log_likelihood": found.model_log_likelihood,
+        "independent_log_likelihood": found.independent_log_likelihood,
+        "held_out_gain": found.gain,
+        "held_out_gain_error": found.gain_error,
+        "beats_model": found.beats_model,
+        "converged": found.converged,
+        "widest": None if box is None else box.widest,
+        "confidence": None if box is None else box.confidence,
+        "low": None if box is None else box.low.tolist(),
+        "high": None if box is None else box.high.tolist(),
+        "unproven": found.remark,
+    }
+
+
+def _show(found: Learning, output: str) -> None:
+    """The report for a person."""
+    looks = (
+        "values are independent",
+        "the next value depends on the one before it",
+        "the next value depends on the two before it",
+    )
+    print_line(
+        f"{output}: {found.streams:,} streams, {found.values:,} values, of which "
+        f"{found.telling:,} have an output that tells anything"
+    )
+    print_line(f"order {found.order}: {looks[found.order]}")
+    print_line(
+        f"as much is known of moves as if {found.effective:,.0f} of them had been seen as they are"
+    )
+    ahead = found.log_likelihood - found.model_log_likelihood
+    alone = found.log_likelihood - found.independent_log_likelihood
+    print_line(
+        f"log probability of what left: {ahead:+,.1f} nats against the model of the release, "
+        f"{alone:+,.1f} against independent values"
+    )
+    verdict = "it beats" if found.beats_model else "it does not surely beat"
+    print_line(
+        f"{verdict} the model of the release on streams held out: {found.gain:+.4f} nats a value "
+        f"(standard error {found.gain_error:.4f})"
+    )
+    if found.plausible is not None and found.plausible.widest >= 1:
+        print_line(
+            f"at confidence {found.plausible.confidence:g} the probability of some move is not "
+            "bounded at all yet"
+        )
+    elif found.plausible is not None:
+        print_line(
+            f"with confidence {found.plausible.confidence:g} every probability of a move lies in "
+            f"an interval of at most {found.plausible.widest:.3f}, if all streams follow one chain "
+            "of order 1"
+        )
+    else:
+        print_line(f"no bounds are proven: {found.remark}")
+    if not found.converged:
+        say("warning: learning had not settled when it was ended")

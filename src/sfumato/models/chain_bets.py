@@ -1,0 +1,204 @@
+r"""A box that holds the true chain with a stated probability, from outputs alone, at any size.
+
+Let every value leave through one channel $a$ with an inverse: weights $g$ of the outputs whose mean
+is the value, $\sum_y a(y \mid x)\, g_i(y) = 1[x = i]$. For a chain $P$ and every past,
+
+$$E[ w\, g_i(y_t)\, (g_j(y_{t+1}) - P_{ij}) \mid y_1 \dots y_{t-1}, x_1 \dots x_t ] = 0$$
+
+where the stake $w$ is any function of $y_1 \dots y_{t-1}$. So nobody who bets on the sign of this
+for every other $t$ can get rich if $P_{ij}$ is right: the capital
+$\prod_t (1 + \lambda w g_i(y_t)(g_j(y_{t+1}) - v))$ has mean at most 1 for $v = P_{ij}$ and reaches
+$1/\delta$ with probability at most $\delta$ (Ville). A value $v$ for which it does is ruled out.
+That holds for one stream or many, however short, stationary or not; no limit theorem is used. Bets
+up and down, for odd and even $t$, at some rates $\lambda$ and for all $i, j$ share the probability
+of failure.
+
+Stakes follow a chain that guides the bets, the better the narrower the box. It must come from other
+streams, or from nowhere: a stake that has seen its own outcome proves nothing.
+
+References: [Ville1939], [Waudby2024]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.core import checks, portable
+from sfumato.core.arrays import Floats, Ints
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.numerics import UNIT
+from sfumato.models.chain_bet_loops import count_pairs, ruled_out
+from sfumato.models.markov import MarkovChain
+from sfumato.models.plausible import PlausibleChains, tightened
+
+SYMBOLS = 64
+"""Symbols up to which every pair of outputs is counted."""
+_LEVELS, _RATES = 8, 12
+_EXACT = 1e-9
+"""What a mean may be off before outputs count as telling too little."""
+_ALIKE = 1e-12
+"""What the channels of two steps may be off each other: allowances are rounded step by step."""
+_STARTS = 0.2
+"""Share of the failure probability that is for how streams begin."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedOutputs:
+    """Outputs of streams whose values all left through the same channel.
+
+    Attributes:
+        channel: Probability of each output for each value: row = value, column = output.
+        starts: Where the outputs of each stream begin, and the end.
+        columns: The output of every value, as a column of the channel.
+    """
+
+    channel: Floats
+    starts: Ints
+    columns: Ints
+
+    def __post_init__(self) -> None:
+        checks.row_stochastic("channel", self.channel)
+        if self.columns.size != self.starts[-1]:
+            raise InvalidParameter("starts", int(self.starts[-1]), "end where the outputs do")
+        if self.columns.size and not 0 <= self.columns.min() <= self.columns.max() < len(
+            self.channel.T
+        ):
+            rule = "be columns of the channel: a value that did not leave cannot be left out"
+            raise InvalidParameter("columns", "others", rule)
+
+    def of_streams(self, chosen: Ints) -> FixedOutputs:
+        """Those of some streams."""
+        parts = [self.columns[self.starts[one] : self.starts[one + 1]] for one in chosen.tolist()]
+        starts = np.append(0, np.cumsum([part.size for part in parts], dtype=np.int64))
+        return FixedOutputs(self.channel, starts, np.concatenate([np.empty(0, np.int64), *parts]))
+
+
+def inverse_weights(channel: Floats) -> Floats | None:
+    """Weights of outputs whose mean is the value, whatever it is: a row per output; None if none.
+
+    Examples:
+        >>> inverse_weights(np.array([[0.75, 0.25], [0.25, 0.75]]))
+        array([[ 1.5, -0.5],
+               [-0.5,  1.5]])
+    """
+    symbols, outputs = channel.shape
+    if outputs < symbols:
+        return None
+    scaled = channel / np.maximum(channel.sum(axis=0) / symbols, UNIT)
+    # Weights on a coarse lattice are few, so that like outputs are counted together.
+    found = np.round(portable.solved(portable.dot(scaled, channel.T), scaled).T * 2.0**32) / 2.0**32
+    return found if np.isfinite(found).all() and _residual(channel, found) <= _EXACT else None
+
+
+def plausible_chains(
+    outputs: FixedOutputs,
+    estimate: MarkovChain,
+    *,
+    guide: MarkovChain | None = None,
+    confidence: float = 0.95,
+) -> PlausibleChains:
+    """All chains of order 1 that outputs have not ruled out, as a box.
+
+    Args:
+        outputs: What left.
+        estimate: A chain to put in the middle of the report; no bound rests on it.
+        guide: A chain that says which bets are worth while. It must not come from these outputs.
+        confidence: Probability that the true chain lies in the box, at least, if all streams
+            follow one chain of order 1, do not depend on each other, and end without regard to
+            what would have come next.
+
+    Raises:
+        InvalidParameter: If the channel has no inverse, or no chain of order 1 is left.
+    """
+    checks.proper_fraction("confidence", confidence)
+    weights, symbols = inverse_weights(outputs.channel), len(outputs.channel)
+    if weights is None or symbols > SYMBOLS:
+        rule = f"tell apart all values of at most {SYMBOLS} symbols: it must have an inverse"
+        raise InvalidParameter("channel", outputs.channel.shape, rule)
+    failure = 1 - confidence
+    low, high = _moves(outputs, weights, guide, (1 - _STARTS) * failure)
+    first_low, first_high = _starts(outputs, weights, _STARTS * failure)
+    if np.any(low > high) or np.any(first_low > first_high):
+        rule = "come from streams that follow one chain of order 1: no such chain is left"
+        raise InvalidParameter("released", "another", rule)
+    return PlausibleChains(estimate, low, high, first_low, first_high, confidence)
+
+
+def _moves(
+    outputs: FixedOutputs, weights: Floats, guide: MarkovChain | None, failure: float
+) -> tuple[Floats, Floats]:
+    channel, symbols = outputs.channel, len(outputs.channel)
+    tables = np.zeros((2, symbols, _LEVELS, channel.shape[1], channel.shape[1]))
+    evenly = np.full(symbols, 1 / symbols)
+    initial = evenly if guide is None else guide.initial.ravel()
+    moves = np.repeat(evenly[None], symbols, axis=0) if guide is None else guide.transition()
+    squares = portable.dot(channel, weights * weights)
+    own = np.diagonal(squares)
+    others = (squares.sum(axis=0) - own) / max(symbols - 1, 1)
+    spread = np.maximum(np.stack([own, others]), UNIT)
+    starts, columns = outputs.starts, outputs.columns
+    count_pairs(initial, np.array(moves), channel, starts, columns, spread, tables)
+    bets = 4 * symbols**2
+    low, high = np.empty((symbols, symbols)), np.empty((symbols, symbols))
+    levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    for i in range(symbols):
+        for j in range(symbols):
+            ends = [
+                _ends(
+                    *_cells(tables[parity, i], levels, weights[:, i], weights[:, j]),
+                    bets / failure,
+                    _residual(channel, weights),
+                )
+                for parity in range(2)
+            ]
+            low[i, j], high[i, j] = max(e[0] for e in ends), min(e[1] for e in ends)
+    return tightened(low, high) if np.all(low <= high) else (low, high)
+
+
+def _starts(outputs: FixedOutputs, weights: Floats, failure: float) -> tuple[Floats, Floats]:
+    symbols, begun = len(outputs.channel), outputs.starts[:-1][np.diff(outputs.starts) > 0]
+    counts = np.bincount(outputs.columns[begun], minlength=len(weights)).astype(np.float64)
+    stakes, residual = np.ones_like(counts), _residual(outputs.channel, weights)
+    ends = [
+        _ends(counts, stakes, weights[:, i], 2 * symbols / failure, residual)
+        for i in range(symbols)
+    ]
+    low, high = np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
+    return tightened(low, high) if np.all(low <= high) else (low, high)
+
+
+def _cells(
+    table: Floats, levels: Floats, first: Floats, second: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Counts of like outcomes of a bet, what was staked on each, and what it showed."""
+    given, which = np.unique(first, return_inverse=True)
+    shown, what = np.unique(second, return_inverse=True)
+    counts = np.zeros((levels.size, given.size, shown.size))
+    places = np.ix_(np.arange(levels.size), which.ravel(), what.ravel())
+    np.add.at(counts, places, table)
+    stakes = np.repeat(np.outer(levels, given).ravel(), shown.size)
+    return counts.ravel(), stakes, np.tile(shown, levels.size * given.size)
+
+
+def _ends(
+    counts: Floats, stakes: Floats, shown: Floats, odds: float, residual: float
+) -> tuple[float, float]:
+    """Between which values no bet ruled out that they are the mean; all bets share `1/odds`."""
+    most = float(np.abs(stakes).max() * np.maximum(np.abs(shown), np.abs(shown - 1)).max())
+    needed, number = portable.log(odds * _RATES), float(counts.sum())
+    low, high = 0.0, 1.0
+    for halving in range(_RATES):
+        rate = 0.75 / most / 2.0**halving
+        # Means that are off by rounding, and rounding itself, must not make anybody rich.
+        limit = needed + number * (4 * residual * rate + 64 * UNIT)
+        low = max(low, ruled_out(counts, stakes, shown, rate, limit, 0.0))
+        high = min(high, ruled_out(counts, -stakes, shown, rate, limit, 1.0))
+    return low, high
+
+
+def _residual(channel: Floats, weights: Floats) -> float:
+    """How far the means of weights may be from what they stand for."""
+    off = np.abs(portable.dot(channel, weights) - np.eye(len(channel))).max()
+    return float(off) + len(weights) * _ALIKE * float(np.abs(weights).max())
