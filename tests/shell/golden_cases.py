@@ -457,6 +457,21 @@ def _audit() -> Iterator[Case]:
         ),
         silent=1,
     )
+    truth = f"{AUDIT} --truth order2.model"
+    yield Case(
+        "audit-truth",
+        (
+            made,
+            f"{truth} --out leaked.csv",
+            f"{AUDIT} --truth city.model --radius 0.05",
+            f"{AUDIT} --radius 0.05 --json",
+            f"{truth} --radius 0.05",
+            f"{AUDIT} --out leaked.csv",
+            f"{truth} --report found.json",
+            f"{truth} --out live.csv",
+        ),
+        silent=1,
+    )
     batched = f"{RELEASE} --epsilon 0.5 --batch 3 {SEED}"
     yield Case(
         "audit-batch", (batched, f"{AUDIT} --against live.csv --json", f"{AUDIT} -q"), silent=1

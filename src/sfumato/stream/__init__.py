@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato.core.state import StreamState as StreamState
     from sfumato.models.encoding import StreamModel as StreamModel
     from sfumato.models.pair_chain import PairChain as PairChain
+    from sfumato.models.plausible import PlausibleChains as PlausibleChains
     from sfumato.stream.audit import audit_table as audit_table
     from sfumato.stream.batch_widths import forecast_widths as forecast_widths
     from sfumato.stream.burst_search import best_bursts as best_bursts
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from sfumato.stream.fleet_answers import Step as Step
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
+    from sfumato.stream.other_truth import OtherTruth as OtherTruth
+    from sfumato.stream.other_truth import leakage_under as leakage_under
     from sfumato.stream.partition import batch_loss as batch_loss
     from sfumato.stream.price_frontier import Frontier as Frontier
     from sfumato.stream.price_frontier import frontier as frontier

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.core.alphabet import Label
 from sfumato.stream.audit_promise import Promise
 from sfumato.stream.coin_bets import Power
+from sfumato.stream.truth_report import TruthReport
 
 _SHOWN, _SHOWN_OF_A_KIND = 24, 8
 
@@ -139,6 +140,7 @@ class AuditReport:
         unchecked: What nobody looked at: bytes of packed files, columns that were allowed.
         coins: Whether outputs are fair draws; None without true values.
         replayed: How many draws were repeated; None without a key, and then in no document.
+        truth: What was leaked under another chain; None without one, and then in no document.
         left_out: Rows and events of streams that nobody asked for; they are in `unchecked`.
         file: What messages call the current file, where there are several.
     """
@@ -162,6 +164,7 @@ class AuditReport:
     unchecked: list[str] = field(default_factory=list)
     coins: CoinReport | None = None
     replayed: ReplayReport | None = None
+    truth: TruthReport | None = None
     left_out: int = field(default=0, repr=False)
     file: str = field(default="", repr=False)
 
@@ -174,8 +177,9 @@ class AuditReport:
         """What was found, as a document."""
         found = asdict(self)
         del found["file"], found["left_out"]
-        if self.replayed is None:
-            del found["replayed"]
+        for name in ("replayed", "truth"):
+            if found[name] is None:
+                del found[name]
         return found
 
     def note(self, row: int, rule: str, kind: Kind = Kind.ROWS) -> None:
