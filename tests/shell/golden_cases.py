@@ -472,6 +472,21 @@ def _audit() -> Iterator[Case]:
         ),
         silent=1,
     )
+    near = f"{RELEASE} --epsilon 0.5 --robust 0.05"
+    yield Case(
+        "audit-robust",
+        (
+            f"{near} {SEED}",
+            AUDIT,
+            f"{AUDIT} --radius 0.05",
+            f"{near} --batch 2 {SEED}",
+            f"{near} --method far-sighted {SEED}",
+            "plan -m city.model --epsilon 0.5 --robust 0.05 --length 8 --streams 2",
+            "plan -m city.model --epsilon 0.5 --robust 0.05 --length 8 --streams 2 --json",
+            "plan -m city.model --epsilon 0.5 --robust 0.05 --batch 2",
+        ),
+        silent=1,
+    )
     batched = f"{RELEASE} --epsilon 0.5 --batch 3 {SEED}"
     yield Case(
         "audit-batch", (batched, f"{AUDIT} --against live.csv --json", f"{AUDIT} -q"), silent=1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.core import checks
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
@@ -89,6 +90,24 @@ def carried(beliefs: PriorBox, chains: PlausibleChains) -> PriorBox:
     # Rows of a chain of floats sum to 1 within some roundings, and beliefs are scaled to 1.
     slack = (8 * len(low) + 16) * UNIT
     return _box(lower * (1 - slack), np.minimum(upper * (1 + slack), 1.0))
+
+
+def as_bounds(beliefs: PriorBox) -> Floats:
+    """A box as two rows: what a state holds."""
+    return checks.read_only(np.stack([beliefs.lower, beliefs.upper]))
+
+
+def as_beliefs(bounds: Floats) -> PriorBox:
+    """The box of two rows.
+
+    Examples:
+        >>> as_bounds(as_beliefs(np.array([[0.2, 0.3], [0.7, 0.8]])))
+        array([[0.2, 0.3],
+               [0.7, 0.8]])
+    """
+    if bounds.ndim != 2 or len(bounds) != 2:
+        raise InvalidParameter("bounds", bounds.shape, "be two rows")
+    return PriorBox(*bounds)
 
 
 def _others(low: Floats, high: Floats, mass: Floats, likelihood: Floats) -> Floats:

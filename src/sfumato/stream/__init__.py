@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sfumato.stream.release_run import release_table as release_table
     from sfumato.stream.release_spec import ReleaseSpec as ReleaseSpec
     from sfumato.stream.released_tracks import read_tracks as read_tracks
+    from sfumato.stream.robust_forecast import forecast_robust as forecast_robust
     from sfumato.stream.sequence_table import SequenceTable as SequenceTable
     from sfumato.stream.sequence_table import tabulate as tabulate
 

@@ -41,6 +41,7 @@ class TruthAudit:
         ldp: Whatever is believed.
         worst_step: Largest leakage of one step under the other chain.
         worst_at: The moment of that step.
+        worst_over_set: Largest leakage of one step under the worst of the chains near it.
         telling: Steps that told something.
         unbounded: Those of them at which the set allows no less than the model-free leakage.
     """
@@ -53,6 +54,7 @@ class TruthAudit:
     ldp: float = 0.0
     worst_step: float = 0.0
     worst_at: int = 0
+    worst_over_set: float = 0.0
     telling: int = 0
     unbounded: int = 0
 
@@ -65,6 +67,7 @@ class TruthAudit:
         self.ldp = add_up(self.ldp, step.ldp)
         if step.over_set is not None:
             self.over_set = add_up(self.over_set or 0.0, step.over_set)
+            self.worst_over_set = max(self.worst_over_set, step.over_set)
             self.unbounded += step.over_set >= step.ldp
         if step.truth > self.worst_step:
             self.worst_step, self.worst_at = step.truth, moment
