@@ -93,7 +93,8 @@ IN_ROOMS = {
         Recovery ReleaseSpec RunSpec SequenceTable Step StreamModel StreamState WindowBursts
         audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_robust
         forecast_widths frontier information_leakage instantaneous_leakage leakage_under
-        local_leakage look_ahead loss_floor read_tracks recover release_table sequence_leakage tabulate""",
+        local_leakage look_ahead loss_floor read_tracks recover release_table
+        sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement
         OwnMatrices TemporalPlan TemporalRelease TemporalSpec allocate audit_streams chain_leakage
         least_noise_budgets release_streams temporal_leakage""",

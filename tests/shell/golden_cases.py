@@ -295,6 +295,21 @@ def _fit() -> Iterator[Case]:
     }
     for name, step in more.items():
         yield Case(f"fit-{name}", (f"{step} {FIT} -o new.model",))
+    # Noise cannot be repeated, so a private fit has no transcript; what it refuses has.
+    private = f"fit history.csv {FIT} --private 1"
+    yield Case(
+        "fit-private-refused",
+        (
+            f"{private} -o new.model",
+            f"{private} --bins 4 -o new.model",
+            f"{private} --values a,b --order 2 -o new.model",
+            f"{private} --values a,b,a -o new.model",
+            f"{private} --values a,b --batch 2 -o new.model",
+            f"{private} --values a,b --missing symbol -o new.model",
+            f"{private} --values a,b -o city.model",
+            f"fit history.csv {FIT} --contribution 3 -o new.model",
+        ),
+    )
 
 
 def _release() -> Iterator[Case]:

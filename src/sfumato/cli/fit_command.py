@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _PATTERNS = 1000
 
 
-class _FitOptions(options.Options):
+class FitOptions(options.Options):
+    """What `fit` is asked for."""
+
     history: str = argument("CSV, JSON lines, Parquet or Arrow; - for stdin.")
     output: str = required("Where the model goes.", "--output", "-o")
     stream: str = options.STREAM
@@ -42,10 +44,22 @@ class _FitOptions(options.Options):
         default="",
     )
     missing: str = options.MISSING
+    private: float | None = option(
+        "Fit under differential privacy of whole people at this epsilon: the model then tells "
+        "little of any one of them. Each further fit to the same people adds its own."
+    )
+    contribution: int | None = option(
+        "With --private: most transitions counted of a person, about as many as streams have; "
+        "20 if not given. It must not be looked up in the history."
+    )
+    values: str | None = option(
+        "With --private: the symbols, separated by commas, or a file with one a line; those that "
+        "occur are private. Not for bins and grids, which need --range."
+    )
     shown: options.Shown
 
 
-def fit(given: _FitOptions) -> None:
+def fit(given: FitOptions) -> None:
     """Learn what an adversary may know: how the values of a stream follow each other.
 
     The history is one row per value, in order of time within each stream; rows of different
@@ -55,6 +69,11 @@ def fit(given: _FitOptions) -> None:
     follows which. That suits click streams, whose alphabet is too large for a chain of batches;
     `sfumato release` then releases W values at a time.
 
+    With --private the model promises something to each person of the history: of each some
+    transitions are counted, and every count gets noise. Symbols or ranges must be given, values
+    that are no symbols are passed over, and the output must not exist: fitted twice, the same
+    people are told of twice.
+
     \b
     Examples:
       sfumato fit history.csv --stream user --value place -o city.model
@@ -63,7 +82,10 @@ def fit(given: _FitOptions) -> None:
           --missing skip -o meter.model
       sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat --units degrees -o town.model
       sfumato fit clicks.csv --stream session --value page --batch 3 -o clicks.model
+      sfumato fit history.csv --stream user --value place --private 1 --contribution 40 \\
+          --values places.txt -o city.model
     """
+    from sfumato.cli.private_fit_command import fit_privately
     from sfumato.cli.table_output import read_interval
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
@@ -82,6 +104,12 @@ def fit(given: _FitOptions) -> None:
     cut = replace(cut, ranges=ranges, unit=given.units.strip())
     if given.patterns is not None and given.batch is None:
         raise InvalidParameter("--patterns", given.patterns, "come with --batch")
+    if given.private is not None:
+        fit_privately(given, table, values, cut)
+        return
+    for name, typed in (("--contribution", given.contribution), ("--values", given.values)):
+        if typed is not None:
+            raise InvalidParameter(name, typed, "come with --private")
     with progress("fitting", table.count(), given.shown.no_progress) as show:
         model, report = fit_table(
             table,
@@ -124,7 +152,7 @@ def fit(given: _FitOptions) -> None:
         say(f"warning: {warning}")
 
 
-def _values(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
+def _values(given: FitOptions) -> tuple[tuple[str, ...], Cut]:
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.fit_model import Cut
 

@@ -92,7 +92,7 @@ def fit_table(
     """
     if checks.count("order", order) > 1 and batch is not None:
         raise InvalidParameter("order", order, "be 1 for a library: patterns follow patterns")
-    names, paths, raws = _read(history, stream, values, progress)
+    names, paths, raws = read_history(history, stream, values, progress)
     raws, absent = _without_missing(raws, missing, cut, history.path)
     try:
         encoding = _encoding(raws, cut, history.path)
@@ -206,7 +206,7 @@ def _distances(raws: list[list[Raw]], encoding: Encoding, unit: str) -> tuple[in
     return clipped, float((apart(where, middles[codes], unit) / len(points)).sum())
 
 
-def _read(
+def read_history(
     history: Table, stream: str, values: tuple[str, ...], progress: Progress | None
 ) -> tuple[dict[str, int], list[list[int]], list[list[Raw]]]:
     """Stream names, the rows of each stream in order, and the raw columns."""
