@@ -140,7 +140,7 @@ def test_opendp_says_the_same_of_this_noise(epsilon: float, contribution: int) -
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     theirs = dp.m.make_laplace(*space, scale=told.move_scale)
     ours, _ = privacy.noises()
-    assert theirs.map(d_in=contribution) == pytest.approx(
+    assert theirs.map(d_in=contribution) == pytest.approx(  # type: ignore[no-untyped-call]
         ours.leakage(contribution).epsilon, rel=1e-9
     )
     drawn = np.array(theirs([0] * 20_000))

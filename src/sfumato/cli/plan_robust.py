@@ -27,6 +27,7 @@ def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, leng
     from sfumato.stream.robust_forecast import forecast_robust
 
     _check(given)
+    assert given.robust is not None  # or nobody would have come here
     radius = checks.positive("--robust", given.robust)
     method = Method.OPTIMAL
     if given.way.method is not None:

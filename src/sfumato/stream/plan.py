@@ -161,8 +161,8 @@ class Plan:
         policy = None if self.policy is None else self.policy.fingerprint
         model, budget = self.model.fingerprint, repr(self.budget)
         # Plans without sight keep the digests, and so the coins, that they had.
-        ahead = () if self.sight is None else (self.sight.fingerprint,)
-        ahead += () if self.robust is None else (self.robust.fingerprint,)
+        ahead = [] if self.sight is None else [self.sight.fingerprint]
+        ahead += [] if self.robust is None else [self.robust.fingerprint]
         if isinstance(self.loss, Loss):
             loss = self.loss.fingerprint
             return digest("instant plan", 2, model, budget, loss, *common, policy, *ahead)

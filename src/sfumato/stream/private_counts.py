@@ -169,4 +169,4 @@ def without_negatives(noisy: Floats) -> Floats:
     falling = np.sort(noisy)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, noisy.size + 1)
     last = int(np.flatnonzero(falling > excess)[-1])
-    return np.maximum(noisy - excess[last], 0.0)
+    return np.asarray(np.maximum(noisy - excess[last], 0.0))

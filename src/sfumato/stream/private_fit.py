@@ -117,7 +117,8 @@ def _public_encoding(cut: Cut, alphabet: Sequence[Label] | None, inputs: int) ->
     if inputs == 2:
         if cut.columns is None or cut.rows is None:
             raise InvalidParameter("cut", "no grid", "give the columns and rows of a grid")
-        grid = Grid.covering(*cut.ranges, cut.columns, cut.rows)
+        along, across = cut.ranges
+        grid = Grid.covering(along, across, cut.columns, cut.rows)
         return Grid(grid.x_edges, grid.y_edges, clip=True)
     if cut.bins is not None:
         return Bins(Bins.covering(cut.ranges[0], cut.bins).edges, clip=True)
