@@ -19,6 +19,7 @@ from sfumato.core.purpose import Purpose
 from sfumato.stream.private_counts import (
     PrivacySpec,
     counted,
+    noisy_counts,
     private_chain,
     without_negatives,
 )
@@ -171,6 +172,19 @@ def test_empty_cells_get_noise_too() -> None:
     ]
     assert len({chain.fingerprint for chain in chains}) == 6
     assert all(chain.full_support for chain in chains)
+
+
+def test_every_cell_of_both_tables_has_noise_of_its_own() -> None:
+    privacy = PrivacySpec(1.0, 4, Purpose.SIMULATION)
+    people = [[np.array([0] * 5)] for _ in range(3)]
+    drawn = [noisy_counts(people, 2, privacy, sf.seeded(seed)) for seed in range(200)]
+    moves = np.array([one for one, _ in drawn]) - np.array([[12, 0], [0, 0]])
+    starts = np.array([one for _, one in drawn]) - np.array([3, 0])
+    for cells, noise in zip((moves, starts), privacy.noises(), strict=True):
+        spread = cells.reshape(200, -1).std(axis=0)
+        np.testing.assert_allclose(spread, math.sqrt(noise.variance), rtol=0.3)
+        apart = np.corrcoef(cells.reshape(200, -1).T)
+        assert np.abs(apart - np.eye(len(apart))).max() < 0.35
 
 
 def test_coins_that_can_be_guessed_are_refused() -> None:

@@ -124,17 +124,30 @@ def private_chain(
         >>> bool(chain.transition()[0, 0] > 0.7), chain.full_support
         (True, True)
     """
-    if coins.simulated and privacy.purpose is not Purpose.SIMULATION:
-        raise InsecureRandomness("a private fit")
     size = len(alphabet)
     if size > _MOST_SYMBOLS:
         rule = f"have at most {_MOST_SYMBOLS:,} symbols: every pair of them gets noise"
         raise InvalidParameter("alphabet", f"{size:,} symbols", rule)
+    moves, starts = noisy_counts(people, size, privacy, coins)
+    scale = 1 / privacy.noises()[0].step
+    return _chain(moves, starts, alphabet, scale, smoothing, floor)
+
+
+def noisy_counts(
+    people: Iterable[list[Ints]], size: int, privacy: PrivacySpec, coins: Randomness
+) -> tuple[Floats, Floats]:
+    """All that is learnt of people: transitions and beginnings, each cell with its own noise.
+
+    Raises:
+        InsecureRandomness: If the coins can be guessed and this is no simulation.
+    """
+    if coins.simulated and privacy.purpose is not Purpose.SIMULATION:
+        raise InsecureRandomness("a private fit")
     exact = counted(people, size, privacy.contribution, coins)
     for_moves, for_starts = privacy.noises()
     moves = exact.moves.toarray() + for_moves.draw(size * size, coins).reshape(size, size)
     starts = exact.starts + for_starts.draw(size, coins)
-    return _chain(moves, starts, alphabet, 1 / for_moves.step, smoothing, floor)
+    return moves, starts
 
 
 def _chain(
