@@ -55,8 +55,8 @@ def informed(beliefs: PriorBox, likelihood: Floats) -> PriorBox:
 
     Examples:
         >>> after = informed(PriorBox([0.4, 0.4], [0.6, 0.6]), np.array([0.75, 0.25]))
-        >>> after.lower[0], after.upper[0]
-        (0.6666667, 0.8181818)
+        >>> after.lower.round(4), after.upper.round(4)
+        (array([0.6667, 0.1818]), array([0.8182, 0.3333]))
     """
     low, high = tightened(beliefs.lower[None], beliefs.upper[None])
     own_low, own_high = low[0] * likelihood, high[0] * likelihood
