@@ -58,7 +58,7 @@ def released(chain: MarkovChain, truth: MarkovChain, runs: list[list[Ints]]) -> 
         left[f"p{number}"] = events
     told = leakage_under(left, plan, truth).streams.values()
     sums = [lost, *(sum(getattr(one, name) for one in told) for name in ("sip", "truth", "ldp"))]
-    return np.array(sums) / np.array([len(runs) * STEPS, *[len(runs)] * 3])
+    return np.asarray(np.array(sums) / np.array([len(runs) * STEPS, *[len(runs)] * 3]))
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def test_what_is_no_symbol_tells_nothing_and_parts_its_neighbours(tmp_path: Path
 
 def test_the_report_says_nothing_but_what_is_in_the_model(tmp_path: Path) -> None:
     """Two histories with the same noisy counts have the same report, whatever their rows."""
-    few = [(f"u{user}", cell) for user in range(50) for cell in "aabb"]
+    few: list[tuple[str, object]] = [(f"u{user}", cell) for user in range(50) for cell in "aabb"]
     many = [*few, *[("u3", "?")] * 50]
     told = [
         asdict(
