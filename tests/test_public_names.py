@@ -91,11 +91,12 @@ IN_ROOMS = {
     "store": """Catalogue FolderHome Home HomeAnchor HomeFiles MemoryHome Registry backup_home
         check_anchor check_home from_bytes open_home restore_home to_bytes""",
     "stream": """Account Address Belief Bursts Domain Frontier Geometric LearnerState Learning
-        Outcome PairChain PlausibleChains Population
+        OtherTruth Outcome PairChain PlausibleChains Population
         Recovery ReleaseSpec RunSpec SequenceTable Step StreamModel StreamState WindowBursts
-        audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_widths
-        frontier information_leakage instantaneous_leakage learn local_leakage look_ahead loss_floor
-        read_tracks recover release_table sequence_leakage tabulate""",
+        audit_table batch_leakage batch_loss best_bursts composed fit_table forecast_robust
+        forecast_widths frontier information_leakage instantaneous_leakage leakage_under learn
+        local_leakage look_ahead loss_floor read_tracks recover release_table
+        sequence_leakage tabulate""",
     "temporal": """Allocation Answer Counts EventColumns Histogram LossFunction Measurement
         OwnMatrices TemporalPlan TemporalRelease TemporalSpec allocate audit_streams chain_leakage
         least_noise_budgets release_streams temporal_leakage""",

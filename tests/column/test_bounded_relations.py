@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from sfumato.column.notion_relations import bounded_lip_from_ldp, ldp_from_bounded_lip
-from sfumato.column.prior_sets import Polytope, PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.column.repeated_leakage import repeated_bound_of_set
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
+from sfumato.models.prior_sets import Polytope, PriorBall, PriorBox, PriorList, PriorSet
 from tests.strategies import Floats
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -20,7 +20,6 @@ from sklearn.linear_model import LogisticRegression
 
 import sfumato as sf
 from sfumato.column.column_certificate import Privatized
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
 from sfumato.column.privatize import Privatizer, privatize
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InsecureRandomness, InvalidParameter, SfumatoError
@@ -28,6 +27,7 @@ from sfumato.core.guarantees import LIP
 from sfumato.core.purpose import Purpose
 from sfumato.core.randomness import Randomness
 from sfumato.models.mixture import GaussianMixture
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
 from sfumato.noise.frequency import Reporting
 from sfumato.tables.problems import BadTable
 from tests.contracts.mechanism_laws import watched

@@ -325,6 +325,21 @@ def _fit() -> Iterator[Case]:
     }
     for name, step in more.items():
         yield Case(f"fit-{name}", (f"{step} {FIT} -o new.model",))
+    # Noise cannot be repeated, so a private fit has no transcript; what it refuses has.
+    private = f"fit history.csv {FIT} --private 1"
+    yield Case(
+        "fit-private-refused",
+        (
+            f"{private} -o new.model",
+            f"{private} --bins 4 -o new.model",
+            f"{private} --values a,b --order 2 -o new.model",
+            f"{private} --values a,b,a -o new.model",
+            f"{private} --values a,b --batch 2 -o new.model",
+            f"{private} --values a,b --missing symbol -o new.model",
+            f"{private} --values a,b -o city.model",
+            f"fit history.csv {FIT} --contribution 3 -o new.model",
+        ),
+    )
 
 
 def _release() -> Iterator[Case]:
@@ -487,6 +502,36 @@ def _audit() -> Iterator[Case]:
         ),
         silent=1,
     )
+    truth = f"{AUDIT} --truth order2.model"
+    yield Case(
+        "audit-truth",
+        (
+            made,
+            f"{truth} --out leaked.csv",
+            f"{AUDIT} --truth city.model --radius 0.05",
+            f"{AUDIT} --radius 0.05 --json",
+            f"{truth} --radius 0.05",
+            f"{AUDIT} --out leaked.csv",
+            f"{truth} --report found.json",
+            f"{truth} --out live.csv",
+        ),
+        silent=1,
+    )
+    near = f"{RELEASE} --epsilon 0.5 --robust 0.05"
+    yield Case(
+        "audit-robust",
+        (
+            f"{near} {SEED}",
+            AUDIT,
+            f"{AUDIT} --radius 0.05",
+            f"{near} --batch 2 {SEED}",
+            f"{near} --method far-sighted {SEED}",
+            "plan -m city.model --epsilon 0.5 --robust 0.05 --length 8 --streams 2",
+            "plan -m city.model --epsilon 0.5 --robust 0.05 --length 8 --streams 2 --json",
+            "plan -m city.model --epsilon 0.5 --robust 0.05 --batch 2",
+        ),
+        silent=1,
+    )
     batched = f"{RELEASE} --epsilon 0.5 --batch 3 {SEED}"
     yield Case(
         "audit-batch", (batched, f"{AUDIT} --against live.csv --json", f"{AUDIT} -q"), silent=1
@@ -556,7 +601,7 @@ def _learn() -> Iterator[Case]:
     response = f"{RELEASE} --epsilon 2 --method randomized-response {SEED}"
     yield Case("learn", (response, again, f"{again} --order 1 --json"), silent=1)
     bins = "fit --uniform --value watts --bins 4 --range 0:8 --units W -o bins.model --json"
-    yield Case("fit-uniform", ("fit --uniform --symbols a,b,c -o start.model", bins))
+    yield Case("fit-uniform", ("fit --uniform --values a,b,c -o start.model", bins))
     yield Case(
         "refused-learn",
         (
@@ -570,8 +615,8 @@ def _learn() -> Iterator[Case]:
             "fit -o start.model",
             "fit --uniform -o start.model",
             "fit --uniform --bins 4 -o start.model",
-            "fit history.csv --uniform --symbols a,b -o start.model",
-            "fit history.csv --symbols a,b -o start.model",
+            "fit history.csv --uniform --values a,b -o start.model",
+            "fit history.csv --values a,b -o start.model",
         ),
         silent=1,
     )

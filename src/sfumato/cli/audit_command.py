@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sfumato.models.encoding import StreamModel
     from sfumato.solver.policy import Policy
+    from sfumato.stream.audit_checks import Check
     from sfumato.stream.audit_promise import Required
     from sfumato.stream.audit_report import AuditReport
     from sfumato.stream.release_spec import ReleaseSpec
@@ -78,6 +79,15 @@ class AuditOptions(options.Options):
     commitment: str | None = option(
         "With --key-file: what `key commit` printed, and was published before the data."
     )
+    truth: str | None = option(
+        "Also what the same outputs leaked to an adversary who knows this model instead: exactly, "
+        "step by step, beside LIP's bound on it. The symbols must be the same."
+    )
+    radius: float | None = option(
+        "Also under the worst chain whose probabilities are each off by at most so much from those "
+        "of --truth, or of the model: a bound for all of them."
+    )
+    out: str | None = option("With --truth or --radius: a table of all streams.")
     report: list[str] | None = REPORT
     simulation: bool = flag("--simulation", "The release is a simulation, and meant to be.")
     separator: str | None = options.SEPARATOR
@@ -115,6 +125,9 @@ def audit(given: AuditOptions) -> None:
     Files under different plans are releases of their own: what they told of each stream together
     is added up.
 
+    The channels of a release are made for its model, but anybody can weigh their outputs by another
+    chain: --truth says what that adversary was told, and --radius bounds it for all chains near.
+
     A stream goes on over many files: give them in their order, or the ledger, from which the
     audit takes what streams did before and after a file.
 
@@ -129,6 +142,8 @@ def audit(given: AuditOptions) -> None:
       sfumato audit private.csv --model city.model --report audit.json --report audit.html
       sfumato audit private.csv --model city.model --against live.csv --key-file year.key \\
           --commitment 5d41...
+      sfumato audit private.csv --model city.model --truth lastyear.model --out leaked.csv
+      sfumato audit private.csv --model city.model --radius 0.02
       sfumato audit counts-private.csv --ledger counts.ledger     # what `realtime` wrote
     """
     from dataclasses import asdict
@@ -136,6 +151,7 @@ def audit(given: AuditOptions) -> None:
     from sfumato.cli.audit_findings import audit_findings, read_files
     from sfumato.cli.audit_rules import common_rules
     from sfumato.cli.audit_text import print_report, print_together
+    from sfumato.cli.audit_truth import check_truth_options, print_truth, write_truth
     from sfumato.cli.realtime_audit import audit_realtime, is_series
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.reports import report_document
@@ -159,12 +175,15 @@ def audit(given: AuditOptions) -> None:
             raise InvalidParameter("--report", "given", rule)
         audit_realtime(given)
         return
+    check_truth_options(given)
     done = audited(given)
     model, releases, reports = done.model, done.releases, done.reports
     rules = [common_rules(specs) for _, specs in releases]
     passed, told = all(report.passed for report in reports), told_together(reports)
     for path in given.report or []:
         write_report(report_document(audit_findings(given, done), read_files(given, done)), path)
+    if given.out is not None:
+        write_truth(given.out, reports, model.stream)
     if given.shown.as_json and len(reports) == 1:
         print_json({"passed": passed, "purpose": rules[0].purpose, **reports[0].document()})
     elif given.shown.as_json:
@@ -177,6 +196,8 @@ def audit(given: AuditOptions) -> None:
             if len(reports) > 1:
                 print_line(", ".join(own))
             print_report(report, unit_of(spec.loss_for(model), model), own)
+            if report.truth is not None:
+                print_truth(report.truth, given.truth or given.model)
         if len(reports) > 1:
             print_together(told)
         if any(spec.purpose != "release" for spec in rules):
@@ -201,6 +222,9 @@ def _refuse_for_series(given: AuditOptions) -> None:
         "--allow-column": given.allow_column,
         "--only": given.only,
         "--level": given.level,
+        "--truth": given.truth,
+        "--radius": given.radius,
+        "--out": given.out,
     }
     for name, value in asked.items():
         if value is not None:
@@ -270,6 +294,7 @@ def _audited(
     """The audit of one release, in one file or several."""
     from sfumato.cli.audit_findings import check_commitments, key_of
     from sfumato.cli.audit_rules import common_rules
+    from sfumato.cli.audit_truth import truth_check
     from sfumato.core.checks import choice
     from sfumato.core.fair_coins import LEVEL
     from sfumato.core.randomness import keyed
@@ -288,7 +313,9 @@ def _audited(
     counts = [source.count() for source in sources]
     total = None if None in counts else sum(count or 0 for count in counts)
     plan = spec.plan(model, policy)
-    also = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
+    also: list[Check] = [] if secret is None else [ReplayedCoins(plan, keyed(secret))]
+    if (other := truth_check(given, model, plan)) is not None:
+        also.append(other)
     with progress("auditing", total, given.shown.no_progress) as show:
         report = audit_table(
             sources,

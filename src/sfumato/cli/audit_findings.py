@@ -184,6 +184,9 @@ def audit_again(asked: dict[str, Any], paths: dict[str, list[str]], held: Held) 
         key_file=held.key_file,
         shared_key=held.shared_key,
         commitment=held.commitment,
+        truth=None,
+        radius=None,
+        out=None,
         report=None,
         shown=Shown(as_json=True, quiet=True),
     )

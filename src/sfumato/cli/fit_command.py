@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli import options
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 _PATTERNS = 1000
 
 
-class _FitOptions(options.Options):
+class FitOptions(options.Options):
+    """What `fit` is asked for."""
+
     history: str | None = argument(
         "CSV, JSON lines, Parquet or Arrow; - for stdin; none with --uniform.", default=None
     )
@@ -47,13 +50,24 @@ class _FitOptions(options.Options):
     uniform: bool = flag(
         "--uniform",
         "Without a history: all values are as likely as each other, whatever came before. Needs "
-        "--symbols, or --bins or --grid with --range.",
+        "--values, or --bins or --grid with --range.",
     )
-    symbols: str | None = option("With --uniform: the values, as home,work,elsewhere.")
+    private: float | None = option(
+        "Fit under differential privacy of whole people at this epsilon: the model then tells "
+        "little of any one of them. Each further fit to the same people adds its own."
+    )
+    contribution: int | None = option(
+        "With --private: most transitions counted of a person, about as many as streams have; "
+        "20 if not given. It must not be looked up in the history."
+    )
+    values: str | None = option(
+        "With --uniform or --private: the symbols, separated by commas, or a file with one a line; "
+        "those that occur are private. Not for bins and grids, which need --range."
+    )
     shown: options.Shown
 
 
-def fit(given: _FitOptions) -> None:
+def fit(given: FitOptions) -> None:
     """Learn what an adversary may know: how the values of a stream follow each other.
 
     The history is one row per value, in order of time within each stream; rows of different
@@ -67,6 +81,11 @@ def fit(given: _FitOptions) -> None:
     `--method randomized-response --epsilon E` leaks at most E a value to whoever knows whatever,
     and `sfumato learn` makes a model of what left.
 
+    With --private the model promises something to each person of the history: of each some
+    transitions are counted, and every count gets noise. Symbols or ranges must be given, values
+    that are no symbols are passed over, and the output must not exist: fitted twice, the same
+    people are told of twice.
+
     \b
     Examples:
       sfumato fit history.csv --stream user --value place -o city.model
@@ -75,8 +94,11 @@ def fit(given: _FitOptions) -> None:
           --missing skip -o meter.model
       sfumato fit gps.csv --stream phone --grid 32x32 --x lon --y lat --units degrees -o town.model
       sfumato fit clicks.csv --stream session --value page --batch 3 -o clicks.model
-      sfumato fit --uniform --symbols home,work,elsewhere --stream user -o start.model
+      sfumato fit --uniform --values home,work,elsewhere --stream user -o start.model
+      sfumato fit history.csv --stream user --value place --private 1 --contribution 40 \\
+          --values places.txt -o city.model
     """
+    from sfumato.cli.private_fit_command import fit_privately
     from sfumato.core.checks import choice
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
@@ -89,8 +111,6 @@ def fit(given: _FitOptions) -> None:
         return
     if given.history is None:
         raise InvalidParameter("HISTORY", None, "be given, or --uniform")
-    if given.symbols is not None:
-        raise InvalidParameter("--symbols", given.symbols, "come with --uniform")
     table = Table.at(given.history, separator=given.separator)
     if same_file(given.history, given.output):
         raise InvalidParameter("--output", given.output, "not be the history")
@@ -98,6 +118,12 @@ def fit(given: _FitOptions) -> None:
     values, cut = _values(given)
     if given.patterns is not None and given.batch is None:
         raise InvalidParameter("--patterns", given.patterns, "come with --batch")
+    if given.private is not None:
+        fit_privately(given, table, values, cut)
+        return
+    for name, typed in (("--contribution", given.contribution), ("--values", given.values)):
+        if typed is not None:
+            raise InvalidParameter(name, typed, "not come with a history that nobody hides")
     with progress("fitting", table.count(), given.shown.no_progress) as show:
         model, report = fit_table(
             table,
@@ -140,20 +166,25 @@ def fit(given: _FitOptions) -> None:
         say(f"warning: {warning}")
 
 
-def _fit_nothing(given: _FitOptions) -> None:
+def _fit_nothing(given: FitOptions) -> None:
     """A model that knows the values, and nothing of how they follow each other."""
     from sfumato.core.errors import InvalidParameter
     from sfumato.store.files import save
     from sfumato.stream.fit_model import uniform_model
 
-    for name, ignored in (("HISTORY", given.history), ("--batch", given.batch)):
+    for name, ignored in (
+        ("HISTORY", given.history),
+        ("--batch", given.batch),
+        ("--private", given.private),
+        ("--contribution", given.contribution),
+    ):
         if ignored is not None:
             raise InvalidParameter(name, ignored, "not come with --uniform")
     if given.order != 1:
         raise InvalidParameter("--order", given.order, "not come with --uniform")
     hold(given.output)
     values, cut = _values(given)
-    named = None if given.symbols is None else [word.strip() for word in given.symbols.split(",")]
+    named = None if given.values is None else listed_symbols(given.values)
     model = uniform_model(cut, named, stream=given.stream, values=values)
     save(model, given.output)
     size = len(model.alphabet)
@@ -163,7 +194,19 @@ def _fit_nothing(given: _FitOptions) -> None:
         print_line(f"{given.output}: {size:,} symbols, and nothing known of what follows what")
 
 
-def _values(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
+def listed_symbols(given: str) -> list[str]:
+    """The symbols that were listed, or those in a file."""
+    from sfumato.core.errors import InvalidParameter
+
+    path = Path(given)
+    listed = path.read_text(encoding="utf-8").splitlines() if path.is_file() else given.split(",")
+    found = [symbol.strip() for symbol in listed if symbol.strip()]
+    if len(found) != len(set(found)):
+        raise InvalidParameter("--values", "one twice", "list every symbol once")
+    return found
+
+
+def _values(given: FitOptions) -> tuple[tuple[str, ...], Cut]:
     """The columns of values, and how they become symbols."""
     from sfumato.cli.table_output import read_interval
 
@@ -173,7 +216,7 @@ def _values(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
     return values, replace(cut, ranges=ranges, unit=given.units.strip())
 
 
-def _cells(given: _FitOptions) -> tuple[tuple[str, ...], Cut]:
+def _cells(given: FitOptions) -> tuple[tuple[str, ...], Cut]:
     from sfumato.core.errors import InvalidParameter
     from sfumato.stream.fit_model import Cut
 

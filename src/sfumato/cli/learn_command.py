@@ -56,7 +56,7 @@ def learn(given: LearnOptions) -> None:
 
     \b
     Examples:
-      sfumato fit --uniform --symbols home,work,elsewhere --stream user -o start.model
+      sfumato fit --uniform --values home,work,elsewhere --stream user -o start.model
       sfumato release live.csv -m start.model --epsilon 2 --method randomized-response -o first.csv
       sfumato learn first.csv -m start.model -o learnt.model
       sfumato release later.csv -m learnt.model --epsilon 0.5 -o private.csv

@@ -122,6 +122,10 @@ STEP_METHOD = option(
     "paper's rule, which leaks more than it claims).",
     default="step-wise",
 )
+ROBUST: Any = option(
+    "Keep the budget for every chain whose probabilities are each off by at most so much from the "
+    "model's: step by step, value by value. `plan --robust` says what it costs."
+)
 SEED = option("INSECURE: guessable coins; the output is a simulation, not a release.")
 INDEPENDENT = option(
     "Kept columns that you declare to tell nothing of what is released: id,wave. Others are "

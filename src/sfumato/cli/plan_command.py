@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sfumato.cli import options
 from sfumato.cli.console import print_json, print_line, progress, say, table
 from sfumato.cli.options import flag, option
+from sfumato.cli.plan_robust import plan_robust
 from sfumato.cli.plan_widths import compare_widths, loss_and_leakage, loss_name
 from sfumato.cli.table_output import check_suffix
 from sfumato.core.printed import shown_up
@@ -48,6 +49,10 @@ class PlanOptions(options.Options):
         "Also what several prices of a nat make of far-sighted streams: loss against mean charge. "
         "With --plot, that is drawn.",
     )
+    robust: float | None = option(
+        "Instead: what it costs to keep the budget for every chain whose probabilities are each "
+        "off by at most so much (`release --robust`), beside the model alone and none at all."
+    )
     batch: str | None = option("Compare batches of these lengths instead, as 1,2,3,5,10.")
     seed: int = option("Of the simulation.", default=1)
     plot: str | None = option("Also draw loss against budget into this PNG, PDF or SVG.")
@@ -78,6 +83,9 @@ def plan(given: PlanOptions) -> None:
     With --every N, bursts of that gap are what is compared; for large alphabets and totals over
     more than 100 values, --every auto asks for the search.
 
+    With --robust R, three leakages of each release: under the model, under the worst chain within
+    R, and whatever is true; for the model alone, for several distances, and without a model.
+
     With --batch, values that leave together are compared with values that leave at once, at equal
     budget: what waiting saves, how long a value waits, and how long a batch takes to compute.
 
@@ -87,6 +95,7 @@ def plan(given: PlanOptions) -> None:
       sfumato plan --model city.model --epsilon 0.5 --frontier --plot frontier.png
       sfumato plan --model city.model --budget 10 --horizon 50 --loss euclidean --plot loss.png
       sfumato plan --model city.model --epsilon 0.5 --history lastweek.csv --streams 50
+      sfumato plan --model city.model --epsilon 0.5 --robust 0.02
       sfumato plan --model city.model --epsilon 0.5 --batch 1,2,3,5,10
     """
     from msgspec import structs
@@ -100,6 +109,9 @@ def plan(given: PlanOptions) -> None:
     read = options.load_model(given.model)
     typed = ReleaseSpec(**vars(given.allowed), loss=given.loss)
     each = given.length or given.allowed.horizon or _LENGTH
+    if given.robust is not None:
+        plan_robust(given, typed, read, each)
+        return
     searched = is_sought(given, typed, read)
     spec = typed if searched else _chosen(given, typed, read)
     if given.batch is not None:

@@ -27,6 +27,7 @@ class _ReleaseOptions(options.Options):
     policy: str | None = option(
         "Channels that `sfumato compile` made for this model, loss and budget."
     )
+    robust: float | None = options.ROBUST
     batch: int | None = option("Release so many values of a stream together: later, but nearer.")
     wait: float | None = option(
         "Release a batch this many seconds after its first value at the latest."
@@ -88,6 +89,9 @@ def release(given: _ReleaseOptions) -> None:
     even split (--every 1) at the same total. `sfumato plan` compares; what is best on the model is
     sought, up to 100 values, and kept beside it, unless --every says how.
 
+    With --robust R the budget is kept not for the model alone but for every chain near it, also one
+    that changes: `sip` of each row is then the leakage under the worst of them.
+
     With --batch W the values of a stream leave W at a time, at the same budget per value and as a
     rule with less loss (see `sfumato plan --batch`). A column `batch` tells where a batch
     began; its leakage stands at its last value. At the end of the input, or after --wait
@@ -101,6 +105,7 @@ def release(given: _ReleaseOptions) -> None:
       sfumato release tuesday.csv -m city.model --epsilon 0.3 --time when --keep when \
         --ledger city.ledger -o private-tuesday.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --policy city.policy -o private.csv
+      sfumato release live.csv -m city.model --epsilon 0.3 --robust 0.02 -o private.csv
       sfumato release live.csv -m city.model --epsilon 0.3 --batch 5 -o private.csv
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 -o - | consumer
       tail -f live.csv | sfumato release - -m city.model --epsilon 0.3 --batch 5 --wait 60 -o -

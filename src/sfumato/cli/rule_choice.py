@@ -127,7 +127,7 @@ class RuleChoice:
         from sfumato.solver.design_methods import Method
         from sfumato.stream.policy_files import compile_for, kept_policy, policy_named
 
-        if begun and begun.policy is None:
+        if spec.robust is not None or (begun and begun.policy is None):
             return None
         if begun is None and (compiled := self._compiled(spec)) is not None:
             return compiled

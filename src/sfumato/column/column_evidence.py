@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.column.approximate_leakage import local_leakage_within
-from sfumato.column.bounded_prior_channel import bounded_leakage
 from sfumato.column.number_error import TrueNumbers
 from sfumato.column.number_mechanisms import number_design
-from sfumato.column.prior_sets import PriorSet
 from sfumato.core import portable
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
@@ -27,8 +25,10 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.loss import Loss
 from sfumato.models.encoding import Symbols
+from sfumato.models.prior_sets import PriorSet
 from sfumato.noise.frequency import KaryResponse, Reporting
 from sfumato.noise.lattice import Lattice
+from sfumato.solver.bounded_prior_channel import bounded_leakage
 from sfumato.solver.design_result import measured
 
 

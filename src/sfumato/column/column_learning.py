@@ -12,7 +12,6 @@ from sfumato.column.column_priors import AnyPrior, number_priors, read_prior, sy
 from sfumato.column.column_spec import FEATURES, ColumnSpec, Kind
 from sfumato.column.feature_prior import FLOOR, FeaturePrior
 from sfumato.column.knowledge import Knowledge, Records, column_cells, feature_cells, symbol_places
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorSet
 from sfumato.core import checks, portable
 from sfumato.core.alphabet import Label
 from sfumato.core.arrays import Floats
@@ -20,6 +19,7 @@ from sfumato.core.errors import InvalidParameter
 from sfumato.models.encoding import Raw, Symbols, text
 from sfumato.models.mixture import GaussianMixture
 from sfumato.models.numerals import PLAIN, Numerals
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorSet
 from sfumato.tables.cells import MISSING_SYMBOL, Missing, read_each
 from sfumato.tables.pass_through import FEWEST_ROWS, Columns, Groups
 from sfumato.tables.problems import BadTable

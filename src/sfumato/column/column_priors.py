@@ -18,7 +18,6 @@ import numpy as np
 from sfumato.column.column_spec import ColumnSpec
 from sfumato.column.knowledge import Knowledge, is_number, symbol_places
 from sfumato.column.number_error import TrueNumbers
-from sfumato.column.prior_sets import PriorSet
 from sfumato.core import checks
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
@@ -26,6 +25,7 @@ from sfumato.core.errors import CorruptData, InvalidParameter
 from sfumato.models.encoding import Raw, Symbols, Unreadable, number, text
 from sfumato.models.mixture import GaussianMixture
 from sfumato.models.prior import Prior
+from sfumato.models.prior_sets import PriorSet
 from sfumato.noise.lattice import Lattice
 from sfumato.store.files import load
 from sfumato.tables.documents import read_rows

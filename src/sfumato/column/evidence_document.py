@@ -12,7 +12,6 @@ import numpy as np
 from sfumato.column.column_evidence import ColumnEvidence
 from sfumato.column.mechanism_registry import mechanism_named
 from sfumato.column.number_error import TrueNumbers
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
@@ -21,6 +20,7 @@ from sfumato.core.guarantees import LIP
 from sfumato.core.loss import matrix
 from sfumato.core.response_channel import ResponseChannel
 from sfumato.models.encoding import Symbols
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.named_loss import NAMED_LOSSES, named_loss
 from sfumato.tables.pass_through import Groups

@@ -11,13 +11,13 @@ import numpy as np
 from sfumato.column.column_spec import Kind
 from sfumato.column.feature_prior import FeaturePrior
 from sfumato.column.number_error import TrueNumbers
-from sfumato.column.prior_sets import PriorSet
 from sfumato.core import portable
 from sfumato.core.alphabet import Alphabet
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.errors import InvalidParameter, UnknownSymbol
 from sfumato.models.encoding import Raw, Symbols, Unreadable, number
 from sfumato.models.numerals import PLAIN, Numerals
+from sfumato.models.prior_sets import PriorSet
 from sfumato.noise.lattice import Lattice
 from sfumato.tables.cells import read_each
 from sfumato.tables.headers import no_column

@@ -1,54 +1,19 @@
-r"""A mechanism made for one prior, used under another: how far its leakage can move.
+"""What a guarantee under one prior is worth under another, or under one that was estimated.
 
-The output marginals under two priors differ by at most the largest ratio of the priors, so
-leakages do too: $|L(P_1) - L(P_2)| \le \max_x |\ln P_1(x)/P_2(x)| \le \ln(1 + \Delta/c)$ with
-$\Delta$ the total variation and $c$ the least probability in either.
+How far leakage can move from prior to prior stands in `core/prior_transfer.py`.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.column.notion_relations import ldp_from_lip
 from sfumato.core import checks, portable
 from sfumato.core.guarantees import LIP
 from sfumato.core.numerics import UNIT, up
-
-
-def total_variation(prior: ArrayLike, other: ArrayLike) -> float:
-    """The most that the probability of any event differs.
-
-    Examples:
-        >>> total_variation([0.5, 0.5], [0.7, 0.3])
-        0.2
-
-    References:
-        [LIP, Def. 7]
-    """
-    first = checks.probabilities("prior", prior)
-    return 0.5 * float(np.abs(first - checks.probabilities("other", other, first.size)).sum())
-
-
-def transfer_gap(prior: ArrayLike, *others: ArrayLike) -> float:
-    r"""The most by which the leakage of any mechanism differs under other priors.
-
-    $$\eta = \ln\left(1 + \frac{\max_i D_{TV}(P, P_i)}{\min\{P_{\min}, \min_i P_{i,\min}\}}\right)$$
-
-    Examples:
-        >>> transfer_gap([0.5, 0.5], [0.6, 0.4])
-        0.2231436
-
-    References:
-        [LIP, Lem. 3 and Cor. 8]
-    """
-    first = checks.belief("prior", prior)
-    rest = [checks.belief("others", other, first.size) for other in others]
-    apart = max((total_variation(first, other) for other in rest), default=0.0)
-    least = min(float(one.min()) for one in (first, *rest))
-    return up(portable.log1p(apart / least) + 8 * UNIT) if apart else 0.0
+from sfumato.core.prior_transfer import transfer_gap
 
 
 def transferred(guarantee: LIP, prior: ArrayLike, other: ArrayLike) -> LIP:

@@ -8,16 +8,16 @@ from typing import TypeAlias
 
 from sfumato.column import number_mechanisms as numbers
 from sfumato.column import scaled_noise
-from sfumato.column.bounded_prior_channel import bounded_prior
 from sfumato.column.number_mechanisms import NumberDesign
-from sfumato.column.prior_sets import PriorSet
 from sfumato.column.quantile_response import quantile_response
 from sfumato.core.arrays import Floats
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LIP
 from sfumato.core.loss import Loss
+from sfumato.models.prior_sets import PriorSet
 from sfumato.noise.frequency import KaryResponse, Reporting, SubsetSelection, UnaryEncoding
 from sfumato.noise.lattice import Lattice, Noise
+from sfumato.solver.bounded_prior_channel import bounded_prior
 from sfumato.solver.closed_form import calibrated_randomized_response, paper_response
 from sfumato.solver.context_free_channel import context_free
 from sfumato.solver.design_result import Design

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.numerics import UNIT, up
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 
 # Beyond this e**epsilon leaves the floats; the plain bounds are good enough there.
 _LARGEST = 700.0
@@ -133,7 +133,7 @@ def bounded_lip_from_ldp(guarantee: LDP, priors: PriorSet) -> LIP:
     the set, in its remark on the theorem.
 
     Examples:
-        >>> from sfumato.column.prior_sets import PriorList
+        >>> from sfumato.models.prior_sets import PriorList
         >>> bounded_lip_from_ldp(LDP(1.0), PriorList([[0.5, 0.5], [0.2, 0.8]])).epsilon
         0.8648397
 
@@ -158,7 +158,7 @@ def ldp_from_bounded_lip(guarantee: LIP, priors: PriorSet) -> LDP:
     a leakage of $\epsilon$ *is* a model-free one, while $p = 1/n$ still adds to it.
 
     Examples:
-        >>> from sfumato.column.prior_sets import PriorList
+        >>> from sfumato.models.prior_sets import PriorList
         >>> ldp_from_bounded_lip(LIP(1.0), PriorList([[0.4, 0.6], [0.2, 0.8]])).epsilon
         1.6668960
 

@@ -19,12 +19,12 @@ from sfumato.column.notion_relations import (
     ldp_from_lip,
     lip_from_ldp,
 )
-from sfumato.column.prior_sets import PriorSet
 from sfumato.core import checks, portable
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.guarantees import LDP, LIP
 from sfumato.core.numerics import expected_error, log_up
+from sfumato.models.prior_sets import PriorSet
 
 _MOST_CELLS = 20_000_000
 
@@ -118,7 +118,7 @@ def repeated_bound_of_set(guarantees: Sequence[LIP], priors: PriorSet) -> LIP:
         priors: What the adversary may believe.
 
     Examples:
-        >>> from sfumato.column.prior_sets import PriorList
+        >>> from sfumato.models.prior_sets import PriorList
         >>> pair = PriorList([[0.5, 0.5], [0.2, 0.8]])
         >>> repeated_bound_of_set([LIP(0.5), LIP(0.5)], pair).epsilon
         1.4867263

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sfumato.core.arrays import Floats
 from sfumato.core.belief import Belief
@@ -21,6 +21,8 @@ class StreamState:
         belief: The adversary's belief about the next value.
         ledger: What was spent so far.
         last: Place of the symbol released last; None before the first.
+        bounds: Under a plan for many chains: the least (first row) and the largest probability of
+            each next value that the adversary may believe in; else None.
     """
 
     plan: str
@@ -29,6 +31,7 @@ class StreamState:
     belief: Belief
     ledger: Ledger
     last: int | None = None
+    bounds: Floats | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
         if not 0 <= self.sequence < 2**63 or (self.last is not None and self.last < 0):

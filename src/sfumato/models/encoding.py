@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from sfumato.core.loss import EARTH, on_earth
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
 from sfumato.models.pair_chain import PairChain
+from sfumato.models.private_history import PrivateHistory
 
 Raw: TypeAlias = str | int | float | bool | None
 
@@ -213,6 +214,7 @@ class StreamModel:
         transitions: How many transitions the chain was fitted to.
         unit: What distances are in: `degrees` for a grid of longitude and latitude, whose
             distances are kilometres; any other word is only repeated; "" if nobody said.
+        private: What it promises to the people it was fitted to; None if nothing.
     """
 
     chain: MarkovChain | PairChain | PatternLibrary
@@ -221,6 +223,7 @@ class StreamModel:
     values: tuple[str, ...] = ("value",)
     transitions: int = 0
     unit: str = ""
+    private: PrivateHistory | None = field(default=None, metadata={"later": True})
 
     @property
     def alphabet(self) -> Alphabet:

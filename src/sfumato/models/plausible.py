@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.core import checks
 from sfumato.core.arrays import Floats
+from sfumato.core.digest import digest
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.numerics import UNIT
 from sfumato.models.markov import MarkovChain
@@ -72,6 +73,12 @@ class PlausibleChains:
         off = checks.finite("radius", radius)
         moves, first = np.asarray(chain.transition()), chain.initial.ravel()
         return cls(chain, *_around(moves, off), *_around(first, off), confidence)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the set: equal bounds around equal estimates, equal fingerprints."""
+        bounds = (self.low, self.high, self.first_low, self.first_high)
+        return digest("plausible chains", self.estimate.fingerprint, *bounds)
 
     @property
     def widest(self) -> float:

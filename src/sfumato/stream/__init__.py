@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from sfumato.stream.learning import learn as learn
     from sfumato.stream.look_ahead import look_ahead as look_ahead
     from sfumato.stream.loss_floor import loss_floor as loss_floor
+    from sfumato.stream.other_truth import OtherTruth as OtherTruth
+    from sfumato.stream.other_truth import leakage_under as leakage_under
     from sfumato.stream.partition import batch_loss as batch_loss
     from sfumato.stream.price_frontier import Frontier as Frontier
     from sfumato.stream.price_frontier import frontier as frontier
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from sfumato.stream.release_run import release_table as release_table
     from sfumato.stream.release_spec import ReleaseSpec as ReleaseSpec
     from sfumato.stream.released_tracks import read_tracks as read_tracks
+    from sfumato.stream.robust_forecast import forecast_robust as forecast_robust
     from sfumato.stream.sequence_table import SequenceTable as SequenceTable
     from sfumato.stream.sequence_table import tabulate as tabulate
 

@@ -133,7 +133,7 @@ def promise_of(spec: ReleaseSpec, model: StreamModel) -> Promise:
         unit=unit(spec),
         ldp=spec.ldp,
         loss=loss if isinstance(loss, str) else "a table in the rules",
-        method=spec.method if spec.thrift is None else f"{spec.method} with thrift {spec.thrift:g}",
+        method=_method(spec),
         purpose=spec.purpose,
         bursts=bursts,
         batch=spec.width(model),
@@ -143,6 +143,13 @@ def promise_of(spec: ReleaseSpec, model: StreamModel) -> Promise:
         program=None if spec.sealed is None else spec.sealed.program,
         complete=None if spec.sealed is None else spec.sealed.complete,
     )
+
+
+def _method(spec: ReleaseSpec) -> str:
+    """How channels are found, and for which chains."""
+    thrift = "" if spec.thrift is None else f" with thrift {spec.thrift:g}"
+    chains = "" if spec.robust is None else f" for every chain within {spec.robust:g}"
+    return f"{spec.method}{thrift}{chains}"
 
 
 def unit(spec: ReleaseSpec) -> str:

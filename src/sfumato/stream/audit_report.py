@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.core.alphabet import Label
 from sfumato.stream.audit_promise import Promise
 from sfumato.stream.coin_bets import Power
+from sfumato.stream.truth_report import TruthReport
 
 _SHOWN, _SHOWN_OF_A_KIND = 24, 8
 
@@ -141,6 +142,7 @@ class AuditReport:
         replayed: How many draws were repeated; None without a key, and then in no document.
         possible: How many draws are what a key draws for some true value; None without a key that
             was held against the ledger alone, and then in no document.
+        truth: What was leaked under another chain; None without one, and then in no document.
         left_out: Rows and events of streams that nobody asked for; they are in `unchecked`.
         file: What messages call the current file, where there are several.
     """
@@ -165,6 +167,7 @@ class AuditReport:
     coins: CoinReport | None = None
     replayed: ReplayReport | None = None
     possible: int | None = None
+    truth: TruthReport | None = None
     left_out: int = field(default=0, repr=False)
     file: str = field(default="", repr=False)
 
@@ -177,7 +180,7 @@ class AuditReport:
         """What was found, as a document."""
         found = asdict(self)
         del found["file"], found["left_out"]
-        for name in ("replayed", "possible"):
+        for name in ("replayed", "possible", "truth"):
             if found[name] is None:
                 del found[name]
         return found

@@ -100,7 +100,7 @@ class _Collector:
         channel = design.design.channel
         kept = self._inverses.get(id(channel))
         if kept is None:
-            cells = _cells(design.partition, length, self._symbols)
+            cells = cells_of(design.partition, length, self._symbols)
             fits = cells.size == self._symbols**length  # no past values are looked at
             masses = design.partition.masses
             found = estimates(channel, masses, cells, self._symbols) if fits else None
@@ -186,10 +186,10 @@ def over_batches(
             round(portable.log(likelihood.size) / portable.log(symbols)) if symbols > 1 else length
         )
         return likelihood, max(reach, 1)
-    return likelihood[_cells(partition, length, symbols)], length
+    return likelihood[cells_of(partition, length, symbols)], length
 
 
-def _cells(partition: Partition, length: int, symbols: int) -> Ints:
+def cells_of(partition: Partition, length: int, symbols: int) -> Ints:
     """The cell of each combination of the values of a batch."""
     if isinstance(partition, Patterns | ShortBatches | WholeBatches):
         return np.arange(partition.masses.size)

@@ -93,7 +93,7 @@ def fit_table(
     """
     if checks.count("order", order) > 1 and batch is not None:
         raise InvalidParameter("order", order, "be 1 for a library: patterns follow patterns")
-    names, paths, raws = _read(history, stream, values, progress)
+    names, paths, raws = read_history(history, stream, values, progress)
     raws, absent = _without_missing(raws, missing, cut, history.path)
     try:
         encoding = _encoding(raws, cut, history.path)
@@ -151,12 +151,12 @@ def uniform_model(
     """
     cells = cut.bins is not None or cut.columns is not None
     if (symbols is not None) == cells:
-        raise InvalidParameter("--uniform", None, "come with --symbols, or with --bins or --grid")
+        raise InvalidParameter("--uniform", None, "come with --values, or with --bins or --grid")
     if cells and not cut.ranges:
         raise InvalidParameter("--range", None, "be given with --uniform: there is no history")
     # Cells are cut from ranges alone; no raw value is needed.
     raws: list[list[Raw]] = [list(symbols)] if symbols is not None else [[] for _ in values]
-    encoding = _encoding(raws, cut, "--symbols")
+    encoding = _encoding(raws, cut, "--values")
     size = len(encoding.alphabet)
     chain = MarkovChain.from_matrix(
         np.full((size, size), 1 / size), np.full(size, 1 / size), encoding.alphabet
@@ -243,7 +243,7 @@ def _distances(raws: list[list[Raw]], encoding: Encoding, unit: str) -> tuple[in
     return clipped, float((apart(where, middles[codes], unit) / len(points)).sum())
 
 
-def _read(
+def read_history(
     history: Table, stream: str, values: tuple[str, ...], progress: Progress | None
 ) -> tuple[dict[str, int], list[list[int]], list[list[Raw]]]:
     """Stream names, the rows of each stream in order, and the raw columns."""

@@ -29,8 +29,10 @@ from sfumato.core.numerics import UNIT
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.core.randomness import Address, Domain, Randomness, categorical, integer_weights
 from sfumato.core.state import StreamState
+from sfumato.models.belief_sets import as_beliefs, as_bounds, carried, first_beliefs, informed
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.design_methods import Method
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
@@ -64,6 +66,9 @@ class Plan:
         sight: What beliefs are worth to a far-sighted stream, for the method of that name; made
             from chain, loss and a budget per step if not given (`look_ahead` makes others), or that
             of a far-sighted policy. It is public, and part of the rule.
+        robust: Chains of which any may be the adversary's: what a step is charged is then the most
+            that it leaks under all of them. For values that leave alone, under the chain of order 1
+            that they were put around, by a method that looks at one step, without a policy.
         space: What the belief of a state is about: the next value; under a library, the pattern of
             the last batch; under a policy for batches, the next whole batch.
         in_batches: Whether values wait for each other; else each leaves alone, and events say so.
@@ -90,6 +95,7 @@ class Plan:
     listed: int = LISTED
     policy: Policy | None = None
     sight: ValueFunction | None = None
+    robust: PlausibleChains | None = None
     space: BeliefSpace = field(init=False, repr=False)
     in_batches: bool = field(init=False, repr=False)
     fingerprint: str = field(init=False)
@@ -110,6 +116,8 @@ class Plan:
         object.__setattr__(self, "sight", own_sight(self.method, self._given(), self._seen))
         asked = (self.model, self.loss, self.width, self.memory, self.method, self.listed)
         object.__setattr__(self, "space", space_of(*asked, self.policy, self.sight))
+        if self.robust is not None:
+            self._check_robust(self.robust)
         object.__setattr__(self, "_first", self.space.first())
         object.__setattr__(self, "fingerprint", self._digest())
 
@@ -153,7 +161,8 @@ class Plan:
         policy = None if self.policy is None else self.policy.fingerprint
         model, budget = self.model.fingerprint, repr(self.budget)
         # Plans without sight keep the digests, and so the coins, that they had.
-        ahead = () if self.sight is None else (self.sight.fingerprint,)
+        ahead = [] if self.sight is None else [self.sight.fingerprint]
+        ahead += [] if self.robust is None else [self.robust.fingerprint]
         if isinstance(self.loss, Loss):
             loss = self.loss.fingerprint
             return digest("instant plan", 2, model, budget, loss, *common, policy, *ahead)
@@ -162,13 +171,24 @@ class Plan:
         rest = (*common, self.listed, policy, *ahead)
         return digest("batched plan", 2, model, budget, loss, *shape, *rest)
 
+    def _check_robust(self, chains: PlausibleChains) -> None:
+        """Refuse a set of chains that beliefs cannot be followed under."""
+        stepwise = type(self.space) is NextValue and self.policy is None
+        if not stepwise or chains.estimate.fingerprint != self.model.fingerprint:
+            rule = "be put around the plan's chain, of order 1, whose values leave one by one by a "
+            rule += "method that looks at one step, without a policy"
+            raise InvalidParameter("robust", "others", rule)
+        first_beliefs(chains)
+
     def address(self, stream: str, sequence: int) -> Address:
         """Where the coins of a step are; another plan has others."""
         return Address(Domain.STREAM, self.fingerprint, stream, sequence)
 
     def begin(self, stream: str) -> StreamState:
         """The state before the first value of a stream."""
-        return StreamState(self.fingerprint, stream, 0, self._first, Ledger())
+        chains = self.robust
+        bounds = None if chains is None else as_bounds(first_beliefs(chains))
+        return StreamState(self.fingerprint, stream, 0, self._first, Ledger(), bounds=bounds)
 
     def recalled(self, state: StreamState) -> int:
         """How many past values the channel of the next step looks at."""
@@ -321,6 +341,8 @@ class Plan:
             # Charges that are missing from a window would be spent again.
             rule = "have the last charges of its window one by one"
             raise InvalidParameter("ledger", f"{len(ledger.recent)} charges", rule)
+        if (state.bounds is None) != (self.robust is None):
+            raise InvalidParameter("state", "other bounds", "say what may be believed, if many may")
         joint, drift, first = state.belief.joint, state.belief.drift, self._first.joint
         if joint.shape != first.shape or not 0 <= drift < math.inf:
             raise InvalidParameter("belief", joint.shape, f"be one of shape {first.shape}")
@@ -370,6 +392,9 @@ class Plan:
             # Too little to tell anything with: a constant costs nothing, and the stream goes on.
             return self.space.silent(*batch)
         cap = None if allowance.ldp is None else min(allowance.ldp, checks.MAX_EPSILON)
+        if state.bounds is not None:
+            assert isinstance(self.space, NextValue)  # `_check_robust` saw to it
+            return self.space.robust(state.belief, as_beliefs(state.bounds), epsilon, cap)
         return self.space.design(*batch, epsilon, cap)
 
     def _exhausted(
@@ -393,19 +418,39 @@ class Plan:
         self, state: StreamState, length: int, outcome: Outcome, output: int | None
     ) -> tuple[Events, StreamState]:
         """A batch that tells nothing."""
-        belief = self.space.passed(state.belief, length)
-        return self._moved(state, outcome, [output] * length, FREE, belief, state.last)
+        belief, bounds = self.space.passed(state.belief, length), state.bounds
+        for _ in range(length):
+            bounds = self._bounds_after(bounds, None)
+        return self._moved(
+            state, outcome, [output] * length, FREE, belief, state.last, bounds=bounds
+        )
 
     def _released(
         self, state: StreamState, length: int, ready: _Ready, output: int
     ) -> tuple[Events, StreamState]:
         places = ready.found.patterns[output].tolist()
+        told = None
         if ready.found.design.channel.is_constant:
             charge, belief = FREE, self.space.passed(state.belief, length)
         else:
             charge, belief = ready.charge, ready.found.after(output)
-        signal = None if self.sight is None else output
-        return self._moved(state, Outcome.RELEASED, places, charge, belief, places[-1], signal)
+            if self.robust is not None:
+                told = ready.found.design.channel.likelihood(output)
+        signal, bounds = (
+            None if self.sight is None else output,
+            self._bounds_after(state.bounds, told),
+        )
+        return self._moved(
+            state, Outcome.RELEASED, places, charge, belief, places[-1], signal, bounds
+        )
+
+    def _bounds_after(self, bounds: Floats | None, told: Floats | None) -> Floats | None:
+        """What may be believed about the next value, after an output or none."""
+        if bounds is None or self.robust is None:
+            return None
+        beliefs = as_beliefs(bounds)
+        after = beliefs if told is None else informed(beliefs, told)
+        return as_bounds(carried(after, self.robust))
 
     def _moved(
         self,
@@ -416,6 +461,7 @@ class Plan:
         belief: Belief,
         last: int | None,
         signal: int | None = None,
+        bounds: Floats | None = None,
     ) -> tuple[Events, StreamState]:
         labels = [None if place is None else self.model.alphabet.labels[place] for place in outputs]
         began = (state.stream, state.sequence, outcome)
@@ -430,6 +476,7 @@ class Plan:
             belief=belief,
             ledger=state.ledger.charged(charge, self.budget.memory, len(outputs)),
             last=last,
+            bounds=bounds,
         )
         return events, following
 

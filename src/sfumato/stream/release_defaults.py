@@ -63,6 +63,7 @@ def with_method(
         return msgspec.structs.replace(spec, method=policy.method)
     method = Method.OPTIMAL
     one_by_one = spec.batch is None and not isinstance(model.chain, PatternLibrary)
+    one_by_one = one_by_one and spec.robust is None
     if spec.epsilon is not None and one_by_one:
         because = blind_because(model, spec.ldp)
         method = Method.FAR_SIGHTED if because is None else method
@@ -74,6 +75,8 @@ def with_method(
 def seeks_bursts(spec: ReleaseSpec, model: StreamModel) -> bool:
     """Whether the search for the best bursts takes seconds, where nobody said how to spend."""
     if spec.budget is None or spec.first is not None or spec.batch is not None:
+        return False
+    if spec.robust is not None:  # the search follows one belief
         return False
     if isinstance(model.chain, PatternLibrary):
         return False

@@ -18,6 +18,8 @@ from sfumato.core.guarantees import LDP, SIP
 from sfumato.core.purpose import Fallback, Purpose
 from sfumato.models.encoding import DEGREES, Bins, Grid, StreamModel, Symbols
 from sfumato.models.library import PatternLibrary
+from sfumato.models.markov import MarkovChain
+from sfumato.models.plausible import PlausibleChains
 from sfumato.solver.design_methods import Method, method_named
 from sfumato.solver.policy import Policy
 from sfumato.solver.value_function import ValueFunction
@@ -32,9 +34,9 @@ from sfumato.tables.named_loss import NAMED_LOSSES, named_loss, read_matrix
 JOB = Job(
     "release",
     "model, budget, loss, method or length of batch, another --every, --first, --cap, --policy, "
-    "--when-exhausted or --when-unknown",
+    "--robust, --when-exhausted or --when-unknown",
 )
-_IF_GIVEN = ("every", "first", "cap", "thrift", "event", "sealed")
+_IF_GIVEN = ("every", "first", "cap", "thrift", "robust", "event", "sealed")
 
 
 class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,6 +58,8 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             that of the stream.
         thrift: What a nat of leakage costs a far-sighted stream, in units of the loss: it then
             spends less than it may.
+        robust: How far each probability of the chain may be off: the budget is then kept for every
+            chain within so much; None for the chain alone.
         when_exhausted: What leaves when the budget is gone.
         when_unknown: What leaves for a value outside the alphabet.
         missing: What became of a missing value.
@@ -96,6 +100,7 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     first: float | None = None
     cap: float | None = None
     thrift: float | None = None
+    robust: float | None = None
     event: str | None = None
     sealed: Seal | None = None
 
@@ -172,7 +177,21 @@ class ReleaseSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             purpose=choice("purpose", Purpose, self.purpose),
             policy=policy,
             sight=self._sight(model) if policy is None else None,
+            robust=self._chains(model, width),
         )
+
+    def _chains(self, model: StreamModel, width: int | None) -> PlausibleChains | None:
+        """All chains that the budget is kept for; None for the model alone."""
+        if self.robust is None:
+            return None
+        chain = model.chain
+        if width is not None or not isinstance(chain, MarkovChain) or chain.order != 1:
+            rule = "come with a chain of order 1, whose values leave one by one"
+            raise InvalidParameter("--robust", self.robust, rule)
+        if self.chosen_method() is Method.FAR_SIGHTED or self.policy is not None:
+            rule = "come with --method step-wise, or another of single steps, and no policy"
+            raise InvalidParameter("--robust", self.robust, rule)
+        return PlausibleChains.from_radius(chain, checks.finite("--robust", self.robust))
 
     def _sight(self, model: StreamModel) -> ValueFunction | None:
         """The value function of a far-sighted plan without a policy; None for other plans."""
@@ -238,7 +257,6 @@ def default_loss(model: StreamModel) -> str:
 
     Examples:
         >>> from sfumato.models.encoding import Bins
-        >>> from sfumato.models.markov import MarkovChain
         >>> speed = Bins([0.0, 10.0, 20.0])
         >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]], alphabet=speed.alphabet)
         >>> default_loss(StreamModel(chain, speed))
@@ -257,7 +275,6 @@ def unit_of(loss: str | list[list[float]], model: StreamModel) -> str:
     """What a number of this loss is in, as words to put behind it; "" where nothing is known.
 
     Examples:
-        >>> from sfumato.models.markov import MarkovChain
         >>> chain = MarkovChain.from_matrix([[0.9, 0.1], [0.1, 0.9]])
         >>> unit_of("hamming", StreamModel(chain, Symbols(chain.alphabet)))
         'wrong'

@@ -24,6 +24,7 @@ from sfumato.core.loss import Loss
 from sfumato.core.numerics import UNIT
 from sfumato.models.library import PatternLibrary
 from sfumato.models.markov import MarkovChain
+from sfumato.models.prior_sets import PriorBox
 from sfumato.solver.design_methods import Method, design
 from sfumato.solver.design_result import Design, silent
 from sfumato.solver.far_sighted import FarSight, SightedDesign
@@ -36,6 +37,7 @@ from sfumato.stream.partition.batch_loss import BatchLoss, as_batch_loss, listed
 from sfumato.stream.partition.cells import Partition, StepDesign, muted, solved
 from sfumato.stream.partition.library_patterns import LibraryPatterns
 from sfumato.stream.partition.patterns import Patterns, ShortBatches, WholeBatches
+from sfumato.stream.partition.robust_design import robust_design
 
 _VALUE_CELLS, _BATCH_CELLS = 4_000_000, 8_000_000
 """How many numbers the designs may hold that are shared by streams that stand alike: some 32 and 64
@@ -143,6 +145,14 @@ class NextValue(BeliefSpace):
         partition = self.partition(belief)
         found = self._designs(partition.masses.tobytes(), epsilon, ldp)
         return StepDesign(partition, found, self.patterns, exact=True)
+
+    def robust(
+        self, belief: Belief, beliefs: PriorBox, epsilon: float, ldp: float | None
+    ) -> StepDesign:
+        """The channel of a step that keeps its budget for every belief of a box."""
+        partition = self.partition(belief)
+        asked = (self._method, partition.masses, beliefs, self.loss, epsilon, ldp)
+        return StepDesign(partition, robust_design(*asked), self.patterns, exact=False)
 
     def silent(self, belief: Belief, length: int, recalled: int) -> StepDesign:
         """A constant."""

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from sfumato.column.bounded_prior_channel import bounded_prior
-from sfumato.column.prior_sets import PriorList
 from sfumato.core.arrays import Floats, Ints
 from sfumato.core.channel import Channel
 from sfumato.core.checks import MAX_EPSILON
@@ -26,7 +24,9 @@ from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss, Measure
 from sfumato.core.randomness import Randomness
+from sfumato.models.prior_sets import PriorList
 from sfumato.noise.frequency import UnaryEncoding
+from sfumato.solver.bounded_prior_channel import bounded_prior
 from sfumato.solver.closed_form import paper_response, randomized_response
 from sfumato.solver.optimal_channel import optimal
 from sfumato.studies.lip.grade_knowledge import Knowledge

@@ -66,7 +66,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from sfumato.column.bounded_prior_channel import bounded_prior
 from sfumato.column.leakage_transfer import estimation_gap
 from sfumato.column.notion_relations import (
     identifiability_from_lip,
@@ -75,7 +74,6 @@ from sfumato.column.notion_relations import (
     maximal_leakage,
     mutual_information,
 )
-from sfumato.column.prior_sets import PriorList
 from sfumato.column.repeated_leakage import (
     correlated_bound,
     repeated_bound,
@@ -89,7 +87,9 @@ from sfumato.core.guarantees import LIP
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
 from sfumato.core.randomness import Address, Domain, seeded
+from sfumato.models.prior_sets import PriorList
 from sfumato.plots.points import Point
+from sfumato.solver.bounded_prior_channel import bounded_prior
 from sfumato.solver.closed_form import paper_response
 from sfumato.solver.optimal_channel import optimal
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from sfumato.column.notion_relations import ldp_from_bounded_lip
-from sfumato.column.prior_sets import PriorBox
 from sfumato.core.guarantees import LIP
+from sfumato.models.prior_sets import PriorBox
 from sfumato.studies.curve_findings import Curves
 from sfumato.studies.lip.lip_claims import Lines, lines_of
 from sfumato.studies.lip.lip_discrete import BUDGETS, SAMPLED_BUDGETS

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from sfumato import Alphabet, Channel, loss
-from sfumato.column.bounded_prior_channel import bounded_leakage, bounded_prior
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.solver import optimal
+from sfumato.solver.bounded_prior_channel import bounded_leakage, bounded_prior
 from tests.oracles.textbook_lp import textbook_optimum
 
 Floats = NDArray[np.float64]

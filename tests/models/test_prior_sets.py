@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 from sfumato.core.errors import InvalidParameter
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList, PriorSet
 
 Floats = NDArray[np.float64]
 

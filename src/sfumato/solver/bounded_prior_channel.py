@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sfumato.column.prior_sets import PriorSet
 from sfumato.core import checks, portable
 from sfumato.core.arrays import Floats
 from sfumato.core.channel import Channel
@@ -28,6 +27,7 @@ from sfumato.core.local_leakage import local_leakage
 from sfumato.core.loss import Loss, as_matrix
 from sfumato.core.numerics import expected_error, log_up
 from sfumato.core.printed import shown_up
+from sfumato.models.prior_sets import PriorSet
 from sfumato.solver.design_result import Design, measured
 from sfumato.solver.linear_programs import minimum
 
@@ -52,7 +52,7 @@ def bounded_prior(
         ldp: Cap on the leakage under any prior at all.
 
     Examples:
-        >>> from sfumato.column.prior_sets import PriorBox
+        >>> from sfumato.models.prior_sets import PriorBox
         >>> import math
         >>> wide = bounded_prior(PriorBox([0.0, 0.0], [1.0, 1.0]), [[0, 1], [1, 0]], math.log(3))
         >>> wide.cost, wide.ldp.epsilon <= math.log(3)
@@ -75,7 +75,7 @@ def bounded_leakage(channel: Channel, priors: PriorSet) -> LIP:
     """Exact leakage of one release under the worst prior of a set, rounded up.
 
     Examples:
-        >>> from sfumato.column.prior_sets import PriorBox
+        >>> from sfumato.models.prior_sets import PriorBox
         >>> noisy = Channel.from_probabilities([[0.75, 0.25], [0.25, 0.75]])
         >>> bounded_leakage(noisy, PriorBox([0.0, 0.0], [1.0, 1.0])).epsilon
         1.098612288668

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.column.bounded_prior_channel import bounded_leakage
-from sfumato.column.prior_sets import PriorBall, PriorBox, PriorList
 from sfumato.core.channel import Channel
 from sfumato.core.errors import InvalidParameter
 from sfumato.core.information_leakage import information_leakage
 from sfumato.core.local_leakage import local_leakage
+from sfumato.models.prior_sets import PriorBall, PriorBox, PriorList
+from sfumato.solver.bounded_prior_channel import bounded_leakage
 
 
 def random_channel(rng: np.random.Generator, size: int, outputs: int) -> Channel:

@@ -1,0 +1,116 @@
+"""What `audit --truth` and `--radius` ask for, and what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli import options
+from sfumato.cli.console import print_line, table
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.printed import shown_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sfumato.cli.audit_command import AuditOptions
+    from sfumato.models.encoding import StreamModel
+    from sfumato.stream.audit_report import AuditReport
+    from sfumato.stream.other_truth import OtherTruth
+    from sfumato.stream.plan import Plan
+    from sfumato.stream.truth_report import TruthReport
+
+_SHOWN = 10
+_COLUMNS = ("steps", "sip", "truth", "over_set", "transfer", "ldp", "worst_step", "worst_at")
+
+
+def check_truth_options(given: AuditOptions) -> None:
+    """Refuse what would be ignored, or written over something."""
+    from sfumato.tables.readers import same_file
+
+    asked = given.truth is not None or given.radius is not None
+    if given.out is not None and not asked:
+        raise InvalidParameter("--out", given.out, "come with --truth or --radius")
+    if asked and given.report:
+        rule = "not come with --truth or --radius, which `verify-report` does not find again"
+        raise InvalidParameter("--report", given.report[0], rule)
+    inputs = [*(given.released or []), *(given.against or []), given.model, given.truth]
+    inputs += [given.ledger, given.rules, given.policy, given.key_file]
+    if given.out is not None and any(
+        file is not None and same_file(given.out, file) for file in inputs
+    ):
+        raise InvalidParameter("--out", given.out, "be a file of its own, not an input")
+
+
+def truth_check(given: AuditOptions, model: StreamModel, plan: Plan) -> OtherTruth | None:
+    """The check of another chain; None if none was asked for."""
+    from sfumato.models.markov import MarkovChain
+    from sfumato.models.plausible import PlausibleChains
+    from sfumato.stream.other_truth import OtherTruth
+
+    if given.truth is None and given.radius is None:
+        return None
+    other = model if given.truth is None else options.load_model(given.truth)
+    truth = other.value_by_value
+    chains = None
+    if given.radius is not None:
+        if not isinstance(truth, MarkovChain):
+            rule = "come with a plain chain"
+            raise InvalidParameter("--radius", given.radius, rule)
+        chains = PlausibleChains.from_radius(truth, given.radius)
+    return OtherTruth(plan, truth, chains)
+
+
+def write_truth(path: str, reports: Sequence[AuditReport], stream: str) -> None:
+    """What each stream leaked, as a table; of several releases one after another."""
+    from sfumato.tables.readers import Table
+    from sfumato.tables.writers import Output
+
+    kinds: dict[str, Any] = dict.fromkeys(_COLUMNS, float) | {"steps": int, "worst_at": int}
+    told = [
+        (name, entry)
+        for report in reports
+        if report.truth is not None
+        for name, entry in report.truth.streams.items()
+    ]
+    rows = [[name, *(getattr(entry, column) for column in _COLUMNS)] for name, entry in told]
+    with Output(Table.at(path), {stream: str, **kinds}) as sink:
+        sink.write(rows)
+
+
+def print_truth(report: TruthReport, truth: str) -> None:
+    """What was leaked under another chain, for people."""
+    worst = sorted(report.streams.items(), key=lambda item: -(item[1].over_set or item[1].truth))[
+        :_SHOWN
+    ]
+    near = [] if report.widest is None else ["near it"]
+    table(
+        f"SIP of the same outputs against an adversary who knows {truth}",
+        ["stream", "steps", "stated", "under it", *near, "transfer bound", "LDP", "worst step"],
+        [
+            [
+                name,
+                f"{entry.steps:,}",
+                shown_up(entry.sip, 5),
+                shown_up(entry.truth, 5),
+                *([shown_up(entry.over_set or 0.0, 5)] if near else []),
+                *(shown_up(value, 5) for value in (entry.transfer, entry.ldp)),
+                f"{shown_up(entry.worst_step, 5)} at {entry.worst_at:,}",
+            ]
+            for name, entry in worst
+        ],
+    )
+    print_line(
+        "the transfer bound adds to what each step states the gap between both beliefs (LIP Lemma "
+        "3), at most once more what is stated: the probability of an output under two beliefs "
+        "differs by no larger factor than the beliefs do"
+    )
+    if report.widest is None:
+        return
+    telling = sum(entry.telling for entry in report.streams.values())
+    lost = sum(entry.unbounded for entry in report.streams.values())
+    print_line(
+        f"near it: every chain, also one that changes from step to step, whose probabilities lie "
+        f"in intervals at most {shown_up(report.widest, 4)} wide around it; at {lost:,} of "
+        f"{telling:,} steps that told something the set promises no less than the model-free "
+        "leakage"
+    )

@@ -1,0 +1,89 @@
+"""`sfumato plan --robust`: what a guarantee for every chain near the model costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from sfumato.cli.console import print_json, print_line, progress, table
+from sfumato.core.printed import shown_up
+
+if TYPE_CHECKING:
+    from sfumato.cli.plan_command import PlanOptions
+    from sfumato.models.encoding import StreamModel
+    from sfumato.stream.release_spec import ReleaseSpec
+
+_STREAMS = 6
+
+
+def plan_robust(given: PlanOptions, typed: ReleaseSpec, model: StreamModel, length: int) -> None:
+    """Compare releases for the model alone, for chains near it, and for whatever is true."""
+    from msgspec import structs
+
+    from sfumato.cli.plan_widths import loss_name
+    from sfumato.core import checks
+    from sfumato.solver.design_methods import Method, step_method
+    from sfumato.stream.release_spec import unit_of
+    from sfumato.stream.robust_forecast import forecast_robust
+
+    _check(given)
+    assert given.robust is not None  # or nobody would have come here
+    radius = checks.positive("--robust", given.robust)
+    method = Method.OPTIMAL
+    if given.way.method is not None:
+        method = step_method("--method", given.way.method)
+    spec = structs.replace(typed, method=method.value, robust=radius)
+    plan, many = spec.instant(model), given.streams or _STREAMS
+    tried = 6 * length * many
+    with progress("simulating", tried, given.shown.no_progress) as show:
+        found = forecast_robust(
+            plan, radius, length=length, streams=many, seed=given.seed, progress=show
+        )
+    name, unit = loss_name(spec, model), unit_of(spec.loss_for(model), model)
+    if given.shown.as_json:
+        releases = [asdict(one) for one in found]
+        print_json({"robust": radius, "loss": name, "unit": unit, "releases": releases})
+        return
+    what = f"{name} loss{f' ({unit})' if unit else ''}"
+    table(
+        f"{what} and leakage per value over {many} streams of {length:g} values drawn from the "
+        "model",
+        ["release", "loss", "+-", "SIP", "over the set", "worst step", "LDP", "better"],
+        [
+            [
+                one.name,
+                f"{one.loss:.4g}",
+                f"{2 * one.loss_error:.2g}",
+                *(shown_up(value, 4) for value in (one.sip, one.over_set)),
+                *(shown_up(value, 4) for value in (one.worst_step, one.ldp)),
+                f"{one.better:.0%}",
+            ]
+            for one in found
+        ],
+    )
+    alone, free = found[0], found[-1]
+    own = next(one for one in found if one.promised and one.radius == radius)
+    print_line(
+        f"made for the model alone a step leaks up to SIP({shown_up(alone.worst_step, 5)}) under "
+        f"some chain within {radius:g}; kept for all of them the budget costs {own.loss:.4g} "
+        f"instead of {alone.loss:.4g}, and {free.loss:.4g} without a model"
+    )
+
+
+def _check(given: PlanOptions) -> None:
+    """Refuse what would be ignored."""
+    from sfumato.core.errors import InvalidParameter
+
+    asked = {
+        "--batch": given.batch,
+        "--history": given.history,
+        "--plot": given.plot,
+        "--thrift": given.way.thrift,
+        "--every": given.spread.every,
+        "--first": given.spread.first,
+        "--cap": given.spread.cap,
+        "--frontier": given.frontier or None,
+    }
+    for name, value in asked.items():
+        if value is not None:
+            raise InvalidParameter(name, value, "not come with --robust")

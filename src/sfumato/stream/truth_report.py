@@ -1,0 +1,97 @@
+"""What a release leaked to an adversary whose chain is not the model of the release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sfumato.core.numerics import add_up
+
+
+@dataclass(frozen=True, slots=True)
+class StepUnderTruth:
+    """What one step leaked, by several measures.
+
+    Attributes:
+        sip: Under the model of the release: what was stated.
+        truth: Under the other chain, given all outputs before.
+        over_set: Under the worst of the chains near it; None if there are none.
+        transfer: What the stated leakage can be under the other belief, whatever the channel.
+        ldp: Whatever is believed.
+    """
+
+    sip: float
+    truth: float
+    over_set: float | None
+    transfer: float
+    ldp: float
+
+
+@dataclass(slots=True)
+class TruthAudit:
+    """What one stream leaked, summed over its steps.
+
+    Attributes:
+        steps: Moments of the stream.
+        sip: Under the model of the release: what was stated.
+        truth: Under the other chain: exact, as the stated one, rounded up.
+        over_set: Under the worst of the chains near it, at every step anew: a bound; None if
+            there are none.
+        transfer: The bound of LIP on leakage under another prior, step by step: the stated leakage
+            and the gap between the two beliefs, at most twice the stated one.
+        ldp: Whatever is believed.
+        worst_step: Largest leakage of one step under the other chain.
+        worst_at: The moment of that step.
+        worst_over_set: Largest leakage of one step under the worst of the chains near it.
+        telling: Steps that told something.
+        unbounded: Those of them at which the set allows no less than the model-free leakage.
+    """
+
+    steps: int = 0
+    sip: float = 0.0
+    truth: float = 0.0
+    over_set: float | None = None
+    transfer: float = 0.0
+    ldp: float = 0.0
+    worst_step: float = 0.0
+    worst_at: int = 0
+    worst_over_set: float = 0.0
+    telling: int = 0
+    unbounded: int = 0
+
+    def add(self, step: StepUnderTruth, moment: int) -> None:
+        """Add what a step leaked that told something."""
+        self.telling += 1
+        self.sip = add_up(self.sip, step.sip)
+        self.truth = add_up(self.truth, step.truth)
+        self.transfer = add_up(self.transfer, step.transfer)
+        self.ldp = add_up(self.ldp, step.ldp)
+        if step.over_set is not None:
+            self.over_set = add_up(self.over_set or 0.0, step.over_set)
+            self.worst_over_set = max(self.worst_over_set, step.over_set)
+            self.unbounded += step.over_set >= step.ldp
+        if step.truth > self.worst_step:
+            self.worst_step, self.worst_at = step.truth, moment
+
+
+@dataclass(slots=True)
+class TruthReport:
+    """What all streams leaked to an adversary who knows another chain.
+
+    Attributes:
+        model: Fingerprint of that chain.
+        widest: Of the set of chains near it, the width of the widest interval of a probability;
+            None without a set.
+        confidence: Probability that the true chain lies in the set; 1 where that is assumed.
+        streams: What each stream leaked.
+    """
+
+    model: str
+    widest: float | None = None
+    confidence: float | None = None
+    streams: dict[str, TruthAudit] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> str | None:
+        """The stream that leaked most under that chain, or under the worst one near it."""
+        told = self.streams
+        return max(told, key=lambda name: told[name].over_set or told[name].truth, default=None)
