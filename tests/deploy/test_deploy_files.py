@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sfumato.cli.app import called
 from sfumato.service.metrics import Metrics, ReleaseFigures
 from sfumato.store.live import Waiting
+from sfumato.store.live_columns import ReplyColumns
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
@@ -33,7 +34,7 @@ def metric_names() -> set[str]:
     """Every name that a service tells, from one that has told something of each."""
     metrics = Metrics(lambda: [ReleaseFigures("r", 0, 0, 0, True, 0)])
     metrics.request("post_events", 200, 0.1)
-    metrics.group("r", [Waiting(1)], 0.1)
+    metrics.group("r", ReplyColumns(1, others={0: Waiting(1)}), 0.1)
     metrics.failed_group("r")
     families = text_string_to_metric_families(metrics.text().decode())
     return {sample.name for family in families for sample in family.samples}
