@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-
 from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.partition_release import PartitionRelease, reading_of
 from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
