@@ -54,7 +54,12 @@ def test_an_audit_passes_a_release_and_finds_one_forged_row(private: DataFrame) 
 
     scene = town()
     rules = parse_spec(scene.document.rules, "the rules")
-    given: dict[str, Any] = {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
+    given: dict[str, Any] = {
+        "model": scene.model,
+        "policy": scene.policy,
+        "rules": rules,
+        "partitions": 2,
+    }
     report = sf.spark.audit(private, **given)
     assert report.passed and (report.rows, report.streams) == (len(ROWS), 5)
     assert 0.0 < report.worst_step <= 0.5
@@ -70,7 +75,12 @@ def test_counts_and_flows_are_those_of_a_file(private: DataFrame, tmp_path: Path
     pyarrow.parquet.write_table(private.toArrow(), path)
     local = Population(recover(read_tracks(Table.at(str(path)), scene.model), scene.plan))
     rules = parse_spec(scene.document.rules, "the rules")
-    given: dict[str, Any] = {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
+    given: dict[str, Any] = {
+        "model": scene.model,
+        "policy": scene.policy,
+        "rules": rules,
+        "partitions": 2,
+    }
     found = sf.spark.recover(private, **given)
     counts, moments = local.counts(), {}
     for row in found.counts.collect():
