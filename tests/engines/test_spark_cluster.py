@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,41 +34,50 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-def killing_its_executor(parts: Iterator[Any]) -> Iterator[Any]:
+Passing = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+def killing_its_executor() -> Passing:
     """The first attempt of one task ends the process that runs it, and its neighbours with it."""
-    import os
-    import signal
 
-    from pyspark import TaskContext
+    def passing(parts: Iterator[Any]) -> Iterator[Any]:
+        import os
+        import signal
 
-    context = TaskContext.get()
-    for part in parts:
-        yield part
-        if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
-            # The parent of a worker is the daemon, and its parent the executor.
-            with open(f"/proc/{os.getppid()}/stat") as file:
-                executor = int(file.read().rpartition(")")[2].split()[1])
-            os.kill(executor, signal.SIGKILL)
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        for part in parts:
+            yield part
+            if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
+                # The parent of a worker is the daemon, and its parent the executor.
+                with open(f"/proc/{os.getppid()}/stat") as file:
+                    executor = int(file.read().rpartition(")")[2].split()[1])
+                os.kill(executor, signal.SIGKILL)
+
+    return passing
 
 
-def slow_at_first(parts: Iterator[Any]) -> Iterator[Any]:
+def slow_at_first() -> Passing:
     """The first attempt of one task waits for another to overtake it."""
-    import time
 
-    from pyspark import TaskContext
+    def passing(parts: Iterator[Any]) -> Iterator[Any]:
+        import time
 
-    context = TaskContext.get()
-    for part in parts:
-        if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
-            time.sleep(60.0)
-        yield part
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        for part in parts:
+            if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
+                time.sleep(60.0)
+            yield part
+
+    return passing
 
 
 def test_killed_executors_and_overtaken_tasks_give_the_answers_of_one_fleet(
     cluster: SparkSession,
 ) -> None:
-    import cloudpickle
-
     scene, rows = town(), walks([300, *[1] * 20, 40, 5])
     due = by_fleet(rows, scene.plan)
     frame = cluster.createDataFrame(rows, list(COLUMNS))
@@ -80,7 +89,6 @@ def test_killed_executors_and_overtaken_tasks_give_the_answers_of_one_fleet(
     }
     private = sf.spark.release(frame, **given, partitions=3)
     assert answers(private.collect()) == due
-    cloudpickle.register_pickle_by_value(__import__(__name__, fromlist=["_"]))
     for trouble in (killing_its_executor, slow_at_first):
-        again = private.mapInArrow(trouble, private.schema)
+        again = private.mapInArrow(trouble(), private.schema)
         assert answers(again.collect()) == due
