@@ -1,5 +1,6 @@
 """What a worker does with the rows of a partition, without an engine around it."""
 
+import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,13 @@ import pytest
 from msgspec import structs
 
 import sfumato as sf
+from sfumato.cli.app import called
+from sfumato.engines.spark.batch_release import completed
 from sfumato.engines.spark.partition_release import PartitionRelease
 from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.engines.spark.worker_plan import PlanDocument, plan_of
 from sfumato.models.encoding import StreamModel, Symbols
+from sfumato.store.keys import write_key
 from sfumato.stream.input_rows import Reading
 from sfumato.stream.release_run import RunSpec, release_table
 from sfumato.stream.release_spec import ReleaseSpec
@@ -61,6 +65,28 @@ def test_the_table_is_the_one_that_release_writes(tmp_path: Path) -> None:
         for row in part.to_pylist()
     ]
     assert found == pyarrow.parquet.read_table(private).to_pylist()
+
+
+def test_without_a_policy_values_are_released_far_sighted_as_by_the_command(tmp_path: Path) -> None:
+    rows, scene = walks([4, 25]), town()
+    given = ReleaseSpec(epsilon=0.5, keep=("time",))
+    spec, policy = completed(given, scene.model, None, asked=False)
+    document = PlanDocument.of(spec, scene.model, policy)
+    source, private = tmp_path / "live.csv", tmp_path / "private.csv"
+    lines = [f"{user},{time},{cell}" for user, time, cell in in_order(rows)]
+    source.write_text("\n".join(["user,time,cell", *lines]))
+    sf.save(scene.model, tmp_path / "city.model")
+    write_key(tmp_path / "city.key", KEY)
+    line = (
+        f"release {source} -m {tmp_path}/city.model --epsilon 0.5 --time time --keep time "
+        f"--key-file {tmp_path}/city.key -o {private} --quiet"
+    )
+    assert called(line.split()) == 0
+    with private.open() as file:
+        due = list(csv.DictReader(file))
+    found = released(batches(rows, 8), document)
+    assert "signal" in due[0]
+    assert [{name: str(cell) for name, cell in row.items()} for row in found] == due
 
 
 def test_steps_that_are_solved_are_those_of_the_plan() -> None:
