@@ -106,7 +106,8 @@ def test_transitions_are_counted_as_in_one_process(
     rng = np.random.default_rng(5)
     rows: list[tuple[Any, ...]] = list(in_order(walks([1, 9, 2, 3, 12, 1, 4])))
     if missing is not Missing.REFUSE:
-        gone = rng.random(len(rows)) < 0.3
+        # Some streams begin with a gap: nothing of the stream before may go on in them.
+        gone = (rng.random(len(rows)) < 0.3) | np.array([row[:2] == ("u1", 0) for row in rows])
         rows = [(*row[:2], None if gap else row[2]) for row, gap in zip(rows, gone, strict=True)]
     paths: list[list[int]] = []
     for before, row in pairwise([(None, 0, None), *rows]):
