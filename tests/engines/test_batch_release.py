@@ -80,9 +80,9 @@ def raises() -> None:
     raise RuntimeError("a task that fails")
 
 
-@pytest.mark.parametrize("partitions", [1, 4])
+@pytest.mark.parametrize("partitions", [1, 4, None])
 def test_any_number_of_partitions_gives_the_answers_of_one_fleet(
-    frame: DataFrame, due: list[tuple[Any, ...]], partitions: int
+    frame: DataFrame, due: list[tuple[Any, ...]], partitions: int | None
 ) -> None:
     found = released(frame.repartition(3), partitions=partitions)
     assert answers(found.collect()) == due

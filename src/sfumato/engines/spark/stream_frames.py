@@ -112,7 +112,7 @@ def partitions_of(frame: DataFrame) -> int:
     session = frame.sparkSession
     cores = int(session.sparkContext.defaultParallelism)
     plan: Any = frame
-    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    size = int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     if size >= _UNKNOWN:
         return max(cores, int(session.conf.get("spark.sql.shuffle.partitions") or 0))
     return min(max(cores, -(-size // _BYTES)), _MOST)
