@@ -1,0 +1,105 @@
+"""`sfumato spark` from end to end, and what it says where something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet
+import pytest
+
+import sfumato as sf
+from sfumato.cli.app import called
+from sfumato.engines.spark import spark_session
+from sfumato.store.keys import write_key
+from tests.engines.scene import KEY, answers, by_fleet, in_order, town, walks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+quiet = pytest.mark.filterwarnings("ignore:PySpark does not yet")
+ROWS = walks([30, 2, 1, 14])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{user},{time},{cell}" for user, time, cell in in_order(ROWS)]
+    Path("live.csv").write_text("\n".join(["user,time,cell", *lines]))
+    sf.save(town().model, "city.model")
+    sf.save(town().policy, "city.policy")
+    write_key("city.key", KEY)
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, dict[str, Any], str]:
+    # Java stays where it was started.
+    tables = (".csv", ".parquet")
+    words = [str(Path(word).absolute()) if word.endswith(tables) else word for word in line.split()]
+    code = called(words)
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out.startswith("{") else {}, err
+
+
+RELEASE = (
+    "spark release live.csv -m city.model --policy city.policy --epsilon 0.5 --order time "
+    "--method step-wise --partitions 2 --json"
+)
+
+
+@quiet
+@pytest.mark.engines
+def test_a_table_is_released_audited_recovered_and_fitted(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said, _ = told(capsys, f"{RELEASE} --key-file city.key -o private.parquet")
+    assert (code, said["rows"], said["streams"]) == (0, len(ROWS), 4)
+    rows = pyarrow.parquet.read_table("private.parquet").to_pylist()
+    assert answers(rows) == by_fleet(ROWS, town().plan)
+    code, said, _ = told(capsys, "spark audit private.parquet -m city.model --json")
+    assert (code, said["passed"], said["rows"]) == (0, True, len(ROWS))
+    line = "spark recover private.parquet -m city.model --counts counts.csv --every 100 --json"
+    assert told(capsys, line)[0] == 0 and list(Path("counts.csv").glob("part-*"))
+    line = "spark fit live.csv --stream user --value cell --order time -o new.model --json"
+    assert told(capsys, line)[1]["transitions"] == len(ROWS) - 4
+    assert (
+        called(["fit", "live.csv", "--stream", "user", "--value", "cell", "-o", "old.model"]) == 0
+    )
+    assert Path("new.model").read_bytes() == Path("old.model").read_bytes()
+
+
+@quiet
+@pytest.mark.engines
+def test_a_refusal_is_one_line_and_leaves_nothing(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("live.csv").open("a") as file:
+        file.write("\nu1,777,a-place-nobody-may-know")
+    code, _, err = told(capsys, f"{RELEASE} --key-file city.key -o private.parquet")
+    assert code == 2 and "must be one of the 3 symbols" in err
+    assert "nobody-may-know" not in err and not Path("private.parquet.plan.json").exists()
+
+
+def test_without_a_key_nothing_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = told(capsys, f"{RELEASE} -o private.parquet")
+    assert code == 2 and "fresh coins would release twice" in err
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_session, "find_spec", lambda name: None)
+    with pytest.raises(sf.SfumatoError, match=r'pip install "sfumato\[spark\]"'):
+        spark_session.check_installed()
+    monkeypatch.setattr(spark_session, "find_spec", lambda name: object())
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert "JAVA_HOME" not in os.environ
+    with pytest.raises(sf.SfumatoError, match="have Java 17 or 21"):
+        spark_session.check_installed()
+
+
+def test_tables_are_known_by_their_names() -> None:
+    assert [spark_session.form_of(name) for name in ("a.csv", "b.parquet/")] == ["csv", "parquet"]
+    with pytest.raises(sf.SfumatoError, match=r"end in .parquet or .csv"):
+        spark_session.form_of("live.json")
