@@ -2,9 +2,9 @@
 
 A value arrives, one private value leaves, the adversary's belief moves on, and the leakage is
 known exactly. What most users need stands here; the rest is in the room of its job: `sf.stream`,
-`sf.column`, `sf.record`, `sf.series`, `sf.temporal`, and `sf.solver`, `sf.store` below them, and
-`sf.attacks`, which tries to break them. Names are loaded when they are first used, so that
-importing costs nothing.
+`sf.column`, `sf.record`, `sf.series`, `sf.temporal`, and `sf.solver`, `sf.store` below them;
+`sf.attacks` tries to break them, and `sf.spark` runs them inside an engine. Names are loaded when
+they are first used, so that importing costs nothing.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sfumato.core.randomness import keyed as keyed
     from sfumato.core.randomness import secure as secure
     from sfumato.core.randomness import seeded as seeded
+    from sfumato.engines import spark as spark
     from sfumato.models.library import PatternLibrary as PatternLibrary
     from sfumato.models.markov import MarkovChain as MarkovChain
     from sfumato.models.prior import Prior as Prior

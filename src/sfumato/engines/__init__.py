@@ -1,0 +1,1 @@
+"""Engines: the same releases inside somebody else's cluster, row for row and bit for bit."""

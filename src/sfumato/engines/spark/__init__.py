@@ -1,0 +1,1 @@
+"""Releases inside Apache Spark: `sf.spark`; pyspark is the extra `spark`."""
