@@ -1,0 +1,159 @@
+"""Frames of an engine as streams: the rows of each in one partition, in their order.
+
+Spark may join partitions that are small and may split those that are large, but never those whose
+number was asked for (`repartition(n, column)`). So the number is always given: a stream in two
+partitions would be begun twice, with the same coins. Workers see to the rest: streams must come one
+after another, in rising order of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core import checks
+from sfumato.core.errors import InvalidParameter
+from sfumato.tables.batches import BATCH_ROWS, Batch, Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from sfumato.tables.writers import Columns
+
+_BYTES = 64 << 20
+"""Of a partition, about: a million rows, some seconds of work to do again if a task is lost."""
+_UNKNOWN = 1 << 60
+"""From here on what Spark says of a size means that it has no idea."""
+_MOST = 20_000
+_NAMES = ("string", "tinyint", "smallint", "int", "bigint")
+_ORDERS = (*_NAMES, "float", "double", "date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamColumns:
+    """Which columns of a frame say whose a row is, when it was, and what.
+
+    Attributes:
+        stream: Whose.
+        order: What the rows of a stream are sorted by: times, or numbers.
+        others: Columns that are taken along.
+        tie: Tells rows of one time apart, and puts them in order; None if there are none.
+    """
+
+    stream: str
+    order: str
+    others: tuple[str, ...]
+    tie: str | None = None
+
+    def check(self, frame: DataFrame) -> None:
+        """Refuse a frame that lacks a column, or whose columns have no names or no order."""
+        kinds = dict(frame.dtypes)
+        for name in (self.stream, self.order, *self.others):
+            if frame.columns.count(name) != 1:
+                there = ", ".join(map(repr, frame.columns))
+                raise InvalidParameter("column", name, f"be one of those of the frame: {there}")
+        for what, name, allowed in (
+            ("stream", self.stream, _NAMES),
+            ("order", self.order, _ORDERS),
+        ):
+            if kinds[name].partition(" ")[0] not in allowed:
+                rule = f"hold one of {', '.join(allowed)}"
+                raise InvalidParameter(f"the {what} column {name!r}", kinds[name], rule)
+
+    def arranged(self, frame: DataFrame, partitions: int | None) -> DataFrame:
+        """The rows of each stream in one partition, one stream after another, each in its order."""
+        self.check(frame)
+        number = partitions_of(frame) if partitions is None else partitions
+        names = dict.fromkeys((self.order, *self.others))
+        names.pop(self.stream, None)
+        chosen = frame.select(self._name(frame), *(column(name) for name in names))
+        sorts = [column(self.stream), *self._sorts(frame)]
+        return chosen.repartition(
+            checks.count("partitions", number), column(self.stream)
+        ).sortWithinPartitions(*sorts)
+
+    def _name(self, frame: DataFrame) -> Expression:
+        """The name of a stream as text, compared byte by byte whatever collation it has."""
+        from pyspark.sql import functions as F
+
+        name = column(self.stream).cast("string")
+        if " collate " in f"{dict(frame.dtypes)[self.stream]} ":
+            name = F.collate(name, "UTF8_BINARY")
+        return name.alias(self.stream)
+
+    def _sorts(self, frame: DataFrame) -> list[Expression]:
+        own = column(self.order)
+        sorts = [own]
+        if dict(frame.dtypes)[self.order].startswith("string"):
+            # Text that is a number is sorted as one: "9" comes before "10".
+            sorts = [own.try_cast("decimal(38,9)"), own.try_cast("timestamp"), own]
+        return sorts if self.tie is None else [*sorts, column(self.tie).cast("string")]
+
+
+def column(name: str) -> Expression:
+    """A column by its name, whatever signs are in it."""
+    from pyspark.sql import functions as F
+
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def partitions_of(frame: DataFrame) -> int:
+    """How many partitions a frame is worth: by its size, and at least one for each core."""
+    session = frame.sparkSession
+    cores = int(session.sparkContext.defaultParallelism)
+    plan: Any = frame
+    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    if size >= _UNKNOWN:
+        return max(cores, int(session.conf.get("spark.sql.shuffle.partitions") or 0))
+    return min(max(cores, -(-size // _BYTES)), _MOST)
+
+
+def frame_schema(columns: Columns) -> StructType:
+    """The columns of a released table as Spark calls them."""
+    from pyspark.sql import types
+
+    kinds: dict[type, Any] = {
+        str: types.StringType(),
+        int: types.LongType(),
+        float: types.DoubleType(),
+    }
+    return types.StructType(
+        [types.StructField(name, kinds[kind]) for name, kind in columns.items()]
+    )
+
+
+def gathered(parts: Iterator[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[Batch]:
+    """What a worker is given, in batches that are worth their while; never more at one time."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for part in parts:
+        held.append(part)
+        count += part.num_rows
+        if count >= rows:
+            yield _joined(held)
+            held, count = [], 0
+    if count:
+        yield _joined(held)
+
+
+def _joined(parts: Sequence[pa.RecordBatch]) -> Batch:
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(parts).combine_chunks()
+    return Batch(1, {name: Column(_array(table[name])) for name in table.column_names})
+
+
+def _array(chunked: Any) -> Any:
+    import pyarrow as pa
+
+    array = chunked.chunk(0)
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        # A moment is written alike whatever zone a session shows it in.
+        return array.cast(pa.timestamp("us", tz="UTC"))
+    return array
