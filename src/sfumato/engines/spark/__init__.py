@@ -8,5 +8,6 @@ from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
     from sfumato.engines.spark.batch_release import release as release
+    from sfumato.engines.spark.stream_release import release_stream as release_stream
 
 __getattr__, __dir__ = lazily(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-
 from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.partition_release import PartitionRelease, reading_of
 from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
@@ -88,7 +87,7 @@ def release(
     Raises:
         InvalidParameter: If columns, rules, model and policy do not go together.
     """
-    named = _named(model, stream, value)
+    named = named_model(model, stream, value)
     kept = (order,) if keep is None else keep
     spec = ReleaseSpec(**rules, keep=kept, independent=independent, event=id)
     spec, policy = completed(spec, named, policy, asked="method" in rules)
@@ -138,7 +137,7 @@ def completed(
     return spec, policy
 
 
-def _named(
+def named_model(
     model: StreamModel, stream: str | None, value: str | tuple[str, ...] | None
 ) -> StreamModel:
     """The model, read from columns of other names."""
