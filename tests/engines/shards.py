@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
+from sfumato.core.errors import BudgetExceeded
+from sfumato.core.state import StreamState
 from sfumato.engines.spark.shard_release import AskedRows
 from sfumato.models.encoding import StreamModel, Symbols
 
@@ -66,7 +68,7 @@ class Oracle:
 
     def __init__(self, plan: sf.Plan, key: bytes, *, late: bool = False) -> None:
         self._plan, self._coins, self._late = plan, sf.keyed(key), late
-        self._states: dict[str, sf.StreamState] = {}
+        self._states: dict[str, StreamState] = {}
         self._last: dict[str, int] = {}
         self._known: dict[tuple[str, str], tuple[int, Answer]] = {}
 
@@ -93,7 +95,7 @@ class Oracle:
         state = self._states.get(event.stream) or self._plan.begin(event.stream)
         try:
             (left,), after = self._plan.step(state, [event.value], self._coins)
-        except sf.BudgetExceeded:
+        except BudgetExceeded:
             return "budget"
         self._states[event.stream] = after
         self._last[event.stream] = max(event.time, self._last.get(event.stream, event.time))

@@ -9,10 +9,14 @@ rows is known: one that was cut into other shards would begin its streams again,
 
 from __future__ import annotations
 
-import hmac
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sfumato.core.digest import digest
+from sfumato.engines.spark.shard_state import OtherRelease
+from sfumato.engines.spark.worker_failures import WorkerFailure, refusal_in
 from sfumato.engines.spark.worker_plan import PlanDocument
 
 if TYPE_CHECKING:
@@ -35,7 +39,8 @@ def release_digest(sent: PlanDocument, key: bytes, shards: int) -> str:
         key: Secret of the coins.
         shards: How many shards the streams are cut into.
     """
-    tag = hmac.digest(key, b"sfumato checkpoint", "sha256").hex()
+    # Slow on purpose: it lies in a checkpoint, and must not show who guesses a key right.
+    tag = hashlib.scrypt(key, salt=b"sfumato checkpoint", n=1 << 14, r=8, p=1).hex()
     return digest("checkpoint", 1, sent.plan, sent.model.hex(), tag, shards)
 
 
@@ -61,3 +66,20 @@ def state_type(release: str) -> StructType:
             types.StructField(IDENTITY, types.StructType(parts)),
         ]
     )
+
+
+@contextmanager
+def refused_checkpoint() -> Iterator[None]:
+    """Say what is wrong where the engine refuses a checkpoint, or a worker its rows."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as problem:
+        told = str(problem)
+        if "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE" in told and IDENTITY in told:
+            raise OtherRelease from None
+        refusal = refusal_in(told)
+        if refusal is None:
+            raise
+        raise WorkerFailure(refusal) from None
