@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,14 @@ def letters() -> StreamModel:
     rows = [[0.8, 0.1, 0.1], [0.15, 0.7, 0.15], [0.05, 0.15, 0.8]]
     chain = sf.MarkovChain.from_matrix(rows, alphabet=LETTERS)
     return StreamModel(chain, Symbols(LETTERS), stream="user", values=("cell",))
+
+
+@cache
+def letter_policy() -> sf.Policy:
+    """Channels for half a nat a letter."""
+    chain = letters().value_by_value
+    assert isinstance(chain, sf.MarkovChain)
+    return sf.compile_policy(chain, sf.loss.hamming(LETTERS), 0.5, steps=200)
 
 
 def asked_rows(events: Iterable[Asked]) -> AskedRows:

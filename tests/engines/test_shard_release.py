@@ -1,7 +1,5 @@
 """A shard answers each event once, in one order, whatever comes twice, late or again."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,22 +12,25 @@ from sfumato.engines.spark.shard_release import REFUSALS, REFUSED, Shard, ShardA
 from sfumato.engines.spark.shard_state import OtherRelease, ShardState
 from sfumato.stream.release_spec import ReleaseSpec
 from sfumato.tables.cells import Late
-from tests.engines.shards import KEY, LETTERS, Answer, Asked, Oracle, asked_rows, letters
+from tests.engines.shards import (
+    KEY,
+    LETTERS,
+    Answer,
+    Asked,
+    Oracle,
+    asked_rows,
+    letter_policy,
+    letters,
+)
 
 DIGEST = "ab" * 32
 
 
-@cache
-def policy() -> sf.Policy:
-    model = letters()
-    return sf.compile_policy(model.value_by_value, sf.loss.hamming(LETTERS), 0.5, steps=200)
-
-
 def plan(*, compiled: bool, **rules: object) -> sf.Plan:
-    named = policy().fingerprint if compiled else None
+    named = letter_policy().fingerprint if compiled else None
     given = rules or {"epsilon": 0.5}
     spec = ReleaseSpec(**given, policy=named)  # type: ignore[arg-type]
-    return spec.instant(letters(), policy() if compiled else None)
+    return spec.instant(letters(), letter_policy() if compiled else None)
 
 
 def told(left: ShardAnswers) -> list[tuple[tuple[str, str], object]]:

@@ -14,25 +14,22 @@ from typing import Any
 
 import pytest
 
-import sfumato as sf
 from sfumato.store.codec import to_bytes
 from sfumato.stream.release_spec import ReleaseSpec
-from tests.engines.shards import KEY, LETTERS, Answer, Asked, Oracle, letters
+from tests.engines.shards import KEY, Answer, Asked, Oracle, letter_policy, letters
 
 pytestmark = pytest.mark.engines
 
 ROOT = Path(__file__).parents[2]
-FILES = 6
+FILES = 5
 START = 1_700_000_000
 
 
 def folder_with(folder: Path, seed: int) -> list[list[Asked]]:
     """Files of events, one micro-batch each, with events that come again; what is in them."""
     chance = random.Random(seed)
-    model = letters()
-    policy = sf.compile_policy(model.value_by_value, sf.loss.hamming(LETTERS), 0.5, steps=200)
-    (folder / "letters.model").write_bytes(to_bytes(model))
-    (folder / "letters.policy").write_bytes(to_bytes(policy))
+    (folder / "letters.model").write_bytes(to_bytes(letters()))
+    (folder / "letters.policy").write_bytes(to_bytes(letter_policy()))
     (folder / "in").mkdir()
     batches: list[list[Asked]] = []
     for turn in range(FILES):
@@ -83,8 +80,9 @@ def run(folder: Path, master: str, sink: str, kill_after: float | None) -> bool:
     """Run the driver; whether it came to its end."""
     paths = f"{ROOT / 'src'}:{ROOT}"
     command = [sys.executable, "-W", "ignore", "-m", "tests.engines.stream_driver"]
-    with (folder / "driver.log").open("a") as log:
-        driver = subprocess.Popen(
+    with (
+        (folder / "driver.log").open("a") as log,
+        subprocess.Popen(
             [*command, str(folder), master, sink],
             env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
@@ -92,14 +90,14 @@ def run(folder: Path, master: str, sink: str, kill_after: float | None) -> bool:
             text=True,
             start_new_session=True,
             cwd=ROOT,
-        )
+        ) as driver,
+    ):
         assert driver.stdout is not None
         try:
             if kill_after is not None and driver.stdout.readline() == "begun\n":
                 _wait_for(folder, kill_after)
                 os.killpg(driver.pid, signal.SIGKILL)
             told = driver.stdout.read()
-            driver.wait()
         finally:
             _end(driver)
     return "ended" in told
@@ -109,7 +107,7 @@ def _wait_for(folder: Path, batches: float) -> None:
     """Wait until so many micro-batches were begun, and a part of the next."""
     log = folder / "checkpoint" / "offsets"
     whole, part = int(batches), batches % 1
-    for _ in range(1200):
+    for _ in range(6000):
         begun = [name for name in os.listdir(log) if name.isdigit()] if log.exists() else []
         if len(begun) > whole:
             time.sleep(part)
