@@ -42,6 +42,9 @@ def folder_with(folder: Path, seed: int) -> list[list[Asked]]:
             # Some come again at once, some from before the watermark, some with another value.
             events += chance.sample(batches[-1], 5)
             events += [one._replace(value="a") for one in chance.sample(batches[0], 3)]
+            # These are new and not too old, but their streams have gone on since.
+            back = START + 20 * turn - 8
+            events += [Asked(f"u{row}", f"{turn}-back-{row}", back + row, "b") for row in range(4)]
         chance.shuffle(events)
         rows = [
             {"user": one.stream, "id": one.id, "time": _text(one.time), "cell": one.value}
@@ -61,7 +64,7 @@ def _text(seconds: int) -> str:
 
 def due(batches: list[list[Asked]]) -> tuple[dict[tuple[str, str], list[Any]], dict[str, Any]]:
     """What an uninterrupted run by the plan alone lets out of each event, and what it spends."""
-    policy = sf.compile_policy(letters().value_by_value, sf.loss.hamming(LETTERS), 0.5, steps=200)
+    policy = letter_policy()
     spec = ReleaseSpec(epsilon=0.5, policy=policy.fingerprint)
     oracle = Oracle(spec.instant(letters(), policy), KEY)
     found: dict[tuple[str, str], list[Any]] = defaultdict(list)
