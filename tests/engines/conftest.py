@@ -1,13 +1,19 @@
 """Real Spark, small: one session per module, as few threads and pages as it can do with."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SOURCES = str(Path(__file__).parents[2] / "src")
 SMALL = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "3",
@@ -20,6 +26,8 @@ SMALL = {
 
 def started(master: str, folder: Path, **settings: str) -> SparkSession:
     """A session of its own; workers use this very interpreter and this very source."""
+    from pyspark.sql import SparkSession
+
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(master).appName("tests")

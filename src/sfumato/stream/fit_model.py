@@ -95,7 +95,7 @@ def fit_table(
     names, paths, raws = _read(history, stream, values, progress)
     raws, absent = _without_missing(raws, missing, cut, history.path)
     try:
-        encoding = _encoding(raws, cut, history.path)
+        encoding = encoding_of(raws, cut, history.path)
     except InvalidParameter as problem:
         raise BadTable(history.path, None, str(problem)) from problem
     except BadTable as problem:
@@ -229,7 +229,8 @@ def _read(
     return names, paths, raws
 
 
-def _encoding(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
+def encoding_of(raws: list[list[Raw]], cut: Cut, source: str) -> Encoding:
+    """The symbols that occur in some columns, or bins and cells over the range of their numbers."""
     if len(raws) == 2:
         if cut.columns is None or cut.rows is None:
             raise InvalidParameter("cut", "no grid", "give the columns and rows of a grid")

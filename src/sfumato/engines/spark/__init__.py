@@ -8,6 +8,11 @@ from sfumato.core.lazy import lazily
 
 if TYPE_CHECKING:
     from sfumato.engines.spark.batch_release import release as release
+    from sfumato.engines.spark.spark_audit import SparkAudit as SparkAudit
+    from sfumato.engines.spark.spark_audit import audit as audit
+    from sfumato.engines.spark.spark_fit import fit as fit
+    from sfumato.engines.spark.spark_recover import SparkRecovery as SparkRecovery
+    from sfumato.engines.spark.spark_recover import recover as recover
     from sfumato.engines.spark.stream_release import release_stream as release_stream
 
 __getattr__, __dir__ = lazily(__name__)

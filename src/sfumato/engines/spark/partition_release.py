@@ -7,7 +7,6 @@ on in the next. Memory is that of one batch, be it of one stream or of thousands
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,13 +15,13 @@ from sfumato.core.arrays import Ints
 from sfumato.core.events import OUTCOMES
 from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
-from sfumato.engines.spark.stream_frames import gathered
-from sfumato.engines.spark.worker_failures import WorkerFailure, without_values
+from sfumato.engines.spark.rising_order import FRAME, RisingOrder
+from sfumato.engines.spark.stream_frames import check_together, gathered
+from sfumato.engines.spark.worker_failures import without_values
 from sfumato.engines.spark.worker_plan import OpenedPlan, WorkerPlan
 from sfumato.store.protocol import Identity, Input
 from sfumato.stream.answer_table import AnswerTable, answer_table
 from sfumato.stream.column_rows import ColumnReader, RowColumns
-from sfumato.stream.column_times import TimeKeys
 from sfumato.stream.column_values import PASSES, Irregular
 from sfumato.stream.fleet import Fleet
 from sfumato.stream.fleet_answers import Run
@@ -38,8 +37,6 @@ from sfumato.tables.writers import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FRAME = "the frame"
 
 
 def reading_of(spec: ReleaseSpec, order: str) -> Reading:
@@ -89,7 +86,9 @@ class PartitionStreams:
         self._opened, self._reading, self._coins = opened, reading, coins
         self._reader = ColumnReader(opened.model, reading, FRAME)
         self._last: StreamState | None = None
-        self._time: TimeKeys | None = None
+        assert reading.time is not None
+        strictly = reading.identity is Identity.TIME
+        self._rising = RisingOrder(reading.time, strictly=strictly)
 
     def answered(self, batch: Batch) -> AnswerTable:
         """What leaves for the next rows.
@@ -103,43 +102,13 @@ class PartitionStreams:
         try:
             rows = self._reader.read(batch)
             if len(rows):
-                self._check_together(rows)
-                self._check_rising(rows)
+                before = None if self._last is None else self._last.stream
+                check_together(rows.streams.words, rows.streams.codes, before)
+                assert rows.times is not None  # the reading names a column of times
+                self._rising.follow(rows.times, rows.streams.words, rows.streams.codes)
         except Irregular:
             raise self._broken(batch) from None
         return answer_table(self._opened.model, rows, self._run(rows))
-
-    def _check_together(self, rows: RowColumns) -> None:
-        """Refuse a stream that comes back: it would be begun anew, with the same coins."""
-        names = rows.streams.words
-        before = "" if self._last is None else self._last.stream
-        rising = before <= names[0] and all(one < other for one, other in pairwise(names))
-        if not rising or (np.diff(rows.streams.codes) < 0).any():
-            told = "the rows of a stream must come together, in the order of their names"
-            raise WorkerFailure(f"{told}; the engine gave them otherwise, and nothing was released")
-
-    def _check_rising(self, rows: RowColumns) -> None:
-        """Refuse a stream that stands still, or goes back, in time."""
-        times, codes = rows.times, rows.streams.codes
-        assert times is not None  # the reading names a column of times
-        goes_on = self._last is not None and self._last.stream == rows.streams.words[0]
-        if goes_on and self._time is not None:
-            clock = times.clock
-            if self._time.clock is not clock:
-                # Whole numbers may be followed by others; nothing else is compared.
-                times, before = _on_one_clock(times, self._time)
-            else:
-                before = self._time
-            keys = np.concatenate([before.keys, times.keys])
-            same = np.concatenate([[True], codes[1:] == codes[:-1]])
-        else:
-            keys, same = times.keys, codes[1:] == codes[:-1]
-        strictly = self._reading.identity is Identity.TIME
-        back = keys[1:] <= keys[:-1] if strictly else keys[1:] < keys[:-1]
-        if (back & same).any():
-            rule = "a stream must have one row for each {0!r}: name an id column to tell them apart"
-            raise BadTable(FRAME, None, rule.format(self._reading.time))
-        self._time = TimeKeys(times.clock, times.keys[-1:])
 
     def _run(self, rows: RowColumns) -> Run:
         plan, coins, names = self._opened.plan, self._coins, rows.streams.words
@@ -172,13 +141,6 @@ class PartitionStreams:
         if self._reading.event is not None:
             rule += f", and {self._reading.event!r} each id once"
         return BadTable(FRAME, None, rule)
-
-
-def _on_one_clock(times: TimeKeys, before: TimeKeys) -> tuple[TimeKeys, TimeKeys]:
-    try:
-        return times, before.on(times.clock)
-    except Irregular:
-        return times.on(before.clock), before
 
 
 def stepped(

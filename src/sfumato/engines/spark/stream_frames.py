@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sfumato.core import checks
+from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
+from sfumato.engines.spark.worker_failures import WorkerFailure
 from sfumato.tables.batches import BATCH_ROWS, Batch, Column
 
 if TYPE_CHECKING:
@@ -139,6 +144,22 @@ def gathered(parts: Iterator[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterato
             held, count = [], 0
     if count:
         yield _joined(held)
+
+
+def check_together(names: Sequence[str], codes: Ints, before: str | None) -> None:
+    """Refuse rows of a stream that do not come together: it would be begun twice.
+
+    Args:
+        names: The streams of some rows, in the order of their first ones.
+        codes: The place of the stream of each row among them.
+        before: The last stream of the rows before; it may go on.
+    """
+    rising = all(one < other for one, other in pairwise(names))
+    if before is not None and len(names):
+        rising = rising and before <= names[0]
+    if not rising or (np.diff(codes) < 0).any():
+        told = "the rows of a stream must come together, in the order of their names"
+        raise WorkerFailure(f"{told}; the engine gave them otherwise, and nothing was done")
 
 
 def _joined(parts: Sequence[pa.RecordBatch]) -> Batch:
