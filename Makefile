@@ -7,7 +7,7 @@ RESULTS := benchmarks/results
 # Numerical libraries must not start threads of their own under the test workers.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all format bench bench-compare soak clean clean-loops
+.PHONY: demo test test-engines test-all format bench bench-compare soak clean clean-loops
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,11 +25,17 @@ test: $(VENV)/.ready
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/python -m tests.warm
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not engines"
+
+# Real engines, one after another: each takes all cores itself.
+test-engines: $(VENV)/.ready
+	$(BIN)/python -m tests.servers --install openjdk-17-jre-headless
+	$(BIN)/pytest -m engines tests/engines
 
 test-all: $(VENV)/.ready
 	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal -m "not engines"
+	$(BIN)/pytest -m engines tests/engines
 	$(BIN)/python tests/mutants.py --jobs 2
 
 # The peers ask for other versions than we do: they live in an environment of their own.
@@ -57,6 +63,8 @@ bench: $(VENV)/.ready $(PEERS)/.ready
 	$(BIN)/python -m benchmarks.live > $(RESULTS)/live.md
 	$(BIN)/python -m benchmarks.service > $(RESULTS)/service.md
 	$(BIN)/python -m benchmarks.bridge > $(RESULTS)/bridge.md
+	$(BIN)/python -m benchmarks.spark > $(RESULTS)/spark.md
+	$(BIN)/python -m benchmarks.scale > $(RESULTS)/scale.md
 	$(BIN)/python benchmarks/figure.py
 	$(BIN)/python benchmarks/growth_figure.py
 

@@ -47,12 +47,15 @@ PACKAGES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: Path("/usr/bin/chromium").is_file(),
     "chromium-driver": lambda: Path("/usr/bin/chromedriver").is_file(),
     "mosquitto": lambda: MOSQUITTO.is_file(),
+    "openjdk-17-jre-headless": lambda: shutil.which("java") is not None,
 }
 NEEDED = {
     "postgres": ("postgresql",),
     "own_postgres": ("postgresql",),
     "chromium": ("chromium", "chromium-driver"),
     "mosquitto": ("mosquitto",),
+    "spark": ("openjdk-17-jre-headless",),
+    "cluster": ("openjdk-17-jre-headless",),
 }
 """Fixtures, and the packages without which their tests are not run."""
 

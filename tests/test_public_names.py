@@ -13,7 +13,8 @@ import pytest
 import sfumato
 from sfumato.core.lazy import listed_names
 
-ROOMS = ("attacks", "client", "column", "record", "series", "solver", "store", "stream", "temporal")
+ROOMS = ("attacks", "client", "column", "engines.spark", "record", "series", "solver", "store")
+ROOMS += ("stream", "temporal")
 PACKAGES = ("sfumato", *(f"sfumato.{room}" for room in ROOMS))
 NAMES = [(package, name) for package in PACKAGES for name in import_module(package).__all__]
 
@@ -67,6 +68,7 @@ TOP = [
     "seeded",
     "series",
     "solver",
+    "spark",
     "store",
     "stream",
     "temporal",
@@ -82,6 +84,7 @@ IN_ROOMS = {
         ServiceRefused ServiceUnavailable Session""",
     "column": """ColumnSpec FeaturePrior GaussianMixture PriorBall PriorBox PriorList
         bounded_leakage bounded_prior recover_column""",
+    "engines.spark": "SparkAudit SparkRecovery audit fit recover release",
     "record": "Disclosure FullCoupling JointMixture RecordSpec",
     "series": "SeriesSpec release_series series_method smooth_series",
     "solver": """Design calibrated_randomized_response certified context_free least_leakage

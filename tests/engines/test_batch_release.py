@@ -161,7 +161,7 @@ def test_what_a_release_refuses_fails_the_job_with_its_rule(
 ) -> None:
     from pyspark.errors import PythonException
 
-    frame = spark.createDataFrame([*rows, row], list(COLUMNS))  # type: ignore[list-item]
+    frame = spark.createDataFrame([*rows, row], list(COLUMNS))
     with pytest.raises(PythonException) as caught:
         released(frame, partitions=2).collect()
     assert rule in (refusal_in(str(caught.value)) or "")

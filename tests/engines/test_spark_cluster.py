@@ -72,8 +72,8 @@ def test_killed_executors_and_overtaken_tasks_give_the_answers_of_one_fleet(
     scene, rows = town(), walks([300, *[1] * 20, 40, 5])
     due = by_fleet(rows, scene.plan)
     frame = cluster.createDataFrame(rows, list(COLUMNS))
-    given = {"model": scene.model, "policy": scene.policy, "key": KEY, "order": "time"}
-    private = sf.spark.release(frame, **given, partitions=3)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"model": scene.model, "policy": scene.policy, "key": KEY, "order": "time"}
+    private = sf.spark.release(frame, **given, partitions=3)
     assert answers(private.collect()) == due
     cloudpickle.register_pickle_by_value(__import__(__name__, fromlist=["_"]))
     for trouble in (killing_its_executor, slow_at_first):

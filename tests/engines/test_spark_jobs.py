@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet
@@ -28,8 +28,8 @@ ROWS = walks([70, 1, 1, 2, 30])
 @pytest.fixture(scope="module")
 def private(spark: SparkSession) -> DataFrame:
     scene, frame = town(), spark.createDataFrame(ROWS, list(COLUMNS))
-    given = {"model": scene.model, "policy": scene.policy}
-    return sf.spark.release(frame, **given, key=KEY, order="time", partitions=2).cache()  # type: ignore[arg-type]
+    given: dict[str, Any] = {"model": scene.model, "policy": scene.policy}
+    return sf.spark.release(frame, **given, key=KEY, order="time", partitions=2).cache()
 
 
 def test_a_fit_is_the_local_fit_to_the_bit(spark: SparkSession, tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_a_fit_is_the_local_fit_to_the_bit(spark: SparkSession, tmp_path: Path) 
         local, _ = fit_table(
             Table.at(str(path)), stream="user", values=(value,), order=order, cut=cut
         )
-        given = {"stream": "user", "order": "time", "value": value}
-        found = sf.spark.fit(frame, **given, chain_order=order, cut=cut, partitions=3)  # type: ignore[arg-type]
+        given: dict[str, Any] = {"stream": "user", "order": "time", "value": value}
+        found = sf.spark.fit(frame, **given, chain_order=order, cut=cut, partitions=3)
         assert sf.store.to_bytes(found) == sf.store.to_bytes(local)
 
 
@@ -54,13 +54,13 @@ def test_an_audit_passes_a_release_and_finds_one_forged_row(private: DataFrame) 
 
     scene = town()
     rules = parse_spec(scene.document.rules, "the rules")
-    given = {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
-    report = sf.spark.audit(private, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
+    report = sf.spark.audit(private, **given)
     assert report.passed and (report.rows, report.streams) == (len(ROWS), 5)
     assert 0.0 < report.worst_step <= 0.5
     one = (F.col("user") == "u4") & (F.col("sequence") == 20)
     forged = private.withColumn("sip", F.when(one, 0.1).otherwise(F.col("sip")))
-    found = sf.spark.audit(forged, **given)  # type: ignore[arg-type]
+    found = sf.spark.audit(forged, **given)
     assert not found.passed and found.problem_count == 1
     assert found.problems[0].startswith("stream 'u4', sequence 20: sip must be")
 
@@ -70,8 +70,8 @@ def test_counts_and_flows_are_those_of_a_file(private: DataFrame, tmp_path: Path
     pyarrow.parquet.write_table(private.toArrow(), path)
     local = Population(recover(read_tracks(Table.at(str(path)), scene.model), scene.plan))
     rules = parse_spec(scene.document.rules, "the rules")
-    given = {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
-    found = sf.spark.recover(private, **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"model": scene.model, "policy": scene.policy, "rules": rules, "partitions": 2}
+    found = sf.spark.recover(private, **given)
     counts, moments = local.counts(), {}
     for row in found.counts.collect():
         place = scene.model.alphabet.index(row["symbol"])

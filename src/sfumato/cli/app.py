@@ -37,6 +37,7 @@ from sfumato.cli import realtime_command as realtime
 from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
 from sfumato.cli import serve_command as serve
+from sfumato.cli import spark_command as spark
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -202,11 +203,18 @@ _ACCESS: dict[str, Callable[..., None]] = {
     "rotate": access.rotate,
 }
 _BRIDGES: dict[str, Callable[..., None]] = {"mqtt": bridge.mqtt}
+_SPARK: dict[str, Callable[..., None]] = {
+    "release": spark.release,
+    "fit": spark.fit,
+    "audit": spark.audit,
+    "recover": spark.recover,
+}
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)
 keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=key.HELP)
 entrants = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=access.HELP)
 bridges = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=bridge.HELP)
+sparks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=spark.HELP)
 stores = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=store.HELP)
 _GROUPS = (
     (app, _COMMANDS),
@@ -216,6 +224,7 @@ _GROUPS = (
     (keys, _KEYS),
     (entrants, _ACCESS),
     (bridges, _BRIDGES),
+    (sparks, _SPARK),
 )
 for group, commands in _GROUPS:
     for name, command in commands.items():
@@ -226,6 +235,7 @@ app.add_typer(stores, name="store")
 app.add_typer(keys, name="key")
 app.add_typer(entrants, name="access")
 app.add_typer(bridges, name="bridge")
+app.add_typer(sparks, name="spark")
 
 
 def _print_version(asked: bool) -> None:
