@@ -9,7 +9,7 @@ import sfumato as sf
 from sfumato.models.encoding import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import from_bytes
-from tests.engines.conftest import started
+from tests.engines.conftest import SOURCES, started
 from tests.engines.shards import KEY
 
 SCHEMA = "user string, id string, time timestamp, cell string"
@@ -49,7 +49,7 @@ def writer(frame: Any, folder: Path, sink: str) -> Any:
 
 def main(folder: Path, master: str, sink: str) -> None:
     """Release all that lies there, and end."""
-    spark = started(master, folder)
+    spark = started(master, folder, **{"spark.executorEnv.PYTHONPATH": SOURCES})
     query = writer(released(spark, folder), folder, sink).start()
     print("begun", flush=True)
     query.awaitTermination()

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from sfumato.core.errors import InvalidParameter
 from sfumato.engines.spark.checkpoint_identity import refused_checkpoint
 from sfumato.engines.spark.shard_state import OtherRelease
-from sfumato.engines.spark.worker_failures import WorkerFailure
+from sfumato.engines.spark.spark_session import told_plainly
+from sfumato.tables.problems import BadTable
 from tests.engines.shards import KEY
 from tests.engines.stream_driver import released, writer
 from tests.engines.test_stream_kill import START, answer_of, check, due, folder_with, seen
@@ -25,7 +26,7 @@ pytestmark = [
 
 def run(spark: SparkSession, folder: Path, **settings: Any) -> None:
     """Answer all that lies in a folder."""
-    with refused_checkpoint():
+    with told_plainly("the events"), refused_checkpoint():
         query = writer(released(spark, folder, **settings), folder, "files").start()
         query.awaitTermination()
 
@@ -103,7 +104,7 @@ def test_what_cannot_be_read_ends_the_query_and_is_not_quoted(
         path.unlink()
     row = {"user": "ann", "id": "1", "time": "2023-11-14T22:20:00Z", "cell": "a"}
     add(tmp_path, "bad.json", row | {"id": "0"}, row | change)
-    with pytest.raises(WorkerFailure, match=rule) as told:
+    with pytest.raises(BadTable, match=rule) as told:
         run(spark, tmp_path)
     assert "secret" not in str(told.value)
     assert not (tmp_path / "out" / "_spark_metadata").exists()

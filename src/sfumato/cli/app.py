@@ -38,6 +38,7 @@ from sfumato.cli import recover_command as recover
 from sfumato.cli import release_command as release
 from sfumato.cli import serve_command as serve
 from sfumato.cli import spark_command as spark
+from sfumato.cli import spark_stream_command as spark_stream
 from sfumato.cli import store_command as store
 from sfumato.cli import study_command as study
 from sfumato.cli import temporal_command as temporal
@@ -208,6 +209,7 @@ _SPARK: dict[str, Callable[..., None]] = {
     "fit": spark.fit,
     "audit": spark.audit,
     "recover": spark.recover,
+    "stream": spark_stream.stream,
 }
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)

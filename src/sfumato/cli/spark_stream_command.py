@@ -47,7 +47,7 @@ class _Sink(options.Options):
         "the same key.",
         "--checkpoint",
     )
-    every: str | None = option("Begin a micro-batch so often: '10 seconds' [as soon as it can].")
+    trigger: str | None = option("Begin a micro-batch so often: '10 seconds' [as soon as it can].")
     once: bool = flag("--once", "Answer what is there, and end.")
 
 
@@ -114,6 +114,7 @@ def stream(given: _StreamOptions) -> None:
         -m city.model --epsilon 0.5 --key-file city.key --checkpoint city-state
     """
     from sfumato.engines.spark.checkpoint_identity import refused_checkpoint
+    from sfumato.engines.spark.spark_session import session_of, told_plainly
     from sfumato.engines.spark.stream_release import stream_document
     from sfumato.store.keys import read_key
 
@@ -121,21 +122,20 @@ def stream(given: _StreamOptions) -> None:
     public = [given.model, given.policy]
     key = read_key(given.key_file, public=public, shared=given.shared_key)
     model, sent = _document(given)
-    spark = _session(given)
+    spark = session_of(given.master, given.conf or ())
     try:
         asked = given.source
-        rows = stream_document(
-            _read(spark, asked, model),
-            sent,
-            key=key,
-            watermark=asked.watermark,
-            time=asked.time,
-            shards=given.shards,
-        )
-        _write_rules(given.sink, sent)
-        with refused_checkpoint():
-            query = _written(rows, given.sink)
-            _follow(query, given.shown)
+        with told_plainly(asked.source or asked.source_format), refused_checkpoint():
+            rows = stream_document(
+                _read(spark, asked, model),
+                sent,
+                key=key,
+                watermark=asked.watermark,
+                time=asked.time,
+                shards=given.shards,
+            )
+            _write_rules(given.sink, sent)
+            _follow(_written(rows, given.sink), given.shown)
     finally:
         spark.stop()
 
@@ -186,22 +186,6 @@ def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
     return model, PlanDocument.of(spec, model, policy)
 
 
-def _session(given: _StreamOptions) -> SparkSession:
-    from sfumato.core.errors import InvalidParameter
-
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        rule = 'be complete for Spark: pip install "sfumato[spark]"'
-        raise InvalidParameter("the installation", "no pyspark", rule) from None
-    builder = SparkSession.builder.appName("sfumato spark stream")
-    if given.master is not None:
-        builder = builder.master(given.master)
-    for name, value in _pairs("--conf", given.conf).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
 def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
     from sfumato.core.errors import InvalidParameter
 
@@ -239,14 +223,14 @@ def _written(rows: DataFrame, asked: _Sink) -> StreamingQuery:
     writer = writer.option("checkpointLocation", asked.checkpoint)
     if asked.once:
         writer = writer.trigger(availableNow=True)
-    elif asked.every is not None:
-        writer = writer.trigger(processingTime=asked.every)
+    elif asked.trigger is not None:
+        writer = writer.trigger(processingTime=asked.trigger)
     return writer.start(asked.output)
 
 
 def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
     """The rules beside the output, for an audit."""
-    from sfumato.store.outputs import write_whole
+    from sfumato.store.files import write_whole
     from sfumato.stream.release_spec import beside
 
     if asked.output is not None and "://" not in asked.output:

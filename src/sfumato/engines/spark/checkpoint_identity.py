@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from sfumato.core.digest import digest
 from sfumato.engines.spark.shard_state import OtherRelease
-from sfumato.engines.spark.worker_failures import WorkerFailure, refusal_in
 from sfumato.engines.spark.worker_plan import PlanDocument
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def state_type(release: str) -> StructType:
 
 @contextmanager
 def refused_checkpoint() -> Iterator[None]:
-    """Say what is wrong where the engine refuses a checkpoint, or a worker its rows."""
+    """Say what is wrong where the engine refuses the checkpoint of another release."""
     from pyspark.errors import PySparkException
 
     try:
@@ -79,7 +78,4 @@ def refused_checkpoint() -> Iterator[None]:
         told = str(problem)
         if "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE" in told and IDENTITY in told:
             raise OtherRelease from None
-        refusal = refusal_in(told)
-        if refusal is None:
-            raise
-        raise WorkerFailure(refusal) from None
+        raise
