@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.core.arrays import Ints
 from sfumato.core.errors import InvalidParameter
@@ -101,15 +102,17 @@ class ShardFunction:
     def _table(self, model: StreamModel, left: ShardAnswers) -> pd.DataFrame:
         import pandas as pd
 
-        columns = self._columns.left
         cells = _left(model, self._columns, left)
-        arrays = {
-            name: pd.Series(
-                column_array(cells[name], kind).to_numpy(zero_copy_only=False), dtype=object
-            )
-            for name, kind in columns.items()
-        }
-        return pd.DataFrame(arrays)
+        kinds = self._columns.left
+        return pd.DataFrame({name: _cells_of(cells[name], kind) for name, kind in kinds.items()})
+
+
+def _cells_of(cells: Cells, kind: type) -> NDArray[Any]:
+    """A column as data frames have it; whole numbers stay what they are where some are missing."""
+    array = column_array(cells, kind)
+    if kind is int and array.null_count:
+        return np.array(array.to_pylist(), dtype=object)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _column(frame: pd.DataFrame, name: str) -> pa.Array:

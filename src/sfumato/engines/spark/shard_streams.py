@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from sfumato.core.arrays import Ints
 from sfumato.core.compile_events import eagerly
 from sfumato.core.errors import BudgetExceeded, CorruptData
 from sfumato.core.purpose import Fallback
-from sfumato.core.randomness import Randomness, secure
+from sfumato.core.randomness import Randomness
 from sfumato.core.state import StreamState
 from sfumato.engines.spark.partition_release import stepped
 from sfumato.store.codec import from_bytes, to_bytes
@@ -76,9 +74,10 @@ class CompiledStreams(ShardStreams):
         names: Sequence[str],
         count: int,
     ) -> None:
-        warm(plan)
         self._plan = plan
-        self._fleet = Fleet(plan, names, randomness=coins)
+        # Shards come a few rows at a time: none alone is worth compiling for, all together are.
+        with eagerly():
+            self._fleet = Fleet(plan, names, randomness=coins)
         if count:
             form = self._fleet.backup(np.zeros(0, dtype=np.int64)).rows
             held = _arrays(begun, form, count)
@@ -159,15 +158,3 @@ class SolvedStreams(ShardStreams):
     def rows(self) -> list[bytes]:
         """Where the streams stand, state by state."""
         return [to_bytes(self._states[place]) for place in range(len(self._states))]
-
-
-@lru_cache(maxsize=8)
-def warm(plan: Plan) -> None:
-    """Compile the loops of a plan, or load them, before the first shard of a process.
-
-    Shards come a few rows at a time: none of them alone would be worth it, all together are.
-    """
-    with eagerly(), suppress(BudgetExceeded):  # as a budget for one value leaves no second one
-        made_up = Fleet(plan, ["made up"], randomness=secure())
-        for _ in range(2):  # a stream that begins, and one that goes on
-            made_up.run(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
