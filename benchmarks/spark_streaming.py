@@ -26,7 +26,7 @@ from tables import EPSILON
 import sfumato as sf
 from sfumato.models.encoding import StreamModel, Symbols
 
-SYMBOLS, BATCHES, SHARDS = 8, 4, 64
+SYMBOLS, BATCHES, SHARDS = 8, 4, 16
 SCHEMA = "user string, id string, time timestamp, cell string"
 LEFT = "event string, user string, time timestamp, released string, sip double, ldp double"
 CLOCK = os.sysconf("SC_CLK_TCK")

@@ -114,9 +114,10 @@ def test_frames_that_are_no_streams_of_events_are_refused(
     spark: SparkSession, answered: Path
 ) -> None:
     import sfumato as sf
-    from tests.engines.shards import letters
+    from tests.engines.shards import letter_policy, letters
 
-    given: dict[str, Any] = {"model": letters(), "key": KEY, "watermark": "1 minute", "epsilon": 1}
+    given: dict[str, Any] = {"model": letters(), "policy": letter_policy(), "key": KEY}
+    given["watermark"] = "1 minute"
     whole = spark.createDataFrame([("ann", "1", "a")], "user string, id string, cell string")
     with pytest.raises(InvalidParameter, match="be a streaming one"):
         sf.spark.release_stream(whole, **given)
@@ -124,8 +125,8 @@ def test_frames_that_are_no_streams_of_events_are_refused(
     frame = live.json(str(answered / "in"))
     with pytest.raises(InvalidParameter, match="hold a timestamp"):
         sf.spark.release_stream(frame, **given)
+    moments = frame.withColumn("time", frame["time"].cast("timestamp"))
     with pytest.raises(InvalidParameter, match="leave rows out of the frame"):
-        sf.spark.release_stream(frame, **given, missing="drop")
+        sf.spark.release_stream(moments, **given, missing="drop")
     with pytest.raises(InvalidParameter, match="at least 16 bytes"):
-        moments = frame.withColumn("time", frame["time"].cast("timestamp"))
         sf.spark.release_stream(moments, **(given | {"key": b"short"}))

@@ -85,8 +85,10 @@ def release_stream(
     """
     named = named_model(model, stream, value)
     spec = ReleaseSpec(**rules, keep=(time,), event=id, late=late)
-    spec, policy = completed(spec, named, policy, asked="method" in rules)
+    # What is wrong with the frame is said before channels are compiled for it.
+    _check(frame, StreamColumns(named.stream, time, (id, *named.values)))
     check_missing(spec.missing)
+    spec, policy = completed(spec, named, policy, asked="method" in rules)
     sent = PlanDocument.of(spec, named, policy)
     return stream_document(frame, sent, key=key, watermark=watermark, time=time, shards=shards)
 
