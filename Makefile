@@ -32,7 +32,7 @@ test: $(VENV)/.ready
 # Real engines, one after another: each takes all cores itself.
 test-engines: $(VENV)/.ready
 	$(BIN)/python -m tests.servers --install openjdk-17-jre-headless
-	$(BIN)/pytest -m engines tests/engines
+	$(BIN)/pytest -m "engines and not slow" tests/engines
 
 test-all: $(VENV)/.ready
 	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto

@@ -263,7 +263,7 @@ COMMANDS = (
     *("verify", "verify-report", "key", "key new", "key commit", "key check", "key derive"),
     *("key add", "warm", "serve", "push", "access", "access new", "access list", "access revoke"),
     *("access rotate", "bridge", "bridge mqtt"),
-    *("spark", "spark release", "spark fit", "spark audit", "spark recover"),
+    *("spark", "spark release", "spark fit", "spark audit", "spark recover", "spark stream"),
 )
 DRAWN = ("release ", "privatize ", "publish ", "realtime ")
 SEED = "--seed 5"

@@ -41,6 +41,7 @@ from sfumato.cli import release_command as release
 from sfumato.cli import sample_command as sample
 from sfumato.cli import serve_command as serve
 from sfumato.cli import spark_command as spark
+from sfumato.cli import spark_stream_command as spark_stream
 from sfumato.cli import start_command as start
 from sfumato.cli import store_close_command as store_close
 from sfumato.cli import store_command as store
@@ -218,6 +219,7 @@ _SPARK: dict[str, Callable[..., None]] = {
     "fit": spark.fit,
     "audit": spark.audit,
     "recover": spark.recover,
+    "stream": spark_stream.stream,
 }
 over_time = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=temporal.HELP)
 ledgers = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=ledger.HELP)

@@ -156,7 +156,7 @@ def uniform_model(
         raise InvalidParameter("--range", None, "be given with --uniform: there is no history")
     # Cells are cut from ranges alone; no raw value is needed.
     raws: list[list[Raw]] = [list(symbols)] if symbols is not None else [[] for _ in values]
-    encoding = _encoding(raws, cut, "--values")
+    encoding = encoding_of(raws, cut, "--values")
     size = len(encoding.alphabet)
     chain = MarkovChain.from_matrix(
         np.full((size, size), 1 / size), np.full(size, 1 / size), encoding.alphabet

@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     from sfumato.engines.spark.spark_fit import fit as fit
     from sfumato.engines.spark.spark_recover import SparkRecovery as SparkRecovery
     from sfumato.engines.spark.spark_recover import recover as recover
+    from sfumato.engines.spark.stream_release import release_stream as release_stream
 
 __getattr__, __dir__ = lazily(__name__)

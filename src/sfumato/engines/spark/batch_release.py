@@ -87,7 +87,7 @@ def release(
     Raises:
         InvalidParameter: If columns, rules, model and policy do not go together.
     """
-    named = _named(model, stream, value)
+    named = named_model(model, stream, value)
     kept = (order,) if keep is None else keep
     spec = ReleaseSpec(**rules, keep=kept, independent=independent, event=id)
     spec, policy = completed(spec, named, policy, asked="method" in rules)
@@ -137,7 +137,7 @@ def completed(
     return spec, policy
 
 
-def _named(
+def named_model(
     model: StreamModel, stream: str | None, value: str | tuple[str, ...] | None
 ) -> StreamModel:
     """The model, read from columns of other names."""

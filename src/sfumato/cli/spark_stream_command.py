@@ -1,0 +1,263 @@
+"""`sfumato spark stream`: a live release inside Apache Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli import options
+from sfumato.cli.console import print_json, say
+from sfumato.cli.options import argument, flag, option, required
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from sfumato.engines.spark.worker_plan import PlanDocument
+    from sfumato.models.encoding import StreamModel
+    from sfumato.solver.policy import Policy
+    from sfumato.stream.release_spec import ReleaseSpec
+
+FORMATS = ("json", "csv", "parquet", "kafka")
+
+
+class _Source(options.Options):
+    source: str | None = argument("Folder that files of events are put into.", "[SOURCE]", None)
+    source_format: str = option("json (lines), csv, parquet or kafka.", default="json")
+    source_option: list[str] | None = option(
+        "Handed to Spark's reader, NAME=VALUE: header=true, kafka.bootstrap.servers=..., "
+        "subscribe=raw. Messages of Kafka are JSON objects."
+    )
+    stream: str | None = options.STREAM_AS_FITTED
+    value: str | None = option("Column of values (x,y for a grid); as at `fit`.")
+    id: str = option("Column that tells the events of a stream apart.", default="id")
+    time: str = option("Column of times, as 2024-05-01T08:00:00Z.", default="time")
+    watermark: str = option(
+        "How late an event may be, and how long its id is known: an event that comes again within "
+        "this time has its old answer, beyond it is refused.",
+        default="10 minutes",
+    )
+
+
+class _Sink(options.Options):
+    output: str | None = option("Folder of released rows.", "-o", "--output")
+    sink_format: str = option("parquet, json, csv or kafka.", default="parquet")
+    sink_option: list[str] | None = option("Handed to Spark's writer, NAME=VALUE: topic=private.")
+    checkpoint: str = required(
+        "Folder of the state: budgets, beliefs and answers. Whoever loses it must not go on with "
+        "the same key.",
+        "--checkpoint",
+    )
+    trigger: str | None = option("Begin a micro-batch so often: '10 seconds' [as soon as it can].")
+    once: bool = flag("--once", "Answer what is there, and end.")
+
+
+class _StreamOptions(options.Options):
+    source: _Source
+    model: str = options.MODEL
+    allowed: options.Budget
+    spread: options.Spread
+    loss: str | None = options.LOSS
+    way: options.Way
+    policy: str | None = option("Channels that `sfumato compile` made for this release.")
+    late: str = option(
+        "An event is earlier than the last answer of its stream: refuse, or accept.",
+        default="refuse",
+    )
+    missing: str = options.MISSING
+    when_exhausted: str = options.WHEN_EXHAUSTED
+    when_unknown: str = options.WHEN_UNKNOWN
+    key_file: str = required(
+        "Secret of the coins, as `sfumato key new` makes it; one for each checkpoint.", "--key-file"
+    )
+    shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
+    shards: int = option(
+        "Keys of the state store: one for some hundred streams. Fixed with the checkpoint.",
+        default=128,
+    )
+    sink: _Sink
+    master: str | None = option("Of Spark [as configured, else local[*]].")
+    conf: list[str] | None = option("A setting of Spark, NAME=VALUE; may be given several times.")
+    shown: options.Shown
+
+
+def stream(given: _StreamOptions) -> None:
+    """Release events as they come, inside Apache Spark's structured streaming.
+
+    Files that appear in SOURCE, or messages of Kafka, are answered micro-batch by micro-batch, in
+    the order of time and id within each. Every event has one answer, also after a crash: where
+    streams stand lies in the checkpoint, coins depend on key, rules, stream and sequence alone, so
+    what Spark does again it does alike. Go on with the same command and the same checkpoint.
+
+    An event leaves as event, stream, time, sequence, released, signal where there is one, outcome,
+    reason, sip and ldp. One that is older than the watermark, earlier than the last answer of its
+    stream, or beyond the budget has the outcome `refused` and the reason late, order or budget.
+    A value that cannot be read ends the query, as it ends `sfumato release`: a row about it would
+    tell of it. Choose --when-unknown and --missing, or leave such rows out before.
+
+    A checkpoint belongs to one model, policy, rules, key and number of shards; others are refused.
+    The rules are written beside the output as OUTPUT.plan.json: `sfumato audit` checks rows that
+    were not refused.
+
+    Ctrl-C or SIGTERM ends the query; what it had begun is done again at the next start.
+
+    \b
+    Examples:
+      sfumato key new city.key
+      sfumato spark stream incoming -m city.model --epsilon 0.5 --key-file city.key \\
+        --checkpoint city-state -o private
+      sfumato spark stream incoming --source-format csv --source-option header=true --once \\
+        -m city.model --epsilon 0.5 --key-file city.key --checkpoint city-state -o private
+      sfumato spark stream --source-format kafka --source-option subscribe=raw \\
+        --source-option kafka.bootstrap.servers=broker:9092 --sink-format kafka \\
+        --sink-option topic=private --sink-option kafka.bootstrap.servers=broker:9092 \\
+        --conf spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\
+        -m city.model --epsilon 0.5 --key-file city.key --checkpoint city-state
+    """
+    from sfumato.engines.spark.checkpoint_identity import refused_checkpoint
+    from sfumato.engines.spark.spark_session import session_of, told_plainly
+    from sfumato.engines.spark.stream_release import stream_document
+    from sfumato.store.keys import read_key
+
+    _check_places(given)
+    public = [given.model, given.policy]
+    key = read_key(given.key_file, public=public, shared=given.shared_key)
+    model, sent = _document(given)
+    spark = session_of(given.master, given.conf or ())
+    try:
+        asked = given.source
+        with told_plainly(asked.source or asked.source_format), refused_checkpoint():
+            rows = stream_document(
+                _read(spark, asked, model),
+                sent,
+                key=key,
+                watermark=asked.watermark,
+                time=asked.time,
+                shards=given.shards,
+            )
+            _write_rules(given.sink, sent)
+            _follow(_written(rows, given.sink), given.shown)
+    finally:
+        spark.stop()
+
+
+def _check_places(given: _StreamOptions) -> None:
+    from sfumato.core.errors import InvalidParameter
+
+    kinds = (
+        ("--source-format", given.source.source_format),
+        ("--sink-format", given.sink.sink_format),
+    )
+    for name, kind in kinds:
+        if kind not in FORMATS:
+            raise InvalidParameter(name, kind, f"be one of {', '.join(FORMATS)}")
+    if (given.source.source is None) != (given.source.source_format == "kafka"):
+        raise InvalidParameter("SOURCE", given.source.source, "be a folder, but for kafka")
+    if (given.sink.output is None) != (given.sink.sink_format == "kafka"):
+        raise InvalidParameter("--output", given.sink.output, "be a folder, but for kafka")
+
+
+def _document(given: _StreamOptions) -> tuple[StreamModel, PlanDocument]:
+    """Model, policy and rules, chosen as `sfumato release` chooses them."""
+    from sfumato.cli.rule_choice import RuleChoice
+    from sfumato.engines.spark.batch_release import named_model
+    from sfumato.engines.spark.shard_function import check_missing
+    from sfumato.engines.spark.worker_plan import PlanDocument
+    from sfumato.stream.policy_files import load_policy
+    from sfumato.stream.release_spec import ReleaseSpec
+
+    asked = given.source
+    values = None if asked.value is None else tuple(asked.value.split(","))
+    model = named_model(options.load_model(given.model), asked.stream, values)
+    policy: Policy | None = None if given.policy is None else load_policy(given.policy)
+    spec: ReleaseSpec = options.spec_from(
+        ReleaseSpec,
+        given,
+        method="",
+        keep=(asked.time,),
+        event=asked.id,
+        policy=None,
+        every=None,
+    )
+    check_missing(spec.missing)
+    chosen = RuleChoice(given.model, model, given.way, given.spread, given.shown)
+    spec = chosen.completed(spec, policy)
+    if policy is None:
+        policy = chosen.policy(spec)
+    return model, PlanDocument.of(spec, model, policy)
+
+
+def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
+    from sfumato.core.errors import InvalidParameter
+
+    found: dict[str, str] = {}
+    for one in given or ():
+        key, mark, value = one.partition("=")
+        if not mark or not key:
+            raise InvalidParameter(name, one, "be NAME=VALUE")
+        found[key] = value
+    return found
+
+
+def _read(spark: SparkSession, asked: _Source, model: StreamModel) -> DataFrame:
+    """Events as a streaming frame, with the columns that the model reads."""
+    from pyspark.sql import functions as F
+
+    from sfumato.engines.spark.stream_sources import event_schema
+
+    schema = event_schema(model, asked.id, asked.time)
+    reader = spark.readStream.format(asked.source_format)
+    reader = reader.options(**_pairs("--source-option", asked.source_option))
+    if asked.source_format != "kafka":
+        return reader.schema(schema).load(asked.source)
+    told = F.from_json(F.col("value").cast("string"), schema, {"mode": "FAILFAST"})
+    return reader.load().select(told.alias("event")).select("event.*")
+
+
+def _written(rows: DataFrame, asked: _Sink) -> StreamingQuery:
+    from pyspark.sql import functions as F
+
+    if asked.sink_format == "kafka":
+        rows = rows.select(F.to_json(F.struct("*")).alias("value"))
+    writer = rows.writeStream.format(asked.sink_format).outputMode("append")
+    writer = writer.options(**_pairs("--sink-option", asked.sink_option))
+    writer = writer.option("checkpointLocation", asked.checkpoint)
+    if asked.once:
+        writer = writer.trigger(availableNow=True)
+    elif asked.trigger is not None:
+        writer = writer.trigger(processingTime=asked.trigger)
+    return writer.start(asked.output)
+
+
+def _write_rules(asked: _Sink, sent: PlanDocument) -> None:
+    """The rules beside the output, for an audit."""
+    from sfumato.store.files import write_whole
+    from sfumato.stream.release_spec import beside
+
+    if asked.output is not None and "://" not in asked.output:
+        write_whole(beside(asked.output), sent.rules)
+
+
+def _follow(query: StreamingQuery, shown: options.Shown) -> None:
+    """Wait for the end of a query, or end it in order."""
+    rows = batches = 0
+    last = -1
+    try:
+        # In turns of a second: who waits in the engine hears no signal.
+        while True:
+            ended = query.awaitTermination(1)
+            for told in query.recentProgress:
+                progress: Any = told
+                if progress["batchId"] > last:
+                    last = progress["batchId"]
+                    rows, batches = rows + progress["numInputRows"], batches + 1
+            if ended:
+                break
+    except BaseException:
+        query.stop()
+        if not shown.quiet:
+            say("ended; go on with the same command and the same checkpoint")
+        raise
+    if shown.as_json:
+        print_json({"events": rows, "batches": batches})
+    elif not shown.quiet:
+        say(f"{rows:,} events in {batches:,} micro-batches")

@@ -1,0 +1,81 @@
+"""How a checkpoint of an engine knows the release that it belongs to.
+
+An engine compares the types of the state that a query keeps with those of the checkpoint before it
+reads a row, and names of fields not at all. So the digest of a release is written down as types: of
+a struct of decimals that is always null, the scale of each is five bits. A query with another plan,
+model, key or number of shards is refused by the engine itself, also where no stream of its first
+rows is known: one that was cut into other shards would begin its streams again, with their budgets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sfumato.core.digest import digest
+from sfumato.engines.spark.shard_state import OtherRelease
+from sfumato.engines.spark.worker_plan import PlanDocument
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+IDENTITY = "digest_of_model_policy_rules_key_and_shards"
+"""What the engine calls it when it refuses another one."""
+_PARTS = 20
+"""Of five bits each: a hundred bits, more than chance or malice can make agree."""
+_BITS = 5
+_DIGITS = 38
+"""Of a decimal; its scale may be from 0 to as many."""
+
+
+def release_digest(sent: PlanDocument, key: bytes, shards: int) -> str:
+    """What identifies a release in its checkpoint; it tells nothing of the key.
+
+    Args:
+        sent: Model, policy and rules.
+        key: Secret of the coins.
+        shards: How many shards the streams are cut into.
+    """
+    # Slow on purpose: it lies in a checkpoint, and must not show who guesses a key right.
+    tag = hashlib.scrypt(key, salt=b"sfumato checkpoint", n=1 << 14, r=8, p=1).hex()
+    return digest("checkpoint", 1, sent.plan, sent.model.hex(), tag, shards)
+
+
+def state_type(release: str) -> StructType:
+    """The type of the state of a release: its bytes, and its digest.
+
+    Examples:
+        >>> fields = state_type("ff" * 32)[IDENTITY].dataType.fieldNames()
+        >>> len(fields), fields[0]
+        (20, 'digest_00')
+    """
+    from pyspark.sql import types
+
+    number = int(release, 16)
+    scales = [(number >> (_BITS * place)) % (1 << _BITS) for place in range(_PARTS)]
+    parts = [
+        types.StructField(f"digest_{place:02}", types.DecimalType(_DIGITS, scale))
+        for place, scale in enumerate(scales)
+    ]
+    return types.StructType(
+        [
+            types.StructField("shard", types.BinaryType()),
+            types.StructField(IDENTITY, types.StructType(parts)),
+        ]
+    )
+
+
+@contextmanager
+def refused_checkpoint() -> Iterator[None]:
+    """Say what is wrong where the engine refuses the checkpoint of another release."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as problem:
+        told = str(problem)
+        if "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE" in told and IDENTITY in told:
+            raise OtherRelease from None
+        raise

@@ -1,0 +1,184 @@
+"""What an engine runs for a shard and a micro-batch: data frames in, data frames out, one state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.core.arrays import Ints
+from sfumato.core.errors import InvalidParameter
+from sfumato.core.events import OUTCOMES
+from sfumato.engines.spark.shard_release import REFUSALS, AskedRows, Shard, ShardAnswers
+from sfumato.engines.spark.shard_state import ShardState
+from sfumato.engines.spark.worker_failures import WorkerFailure, without_values
+from sfumato.engines.spark.worker_plan import OpenedPlan, WorkerPlan
+from sfumato.models.encoding import Bins, Grid, StreamModel
+from sfumato.store.answer_columns import Coded
+from sfumato.store.live import Refused, Reply
+from sfumato.store.live_intake import refused_names
+from sfumato.stream.live_values import LiveValues
+from sfumato.tables.cells import Late, Missing
+from sfumato.tables.spelling import Cells, column_array
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql.streaming.state import GroupState
+
+HASH = "sfumato_hash"
+SHARD = "sfumato_shard"
+MICROS = "sfumato_micros"
+_OUTCOMES = [*(one.value for one in OUTCOMES), "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """What the columns of events are called.
+
+    Attributes:
+        id: Column of ids.
+        time: Column of times.
+        left: The columns that leave, and what they hold.
+    """
+
+    id: str
+    time: str
+    left: dict[str, type]
+
+
+class ShardFunction:
+    """Answers the events of one shard in one micro-batch; what `applyInPandasWithState` runs.
+
+    Args:
+        plan: The plan and its key.
+        columns: What the columns are called.
+        release: Digest of the release; states of others are refused.
+    """
+
+    def __init__(self, plan: WorkerPlan, columns: EventColumns, release: str) -> None:
+        self._plan, self._columns, self._release = plan, columns, release
+
+    def __call__(
+        self, key: Any, frames: Iterator[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        """Private rows for true ones; the state goes on with them."""
+        with without_values():
+            opened = self._plan.opened()
+            rows = self._read(opened, list(frames))
+            shard = Shard(opened.plan, self._plan.coins(), self._release, Late(opened.spec.late))
+            stored = state.getOption
+            before = None if stored is None else ShardState.of_bytes(stored[0], self._release)
+            left, after = shard.answered(before, rows, 1000 * state.getCurrentWatermarkMs())
+            state.update((after.encoded, None))
+            table = self._table(opened.model, left)
+        yield table
+
+    def _read(self, opened: OpenedPlan, frames: list[pd.DataFrame]) -> AskedRows:
+        import pandas as pd
+
+        frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+        names = (opened.model.stream, self._columns.id, MICROS, HASH)
+        streams, ids, times, hashes = (_column(frame, name) for name in names)
+        told = (opened.model.stream, self._columns.id, self._columns.time)
+        for name, array in zip(told, (streams, ids, times), strict=True):
+            if array.null_count:
+                raise WorkerFailure(f"column {name!r} must not be empty")
+        words = ids.to_pylist()
+        bad = refused_names(words, streams.to_pylist())
+        values = [frame[name] for name in opened.model.values]
+        cells = _cells(_reader(opened), opened.model, values, bad)
+        if bad:
+            first = min(bad)
+            reply = bad[first]
+            assert isinstance(reply, Refused)
+            raise WorkerFailure(f"event {words[first]!r}: {reply.detail}; nothing was released")
+        return AskedRows(streams, ids, times.to_numpy(), cells, hashes.to_numpy())
+
+    def _table(self, model: StreamModel, left: ShardAnswers) -> pd.DataFrame:
+        import pandas as pd
+
+        cells = _left(model, self._columns, left)
+        kinds = self._columns.left
+        return pd.DataFrame({name: _cells_of(cells[name], kind) for name, kind in kinds.items()})
+
+
+def _cells_of(cells: Cells, kind: type) -> NDArray[Any]:
+    """A column as data frames have it; whole numbers stay what they are where some are missing."""
+    array = column_array(cells, kind)
+    if kind is int and array.null_count:
+        return np.array(array.to_pylist(), dtype=object)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _column(frame: pd.DataFrame, name: str) -> pa.Array:
+    import pyarrow as pa
+
+    found = pa.Array.from_pandas(frame[name])
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return found.cast(pa.string()) if pa.types.is_large_string(found.type) else found
+
+
+@lru_cache(maxsize=8)
+def _reader(opened: OpenedPlan) -> LiveValues:
+    """Reads values, and remembers how symbols are spelled; once for a process."""
+    missing = Missing(opened.spec.missing)
+    return LiveValues(opened.model, missing, opened.plan.on_unknown)
+
+
+def _cells(
+    reader: LiveValues, model: StreamModel, values: list[pd.Series], bad: dict[int, Reply]
+) -> Ints:
+    """Places of the true symbols; what cannot be read gets into `bad`."""
+    if isinstance(model.encoding, Bins | Grid):
+        parts = [_plain(value) for value in values]
+        rows = parts[0] if len(parts) == 1 else [list(one) for one in zip(*parts, strict=True)]
+        return reader.cells(rows, bad)
+    # Of symbols each spelling is read once.
+    codes, words = values[0].factorize(use_na_sentinel=False)
+    wrong: dict[int, Reply] = {}
+    cells = reader.cells([None if one != one else one for one in words.tolist()], wrong)
+    for place, reply in wrong.items():
+        bad.setdefault(int(np.flatnonzero(codes == place)[0]), reply)
+    return np.asarray(cells[codes])
+
+
+def _plain(value: pd.Series) -> list[Any]:
+    """Cells as Python has them; None for those that are missing."""
+    gone = value.isna().to_numpy()
+    cells = value.tolist()
+    return [None if no else cell for no, cell in zip(gone, cells, strict=True)]
+
+
+def _left(model: StreamModel, columns: EventColumns, left: ShardAnswers) -> dict[str, Cells]:
+    """What leaves, column by column, as `answer_table` has it for a table."""
+    answers = left.answers
+    table: dict[str, Cells] = {
+        "event": answers.ids,
+        model.stream: Coded(answers.places, left.streams),
+        columns.time: answers.times,
+        "sequence": np.ma.masked_array(answers.sequences, answers.sequences < 0),
+        "released": Coded(answers.released, model.alphabet.labels),
+        "signal": np.ma.masked_array(answers.signals, answers.signals < 0),
+        "outcome": Coded(answers.outcomes, _OUTCOMES),
+        "reason": Coded(left.refusals, [one.value for one in REFUSALS]),
+        "sip": answers.charges[:, 0],
+        "ldp": answers.charges[:, 1],
+    }
+    if isinstance(model.encoding, Grid):
+        assert model.alphabet.coordinates is not None  # the cells of a grid have middles
+        for axis, name in enumerate("xy"):
+            table[name] = Coded(answers.released, model.alphabet.coordinates[:, axis].tolist())
+    return table
+
+
+def check_missing(missing: str) -> None:
+    """Refuse a rule that a release of live events has not."""
+    if Missing(missing) is Missing.DROP:
+        rule = "be refuse, symbol or skip: leave rows out of the frame before, with `where`"
+        raise InvalidParameter("missing", missing, rule)

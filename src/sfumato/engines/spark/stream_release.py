@@ -1,0 +1,164 @@
+"""A release of live streams, inside Apache Spark's structured streaming."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from sfumato.core import checks
+from sfumato.core.errors import InvalidParameter
+from sfumato.engines.spark.batch_release import Rules, completed, named_model
+from sfumato.engines.spark.checkpoint_identity import release_digest, state_type
+from sfumato.engines.spark.partition_release import reading_of
+from sfumato.engines.spark.shard_function import (
+    HASH,
+    MICROS,
+    SHARD,
+    EventColumns,
+    ShardFunction,
+    check_missing,
+)
+from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
+from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
+from sfumato.models.encoding import StreamModel
+from sfumato.solver.policy import Policy
+from sfumato.stream.release_run import output_columns
+from sfumato.stream.release_spec import ReleaseSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SHARDS = 128
+
+
+def release_stream(
+    frame: DataFrame,
+    *,
+    model: StreamModel,
+    key: bytes,
+    watermark: str,
+    policy: Policy | None = None,
+    stream: str | None = None,
+    value: str | tuple[str, ...] | None = None,
+    id: str = "id",
+    time: str = "time",
+    late: str = "refuse",
+    shards: int = SHARDS,
+    **rules: Unpack[Rules],
+) -> DataFrame:
+    """Release the events of a streaming frame value by value, as they come.
+
+    Every event has one answer: coins depend on key, plan, stream and sequence alone, and where a
+    stream stands is in the state store of the engine. A micro-batch that is done again, after a
+    crash or on another machine, gives the same rows. Within a micro-batch events are taken in the
+    order of time and id.
+
+    An event that comes again under its id has its old answer while its time is not before the
+    watermark. What is older than that, or earlier than the last answer of its stream, leaves with
+    the outcome `refused` and its `reason`, and nothing is drawn for it. What cannot be read ends
+    the query, as it ends a release of a table: a row that said so would tell of the value.
+
+    Args:
+        frame: A streaming frame, one row per event.
+        model: What `sfumato fit` wrote: `sf.load("city.model")`.
+        key: Secret of the coins, 32 random bytes, as `sfumato key new` makes them. One for each
+            checkpoint: a new checkpoint with an old key would draw old coins for new values.
+        watermark: How long ids are kept, and how late events may be: `"10 minutes"`.
+        policy: Channels compiled for it. If not given and the release looks ahead, they are
+            compiled here, on the driver; else every step is solved, which is slow.
+        stream: Column that tells streams apart; as fitted if not given.
+        value: Column of values, two for a grid; as fitted if not given.
+        id: Column that tells the events of a stream apart.
+        time: Column of timestamps.
+        late: What becomes of an event that is earlier than the last answer of its stream: `refuse`,
+            or `accept` to release it as the next value.
+        shards: How many keys of the state store the streams are shared out to: one for some hundred
+            streams that are expected. Fixed for the life of a checkpoint.
+        rules: Budget, loss and rules, as in `ReleaseSpec`. Without a budget it is that of the
+            policy for each value.
+
+    Returns:
+        A streaming frame: event, stream, time, sequence, released, signal where there is one,
+        outcome, reason, and both certificates, sip and ldp. Its output mode is append.
+
+    Raises:
+        InvalidParameter: If columns, rules, model and policy do not go together.
+    """
+    named = named_model(model, stream, value)
+    spec = ReleaseSpec(**rules, keep=(time,), event=id, late=late)
+    # What is wrong with the frame is said before channels are compiled for it.
+    _check(frame, StreamColumns(named.stream, time, (id, *named.values)))
+    check_missing(spec.missing)
+    spec, policy = completed(spec, named, policy, asked="method" in rules)
+    sent = PlanDocument.of(spec, named, policy)
+    return stream_document(frame, sent, key=key, watermark=watermark, time=time, shards=shards)
+
+
+def stream_document(
+    frame: DataFrame,
+    sent: PlanDocument,
+    *,
+    key: bytes,
+    watermark: str,
+    time: str,
+    shards: int = SHARDS,
+) -> DataFrame:
+    """The same by a document of rules, model and policy."""
+    opened = plan_of(sent)
+    reading = reading_of(opened.spec, time)
+    reading.check(opened.model)
+    assert opened.spec.event is not None
+    given = StreamColumns(opened.model.stream, time, (opened.spec.event, *opened.model.values))
+    _check(frame, given)
+    left = {**output_columns(opened.model, reading, opened.plan), "reason": str}
+    columns = EventColumns(opened.spec.event, time, {**left, time: int})
+    worker = WorkerPlan(frame.sparkSession.sparkContext.broadcast(sent), key)
+    release = release_digest(sent, key, checks.count("shards", shards))
+    rows = _sharded(frame.withWatermark(time, watermark), given, shards)
+    answers = rows.groupBy(SHARD).applyInPandasWithState(
+        ShardFunction(worker, columns, release),
+        frame_schema(columns.left),
+        state_type(release),
+        "append",
+        "NoTimeout",
+    )
+    return answers.select(*(_told(name, time) for name in left))
+
+
+def _check(frame: DataFrame, given: StreamColumns) -> None:
+    """Refuse a frame without an end or a clock, or with columns that cannot be read."""
+    if not frame.isStreaming:
+        raise InvalidParameter("frame", "a whole one", "be a streaming one: use `sf.spark.release`")
+    given.check(frame)
+    kinds = dict(frame.dtypes)
+    if kinds[given.order] != "timestamp":
+        raise InvalidParameter(
+            f"the time column {given.order!r}", kinds[given.order], "hold a timestamp: cast it"
+        )
+    id = given.others[0]
+    if kinds[id] not in ("string", "int", "bigint"):
+        raise InvalidParameter(f"the id column {id!r}", kinds[id], "hold text or whole numbers")
+    if "reason" in (given.stream, given.order):
+        raise InvalidParameter("column", "reason", "have another name: an output column has it")
+
+
+def _sharded(frame: DataFrame, given: StreamColumns, shards: int) -> DataFrame:
+    """What workers are given: names as text, times as whole numbers, and which shard it is."""
+    from pyspark.sql import functions as F
+
+    stream, id = column(given.stream).cast("string"), column(given.others[0]).cast("string")
+    # Times in whole numbers: workers see clocks of a session's zone, which go back in autumn.
+    return frame.select(
+        stream.alias(given.stream),
+        id.alias(given.others[0]),
+        column(given.order),
+        F.unix_micros(column(given.order)).alias(MICROS),
+        F.xxhash64(stream, id).alias(HASH),
+        *(column(name) for name in given.others[1:]),
+        F.pmod(F.xxhash64(stream), F.lit(shards)).alias(SHARD),
+    )
+
+
+def _told(name: str, time: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.timestamp_micros(column(name)).alias(name) if name == time else column(name)

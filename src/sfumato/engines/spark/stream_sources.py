@@ -1,0 +1,33 @@
+"""What the columns of live events are, as an engine must be told before it reads a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfumato.models.encoding import StreamModel, Symbols
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def event_schema(model: StreamModel, id: str, time: str) -> StructType:
+    """Columns of events: names as text, the time, and values as the model reads them.
+
+    Args:
+        model: How values are read.
+        id: Column of ids.
+        time: Column of times.
+
+    Examples:
+        >>> import sfumato as sf
+        >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
+        >>> model = StreamModel(chain, Symbols(chain.alphabet), stream="user", values=("cell",))
+        >>> event_schema(model, "id", "time").simpleString()
+        'struct<user:string,id:string,time:timestamp,cell:string>'
+    """
+    from pyspark.sql import types
+
+    kind = types.StringType() if isinstance(model.encoding, Symbols) else types.DoubleType()
+    named = (model.stream, types.StringType()), (id, types.StringType())
+    parts = (*named, (time, types.TimestampType()), *((name, kind) for name in model.values))
+    return types.StructType([types.StructField(name, of) for name, of in parts])

@@ -1,0 +1,132 @@
+"""A streaming release: the answers of the plan, and what it refuses, on real Spark."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sfumato.core.errors import InvalidParameter
+from sfumato.engines.spark.checkpoint_identity import refused_checkpoint
+from sfumato.engines.spark.shard_state import OtherRelease
+from sfumato.engines.spark.spark_session import told_plainly
+from sfumato.tables.problems import BadTable
+from tests.engines.shards import KEY
+from tests.engines.stream_driver import released, writer
+from tests.engines.test_stream_kill import START, answer_of, check, due, folder_with, seen
+
+pytestmark = [
+    pytest.mark.engines,
+    # Of the engine, which names no reason; whatever it meant is in what these tests compare.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+
+def run(spark: SparkSession, folder: Path, **settings: Any) -> None:
+    """Answer all that lies in a folder."""
+    with told_plainly("the events"), refused_checkpoint():
+        query = writer(released(spark, folder, **settings), folder, "files").start()
+        query.awaitTermination()
+
+
+def add(folder: Path, name: str, *rows: dict[str, Any]) -> None:
+    path = folder / "in" / name
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    os.utime(path, (START + 1000, START + 1000))
+
+
+@pytest.fixture(scope="module")
+def answered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose events were answered once."""
+    folder = tmp_path_factory.mktemp("answered")
+    folder_with(folder, seed=11)
+    run(spark, folder)
+    return folder
+
+
+def test_answers_refusals_and_spends_are_those_of_the_plan(answered: Path, tmp_path: Path) -> None:
+    batches = folder_with(tmp_path, seed=11)
+    check(answered, "files", batches)
+    words = {one for told in due(batches)[0].values() for one in told if isinstance(one, str)}
+    assert words >= {"late", "order"}  # the events are such that both are tried
+
+
+def test_no_value_is_in_the_checkpoint(answered: Path) -> None:
+    # Values are words of one letter here; ids, names and answers are what may be found.
+    kinds = {path.suffix for path in (answered / "checkpoint" / "state").rglob("*")}
+    assert kinds & {".delta", ".changelog", ".snapshot", ".zip"}
+    told = {answer_of(row) for row in seen(answered, "files")}
+    assert told
+    for path in (answered / "checkpoint").rglob("*"):
+        if path.is_file():
+            assert b'"cell"' not in path.read_bytes()
+            assert KEY not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"key": b"another key, of the same length or so"}, {"shards": 8}, {"epsilon": 0.4}],
+    ids=["key", "shards", "rules"],
+)
+def test_a_checkpoint_of_another_release_is_refused(
+    spark: SparkSession, answered: Path, settings: dict[str, Any]
+) -> None:
+    before = len(seen(answered, "files"))
+    # A stream that the checkpoint does not know: no state of its own would refuse it.
+    name = f"new-{next(iter(settings))}.json"
+    row = {"user": name, "id": "1", "time": "2023-11-14T22:20:00Z", "cell": "a"}
+    add(answered, name, row)
+    try:
+        with pytest.raises(OtherRelease, match="another model, policy, rules, key"):
+            run(spark, answered, **settings)
+    finally:
+        (answered / "in" / name).unlink()
+    assert len(seen(answered, "files")) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"cell": "a secret place"}, "the value must be one of the 3 symbols"),
+        ({"cell": None}, "the value must not be"),
+        ({"id": None}, "column 'id' must not be empty"),
+        ({"time": None}, "column 'time' must not be empty"),
+        ({"user": ""}, "the stream must not be empty"),
+    ],
+)
+def test_what_cannot_be_read_ends_the_query_and_is_not_quoted(
+    spark: SparkSession, tmp_path: Path, change: dict[str, Any], rule: str
+) -> None:
+    folder_with(tmp_path, seed=1)
+    for path in (tmp_path / "in").iterdir():
+        path.unlink()
+    row = {"user": "ann", "id": "1", "time": "2023-11-14T22:20:00Z", "cell": "a"}
+    add(tmp_path, "bad.json", row | {"id": "0"}, row | change)
+    with pytest.raises(BadTable, match=rule) as told:
+        run(spark, tmp_path)
+    assert "secret" not in str(told.value)
+    assert not list((tmp_path / "out" / "_spark_metadata").glob("[0-9]*"))  # nothing has left
+
+
+def test_frames_that_are_no_streams_of_events_are_refused(
+    spark: SparkSession, answered: Path
+) -> None:
+    import sfumato as sf
+    from tests.engines.shards import letter_policy, letters
+
+    given: dict[str, Any] = {"model": letters(), "policy": letter_policy(), "key": KEY}
+    given["watermark"] = "1 minute"
+    whole = spark.createDataFrame([("ann", "1", "a")], "user string, id string, cell string")
+    with pytest.raises(InvalidParameter, match="be a streaming one"):
+        sf.spark.release_stream(whole, **given)
+    live = spark.readStream.schema("user string, id string, time string, cell string")
+    frame = live.json(str(answered / "in"))
+    with pytest.raises(InvalidParameter, match="hold a timestamp"):
+        sf.spark.release_stream(frame, **given)
+    moments = frame.withColumn("time", frame["time"].cast("timestamp"))
+    with pytest.raises(InvalidParameter, match="leave rows out of the frame"):
+        sf.spark.release_stream(moments, **given, missing="drop")
+    with pytest.raises(InvalidParameter, match="at least 16 bytes"):
+        sf.spark.release_stream(moments, **(given | {"key": b"short"}))
