@@ -13,8 +13,10 @@ import pytest
 import sfumato
 from sfumato.core.lazy import listed_names
 
-ROOMS = ("attacks", "client", "column", "engines.spark", "record", "series", "solver", "store")
-ROOMS += ("stream", "temporal")
+ROOMS = (
+    *("attacks", "client", "column", "engines.spark", "record", "series", "solver", "store"),
+    *("stream", "temporal"),
+)
 PACKAGES = ("sfumato", *(f"sfumato.{room}" for room in ROOMS))
 NAMES = [(package, name) for package in PACKAGES for name in import_module(package).__all__]
 
