@@ -254,7 +254,7 @@ def _told(
 COMMANDS = (
     *("fit", "plan", "compile", "release", "audit", "recover", "learn", "attack", "design"),
     *("implied", "privatize", "disclosure", "publish", "compare", "realtime", "demo", "study"),
-    *("sample", "explain", "start"),
+    *("sample", "explain", "start", "doctor"),
     *("temporal", "temporal leakage", "temporal allocate", "temporal fit", "temporal plot"),
     *("temporal release", "temporal audit"),
     *("ledger", "ledger check", "ledger export", "ledger backup"),

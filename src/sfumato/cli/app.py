@@ -25,6 +25,7 @@ from sfumato.cli import compare_command as compare
 from sfumato.cli import demo_command as demo
 from sfumato.cli import design_command as design
 from sfumato.cli import disclosure_command as disclosure
+from sfumato.cli import doctor_command as doctor
 from sfumato.cli import explain_command as explain
 from sfumato.cli import fit_command as fit
 from sfumato.cli import implied_command as implied
@@ -173,6 +174,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "verify-report": verify_report.verify_report,
     "serve": serve.serve,
     "explain": explain.explain,
+    "doctor": doctor.doctor,
     "start": start.start,
     "demo": demo.demo,
     "sample": sample.sample,

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "First steps": ("start", "sample", "demo", "explain"),
+    "First steps": ("start", "sample", "demo", "explain", "doctor"),
     "Values of people over time": (
         *("fit", "plan", "compile", "release", "learn", "audit", "recover", "attack"),
     ),

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -154,12 +154,17 @@ def _stamp() -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _check(wanted: list[str], native: bool, shown: options.Shown) -> None:
+def missing_loops(wanted: Iterable[str], native: bool = False) -> dict[str, int | None]:
+    """How many compiled loops each job lacks that it once had; None if it never had any."""
     known = _warmed_before() | ({} if native else _brought())
-    missing = {
+    return {
         name: sum(not Path(file).exists() for file in known[name]) if name in known else None
         for name in wanted
     }
+
+
+def _check(wanted: list[str], native: bool, shown: options.Shown) -> None:
+    missing = missing_loops(wanted, native)
     ready = [name for name in wanted if missing[name] == 0]
     cold = [name for name in wanted if name not in ready]
     if shown.as_json:
