@@ -54,17 +54,21 @@ def _kept(place: str) -> Finding:
     from pathlib import Path
 
     from sfumato.cli.doctor_checks import Finding, Health
+    from sfumato.core.errors import SfumatoError
     from sfumato.store.home_check import check_home
     from sfumato.store.home_source import reading
     from sfumato.store.ledger_check import check_ledger
 
-    if Path(place).is_file():
-        ledger = check_ledger(place)
-        rows, problems = ledger.rows, ledger.problems
-    else:
-        with reading(place) as home:
-            report = check_home(home)
-        rows, problems = sum(each.rows for each in report.ledgers.values()), report.problems
+    try:
+        if Path(place).is_file():
+            ledger = check_ledger(place)
+            rows, problems = ledger.rows, ledger.problems
+        else:
+            with reading(place) as home:
+                report = check_home(home)
+            rows, problems = sum(each.rows for each in report.ledgers.values()), report.problems
+    except SfumatoError as problem:  # damaged beyond reading: that is what a doctor is asked for
+        problems = [str(problem)]
     if problems:
         return Finding(place, Health.BAD, f"{problems[0]} (see `ledger check`, `store check`)")
     return Finding(place, Health.GOOD, f"{rows:,} rows, all of which fit")
