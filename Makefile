@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Hundreds of processes begin here: each would compile the sources, and each worker the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-engines test-all wheel format bench bench-compare soak clean clean-loops
+.PHONY: demo test test-engines test-all docs wheel format bench bench-compare soak clean clean-loops
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,7 +38,16 @@ test-all: $(VENV)/.ready
 	$(BIN)/python -m tests.servers --install postgresql chromium chromium-driver mosquitto
 	$(BIN)/pytest -n 2 --dist worksteal -m "not engines"
 	$(BIN)/pytest -m engines tests/engines
+	$(MAKE) docs
 	$(BIN)/python tests/mutants.py --jobs 2
+
+# The documentation as a site that needs no network: build/site/index.html. A warning is an error.
+$(VENV)/.docs-ready: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	touch $@
+
+docs: $(VENV)/.docs-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # A wheel that brings its loops along, for this version of python and this kind of processor.
 wheel: $(VENV)/.ready

@@ -1,0 +1,77 @@
+"""Pages of the documentation that stand elsewhere, or follow from the program.
+
+README, SECURITY, CONTRIBUTING and CHANGELOG stay at the root, where people look for them; the
+reference is made from docstrings and from what commands say of themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+AT_ROOT = {"index.md": "README.md"} | {
+    name: name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")
+}
+ROOMS = {
+    "stream": ("stream",),
+    "column": ("column",),
+    "record": ("record",),
+    "series": ("series",),
+    "temporal": ("temporal",),
+    "attacks": ("attacks",),
+    "ground": ("solver", "store"),
+}
+SOURCES = re.compile(
+    r"\]\((?:\.\./)*(?:(?:src|tests|benchmarks|deploy|examples|packaging)(?:/[^)]*)?|LICENSE)\)"
+)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are in no file of the folder."""
+    for name, source in AT_ROOT.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=text.replace("](docs/", "](")))
+    for page, rooms in ROOMS.items():
+        packages = [f"sfumato.{room}" for room in rooms]
+        files.append(File.generated(config, f"reference/{page}.md", content=_names(packages)))
+    files.append(File.generated(config, "reference/sfumato.md", content=_names(["sfumato"])))
+    files.append(File.generated(config, "reference/commands.md", content=_commands()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links to files of the root at their pages; sources are named, not linked."""
+    for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md"):
+        target = "index.md" if name == "README.md" else name
+        depth = "../" * page.file.src_uri.count("/")
+        markdown = re.sub(rf"\]\((?:\.\./)*{name}", f"]({depth}{target}", markdown)
+    return SOURCES.sub("]", markdown)
+
+
+def _names(packages: list[str]) -> str:
+    """A page of public names: where each is defined, its docstring follows."""
+    parts = []
+    for package in packages:
+        module = importlib.import_module(package)
+        parts.append(f"# `{package.replace('sfumato', 'sf', 1)}`\n\n{module.__doc__}\n")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            where = getattr(thing, "__module__", None)
+            if isinstance(where, str) and hasattr(thing, "__qualname__"):
+                parts.append(f"::: {where}.{thing.__qualname__}\n")
+    return "\n".join(parts)
+
+
+def _commands() -> str:
+    """What every command says of itself, as its transcript has it."""
+    folder = ROOT / "tests" / "shell" / "golden"
+    parts = ["# Commands\n", "What each command says of itself with `--help`.\n"]
+    for path in sorted(folder.glob("help*.txt")):
+        title = path.stem.removeprefix("help").strip("-").replace("-", " ") or "sfumato"
+        parts.append(f"## {title}\n\n```text\n{path.read_text(encoding='utf-8').strip()}\n```\n")
+    return "\n".join(parts)
