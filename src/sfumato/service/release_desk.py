@@ -327,11 +327,7 @@ class ReleaseDesk:
             run.close()
             store.close()
 
-        wordings: dict[str, Wording] = {
-            SERIES.name: series_wording,
-            TEMPORAL.name: temporal_wording,
-        }
-        worded = wordings.get(content.job) or stream_wording(model)
+        worded = _wording(content.job, model)
         return Opened(content.job, run, store, worded, close, model, policy)
 
     def _coins(self, id_: str | None) -> tuple[Randomness, str]:

@@ -235,6 +235,10 @@ class Releases:
     def end(self, name: str) -> None:
         """A release was closed: it tells what was answered, and no new stream begins there."""
         self._ended.add(name)
+        state = self._states.get(name)
+        if state is not None and state.open is not None:
+            # Whoever closed it told the ledger, unless he broke off in the midst of it.
+            state.open.opened.store.ended = True
 
     # Where a stream belongs -------------------------------------------------------------------
 
