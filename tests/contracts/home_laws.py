@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from sfumato.core.errors import InvalidParameter
 from sfumato.store.catalogue import Catalogue, record
-from sfumato.store.catalogue_contents import ReleaseContent
+from sfumato.store.catalogue_contents import ClosedContent, ReleaseContent
 from sfumato.store.home import Home, HomeAnchor, check_anchor
 from sfumato.store.protocol import LedgerMismatch, ReleaseClosed, Store
 from sfumato.store.registry import CLOSED
@@ -69,6 +70,31 @@ class HomeLaws(ABC):
             assert store.front.head.entries == 2 and len(list(store.rest("u1", 0))) == 2
             assert close_release(home, "bob", "city") == ended
             assert [one.action for one in home.registry.entries()][1:] == [CLOSED]
+
+    def test_a_ledger_that_is_opened_while_its_release_is_closed_takes_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        with self.opened(tmp_path) as home, home.open_ledger("town", PLAN, JOB, None):
+            made_release(home, "city")
+            opened: list[Store] = []
+
+            def begin() -> None:
+                store = home.open_ledger("city", PLAN, JOB, None)
+                with store.turn():
+                    opened.append(store)
+
+            beginning = Thread(target=begin)
+            with home.ending("city") as head:
+                assert head is None
+                beginning.start()
+                beginning.join(0.2)
+                assert not opened  # it waits for whoever closes the release
+                record(home.registry, Catalogue(), "ann", CLOSED, "city", ClosedContent())
+            beginning.join()
+            with opened[0] as store:
+                with pytest.raises(ReleaseClosed):
+                    release_some(store, "u1", 1)
+                assert store.front.head.entries == 0
 
     def test_a_ledger_of_another_plan_is_refused(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as home:

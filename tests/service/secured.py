@@ -14,6 +14,7 @@ from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.service.access import AccessControl, Action, Grant, operator
 from sfumato.service.assembly import assembled, controlled
 from sfumato.service.event_log import EventLog
+from sfumato.service.job_rules import MadeRules
 from sfumato.service.releases import Opened
 from sfumato.service.server import GracefulServer, address_of, listening, run, serve
 from sfumato.service.settings import Limits, Settings
@@ -25,6 +26,7 @@ from sfumato.stream.live_fleet import LiveFleet
 
 HOST = operator("tests")
 SYMBOLS = ("homeSym", "workSym", "clinicSym")
+RULES = '{"epsilon": 0.5}'
 
 
 @dataclass
@@ -83,6 +85,8 @@ def secured(
             found["control"], found["first"] = control, control.first_key()
             gateway = assembled(home, log, control, limits=limits)
             if released:
+                # As every release is: written down before it is opened.
+                gateway.desk.establish("tests", "city", "release", MadeRules(RULES), None)
                 await gateway.releases.prepare("city", city(home))
                 gateway.releases.activate("city")
             with listening(Settings(port=0)) as own:

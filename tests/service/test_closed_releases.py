@@ -12,6 +12,7 @@ from sfumato.service.releases import Releases
 from sfumato.service.settings import Limits
 from sfumato.store.folder_home import FolderHome
 from sfumato.store.live import Asked, Reason, Refused
+from sfumato.store.release_end import close_release
 from tests.service.gateways import Opened, begun, json_of, opened
 
 EVENTS = "/v1/streams/ann/events"
@@ -25,20 +26,37 @@ def _is_closed(reply: httpx.Response) -> bool:
     return reply.status_code == 410 and json_of(reply)["type"] == "urn:sfumato:problem:closed"
 
 
+async def _check_new_stream(there: Opened) -> None:
+    """A stream that has no home yet gets none where nothing is answered."""
+    assert _is_closed(await there.client.post("/v1/streams/new/events", json=_event("e1")))
+    assert there.gateway.home.settled(["new"]) == {}
+
+
 async def _check_closed(there: Opened, first: httpx.Response) -> None:
     for url in (EVENTS, f"{EVENTS}?release=a"):
         assert _is_closed(await there.client.post(url, json=_event("e2")))
         again = json_of(await there.client.post(url, json=_event("e1")))
         assert again["repeated"] and again["answers"] == json_of(first)["answers"]
-    # A stream that has no home yet gets none where nothing is answered.
-    assert _is_closed(await there.client.post("/v1/streams/new/events", json=_event("e1")))
-    assert there.gateway.home.settled(["new"]) == {}
+    await _check_new_stream(there)
     for what in ("budget", "certificate", "leakage", "recovered", "ledger", "events/e1"):
         assert (await there.client.get(f"/v1/streams/ann/{what}")).status_code == 200
     assert (await there.client.get("/v1/overview")).status_code == 200
     [line] = json_of(await there.client.get("/v1/releases"))["releases"]
     rows = json_of(await there.client.get("/v1/catalogue"))["rows"]
     assert line["closed"] == rows[-1]["closed"] is not None
+
+
+def test_no_stream_begins_in_a_release_that_another_node_has_just_closed() -> None:
+    async def run() -> None:
+        async with opened() as there:
+            await begun(there)
+            first = await there.client.post(EVENTS, json=_event("e1"))
+            close_release(there.gateway.home, "elsewhere", "a")
+            await _check_new_stream(there)
+            again = json_of(await there.client.post(EVENTS, json=_event("e1")))
+            assert again["repeated"] and again["answers"] == json_of(first)["answers"]
+
+    asyncio.run(run())
 
 
 def test_a_release_that_is_closed_stays_closed_also_for_whoever_opens_it_next(

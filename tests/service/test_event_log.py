@@ -332,3 +332,10 @@ def test_a_server_at_its_most_talkative_quotes_nothing(
     assert len({line["request"] for line in requests}) == len(requests)
     # The libraries did talk: there was something to keep out.
     assert {"uvicorn.error", "asyncio"} <= {line.get("library") for line in lines.documents}
+
+
+@pytest.mark.parametrize(("level", "told"), [(50, "critical"), (30, "warning"), (7, "level 7")])
+def test_an_event_of_any_level_is_written_under_its_usual_name(level: int, told: str) -> None:
+    lines: list[bytes] = []
+    EventLog(lines.append, b"secret").event("request", level=level)
+    assert json.loads(lines[0])["level"] == told

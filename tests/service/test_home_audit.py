@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.randomness import ledger_key
+from sfumato.core.randomness import ledger_key, secure
 from sfumato.service.home_audit import audit_home
 from sfumato.service.release_desk import ReleaseDesk, ReleaseRequest
 from sfumato.service.release_keys import ReleaseKeys
@@ -101,6 +101,32 @@ def test_what_the_rules_must_say_and_what_is_not_there_is_said(served: tuple[str
         assert "come with --release" in call("audit", *words).err
     told = call("audit", "--home", served[0], "--release", "step", "--model", "x.model")
     assert told.code == 2 and "be left out with --home" in told.err
+
+
+def test_answers_with_other_coins_than_those_of_the_registry_fail(
+    served: tuple[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "home")
+    shutil.copytree(served[0], place)
+    shutil.copytree(Path(served[0]).with_name("keys"), tmp_path / "keys")
+
+    def answered(id_: str, *, rotated: bool) -> bool:
+        with open_home(place) as home:
+            keys = ReleaseKeys(tmp_path / "keys", home.registry)
+            desk = ReleaseDesk(home, Releases(Limits()), keys)
+            desk.catch_up()
+            if rotated:
+                keys.add("tests", in_place_of=next(iter(desk.catalogue.coins)))
+            opened = desk.open("step")
+            [reply] = opened.run.answer([Asked(id_, "u0", "home")])
+            opened.close()
+        assert isinstance(reply, Answered)
+        return audit_home(place, "step").passed
+
+    assert answered("rotated", rotated=True)
+    monkeypatch.setattr(ReleaseDesk, "_coins", lambda self, id_: (secure(), "http"))
+    assert not answered("others", rotated=False)
+    assert "the key of coins that the registry names" in audit_home(place, "step").problems[0]
 
 
 def test_a_ledger_that_grew_after_the_end_or_is_another_one_fails(

@@ -175,9 +175,10 @@ def ask_all_routes(client: httpx.Client, seen: Counter[int], examples: int) -> N
         query: str,
     ) -> None:
         method, path = route
-        names = {"stream": stream, "id": id_, "key": "0" * 16, "name": "city"}
+        names = {"stream": stream, "event": id_, "key": "0" * 16, "release": "town"}
         for name, told in names.items():
             path = path.replace(f"{{{name}}}", quote(told, safe="") or "-")
+        assert "{" not in path, route
         content = None if method in ("GET", "DELETE") else body
         own = {"content-type": "application/json", **headers}
         reply = client.request(method, path + query, content=content, headers=own)

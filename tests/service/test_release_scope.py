@@ -19,7 +19,7 @@ from sfumato.service.stream_together import PARTIAL
 from sfumato.store.catalogue import Catalogue
 from sfumato.store.registry import MemoryRegistry
 from tests.service.fakes import World
-from tests.service.gateways import Opened, begun, json_of, opened
+from tests.service.gateways import Opened, begun, document, json_of, opened, town
 from tests.service.test_socket_routes import Peer, event, told
 
 HOST = operator("tests")
@@ -71,9 +71,9 @@ def test_a_release_out_of_scope_cannot_be_told_from_one_that_is_not_there() -> N
         async with opened() as there:
             await _two_releases(there)
             asked = await _limited(there, "a")
-            document = json_of(await there.client.get("/openapi.json"))
+            described = json_of(await there.client.get("/openapi.json"))
             named = 0
-            for path, methods in document["paths"].items():
+            for path, methods in described["paths"].items():
                 for method, operation in methods.items():
                     given = [one for one in operation.get("parameters", ()) if one["in"] == "query"]
                     if not {"release"} & {one["name"] for one in given} or "catalogue" in path:
@@ -98,8 +98,8 @@ def test_no_reply_to_a_limited_key_names_another_release() -> None:
         async with opened() as there:
             await _two_releases(there)
             asked = await _limited(there, "a")
-            document = json_of(await there.client.get("/openapi.json"))
-            for path, methods in document["paths"].items():
+            described = json_of(await there.client.get("/openapi.json"))
+            for path, methods in described["paths"].items():
                 if "get" in methods:
                     url = path.replace("{stream}", "ann").replace("{event}", "e1")
                     status, content = await asked("GET", url)
@@ -147,6 +147,26 @@ def test_the_catalogue_of_a_limited_key_is_what_its_releases_rest_on() -> None:
             assert [row["kind"] for row in found["rows"]] == ["release"]
             whole = json_of(await there.client.get("/v1/catalogue"))
             assert not whole["limited"] and len(whole["rows"]) == 4
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("model", ["town", HIDDEN])
+def test_what_another_release_rests_on_as_well_does_not_tell_its_name(model: str) -> None:
+    async def run() -> None:
+        async with opened() as there:
+            data = document(town())
+            await there.client.post("/v1/models", json={"name": model, "data": data})
+            for name in (HIDDEN, "a"):  # the policy is compiled for the first, and for both
+                body = {"name": name, "rules": {"epsilon": 0.5}, "model": model}
+                await there.client.post("/v1/releases", json=body)
+                await there.settled()
+            asked = await _limited(there, "a")
+            content = (await asked("GET", "/v1/catalogue"))[1]
+            known = "town" if model == "town" else "a"
+            rows = [(row["kind"], row["name"]) for row in _json(content)["rows"]]
+            assert sorted(rows) == [("model", known), ("policy", "a"), ("release", "a")]
+            assert HIDDEN.encode() not in content
 
     asyncio.run(run())
 

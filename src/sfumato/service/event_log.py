@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -69,7 +70,6 @@ FIELDS = frozenset(
 """What an event may say, beside its name, its stream and an exception."""
 _PLAIN = re.compile(r"[\w .,:;/{}<>()\[\]=@+-]{0,200}", re.ASCII)
 _TAG_LETTERS, _DEEPEST, _MOST_PLACES, _PATH_PARTS = 16, 8, 40, 3
-_LEVELS = {level: name.lower() for name, level in logging.getLevelNamesMapping().items()}
 _encode = msgspec.json.Encoder().encode
 _LONGEST = 1_000
 """Letters of a sentence."""
@@ -102,6 +102,11 @@ class StreamNames(StrEnum):
 
     DIGEST = "digest"
     PLAIN = "plain"
+
+
+@lru_cache(maxsize=64)
+def _level(level: int) -> str:
+    return logging.getLevelName(level).lower()
 
 
 class EventLog:
@@ -167,7 +172,7 @@ class EventLog:
             raise InvalidParameter("field of an event", "another", rule)
         line: dict[str, Any] = {
             "time": self._clock(),
-            "level": _LEVELS[level],
+            "level": _level(level),
             "event": name,
         }
         line |= {field: _plain(told) for field, told in fields.items() if told is not None}

@@ -141,11 +141,13 @@ class _Wanted:
 def _strange(catalogue: Catalogue, release: StoredRelease, home: HomeFiles) -> list[str]:
     """What shows that the ledger is not the one of the release, or grew after its end."""
     with home.ledger(release.name) as reader:
-        front = reader.front
+        front, used = reader.front, _keys_of(reader.inputs())
     held = HeldLedger(release.name, front.job, front.plan, front.head)
     problems = grown_after_end(catalogue, held)
     if (front.job, front.rules) != (release.content.job, release.content.rules):
         problems.append("the ledger must be under the job and the rules of its release")
+    if not used <= _named_keys(catalogue, release.content.coins):
+        problems.append("answers must be drawn with the key of coins that the registry names")
     return problems
 
 
@@ -195,6 +197,15 @@ def _draws(catalogue: Catalogue, plan: Plan, wanted: _Wanted) -> list[PossibleDr
 def _keys_of(inputs: dict[str, int]) -> set[str | None]:
     """The keys that answers were drawn with; None for coins of nobody's key."""
     return {key_in_label(label) for label, answered in inputs.items() if answered}
+
+
+def _named_keys(catalogue: Catalogue, coins: str | None) -> set[str | None]:
+    """The keys that a release may draw with: the one it was made with, and what took its place."""
+    named = {coins}
+    for one in catalogue.coins.values():  # oldest first: each comes after the one it replaces
+        if one.rotated_from is not None and one.rotated_from in named:
+            named.add(one.id)
+    return named
 
 
 def _of_ledger(catalogue: Catalogue, key: bytes, ledger: bytes) -> bytes:

@@ -19,7 +19,7 @@ from sfumato.service.readouts import NoAnswers, Readouts
 from sfumato.service.release_desk import ReleaseDesk
 from sfumato.service.releases import OpenRelease, Releases
 from sfumato.service.stream_documents import CertificateDocument
-from sfumato.store.catalogue import Catalogue
+from sfumato.store.catalogue import Catalogue, ModelVersion, StoredPolicy
 
 _COUNTS = "metrics"
 """The action for what is counted over all streams."""
@@ -77,15 +77,24 @@ class ReadableReleases:
 
 
 def _of_releases(catalogue: Catalogue, names: Collection[str]) -> Catalogue:
-    """What is known of some releases, and of the models and policies that they rest on."""
+    """What is known of some releases, and of the models and policies that they rest on.
+
+    A policy is called like the release that it was compiled for first, and a model may be called
+    like the one that a service was started with: another release that rests on it, too, would be
+    told that name. So each is called like the first of these releases, models where they must be.
+    """
     found = {name: one for name, one in catalogue.releases.items() if name in names}
-    used = {each for one in found.values() for each in (one.content.model, one.content.policy)}
-    return replace(
-        catalogue,
-        releases=found,
-        models={each: one for each, one in catalogue.models.items() if each in used},
-        policies={each: one for each, one in catalogue.policies.items() if each in used},
-    )
+    hidden = catalogue.releases.keys() - found.keys()
+    models: dict[str, ModelVersion] = {}
+    policies: dict[str, StoredPolicy] = {}
+    for one in found.values():
+        name, created = one.name, one.created
+        if (model := catalogue.models.get(one.content.model or "")) is not None:
+            own = replace(model, version=1, name=name, created=created)
+            models.setdefault(model.fingerprint, own if model.name in hidden else model)
+        if (policy := catalogue.policies.get(one.content.policy or "")) is not None:
+            policies.setdefault(policy.fingerprint, replace(policy, name=name, created=created))
+    return replace(catalogue, releases=found, models=models, policies=policies)
 
 
 def _lines(catalogue: Catalogue, releases: Releases) -> list[CatalogueLine]:

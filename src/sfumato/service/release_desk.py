@@ -100,6 +100,7 @@ class ReleaseDesk:
         self._turn = asyncio.Lock()
         self._asked: dict[str, ReleaseRequest] = {}
         self._tries: dict[str, tuple[int, float]] = {}
+        releases.look = self.look
 
     @property
     def catalogue(self) -> Catalogue:
@@ -119,6 +120,14 @@ class ReleaseDesk:
                 self._releases.prepare(name, lambda name=name: self.open(name))  # type: ignore[misc]
         for name in activated:
             self._releases.activate(name)
+        self._tell_ends()
+
+    def look(self) -> None:
+        """Learn which releases were closed meanwhile, on whatever node; in a thread."""
+        self.catch_up()
+        self._tell_ends()
+
+    def _tell_ends(self) -> None:
         for name, found in self._catalogue.releases.items():
             if found.closed is not None:
                 self._releases.end(name)
@@ -327,11 +336,7 @@ class ReleaseDesk:
             run.close()
             store.close()
 
-        wordings: dict[str, Wording] = {
-            SERIES.name: series_wording,
-            TEMPORAL.name: temporal_wording,
-        }
-        worded = wordings.get(content.job) or stream_wording(model)
+        worded = _wording(content.job, model)
         return Opened(content.job, run, store, worded, close, model, policy)
 
     def _coins(self, id_: str | None) -> tuple[Randomness, str]:

@@ -109,6 +109,7 @@ class Releases:
     Attributes:
         failed: Told the name of a release, and what broke it.
         saw: Told the name of a release, and the replies of each group.
+        look: Learns, in a thread, which releases were closed meanwhile on whatever node.
         metrics: Counts what all of them do.
     """
 
@@ -122,6 +123,7 @@ class Releases:
         self._written = homes or MemoryStreamHomes()
         self._settling = HomeSettling(self._settle)
         self.saw: Callable[[str, ReplyColumns], None] = lambda name, replies: None
+        self.look: Callable[[], None] = lambda: None
         self._states: dict[str, ReleaseState] = {}
         self._activated: list[str] = []
         self._default: str | None = None
@@ -235,6 +237,10 @@ class Releases:
     def end(self, name: str) -> None:
         """A release was closed: it tells what was answered, and no new stream begins there."""
         self._ended.add(name)
+        state = self._states.get(name)
+        if state is not None and state.open is not None:
+            # Whoever closed it told the ledger, unless he broke off in the midst of it.
+            state.open.opened.store.ended = True
 
     # Where a stream belongs -------------------------------------------------------------------
 
@@ -311,6 +317,7 @@ class Releases:
             return found
         default = self.named(None).name  # before anything is written down
         begun = self._begun(new) if len(self._activated) > 1 else {}
+        self.look()
         if default in self._ended and len(begun) < len(new):
             # What is written down stays: a stream that began here would never be answered.
             detail = "the default release is closed; name another, or activate one"

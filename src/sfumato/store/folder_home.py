@@ -7,6 +7,7 @@ a check, a copy or an export may run beside a service.
 from __future__ import annotations
 
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,6 +147,8 @@ class FolderHome(HomeFolder):
                 "(sfumato store restore); without it nobody knows what was released here"
             )
         self._open: dict[str, SqliteStore] = {}
+        self._ended: set[str] = set()
+        self._opening = threading.Lock()  # a ledger is opened before its release ends, or after
         (self.path / LEDGERS).mkdir(mode=_PRIVATE, exist_ok=True)
         try:
             self.registry = SqliteRegistry(self.registry_path)
@@ -166,18 +169,22 @@ class FolderHome(HomeFolder):
     def open_ledger(self, name: str, plan: str, job: Job, rules: str | None) -> Store:
         """The ledger of a release; made where there is none."""
         store = SqliteStore(self.ledger_path(name), plan, job=job, rules=rules)
-        self._open[name] = store
+        with self._opening:
+            store.ended = name in self._ended
+            self._open[name] = store
         return store
 
     @contextmanager
     def ending(self, name: str) -> Iterator[Head | None]:
         """Hold a ledger while its release is closed; its head."""
-        store = self._open.get(name)
-        with ending_turn(store) as head:
-            if store is None and self.ledger_path(name).exists():
-                with self.ledger(name) as found:  # nobody else writes: this process has the folder
-                    head = found.front.head
-            yield head
+        with self._opening:
+            store = self._open.get(name)
+            with ending_turn(store) as head:
+                if store is None and self.ledger_path(name).exists():
+                    with self.ledger(name) as found:  # nobody else writes: the folder is ours
+                        head = found.front.head
+                yield head
+            self._ended.add(name)
 
     def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
         """Write down where streams belong of which that is not written yet; where each belongs."""

@@ -223,6 +223,7 @@ class MemoryHome(Guarded):
         self._ledgers: dict[str, MemoryLedger] = {}
         self._heads: dict[str, dict[int, Head]] = {}
         self._open: dict[str, MemoryStore] = {}
+        self._ended: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -240,6 +241,7 @@ class MemoryHome(Guarded):
             heads[head.entries] = head
 
         store = _WatchedStore(ledger, told, plan, job, rules)
+        store.ended = name in self._ended
         self._ledgers[name] = ledger
         self._open[name] = store
         return store
@@ -247,8 +249,11 @@ class MemoryHome(Guarded):
     @contextmanager
     def ending(self, name: str) -> Iterator[Head | None]:
         """Hold a ledger while its release is closed; its head."""
-        with ending_turn(self._open.get(name)) as head:
-            yield head
+        # Held to the end: a ledger that is opened meanwhile would not know.
+        with self._lock:
+            with ending_turn(self._open.get(name)) as head:
+                yield head
+            self._ended.add(name)
 
     def settle(self, streams: Sequence[str], release: str) -> dict[str, str]:
         """Write down where streams belong of which that is not written yet; where each belongs."""

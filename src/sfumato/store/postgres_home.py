@@ -20,6 +20,8 @@ from sfumato.store.registry import Registry
 from sfumato.store.shared_anchor import anchor_folder
 
 _MADE = "SELECT to_regclass('sfumato.ledgers')"
+_BEGUN = "SELECT 1 FROM sfumato.ledgers WHERE name = %s"
+_HOLD_ALL = "LOCK TABLE sfumato.ledgers IN EXCLUSIVE MODE"
 _HOLD = "SELECT entries, head FROM sfumato.ledgers WHERE name = %s FOR UPDATE"
 
 
@@ -79,7 +81,9 @@ class PostgresHome:
         with Database(self._url, Patience()).alone() as connection, connection.transaction():
             found = None
             if connection.execute(_MADE).fetchone() != (None,):
-                found = connection.execute(_HOLD, (checked_name(name),)).fetchone()
+                if connection.execute(_BEGUN, (checked_name(name),)).fetchone() is None:
+                    connection.execute(_HOLD_ALL)  # no row to wait for: none begins meanwhile
+                found = connection.execute(_HOLD, (name,)).fetchone()
             yield None if found is None else Head(*found)
 
     def _anchor(self, log: str) -> Path | None:
