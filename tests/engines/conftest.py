@@ -21,6 +21,9 @@ SMALL = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.driver.memory": "1g",
+    # Engines of tests live for seconds: what they compile thoroughly they never use.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

@@ -29,9 +29,9 @@ def appended(folder: Path) -> Any:
     """A sink that writes every row it is given, as often as it is given."""
 
     def write(batch: Any, number: int) -> None:
-        rows = batch.toJSON().collect()
+        rows = batch.selectExpr("to_json(struct(*)) as row").collect()
         with (folder / "seen.jsonl").open("a") as log:
-            log.writelines(f"{row}\n" for row in rows)
+            log.writelines(f"{row['row']}\n" for row in rows)
             log.flush()
             os.fsync(log.fileno())
 

@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.engines.spark.worker_failures import refusal_in
 from tests.engines.conftest import started
-from tests.engines.scene import COLUMNS, KEY, Row, answers, by_fleet, town, walks
+from tests.engines.scene import COLUMNS, KEY, PLACES, Row, answers, by_fleet, town, walks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -187,6 +187,23 @@ def test_text_that_is_a_number_is_sorted_as_one(spark: SparkSession) -> None:
         [(user, str(time), cell) for user, time, cell in rows], list(COLUMNS)
     )
     assert answers(released(as_text, partitions=1).collect()) == by_fleet(rows, town().plan)
+
+
+def test_text_of_clocks_is_sorted_without_the_zone_of_the_session(spark: SparkSession) -> None:
+    # Half an hour that a clock in Berlin never showed, between two that it did.
+    times = ["2024-03-31T01:50:00", "2024-03-31T02:30:00", "2024-03-31T02:50:00"]
+    times += ["2024-03-31T03:10:00", "2024-03-31T03:40:00"]
+    rows = [("u", time, place) for time, place in zip(times, PLACES * 2, strict=False)]
+    frame = spark.createDataFrame(list(reversed(rows)), list(COLUMNS))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        found = released(frame, partitions=1).collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+    due = by_fleet([("u", turn, row[2]) for turn, row in enumerate(rows)], town().plan)
+    assert [row["time"] for row in found] == times
+    assert [row["released"] for row in found] == [row[3] for row in due]
 
 
 def test_frames_that_lack_a_column_are_refused_before_anything_runs(frame: DataFrame) -> None:

@@ -1,5 +1,6 @@
 """`kill -9` of driver and executors within micro-batches: nothing is lost, nothing drawn twice."""
 
+import hmac
 import json
 import math
 import os
@@ -62,11 +63,19 @@ def _text(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def due(batches: list[list[Asked]]) -> tuple[dict[tuple[str, str], list[Any]], dict[str, Any]]:
+def key_of(folder: Path) -> bytes:
+    """What the coins of a checkpoint are drawn with: its query has an id, and so its own key."""
+    query = json.loads((folder / "checkpoint" / "metadata").read_text())["id"]
+    return hmac.digest(KEY, f"ledger {query}".encode(), "sha256")
+
+
+def due(
+    batches: list[list[Asked]], key: bytes
+) -> tuple[dict[tuple[str, str], list[Any]], dict[str, Any]]:
     """What an uninterrupted run by the plan alone lets out of each event, and what it spends."""
     policy = letter_policy()
     spec = ReleaseSpec(epsilon=0.5, policy=policy.fingerprint)
-    oracle = Oracle(spec.instant(letters(), policy), KEY)
+    oracle = Oracle(spec.instant(letters(), policy), key)
     found: dict[tuple[str, str], list[Any]] = defaultdict(list)
     # The engine has a watermark after each micro-batch, of the latest time in it.
     watermark, latest = 0, 0
@@ -153,7 +162,7 @@ def answer_of(row: dict[str, Any]) -> Any:
 
 def check(folder: Path, sink: str, batches: list[list[Asked]]) -> None:
     """Every event has its one answer; every spend is that of an uninterrupted run."""
-    answers, spent = due(batches)
+    answers, spent = due(batches, key_of(folder))
     found: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for row in seen(folder, sink):
         found[row["user"], row["event"]].append(answer_of(row))

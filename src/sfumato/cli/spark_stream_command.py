@@ -43,8 +43,8 @@ class _Sink(options.Options):
     sink_format: str = option("parquet, json, csv or kafka.", default="parquet")
     sink_option: list[str] | None = option("Handed to Spark's writer, NAME=VALUE: topic=private.")
     checkpoint: str = required(
-        "Folder of the state: budgets, beliefs and answers. Whoever loses it must not go on with "
-        "the same key.",
+        "Folder of the state: budgets, beliefs and answers. A new one begins every stream with its "
+        "whole budget, and draws other coins also with the same key.",
         "--checkpoint",
     )
     trigger: str | None = option("Begin a micro-batch so often: '10 seconds' [as soon as it can].")
@@ -66,9 +66,7 @@ class _StreamOptions(options.Options):
     missing: str = options.MISSING
     when_exhausted: str = options.WHEN_EXHAUSTED
     when_unknown: str = options.WHEN_UNKNOWN
-    key_file: str = required(
-        "Secret of the coins, as `sfumato key new` makes it; one for each checkpoint.", "--key-file"
-    )
+    key_file: str = required("Secret of the coins, as `sfumato key new` makes it.", "--key-file")
     shared_key: bool = flag("--shared-key", "The key file may be readable by group or others.")
     shards: int = option(
         "Keys of the state store: one for some hundred streams. Fixed with the checkpoint.",
@@ -85,8 +83,9 @@ def stream(given: _StreamOptions) -> None:
 
     Files that appear in SOURCE, or messages of Kafka, are answered micro-batch by micro-batch, in
     the order of time and id within each. Every event has one answer, also after a crash: where
-    streams stand lies in the checkpoint, coins depend on key, rules, stream and sequence alone, so
-    what Spark does again it does alike. Go on with the same command and the same checkpoint.
+    streams stand lies in the checkpoint, coins depend on key, checkpoint, rules, stream and
+    sequence alone, so what Spark does again it does alike. Go on with the same command and the same
+    checkpoint.
 
     An event leaves as event, stream, time, sequence, released, signal where there is one, outcome,
     reason, sip and ldp. One that is older than the watermark, earlier than the last answer of its
@@ -94,7 +93,8 @@ def stream(given: _StreamOptions) -> None:
     A value that cannot be read ends the query, as it ends `sfumato release`: a row about it would
     tell of it. Choose --when-unknown and --missing, or leave such rows out before.
 
-    A checkpoint belongs to one model, policy, rules, key and number of shards; others are refused.
+    A checkpoint belongs to one model, policy, rules, key, columns and number of shards; others are
+    refused.
     The rules are written beside the output as OUTPUT.plan.json: `sfumato audit` checks rows that
     were not refused.
 
@@ -204,12 +204,13 @@ def _read(spark: SparkSession, asked: _Source, model: StreamModel) -> DataFrame:
 
     from sfumato.engines.spark.stream_sources import event_schema
 
-    schema = event_schema(model, asked.id, asked.time)
+    schema = event_schema(model, asked.id, asked.time, typed=asked.source_format == "parquet")
     reader = spark.readStream.format(asked.source_format)
     reader = reader.options(**_pairs("--source-option", asked.source_option))
     if asked.source_format != "kafka":
         return reader.schema(schema).load(asked.source)
-    told = F.from_json(F.col("value").cast("string"), schema, {"mode": "FAILFAST"})
+    # What is no such object has empty columns, which are refused; FAILFAST would quote it in logs.
+    told = F.from_json(F.col("value").cast("string"), schema)
     return reader.load().select(told.alias("event")).select("event.*")
 
 

@@ -30,17 +30,18 @@ _DIGITS = 38
 """Of a decimal; its scale may be from 0 to as many."""
 
 
-def release_digest(sent: PlanDocument, key: bytes, shards: int) -> str:
+def release_digest(sent: PlanDocument, key: bytes, shards: int, columns: tuple[str, ...]) -> str:
     """What identifies a release in its checkpoint; it tells nothing of the key.
 
     Args:
         sent: Model, policy and rules.
         key: Secret of the coins.
         shards: How many shards the streams are cut into.
+        columns: Those of ids and times: by others a known event would be a new one.
     """
     # Slow on purpose: it lies in a checkpoint, and must not show who guesses a key right.
     tag = hashlib.scrypt(key, salt=b"sfumato checkpoint", n=1 << 14, r=8, p=1).hex()
-    return digest("checkpoint", 1, sent.plan, sent.model.hex(), tag, shards)
+    return digest("checkpoint", 2, sent.plan, sent.model.hex(), tag, shards, *columns)
 
 
 def state_type(release: str) -> StructType:

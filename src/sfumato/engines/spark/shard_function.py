@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 HASH = "sfumato_hash"
 SHARD = "sfumato_shard"
 MICROS = "sfumato_micros"
+_QUERY = "sql.streaming.queryId"
+"""What Spark calls the id of a query among the properties of its tasks."""
 _OUTCOMES = [*(one.value for one in OUTCOMES), "refused"]
 
 
@@ -68,11 +70,13 @@ class ShardFunction:
     ) -> Iterator[pd.DataFrame]:
         """Private rows for true ones; the state goes on with them."""
         with without_values():
-            opened = self._plan.opened()
+            opened, query = self._plan.opened(), query_id()
             rows = self._read(opened, list(frames))
-            shard = Shard(opened.plan, self._plan.coins(), self._release, Late(opened.spec.late))
+            release = f"{self._release} {query}"
+            coins = self._plan.coins_of(query)
+            shard = Shard(opened.plan, coins, release, Late(opened.spec.late))
             stored = state.getOption
-            before = None if stored is None else ShardState.of_bytes(stored[0], self._release)
+            before = None if stored is None else ShardState.of_bytes(stored[0], release)
             left, after = shard.answered(before, rows, 1000 * state.getCurrentWatermarkMs())
             state.update((after.encoded, None))
             table = self._table(opened.model, left)
@@ -105,6 +109,21 @@ class ShardFunction:
         cells = _left(model, self._columns, left)
         kinds = self._columns.left
         return pd.DataFrame({name: _cells_of(cells[name], kind) for name, kind in kinds.items()})
+
+
+def query_id() -> str:
+    """The id of the streaming query that this task works for; it lies in its checkpoint.
+
+    A query that goes on has the id that it had. Another checkpoint has another id, and so coins of
+    its own: two releases of the same streams under one key share none.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(_QUERY)
+    if not found:
+        raise WorkerFailure("a release of live streams must run as a streaming query of Spark")
+    return str(found)
 
 
 def _cells_of(cells: Cells, kind: type) -> NDArray[Any]:

@@ -30,7 +30,8 @@ class ShardState:
     """Where the streams of a shard stand.
 
     Attributes:
-        release: Digest of plan, model, key and number of shards; see `checkpoint_identity`.
+        release: Digest of plan, model, key and number of shards (see `checkpoint_identity`), and
+            the id of the query.
         names: The streams.
         times: Of each, the time of its last answer, in microseconds.
         rows: What is known of the streams, array by array, or state by state.
@@ -77,8 +78,9 @@ class OtherRelease(CorruptData):
 
     def __init__(self) -> None:
         super().__init__(
-            "the checkpoint belongs to a release with another model, policy, rules, key or number "
-            "of shards; go on with those, or begin a new checkpoint with a new key"
+            "the checkpoint belongs to a release with another model, policy, rules, key, columns "
+            "or number of shards; go on with those, or begin a new checkpoint, where every stream "
+            "has its whole budget again"
         )
 
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sfumato.core.errors import InvalidParameter, SfumatoError
+from sfumato.engines.spark.rising_order import FRAME
 from sfumato.engines.spark.worker_failures import refusal_in
 from sfumato.tables.problems import BadTable
 
@@ -75,7 +76,7 @@ def told_plainly(source: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as problem:
         if (rule := refusal_in(str(problem))) is not None:
-            raise BadTable(source, None, rule) from None
+            raise BadTable(source, None, rule.removeprefix(f"{FRAME}: ")) from None
         name = problem.getCondition() if isinstance(problem, PySparkException) else None
         told = f"{source}: Spark failed ({name or type(problem).__name__})"
         raise EngineFailed(f"{told}; its own log says where") from None

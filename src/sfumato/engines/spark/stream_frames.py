@@ -34,6 +34,8 @@ _BYTES = 64 << 20
 _UNKNOWN = 1 << 60
 """From here on what Spark says of a size means that it has no idea."""
 _MOST = 20_000
+_ZONED = r"(?i)(Z|UTC|[+-]\d\d:?\d\d)\s*$"
+"""How a moment ends that names its zone."""
 _NAMES = ("string", "tinyint", "smallint", "int", "bigint")
 _ORDERS = (*_NAMES, "float", "double", "date", "timestamp", "timestamp_ntz")
 
@@ -91,11 +93,16 @@ class StreamColumns:
         return name.alias(self.stream)
 
     def _sorts(self, frame: DataFrame) -> list[Expression]:
+        from pyspark.sql import functions as F
+
         own = column(self.order)
         sorts = [own]
         if dict(frame.dtypes)[self.order].startswith("string"):
-            # Text that is a number is sorted as one: "9" comes before "10".
-            sorts = [own.try_cast("decimal(38,9)"), own.try_cast("timestamp"), own]
+            # Text that is a number is sorted as one: "9" comes before "10". A clock without a zone
+            # is read without one: that of the session may leave out an hour in spring.
+            moment = F.when(own.rlike(_ZONED), own.try_cast("timestamp"))
+            clock = own.try_cast("timestamp_ntz")
+            sorts = [own.try_cast("decimal(38,9)"), moment, clock, own]
         return sorts if self.tie is None else [*sorts, column(self.tie).cast("string")]
 
 

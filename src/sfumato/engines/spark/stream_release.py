@@ -19,7 +19,7 @@ from sfumato.engines.spark.shard_function import (
 )
 from sfumato.engines.spark.stream_frames import StreamColumns, column, frame_schema
 from sfumato.engines.spark.worker_plan import PlanDocument, WorkerPlan, plan_of
-from sfumato.models.encoding import StreamModel
+from sfumato.models.encoding import StreamModel, Symbols
 from sfumato.solver.policy import Policy
 from sfumato.stream.release_run import output_columns
 from sfumato.stream.release_spec import ReleaseSpec
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SHARDS = 128
+_SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
 def release_stream(
@@ -47,10 +48,13 @@ def release_stream(
 ) -> DataFrame:
     """Release the events of a streaming frame value by value, as they come.
 
-    Every event has one answer: coins depend on key, plan, stream and sequence alone, and where a
-    stream stands is in the state store of the engine. A micro-batch that is done again, after a
-    crash or on another machine, gives the same rows. Within a micro-batch events are taken in the
-    order of time and id.
+    Every event has one answer: coins depend on key, query, plan, stream and sequence alone, and
+    where a stream stands is in the state store of the engine. A micro-batch that is done again,
+    after a crash or on another machine, gives the same rows. Within a micro-batch events are taken
+    in the order of time and id.
+
+    A query is known by the id that Spark keeps in its checkpoint: two queries share no coins,
+    whatever their key. But a new checkpoint begins every stream with its whole budget.
 
     An event that comes again under its id has its old answer while its time is not before the
     watermark. What is older than that, or earlier than the last answer of its stream, leaves with
@@ -60,8 +64,7 @@ def release_stream(
     Args:
         frame: A streaming frame, one row per event.
         model: What `sfumato fit` wrote: `sf.load("city.model")`.
-        key: Secret of the coins, 32 random bytes, as `sfumato key new` makes them. One for each
-            checkpoint: a new checkpoint with an old key would draw old coins for new values.
+        key: Secret of the coins, 32 random bytes, as `sfumato key new` makes them.
         watermark: How long ids are kept, and how late events may be: `"10 minutes"`.
         policy: Channels compiled for it. If not given and the release looks ahead, they are
             compiled here, on the driver; else every step is solved, which is slow.
@@ -112,8 +115,9 @@ def stream_document(
     left = {**output_columns(opened.model, reading, opened.plan), "reason": str}
     columns = EventColumns(opened.spec.event, time, {**left, time: int})
     worker = WorkerPlan(frame.sparkSession.sparkContext.broadcast(sent), key)
-    release = release_digest(sent, key, checks.count("shards", shards))
-    rows = _sharded(frame.withWatermark(time, watermark), given, shards)
+    names = (opened.spec.event, time)
+    release = release_digest(sent, key, checks.count("shards", shards), names)
+    rows = _sharded(frame.withWatermark(time, watermark), given, opened.model, shards)
     answers = rows.groupBy(SHARD).applyInPandasWithState(
         ShardFunction(worker, columns, release),
         frame_schema(columns.left),
@@ -137,11 +141,14 @@ def _check(frame: DataFrame, given: StreamColumns) -> None:
     id = given.others[0]
     if kinds[id] not in ("string", "int", "bigint"):
         raise InvalidParameter(f"the id column {id!r}", kinds[id], "hold text or whole numbers")
+    if frame.sparkSession.conf.get(_SCHEMA_CHECK, "true") != "true":
+        rule = "be true: by it a checkpoint knows its release"
+        raise InvalidParameter(_SCHEMA_CHECK, "false", rule)
     if "reason" in (given.stream, given.order):
         raise InvalidParameter("column", "reason", "have another name: an output column has it")
 
 
-def _sharded(frame: DataFrame, given: StreamColumns, shards: int) -> DataFrame:
+def _sharded(frame: DataFrame, given: StreamColumns, model: StreamModel, shards: int) -> DataFrame:
     """What workers are given: names as text, times as whole numbers, and which shard it is."""
     from pyspark.sql import functions as F
 
@@ -153,9 +160,20 @@ def _sharded(frame: DataFrame, given: StreamColumns, shards: int) -> DataFrame:
         column(given.order),
         F.unix_micros(column(given.order)).alias(MICROS),
         F.xxhash64(stream, id).alias(HASH),
-        *(column(name) for name in given.others[1:]),
+        *(_value(frame, name, model) for name in given.others[1:]),
         F.pmod(F.xxhash64(stream), F.lit(shards)).alias(SHARD),
     )
+
+
+def _value(frame: DataFrame, name: str, model: StreamModel) -> Column:
+    """A column of values; whole numbers that name symbols as text.
+
+    Beside a missing one, data frames would hold them as floats: large ones would become others.
+    """
+    whole = dict(frame.dtypes)[name] in ("tinyint", "smallint", "int", "bigint")
+    if whole and isinstance(model.encoding, Symbols):
+        return column(name).cast("string").alias(name)
+    return column(name)
 
 
 def _told(name: str, time: str) -> Column:

@@ -10,24 +10,27 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def event_schema(model: StreamModel, id: str, time: str) -> StructType:
-    """Columns of events: names as text, the time, and values as the model reads them.
+def event_schema(model: StreamModel, id: str, time: str, *, typed: bool) -> StructType:
+    """Columns of events: names as text, the time, and values.
 
     Args:
         model: How values are read.
         id: Column of ids.
         time: Column of times.
+        typed: Whether the source knows numbers from text, as Parquet does. Of others values are
+            read as text: the engine would make a missing value of one that is no number.
 
     Examples:
         >>> import sfumato as sf
         >>> chain = sf.MarkovChain.from_matrix([[0.9, 0.1], [0.2, 0.8]])
         >>> model = StreamModel(chain, Symbols(chain.alphabet), stream="user", values=("cell",))
-        >>> event_schema(model, "id", "time").simpleString()
+        >>> event_schema(model, "id", "time", typed=False).simpleString()
         'struct<user:string,id:string,time:timestamp,cell:string>'
     """
     from pyspark.sql import types
 
-    kind = types.StringType() if isinstance(model.encoding, Symbols) else types.DoubleType()
+    numbers = typed and not isinstance(model.encoding, Symbols)
+    kind = types.DoubleType() if numbers else types.StringType()
     named = (model.stream, types.StringType()), (id, types.StringType())
     parts = (*named, (time, types.TimestampType()), *((name, kind) for name in model.values))
     return types.StructType([types.StructField(name, of) for name, of in parts])

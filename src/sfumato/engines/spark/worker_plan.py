@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from sfumato.core.errors import InvalidParameter
-from sfumato.core.randomness import Randomness, check_secret, keyed
+from sfumato.core.randomness import Randomness, check_secret, keyed, of_ledger
 from sfumato.models.encoding import StreamModel
 from sfumato.solver.policy import Policy
 from sfumato.store.codec import from_bytes, to_bytes
@@ -142,3 +142,7 @@ class WorkerPlan:
     def coins(self) -> Randomness:
         """The coins of the key."""
         return keyed(self._key)
+
+    def coins_of(self, query: str) -> Randomness:
+        """The coins of the key for one streaming query, as a ledger has coins of its own."""
+        return of_ledger(self.coins(), query.encode())
